@@ -1,0 +1,33 @@
+# Two commands matter: `make demo` and `make test`. The environment is built once and rebuilt only
+# when the project's own requirements change.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+ENV := .venv
+RUN := $(ENV)/bin/
+STAMP := $(ENV)/.installed
+export OPENBLAS_NUM_THREADS ?= 2
+
+.PHONY: demo test check bench clean
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(ENV)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(RUN)python -m covey.demo --out build/demo
+
+check: $(STAMP)
+	$(RUN)ruff format --check .
+	$(RUN)ruff check .
+	$(RUN)mypy
+	$(RUN)lint-imports
+
+test: check
+	$(RUN)pytest
+
+bench: $(STAMP)
+	$(RUN)python benchmarks/run.py
+
+clean:
+	rm -rf build $(ENV)

@@ -1,0 +1,39 @@
+"""Names for the arrays that flow through the package, and the memory check that precedes large ones."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covey.errors import ParameterError
+
+Array = NDArray[Any]
+Bits = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MEMORY_SHARE = 0.75
+
+
+def is_bits(batch: Array) -> bool:
+    """Whether an array holds nothing but 0 and 1, in a Boolean or integer type."""
+    if batch.dtype.kind == "b":
+        return True
+    return batch.dtype.kind in "iu" and bool(batch.max(initial=0) <= 1 and batch.min(initial=0) >= 0)
+
+
+def physical_memory() -> int:
+    """Bytes of memory in this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def require_memory(needed: int, what: str, way_out: str) -> None:
+    """Refuse, before anything is allocated, what this machine cannot hold."""
+    limit = int(MEMORY_SHARE * physical_memory())
+    if needed > limit:
+        raise ParameterError(
+            f"{what} needs {needed / 2**30:.3g} GiB and this machine allows {limit / 2**30:.3g} GiB. {way_out}"
+        )

@@ -1,0 +1,226 @@
+"""Convex bodies K and their metric projections π_{K,2} of (5.5).
+
+A body knows its dimension, a radius R with K ⊂ R·B₂ᵖ (the paper asks for R = 1; rows are divided by R), and
+how to project points, row by row. `Intersection` combines bodies by Dykstra's algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from covey.core.arrays import Floats
+from covey.errors import MissingExtraError, ParameterError
+
+
+@runtime_checkable
+class Body(Protocol):
+    """A closed convex set in R^dimension, given by its metric projection."""
+
+    @property
+    def dimension(self) -> int:
+        """p, the number of coordinates."""
+
+    @property
+    def radius(self) -> float:
+        """R with K ⊂ R·B₂ᵖ; infinite where K is unbounded."""
+
+    def project(self, points: Floats) -> Floats:
+        """The nearest point of K to each row."""
+
+
+class Box:
+    """lower ≤ x ≤ upper, coordinate by coordinate."""
+
+    def __init__(self, lower: Sequence[float] | Floats, upper: Sequence[float] | Floats) -> None:
+        self.lower = np.asarray(lower, dtype=np.float64)
+        self.upper = np.asarray(upper, dtype=np.float64)
+        if self.lower.ndim != 1 or self.lower.shape != self.upper.shape or not len(self.lower):
+            raise ParameterError("lower and upper must be two lists of one length, at least 1.")
+        if not (self.lower <= self.upper).all():
+            raise ParameterError("lower must not exceed upper in any coordinate.")
+        self.dimension = len(self.lower)
+        self.radius = float(np.linalg.norm(np.maximum(np.abs(self.lower), np.abs(self.upper))))
+
+    def project(self, points: Floats) -> Floats:
+        """Clip each coordinate."""
+        return np.clip(points, self.lower, self.upper)
+
+
+class Cube(Box):
+    """[0, 1]ᵖ, the convex hull of Boolean records; R = √p."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__(np.zeros(dimension), np.ones(dimension))
+
+
+class Ball:
+    """‖x − centre‖ ≤ size."""
+
+    def __init__(self, dimension: int, size: float = 1.0, centre: Sequence[float] | Floats | None = None) -> None:
+        if not size >= 0:
+            raise ParameterError(f"size must be 0 or more, got {size}.")
+        self.dimension = dimension
+        self.size = float(size)
+        self.centre = np.zeros(dimension) if centre is None else np.asarray(centre, dtype=np.float64)
+        if self.centre.shape != (dimension,):
+            raise ParameterError(f"centre must have {dimension} coordinates, got shape {self.centre.shape}.")
+        self.radius = float(np.linalg.norm(self.centre)) + self.size
+
+    def project(self, points: Floats) -> Floats:
+        """Pull points outside along the ray to the centre."""
+        offset = points - self.centre
+        length = np.linalg.norm(offset, axis=1, keepdims=True)
+        return np.asarray(self.centre + offset * np.minimum(1.0, self.size / np.maximum(length, 1e-300)))
+
+
+class Simplex:
+    """x ≥ 0 with Σx = 1."""
+
+    def __init__(self, dimension: int) -> None:
+        if dimension < 1:
+            raise ParameterError(f"dimension must be at least 1, got {dimension}.")
+        self.dimension = dimension
+        self.radius = 1.0
+
+    def project(self, points: Floats) -> Floats:
+        """Subtract the one threshold θ for which Σ max(x − θ, 0) = 1, found by sorting."""
+        ordered = -np.sort(-points, axis=1)
+        excess = np.cumsum(ordered, axis=1) - 1
+        ranks = np.arange(1, self.dimension + 1)
+        kept = np.sum(ordered * ranks > excess, axis=1)
+        theta = np.take_along_axis(excess, kept[:, None] - 1, axis=1) / kept[:, None]
+        return np.asarray(np.maximum(points - theta, 0.0))
+
+
+class ProductOfSimplices:
+    """One simplex per block of coordinates: the convex hull of one-hot coded categorical records."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        if not len(sizes):
+            raise ParameterError("sizes must name at least one block.")
+        self.sizes = tuple(int(c) for c in sizes)
+        self.simplices = tuple(Simplex(c) for c in self.sizes)
+        self.dimension = sum(self.sizes)
+        self.radius = float(np.sqrt(len(self.sizes)))
+
+    def blocks(self) -> list[slice]:
+        """The columns of each block."""
+        ends = np.cumsum(self.sizes)
+        return [slice(int(end) - c, int(end)) for c, end in zip(self.sizes, ends, strict=True)]
+
+    def project(self, points: Floats) -> Floats:
+        """Project block by block."""
+        return np.hstack([s.project(points[:, at]) for s, at in zip(self.simplices, self.blocks(), strict=True)])
+
+
+class HalfSpace:
+    """⟨normal, x⟩ ≤ offset; unbounded, so intersect it with a bounded body."""
+
+    def __init__(self, normal: Sequence[float] | Floats, offset: float) -> None:
+        self.normal = np.asarray(normal, dtype=np.float64)
+        if self.normal.ndim != 1 or not np.isfinite(self.normal).all() or not self.normal.any():
+            raise ParameterError("normal must be a list of finite numbers that are not all 0.")
+        self.offset = float(offset)
+        self.dimension = len(self.normal)
+        self.radius = float("inf")
+
+    def project(self, points: Floats) -> Floats:
+        """Move points beyond the boundary straight back to it."""
+        beyond = np.maximum(points @ self.normal - self.offset, 0.0)
+        return np.asarray(points - np.outer(beyond / (self.normal @ self.normal), self.normal))
+
+
+class Polytope:
+    """Gx ≤ h within a bounded box; each projection is a small quadratic program solved by OSQP."""
+
+    def __init__(self, G: Floats, h: Floats, within: Box) -> None:
+        self.G = np.atleast_2d(np.asarray(G, dtype=np.float64))
+        self.h = np.atleast_1d(np.asarray(h, dtype=np.float64))
+        self.within = within
+        self.dimension = within.dimension
+        self.radius = within.radius
+        if self.G.shape != (len(self.h), self.dimension):
+            raise ParameterError(f"G must have shape ({len(self.h)}, {self.dimension}), got {self.G.shape}.")
+        self._solver: Any = None
+
+    def _problem(self) -> Any:
+        if self._solver is None:
+            try:
+                import osqp
+            except ImportError as error:
+                raise MissingExtraError("projection onto a polytope needs OSQP: pip install 'covey[osqp]'.") from error
+            import scipy.sparse
+
+            p = self.dimension
+            solver = osqp.OSQP()
+            solver.setup(
+                P=scipy.sparse.eye_array(p, format="csc"),
+                q=np.zeros(p),
+                A=scipy.sparse.csc_array(np.vstack([self.G, np.eye(p)])),
+                l=np.r_[np.full(len(self.h), -np.inf), self.within.lower],
+                u=np.r_[self.h, self.within.upper],
+                verbose=False,
+                eps_abs=1e-9,
+                eps_rel=1e-9,
+                max_iter=100_000,
+                polishing=True,
+            )
+            self._solver = solver
+        return self._solver
+
+    def project(self, points: Floats) -> Floats:
+        """argmin ½‖x − y‖² over the polytope, for each row y that is not in it already."""
+        solver = self._problem()
+        result = np.array(points, dtype=np.float64)
+        outside = (points @ self.G.T > self.h + 1e-12).any(axis=1)
+        outside |= ((points < self.within.lower) | (points > self.within.upper)).any(axis=1)
+        for row in np.flatnonzero(outside):
+            solver.update(q=-points[row])
+            answer = solver.solve(raise_error=False)
+            if answer.info.status_val not in (1, 2):
+                raise ParameterError(
+                    f"the polytope Gx ≤ h within its box looks empty: the solver says '{answer.info.status}'. "
+                    "Check the inequalities."
+                )
+            result[row] = np.clip(answer.x, self.within.lower, self.within.upper)
+        return result
+
+
+class Intersection:
+    """The points common to several bodies; projection by Dykstra's algorithm."""
+
+    def __init__(self, *bodies: Body, tolerance: float = 1e-10, rounds: int = 10_000) -> None:
+        if not bodies:
+            raise ParameterError("an intersection needs at least one body.")
+        if len({body.dimension for body in bodies}) > 1:
+            raise ParameterError(f"the bodies have different dimensions: {[b.dimension for b in bodies]}.")
+        self.bodies = bodies
+        self.dimension = bodies[0].dimension
+        self.radius = min(body.radius for body in bodies)
+        self.tolerance = tolerance
+        self.rounds = rounds
+
+    def project(self, points: Floats) -> Floats:
+        """Cyclic projections with Dykstra's corrections, until no point moves by more than the tolerance."""
+        x = np.array(points, dtype=np.float64)
+        corrections = [np.zeros_like(x) for _ in self.bodies]
+        for _ in range(self.rounds):
+            before = x.copy()
+            moved = 0.0
+            for i, body in enumerate(self.bodies):
+                y = x + corrections[i]
+                x = body.project(y)
+                # x alone may pause while corrections still change: stop only when both have settled.
+                moved = max(moved, float(np.max(np.abs(y - x - corrections[i]), initial=0.0)))
+                corrections[i] = y - x
+            if max(moved, float(np.max(np.abs(x - before), initial=0.0))) <= self.tolerance:
+                return x
+        apart = max(float(np.max(np.abs(body.project(x) - x), initial=0.0)) for body in self.bodies)
+        if apart > 1e-6 * max(1.0, self.radius):
+            raise ParameterError(
+                f"the bodies seem to have no common point: after {self.rounds} rounds they are {apart:.2g} apart."
+            )
+        return x

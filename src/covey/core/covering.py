@@ -1,0 +1,149 @@
+"""The lattice covering of Proposition 3.7: the points of (α/√t)Zᵗ in the unit ball.
+
+Cells are never listed. The number of points, the number of a point and the point of a number all come from
+one small table, N(i, c) = how many points of Zⁱ have squared length at most c; and the nearest point to a
+record is the rounded one, or, where that leaves the ball, the answer of a small knapsack. So the cost of an
+assignment does not grow with the number of cells.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers, require_memory
+from covey.errors import ParameterError
+
+MAX_CELLS = 1 << 36
+
+
+class LatticeCovering:
+    """B₂ᵗ ∩ (α/√t)Zᵗ, an α-covering of the unit ball of Rᵗ (Proposition 3.7). t = 0 is a single cell.
+
+    In lattice units, points are integer vectors z with ‖z‖² ≤ ⌊t/α²⌋ = `budget`.
+    """
+
+    def __init__(self, t: int, alpha: float) -> None:
+        if t < 0:
+            raise ParameterError(f"t must be 0 or more, got {t}. t = 0 means a single cell.")
+        if t > 0 and not 0 < alpha < float("inf"):
+            raise ParameterError(f"alpha must be positive, got {alpha}. The paper's choice is (log n)^(-1/4).")
+        self.t = t
+        self.alpha = float(alpha)
+        # Exact: the float alpha is a rational number, so no point on the sphere is gained or lost by rounding.
+        self.budget = int(t / Fraction(alpha) ** 2) if t else 0
+        self.reach = isqrt(self.budget)
+        require_memory(
+            8 * t * (self.budget + 1) * (2 * self.reach + 1),
+            f"a covering with t = {t} and alpha = {alpha:.4g}",
+            "Choose a smaller t or a larger alpha.",
+        )
+        self.size = self._count()
+
+    @property
+    def step(self) -> float:
+        """The lattice constant α/√t."""
+        return float(self.alpha / np.sqrt(self.t))
+
+    def _count(self) -> int:
+        """The number of points, from shells alone: numbers of points by squared length, dimension by dimension."""
+        shells = np.zeros(self.budget + 1, dtype=np.int64)
+        shells[0] = 1
+        for _ in range(self.t):
+            grown = shells.copy()
+            for z in range(1, self.reach + 1):
+                grown[z * z :] += 2 * shells[: self.budget + 1 - z * z]
+            shells = grown
+            if shells.sum() > MAX_CELLS:  # each further dimension multiplies by less than 2^20: no overflow
+                raise ParameterError(
+                    f"a covering with t = {self.t} and alpha = {self.alpha:.4g} has more than {MAX_CELLS} cells. "
+                    "Choose a smaller t or a larger alpha."
+                )
+        return int(shells.sum())
+
+    @cached_property
+    def _below(self) -> Integers:
+        """How many points of dimension i + 1 and squared length ≤ c start below z, at [i, c, z + reach]."""
+        budget, reach = self.budget, self.reach
+        z = np.arange(-reach, reach + 1)
+        within = np.ones(budget + 1, dtype=np.int64)  # N(0, c) = 1
+        tables = []
+        for _ in range(self.t):
+            left = np.arange(budget + 1)[:, None] - z * z
+            counts = np.where(left >= 0, within[np.maximum(left, 0)], 0)
+            tables.append(np.cumsum(counts, axis=1) - counts)
+            within = counts.sum(axis=1)
+        return np.array(tables).reshape(self.t, budget + 1, 2 * reach + 1)
+
+    def number(self, z: Integers) -> Integers:
+        """The number, from 0 to size − 1, of each lattice point, in lexicographic order."""
+        rank = np.zeros(len(z), dtype=np.int64)
+        left = np.full(len(z), self.budget)
+        for i in range(self.t):
+            rank += self._below[self.t - 1 - i, left, z[:, i] + self.reach]
+            left = left - z[:, i] ** 2
+        return rank
+
+    def lattice_points(self, numbers: Integers) -> Integers:
+        """The lattice points with these numbers; the inverse of `number`."""
+        rank = np.array(numbers, dtype=np.int64)
+        left = np.full(len(rank), self.budget)
+        z = np.empty((len(rank), self.t), dtype=np.int64)
+        for i in range(self.t):
+            below = self._below[self.t - 1 - i]
+            # Coordinates out of reach have no points: before the first possible one all counts are 0, and
+            # after the last one they exceed every rank, so the last count not above the rank is the one.
+            column = np.sum(below[left] <= rank[:, None], axis=1) - 1
+            rank -= below[left, column]
+            z[:, i] = column - self.reach
+            left = left - z[:, i] ** 2
+        return z
+
+    def points(self) -> Floats:
+        """All points ν₁, …, ν_s of the covering, in Rᵗ."""
+        if self.t == 0:
+            return np.zeros((1, 0))
+        return np.asarray(self.lattice_points(np.arange(self.size)) * self.step, dtype=np.float64)
+
+    def assign(self, x: Floats) -> Integers:
+        """The number of the cell that each row of x (points of the unit ball of Rᵗ) belongs to.
+
+        The nearest point of the covering, ties to the smaller coordinate in absolute value. Each row's
+        answer uses elementwise arithmetic on that row alone, so it cannot depend on other records.
+        """
+        if self.t == 0:
+            return np.zeros(len(x), dtype=np.int64)
+        y = np.abs(x) / self.step
+        z = np.ceil(y - 0.5).astype(np.int64)
+        outside = np.flatnonzero((z * z).sum(axis=1) > self.budget)
+        if len(outside):
+            z[outside] = self._nearest_inside(y[outside])
+        return self.number(np.where(x < 0, -z, z))
+
+    def _nearest_inside(self, y: Floats) -> Integers:
+        """Nearest non-negative lattice points with ‖z‖² ≤ budget: a knapsack over the squared length.
+
+        cost[c] is the least squared distance over the coordinates seen so far, spending exactly c.
+        """
+        n, t = y.shape
+        cost = np.full((n, self.budget + 1), np.inf)
+        cost[:, 0] = 0
+        choices = np.zeros((t, n, self.budget + 1), dtype=np.int16)
+        for i in range(t):
+            best = cost + y[:, i : i + 1] ** 2
+            for value in range(1, self.reach + 1):
+                spent = value * value
+                tried = cost[:, : self.budget + 1 - spent] + (y[:, i : i + 1] - value) ** 2
+                better = tried < best[:, spent:]
+                best[:, spent:][better] = tried[better]
+                choices[i][:, spent:][better] = value
+            cost = best
+        rows, left = np.arange(n), np.argmin(cost, axis=1)
+        z = np.empty((n, t), dtype=np.int64)
+        for i in reversed(range(t)):
+            z[:, i] = choices[i, rows, left]
+            left = left - z[:, i] ** 2
+        return z

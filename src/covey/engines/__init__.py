@@ -1,0 +1,1 @@
+"""Engines bring the rows: no mathematics and no randomness."""

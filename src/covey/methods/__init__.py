@@ -1,0 +1,1 @@
+"""Methods compose the core; each module reads like the algorithm it implements."""

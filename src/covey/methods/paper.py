@@ -1,0 +1,229 @@
+"""The paper's two algorithms, side by side: anonymous (Algorithm 1) and private (Algorithm 4) centres.
+
+Both end in a cloud of weighted centres; bootstrapping and randomized rounding of the cloud give rows.
+Letters are the paper's. Records are rows of integers with ‖x‖ ≤ `radius` (see `methods.records`), which stands for
+the paper's "redefine x_i = x_i/√p".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, isfinite, log, sqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers, require_memory
+from covey.core.blocks import (
+    BlockSums,
+    WeightedPoints,
+    block_sums,
+    damped_means,
+    microaggregate,
+    project_weights,
+)
+from covey.core.bodies import Body, Box
+from covey.core.covering import LatticeCovering
+from covey.core.marginals import covariance_loss
+from covey.core.moments import moments
+from covey.core.noise import add_noise, discrete_laplace
+from covey.core.partition import equipartition
+from covey.core.subspace import (
+    DIRECTION_BITS,
+    principal_directions,
+    private_directions,
+    quantise_directions,
+)
+from covey.entropy import Streams
+from covey.errors import ParameterError, whole_number
+from covey.methods.records import Records
+from covey.privacy.budget import Charge, split
+
+
+@dataclass(frozen=True)
+class AnonymousCentres:
+    """Output of Algorithm 1 before bootstrapping. `groups` is private and never leaves."""
+
+    cloud: WeightedPoints
+    groups: Integers
+    t: int
+    alpha: float
+    covariance_loss: float
+
+
+def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
+    """Algorithm 1: microaggregation over an equipartition of lattice cells (Theorem 4.4)."""
+    rows = records.rows
+    k = rows.n // group_size
+    t, alpha = anonymous_parameters(k, rows.p)
+    S = rows.reduce(moments).second / (rows.n * records.radius**2)
+    P = quantise_directions(principal_directions(S, t))
+    covering = LatticeCovering(t, alpha)
+    F = np.concatenate([covering.assign(scores(batch, P, records.radius)) for batch in rows.batches()])
+    groups = equipartition(F, group_size)
+    X = np.concatenate(list(rows.batches()))
+    y = microaggregate(block_sums(X, groups, k))
+    loss = covariance_loss(X, groups) * records.unit**2
+    return AnonymousCentres(WeightedPoints(y.weights, y.points * records.unit), groups, t, alpha, loss)
+
+
+def anonymous_parameters(k: int, p: int) -> tuple[int, float]:
+    """Algorithm 1's t and α, from k' = ⌊√k⌋. For k' < 3 any equipartition will do: t = 0, one cell."""
+    k_root = int(sqrt(k))
+    if k_root < 3:
+        return 0, 1.0
+    alpha = (log(log(k_root)) / log(k_root)) ** 0.25
+    return min(int(log(k_root) / log(7 / alpha)), p), alpha
+
+
+@dataclass(frozen=True)
+class PrivateCentres:
+    """Output of Algorithm 4 before bootstrapping; all of it is ε-differentially private."""
+
+    cloud: WeightedPoints
+    directions: Floats
+    charges: tuple[Charge, ...]
+
+
+def private_centres(records: Records, body: Body, par: PaperParameters, streams: Streams) -> PrivateCentres:
+    """Algorithm 4: damped noisy microaggregation (Theorems 5.12 and 5.13)."""
+    rows, n = records.rows, records.rows.n
+    covering = LatticeCovering(par.t, par.alpha)
+    A = rows.reduce(moments).second * (par.projection_scale / records.radius**2)
+    P = quantise_directions(private_subspace(A, par.t, streams.noise("projection")))
+    F = rows.reduce(lambda batch: block_sums(batch, covering.assign(scores(batch, P, records.radius)), covering.size))
+    w = noisy_sizes(F, par, streams.noise("weights")) / n
+    y = noisy_damped_means(F, par, records.radius, streams.noise("points"))
+    cloud = WeightedPoints(project_weights(w), body.project(y * body.radius))
+    return PrivateCentres(cloud, np.ldexp(P, -DIRECTION_BITS), par.charges)
+
+
+def private_subspace(A: Floats, t: int, generator: np.random.Generator) -> Floats:
+    """PROJ; with t = 0 there is nothing to choose, with t = p every choice is the whole space."""
+    p = len(A)
+    return np.eye(p)[:, :t] if t in (0, p) else private_directions(A, t, generator)
+
+
+def scores(batch: Array, P: Floats, radius: float) -> Floats:
+    """Px in the coordinates of the quantised directions, for rows scaled into the unit ball.
+
+    The products are exact integers (see `quantise_directions`), so a record's score is the same in any batch.
+    """
+    return np.asarray((batch.astype(np.float64) @ P) / (radius * 2.0**DIRECTION_BITS))
+
+
+def noisy_sizes(F: BlockSums, par: PaperParameters, generator: np.random.Generator) -> Integers:
+    """|F_j| + noise on all s cells. One replaced row moves the sizes by 2 in ℓ1."""
+    scale = 2 / par.charge("weights").epsilon
+    return add_noise(F.sizes, discrete_laplace(scale, len(F.sizes), generator))
+
+
+def noisy_damped_means(F: BlockSums, par: PaperParameters, radius: float, generator: np.random.Generator) -> Floats:
+    """ỹ_j + r_j on all s cells, for rows in the unit ball, on a grid that is fine against the noise.
+
+    One replaced row moves the damped means by par.means_sensitivity in ℓ1, on at most 2p entries. Rounding to
+    the grid, done before the noise is added, can widen each of these moves by one grid step.
+    """
+    s, p = F.sums.shape
+    epsilon = par.charge("points").epsilon
+    fineness = 1 << max(0, min(16, (Fraction(2**55) * epsilon / (2 * p)).__floor__().bit_length() - 1))
+    step = par.means_sensitivity / (2 * p * fineness)
+    # 2^-10 of a step covers the floating-point error of the quotient.
+    sensitivity = 2 * p * fineness + 2 * p * Fraction(1025, 1024)
+    on_grid = np.rint(damped_means(F, par.b) / (radius * step)).astype(np.int64)
+    return np.asarray(add_noise(on_grid, discrete_laplace(sensitivity / epsilon, (s, p), generator)) * step)
+
+
+@dataclass(frozen=True)
+class PaperParameters:
+    """Algorithm 4's public parameters, resolved; none of them looks at the data."""
+
+    n: int
+    p: int
+    t: int
+    alpha: float
+    b: float
+    kappa: float
+    constants: Literal["paper", "improved"]
+    charges: tuple[Charge, ...]
+    means_sensitivity: float
+
+    def charge(self, purpose: str) -> Charge:
+        """The charge with this purpose."""
+        return next(charge for charge in self.charges if charge.purpose == purpose)
+
+    @property
+    def projection_scale(self) -> float:
+        """c in A = c·Σxxᵀ. The paper's nε/(6t)·S is ε_P/(2t)·Σxxᵀ; one replaced row costs 2tc.
+
+        The improved constant ε_P/(t+1) is a theorem of ours: docs/proofs/projection.md.
+        """
+        epsilon = float(self.charge("projection").epsilon)
+        return epsilon / (self.t + 1) if self.constants == "improved" else epsilon / max(2 * self.t, 1)
+
+    @property
+    def means_noise(self) -> float:
+        """Scale of the Laplace noise on each coordinate of a damped mean, for rows in the unit ball."""
+        return self.means_sensitivity / float(self.charge("points").epsilon)
+
+
+def paper_parameters(
+    n: int,
+    body: Body,
+    epsilon: Fraction,
+    *,
+    kappa: float = 1 / 3,
+    t: int | None = None,
+    alpha: float | None = None,
+    b: float | None = None,
+    shares: tuple[Any, Any, Any] | None = None,
+    constants: Literal["paper", "improved"] = "paper",
+) -> PaperParameters:
+    """Theorem 5.13's choices, with any of them replaced by a public value (Theorem 5.12 allows that)."""
+    p = body.dimension
+    if not isfinite(body.radius) or body.radius <= 0:
+        raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
+    if not 0 < kappa < 1:
+        raise ParameterError(f"kappa must lie strictly between 0 and 1, got {kappa}.")
+    if constants not in ("paper", "improved"):
+        raise ParameterError(f"constants must be 'paper' or 'improved', got {constants!r}.")
+    if alpha is None:
+        alpha = log(n) ** -0.25 if n > 2 else 1.0  # n ≤ 2 makes the formula exceed 1
+    if not 0 < alpha < float("inf"):
+        raise ParameterError(f"alpha must be positive, got {alpha}. The paper's choice is (log n)^(-1/4).")
+    if t is None:
+        t = int(kappa * log(n) / log(7 / alpha)) if alpha < 7 else 0
+    t = min(whole_number(t, "t", 0), p)
+    if b is None:
+        b = sqrt(p * n ** (1 - kappa) / float(epsilon))
+    if not 0 < b < float("inf"):
+        raise ParameterError(f"b must be positive, got {b}. The paper's choice is sqrt(p n^(1-kappa)/epsilon).")
+    names = ("projection", "weights", "points")
+    if shares is None:
+        shares = (Fraction(1, 3),) * 3
+    if len(shares) != 3:
+        raise ParameterError(f"split must give three shares, for {', '.join(names)}; got {len(shares)}.")
+    charges = split(epsilon, dict(zip(names, shares, strict=True)))
+    if t in (0, p):  # no private projection is needed, so its share is not spent
+        charges["projection"] = Charge("projection", Fraction(0))
+    for name, charge in charges.items():
+        if charge.epsilon == 0 and not (name == "projection" and t in (0, p)):
+            raise ParameterError(f"the share of {name} must be positive: that step reads the data.")
+    # Lemma 5.10: each of two blocks moves by 2‖x‖₁/b ≤ 2√p/b. In a box K that contains 0 and has one sign per
+    # coordinate no difference is longer than K is wide, which halves it: docs/proofs/damping.md.
+    halved = constants == "improved" and isinstance(body, Box) and bool((body.lower >= 0).all())
+    parameters = PaperParameters(
+        n=n,
+        p=p,
+        t=t,
+        alpha=float(alpha),
+        b=float(b),
+        kappa=float(kappa),
+        constants=constants,
+        charges=tuple(charges.values()),
+        means_sensitivity=(2 if halved else 4) * sqrt(p) / b,
+    )
+    s = LatticeCovering(parameters.t, parameters.alpha).size
+    require_memory(ceil(40 * s * p), f"noise on {s} cells of {p} columns", "Choose a smaller t or a larger alpha.")
+    return parameters

@@ -1,0 +1,45 @@
+"""Records as rows of integers: what every method measures.
+
+Boolean records are 0/1 already. Real records in K are projected onto K one by one, divided by K's radius and cut
+off (toward zero, so that no record leaves the unit ball) to multiples of 2^-20. Sums of integers do not depend on
+the order of rows, and the cell of a record depends on that record alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from covey.core.arrays import Array
+from covey.core.bodies import Body
+from covey.engines.local import ArrayRows
+
+REAL_BITS = 20
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows of integers; one integer step is `unit`, and ‖row‖ ≤ `radius` in such steps."""
+
+    rows: ArrayRows
+    unit: float
+    radius: float
+
+
+def boolean_records(X: Array) -> Records:
+    """Records of 0 and 1."""
+    return Records(ArrayRows(X), unit=1.0, radius=float(np.sqrt(X.shape[1])))
+
+
+def real_records(X: Array, body: Body) -> Records:
+    """Records in K, in fixed point."""
+    grid = 1 << REAL_BITS
+
+    def prepare(batch: Array) -> Array:
+        inside = body.project(np.asarray(batch, dtype=np.float64)) / body.radius
+        # An iterative projection is accurate to its tolerance: make sure of the norm bound that privacy rests on.
+        inside /= np.maximum(np.linalg.norm(inside, axis=1, keepdims=True), 1.0)
+        return np.asarray(np.trunc(inside * grid))
+
+    return Records(ArrayRows(X, prepare), unit=body.radius / grid, radius=float(grid))

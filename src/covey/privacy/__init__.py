@@ -1,0 +1,1 @@
+"""Numbers about mechanisms: budgets and theorems. Nothing here ever sees a row."""
