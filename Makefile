@@ -27,7 +27,7 @@ test: check
 	$(RUN)pytest
 
 bench: $(STAMP)
-	$(RUN)python benchmarks/run.py
+	$(RUN)python benchmarks/foundation.py
 
 clean:
 	rm -rf build $(ENV)

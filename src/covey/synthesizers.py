@@ -50,7 +50,10 @@ class _Synthesizer:
 
     def _read(self, X: Any) -> tuple[Records, Body]:
         """Check an array and turn it into records. Happens before any budget is spent, on the owner's machine."""
-        X = np.asarray(X)
+        try:
+            X = np.asarray(X)
+        except ValueError:
+            raise InputError("X must be a matrix; its rows have different lengths.") from None
         if X.ndim != 2:
             raise InputError(f"X must be a matrix with a row per record, got an array of shape {X.shape}.")
         if X.dtype.kind not in "biuf":
@@ -130,7 +133,7 @@ class PrivateSynthesizer(_Synthesizer):
             "constants": constants,
         }
         # Wrong parameters are refused here, before any table is opened.
-        paper_parameters(1000, body or Cube(1), self.epsilon, **{**self._options, "t": t and min(t, 1)})
+        paper_parameters(1000, body or Cube(1), self.epsilon, **self._options)
         self.parameters: PaperParameters | None = None
         self.privacy: PrivacyStatement | None = None
 

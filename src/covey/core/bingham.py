@@ -20,12 +20,13 @@ def sample_bingham(A: Floats, generator: np.random.Generator, size: int) -> Floa
     Returns an array of shape (size, q).
     """
     eigenvalues, vectors = np.linalg.eigh(np.asarray(A, dtype=np.float64))
-    return np.asarray(_draw(Envelope.of(eigenvalues), generator, size)[0] @ vectors.T)
+    return np.asarray(_draw(Envelope.of(eigenvalues), generator, size) @ vectors.T)
 
 
-def tries_per_draw(A: Floats, generator: np.random.Generator, size: int) -> float:
-    """Proposals per accepted vector, for benchmarks."""
-    return _draw(Envelope.of(np.linalg.eigh(A)[0]), generator, size)[1] / size
+def tries_per_draw(A: Floats, generator: np.random.Generator, proposals: int) -> float:
+    """Expected number of proposals per accepted vector, estimated from this many proposals."""
+    envelope = Envelope.of(np.linalg.eigh(A)[0])
+    return float(1 / np.mean(np.exp(envelope.log_acceptance(envelope.propose(generator, proposals)))))
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,17 @@ class Envelope:
         return np.asarray(-u + q / 2 * np.log1p(2 * u / b) - highest)
 
 
-def _draw(envelope: Envelope, generator: np.random.Generator, size: int) -> tuple[Floats, int]:
-    """`size` accepted vectors in the eigenbasis, and the number of proposals they took."""
+def _draw(envelope: Envelope, generator: np.random.Generator, size: int) -> Floats:
+    """`size` accepted vectors, in the eigenbasis."""
     q = len(envelope.gaps)
     accepted = np.empty((size, q))
     done = proposed = 0
-    rate = 0.5
     while done < size:
         # About as many as are missing: the batch bounds memory, not the number of tries.
+        rate = max(done / proposed, 1e-3) if proposed else 0.5
         count = int(min(max((size - done) / rate * 1.1, 16), max(16, 4_000_000 // q)))
         y = envelope.propose(generator, count)
         y = y[np.log(generator.random(count)) < envelope.log_acceptance(y)][: size - done]
         accepted[done : done + len(y)] = y
         done, proposed = done + len(y), proposed + count
-        rate = max(done / proposed, 1e-3)
-    return accepted, proposed
+    return accepted

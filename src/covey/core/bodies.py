@@ -157,9 +157,9 @@ class Polytope:
             p = self.dimension
             solver = osqp.OSQP()
             solver.setup(
-                P=scipy.sparse.eye_array(p, format="csc"),
+                P=scipy.sparse.csc_matrix(np.eye(p)),
                 q=np.zeros(p),
-                A=scipy.sparse.csc_array(np.vstack([self.G, np.eye(p)])),
+                A=scipy.sparse.csc_matrix(np.vstack([self.G, np.eye(p)])),
                 l=np.r_[np.full(len(self.h), -np.inf), self.within.lower],
                 u=np.r_[self.h, self.within.upper],
                 verbose=False,

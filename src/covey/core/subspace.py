@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from covey.core.arrays import Floats
+from covey.core.arrays import Array, Floats, is_bits
 from covey.core.bingham import sample_bingham
 
-# Directions are stored on the grid 2^-24: scores of integer rows are then exact integers, so the cell of a
+# Directions are stored on the grid 2^-16: scores of integer rows are then exact integers, so the cell of a
 # record depends on that record alone and not on the shape of the batch it came in.
-DIRECTION_BITS = 24
+DIRECTION_BITS = 16
 
 
 def private_directions(A: Floats, t: int, generator: np.random.Generator) -> Floats:
@@ -51,8 +51,16 @@ def principal_directions(S: Floats, t: int) -> Floats:
 
 
 def quantise_directions(directions: Floats) -> Floats:
-    """Directions as integers, in units of 2^-24.
-
-    A row of integers q then has exact scores: Σ |q_i v_i| ≤ 2·‖q‖·2^24 by Cauchy-Schwarz, far below 2^53.
-    """
+    """Directions as integers, in units of 2^-16."""
     return np.rint(np.ldexp(directions, DIRECTION_BITS))
+
+
+def integer_scores(batch: Array, quantised: Floats) -> Floats:
+    """Inner products of integer rows with quantised directions, exact and so the same in any batch.
+
+    Σ|x_i v_i| ≤ ‖x‖·‖v‖ by Cauchy-Schwarz, and ‖v‖ is 2^16 up to rounding: for rows of at most 2^14 bits every partial
+    sum stays below 2^24 and fits a float32; for rows of norm 2^20 it stays far below 2^53.
+    """
+    narrow = batch.shape[1] <= 1 << 14 and is_bits(batch)
+    scores: Array = batch.astype("f4" if narrow else "f8") @ quantised.astype("f4" if narrow else "f8")
+    return np.asarray(scores, dtype=np.float64)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from covey.core.arrays import Array
 from covey.engines.rows import S
 
 BATCH_ENTRIES = 1 << 23
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The thread pools of this process; finding them takes a millisecond, so they are found once."""
+    return ThreadpoolController()
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 class ArrayRows:
@@ -30,7 +42,7 @@ class ArrayRows:
     def reduce(self, kernel: Callable[[Array], S]) -> S:
         """The sum of kernel(batch) over the batches."""
         # More BLAS threads than processors make a product several times slower, so the number is set here.
-        with threadpool_limits(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None):
+        with _blas().limit(limits=processors()):
             batches = self.batches()
             total = kernel(next(batches))
             for batch in batches:

@@ -31,6 +31,7 @@ from covey.core.noise import add_noise, discrete_laplace
 from covey.core.partition import equipartition
 from covey.core.subspace import (
     DIRECTION_BITS,
+    integer_scores,
     principal_directions,
     private_directions,
     quantise_directions,
@@ -38,7 +39,7 @@ from covey.core.subspace import (
 from covey.entropy import Streams
 from covey.errors import ParameterError, whole_number
 from covey.methods.records import Records
-from covey.privacy.budget import Charge, split
+from covey.privacy.budget import Charge, exact, split
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,8 @@ def private_subspace(A: Floats, t: int, generator: np.random.Generator) -> Float
 
 
 def scores(batch: Array, P: Floats, radius: float) -> Floats:
-    """Px in the coordinates of the quantised directions, for rows scaled into the unit ball.
-
-    The products are exact integers (see `quantise_directions`), so a record's score is the same in any batch.
-    """
-    return np.asarray((batch.astype(np.float64) @ P) / (radius * 2.0**DIRECTION_BITS))
+    """Px in the coordinates of the quantised directions, for rows scaled into the unit ball."""
+    return np.asarray(integer_scores(batch, P) / (radius * 2.0**DIRECTION_BITS))
 
 
 def noisy_sizes(F: BlockSums, par: PaperParameters, generator: np.random.Generator) -> Integers:
@@ -184,26 +182,26 @@ def paper_parameters(
     p = body.dimension
     if not isfinite(body.radius) or body.radius <= 0:
         raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
-    if not 0 < kappa < 1:
+    if not 0 < exact(kappa, "kappa") < 1:
         raise ParameterError(f"kappa must lie strictly between 0 and 1, got {kappa}.")
     if constants not in ("paper", "improved"):
         raise ParameterError(f"constants must be 'paper' or 'improved', got {constants!r}.")
     if alpha is None:
         alpha = log(n) ** -0.25 if n > 2 else 1.0  # n ≤ 2 makes the formula exceed 1
-    if not 0 < alpha < float("inf"):
+    if not exact(alpha, "alpha") > 0:
         raise ParameterError(f"alpha must be positive, got {alpha}. The paper's choice is (log n)^(-1/4).")
     if t is None:
         t = int(kappa * log(n) / log(7 / alpha)) if alpha < 7 else 0
     t = min(whole_number(t, "t", 0), p)
     if b is None:
         b = sqrt(p * n ** (1 - kappa) / float(epsilon))
-    if not 0 < b < float("inf"):
+    if not exact(b, "b") > 0:
         raise ParameterError(f"b must be positive, got {b}. The paper's choice is sqrt(p n^(1-kappa)/epsilon).")
     names = ("projection", "weights", "points")
     if shares is None:
         shares = (Fraction(1, 3),) * 3
-    if len(shares) != 3:
-        raise ParameterError(f"split must give three shares, for {', '.join(names)}; got {len(shares)}.")
+    if not isinstance(shares, tuple | list) or len(shares) != 3:
+        raise ParameterError(f"split must give three shares, for {', '.join(names)}; got {shares!r}.")
     charges = split(epsilon, dict(zip(names, shares, strict=True)))
     if t in (0, p):  # no private projection is needed, so its share is not spent
         charges["projection"] = Charge("projection", Fraction(0))

@@ -1,0 +1,270 @@
+"""Algorithms 1 and 4 against their theorems."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from covey.core.blocks import BlockSums, block_sums, damped_means, project_weights
+from covey.core.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
+from covey.core.covering import LatticeCovering
+from covey.core.subspace import DIRECTION_BITS, principal_directions, private_directions, quantise_directions
+from covey.entropy import Streams
+from covey.errors import ParameterError
+from covey.methods import paper
+from covey.methods.paper import (
+    anonymous_centres,
+    anonymous_parameters,
+    noisy_sizes,
+    paper_parameters,
+    private_centres,
+    scores,
+)
+from covey.methods.records import boolean_records, real_records
+from covey.privacy.bounds import theorem_5_6, theorem_5_9
+from tests.audit import epsilon_lower_bound
+from tests.core.test_covariance_loss import in_unit_ball, moment
+
+
+def weighted_moment(weights, points, d):
+    tensor = points
+    for _ in range(d - 1):
+        tensor = (tensor[:, :, None] * points[:, None, :]).reshape(len(points), -1)
+    return weights @ tensor
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_theorems_5_6_and_5_9_with_recorded_noise(seed):
+    generator = np.random.default_rng(seed)
+    n, p = 80, 4
+    t, alpha, b = int(generator.integers(1, 4)), float(generator.uniform(0.4, 0.9)), float(generator.uniform(0.5, 9))
+    body = Ball(p)
+    x = in_unit_ball(generator, n, p)
+    S = x.T @ x / n
+    V = private_directions(20 * S, t, generator) if seed % 2 else principal_directions(S, t)
+    covering = LatticeCovering(t, alpha)
+    blocks = block_sums(x, covering.assign(x @ V), covering.size)
+    w = blocks.sizes / n
+    filled = blocks.sizes > 0
+    y = np.zeros((covering.size, p))
+    y[filled] = blocks.sums[filled] / blocks.sizes[filled, None]
+    rho = generator.laplace(0, 0.01, covering.size)
+    r = generator.laplace(0, 0.1, y.shape)
+    w_bar, y_bar = project_weights(w + rho), body.project(damped_means(blocks, b) + r)
+    P = V @ V.T
+    tail = np.linalg.norm((np.eye(p) - P) @ S @ (np.eye(p) - P))
+    for d in (1, 2, 3):
+        exact = np.linalg.norm(moment(x, d) - weighted_moment(w, y, d))
+        assert exact <= theorem_5_6(alpha, tail, d).value
+        noisy = np.linalg.norm(moment(x, d) - weighted_moment(w_bar, y_bar, d))
+        assert (
+            noisy
+            <= theorem_5_9(
+                alpha,
+                tail,
+                d,
+                s=covering.size,
+                b=b,
+                n=n,
+                weight_noise=np.abs(rho).sum(),
+                point_noise=w @ np.linalg.norm(r, axis=1),
+            ).value
+        )
+
+
+def test_defaults_are_those_of_theorem_5_13():
+    par = paper_parameters(10**6, Cube(100), Fraction(1), kappa=1 / 3)
+    assert par.alpha == pytest.approx(np.log(1e6) ** -0.25)
+    assert par.t == int(np.log(1e6) / 3 / np.log(7 / par.alpha)) == 1
+    assert par.b == pytest.approx(np.sqrt(100 * 1e6 ** (2 / 3)))
+    assert [c.epsilon for c in par.charges] == [Fraction(1, 3)] * 3
+    assert par.means_noise == pytest.approx(12 * 10 / par.b)  # Lap(12√p/(bε))
+    assert par.projection_scale == pytest.approx(1 / 6)  # nε/(6t)·S is ε/(6t)·Σxxᵀ
+
+
+def test_improved_constants_say_so_and_halve_the_noise_of_the_cube():
+    printed = paper_parameters(10**4, Cube(9), Fraction(1), t=2)
+    improved = paper_parameters(10**4, Cube(9), Fraction(1), t=2, constants="improved")
+    assert improved.means_noise == pytest.approx(printed.means_noise / 2)
+    assert improved.projection_scale == pytest.approx(printed.projection_scale * 4 / 3)
+    mixed = paper_parameters(10**4, Box([-1, -1], [1, 1]), Fraction(1), constants="improved")
+    assert mixed.means_noise == pytest.approx(paper_parameters(10**4, Ball(2), Fraction(1)).means_noise)
+
+
+def test_small_tables_and_dimensions():
+    assert anonymous_parameters(8, 5) == (0, 1.0)
+    assert anonymous_parameters(99, 5)[0] == 0
+    assert anonymous_parameters(10**9, 5)[0] > 0
+    assert anonymous_parameters(10**9, 1)[0] == 1
+    for n in (1, 2, 3):
+        par = paper_parameters(n, Cube(2), Fraction(1))
+        assert par.t == 0
+    assert paper_parameters(100, Cube(2), Fraction(1), t=9).t == 2
+
+
+def test_no_projection_is_charged_where_none_is_made():
+    for t in (0, 3):
+        par = paper_parameters(500, Cube(3), Fraction(1), t=t, alpha=0.7)
+        assert par.charge("projection").epsilon == 0
+        assert sum(c.epsilon for c in par.charges) == Fraction(2, 3)
+    with pytest.raises(ParameterError, match="projection"):
+        paper_parameters(500, Cube(3), Fraction(1), t=1, shares=(0, 0.5, 0.5))
+    assert paper_parameters(500, Cube(3), Fraction(1), t=0, shares=(0, 0.5, 0.5)).charge("points").epsilon == 0.5
+
+
+def test_algorithm_1_groups_are_never_too_small_and_centres_are_their_means():
+    X = np.random.default_rng(0).integers(0, 2, (1003, 6), dtype=np.uint8)
+    result = anonymous_centres(boolean_records(X), 10)
+    sizes = np.bincount(result.groups)
+    assert len(sizes) == 100
+    assert sizes.min() == 10
+    for j in (0, 57, 99):
+        np.testing.assert_allclose(result.cloud.points[j], X[result.groups == j].mean(axis=0))
+    np.testing.assert_allclose(result.cloud.weights @ result.cloud.points, X.mean(axis=0))
+
+
+def test_algorithm_1_separates_what_the_leading_directions_see():
+    # Two clusters on a diagonal: with enough groups the lattice separates them, and no group mixes.
+    X = np.repeat([[0, 0, 0, 0], [1, 1, 1, 1]], 60_000, axis=0).astype(np.uint8)
+    result = anonymous_centres(boolean_records(X), 2)
+    assert result.t >= 1
+    assert result.covariance_loss < 1e-9
+
+
+def test_algorithm_4_at_huge_n_finds_the_means():
+    X = np.zeros((400_000, 2), dtype=bool)
+    X[:300_000, 0] = True
+    X[:100_000, 1] = True
+    par = paper_parameters(len(X), Cube(2), Fraction(10))
+    result = private_centres(boolean_records(X), Cube(2), par, Streams.from_seed(1))
+    np.testing.assert_allclose(result.cloud.weights @ result.cloud.points, [0.75, 0.25], atol=0.08)
+    assert sum(c.epsilon for c in result.charges) <= 10
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Cube(3),
+        Ball(3, 2.0, [1, 0, 0]),
+        ProductOfSimplices([2, 1]),
+        Box([-5, 0, 1], [5, 1, 1]),
+        Intersection(Cube(3), HalfSpace([1, 1, 1], 1)),
+    ],
+)
+def test_centres_always_lie_in_the_body(body):
+    x = np.random.default_rng(0).standard_normal((200, 3))  # many records outside K: projected one by one
+    par = paper_parameters(200, body, Fraction(1), t=1, alpha=0.5)
+    cloud = private_centres(real_records(x, body), body, par, Streams.from_seed(0)).cloud
+    np.testing.assert_allclose(body.project(cloud.points), cloud.points, atol=1e-6)
+    assert len(cloud) == LatticeCovering(1, 0.5).size  # every cell is released, empty or not
+    assert cloud.weights.sum() == pytest.approx(1)
+
+
+def test_scores_of_a_record_are_the_same_in_any_batch():
+    generator = np.random.default_rng(1)
+    X = generator.integers(0, 2, (500, 77), dtype=np.uint8)
+    P = quantise_directions(np.linalg.qr(generator.standard_normal((77, 2)))[0])
+    whole = scores(X, P, np.sqrt(77))
+    assert (np.concatenate([scores(X[i : i + 7], P, np.sqrt(77)) for i in range(0, 500, 7)]) == whole).all()
+    assert np.abs(whole - X @ np.ldexp(P, -DIRECTION_BITS) / np.sqrt(77)).max() < 1e-12
+
+
+def test_records_never_leave_the_unit_ball():
+    x = 5 * np.random.default_rng(2).standard_normal((300, 4))
+    for body in (Cube(4), Ball(4), Ball(4, 3.0, [0, 1, 0, 0]), Intersection(Ball(4), HalfSpace([1, 1, 0, 0], 0.1))):
+        records = real_records(x, body)
+        rows = np.concatenate(list(records.rows.batches()))
+        assert (rows == np.rint(rows)).all()
+        assert np.linalg.norm(rows, axis=1).max() <= records.radius * (1 + 1e-15)
+        np.testing.assert_allclose(rows * records.unit, body.project(x), atol=1e-5 * body.radius)
+
+
+# Frequency audits of the whole of Algorithm 4.
+
+PAIR = np.array([[1.0, 0.0], [1.0, 0.0]])
+NEIGHBOUR = np.array([[1.0, 0.0], [0.0, 1.0]])
+
+
+def run(rows, par, count, statistic):
+    records, body, streams = real_records(rows, Ball(2)), Ball(2), Streams.from_seed(99)
+    return [statistic(private_centres(records, body, par, streams.child(f"{rows[1, 0]} {i}"))) for i in range(count)]
+
+
+def test_algorithm_4_keeps_its_promise_and_a_doubled_projection_scale_is_caught():
+    """The orthogonal replaced row, nearly all of ε on PROJ; the released direction is part of the output."""
+    epsilon, count = Fraction(3), 8000
+    par = paper_parameters(2, Ball(2), epsilon, t=1, alpha=0.5, b=1.0, shares=(0.98, 0.01, 0.01))
+
+    def along_the_new_row(result):
+        return result.directions[1, 0] ** 2
+
+    honest = [run(rows, par, count, along_the_new_row) for rows in (PAIR, NEIGHBOUR)]
+    assert 0.5 < epsilon_lower_bound(*honest) <= epsilon
+    doubled = replace(
+        par, charges=tuple(replace(c, epsilon=c.epsilon * (2 if c.purpose == "projection" else 1)) for c in par.charges)
+    )
+    broken = [run(rows, doubled, count, along_the_new_row) for rows in (PAIR, NEIGHBOUR)]
+    assert epsilon_lower_bound(*broken) > epsilon
+
+
+def test_algorithm_4_output_moves_no_more_than_promised():
+    par = paper_parameters(2, Ball(2), Fraction(2), t=2, alpha=0.9, b=1.0, shares=(0, 0.5, 0.5))
+
+    def signed_mean(result):
+        return float((result.cloud.weights @ result.cloud.points)[0])
+
+    assert epsilon_lower_bound(*(run(rows, par, 6000, signed_mean) for rows in (PAIR, NEIGHBOUR))) <= 2
+
+
+def test_noise_falls_on_empty_cells_too_and_skipping_them_is_caught():
+    """One record in the first of two cells, or in the second: an empty cell against a singleton."""
+    par = paper_parameters(1, Ball(2), Fraction(3), t=1, alpha=0.5, shares=(0.1, 0.8, 0.1))
+    claim = float(par.charge("weights").epsilon)
+    generator = np.random.default_rng(5)
+    runs = 200_000  # cells get independent noise, so many runs are one run over many cells
+    first = BlockSums(np.tile([1, 0], runs), np.zeros((2 * runs, 1)))
+    second = BlockSums(np.tile([0, 1], runs), np.zeros((2 * runs, 1)))
+
+    def likelihood(blocks):
+        a, b = noisy_sizes(blocks, par, generator).reshape(runs, 2).T
+        return np.abs(a) + np.abs(b - 1) - np.abs(a - 1) - np.abs(b)
+
+    honest = epsilon_lower_bound(likelihood(first), likelihood(second))
+    assert 0.95 * claim < honest <= claim
+
+    def skipping(blocks):
+        a, b = np.where(blocks.sizes > 0, noisy_sizes(blocks, par, generator), 0).reshape(runs, 2).T
+        return (a != 0).astype(float) - (b != 0)
+
+    assert epsilon_lower_bound(skipping(first), skipping(second)) > claim
+
+
+def test_rounded_statistics_stay_within_the_sensitivity_that_the_noise_covers(monkeypatch):
+    """Neighbouring tables, rounded to the grid: the ℓ1 distance never exceeds the one the scale was computed from."""
+    seen = {}
+
+    def record(statistic, noise):
+        seen["grid"] = statistic
+        return statistic + noise
+
+    def no_noise(scale, size, generator):
+        seen["scale"] = scale
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(paper, "add_noise", record)
+    monkeypatch.setattr(paper, "discrete_laplace", no_noise)
+    generator = np.random.default_rng(8)
+    for constants in ("paper", "improved"):
+        for b in (0.7, 2.5, 6.0):
+            par = paper_parameters(6, Cube(3), Fraction(1), t=1, alpha=0.5, b=b, constants=constants)
+            for _ in range(40):
+                X, labels = generator.integers(0, 2, (6, 3), dtype=np.uint8), generator.integers(0, 3, 6)
+                Y, moved = X.copy(), labels.copy()
+                Y[0], moved[0] = generator.integers(0, 2, 3), generator.integers(0, 3)
+                grids = []
+                for rows, cells in ((X, labels), (Y, moved)):
+                    paper.noisy_damped_means(block_sums(rows, cells, 3), par, np.sqrt(3), generator)
+                    grids.append(seen["grid"])
+                allowed = seen["scale"] * par.charge("points").epsilon
+                assert int(np.abs(grids[0] - grids[1]).sum()) <= allowed

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from covey.core.bodies import Ball
+from covey.core.covering import LatticeCovering
+from covey.core.marginals import covariance_loss
+from covey.errors import ParameterError
+from covey.methods.paper import anonymous_centres
+from covey.methods.records import real_records
+from covey.privacy import bounds
+
+
+def test_theorem_1_2_explicit_bound_holds_and_is_not_idle_for_large_k():
+    assert bounds.theorem_1_2(3).value == 1
+    values = [bounds.theorem_1_2(k).value for k in (10**9, 10**80, 10**200)]
+    assert values == sorted(values, reverse=True)
+    assert bounds.theorem_1_2(10**300).value < 1
+
+
+def test_theorem_4_1_holds_for_algorithm_1():
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((2000, 4))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    result = anonymous_centres(real_records(x, Ball(4)), 4)
+    assert covariance_loss(x, result.groups) <= bounds.theorem_1_2_equal(500).value
+    assert result.covariance_loss == pytest.approx(covariance_loss(x, result.groups), rel=1e-4)
+
+
+def test_tensorization_factor():
+    assert [bounds.theorem_3_10(d).value for d in (2, 3, 4)] == [1, 8, 44]
+
+
+def test_anonymous_theorems_stack_up():
+    k, m, d, p = 400, 50, 2, 8
+    one = bounds.theorem_4_1(k, d).value
+    assert bounds.theorem_4_1(k, 1).value == 0
+    assert bounds.theorem_4_4(k, m, d).value == pytest.approx(one**2 + 1 / m)
+    assert bounds.theorem_4_6(k, m, d, p).value == pytest.approx(4 * (one**2 + 2 / m))
+
+
+def test_private_theorems_say_that_their_constant_is_hidden():
+    arguments = 10**6, 50, 2, 1.0, 1 / 3
+    weighted = bounds.theorem_5_13(*arguments)
+    assert not weighted.explicit
+    assert "does not give" in str(weighted)
+    rate = np.log(np.log(1e6)) / (np.log(1e6) / 3) + 50 / 1e6 ** (2 / 3)
+    assert weighted.value == pytest.approx(256 * rate)
+    assert bounds.theorem_5_14(*arguments, 100).value == pytest.approx(256 * rate + 0.01)
+    assert bounds.theorem_5_15(*arguments, 100).value == pytest.approx(1024 * (rate + 0.01))
+
+
+def test_deterministic_accuracy_terms():
+    assert bounds.theorem_5_6(0.5, 0.2, 2).value == pytest.approx(16 * 1.2)
+    value = bounds.theorem_5_9(0.5, 0.2, 2, s=10, b=3.0, n=100, weight_noise=0.1, point_noise=0.3).value
+    assert value == pytest.approx(16 * 1.2 + 2 * 2 * 10 * 3 / 100 + 0.2 + 4 * 0.3)
+
+
+def test_proposition_3_7_is_the_tight_end():
+    assert LatticeCovering(4, 0.5).size <= bounds.proposition_3_7(4, 0.5).value <= (7 / 0.5) ** 4
+    assert bounds.proposition_3_7(2000, 0.01).value == float("inf")
+
+
+def test_a_bound_reads_as_a_sentence():
+    assert str(bounds.theorem_3_10(3)).endswith("≤ 8 (explicit)")
+    assert float(bounds.proposition_3_14(4)) == pytest.approx(1 / (80 * np.sqrt(np.log(8))))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: bounds.theorem_1_2(2),
+        lambda: bounds.theorem_1_2_equal(0),
+        lambda: bounds.theorem_3_10(1),
+        lambda: bounds.theorem_4_1(10, 0),
+        lambda: bounds.theorem_4_4(10, 0, 2),
+        lambda: bounds.theorem_4_6(10, 5, 3, 5),
+        lambda: bounds.theorem_5_13(2, 5, 2, 1.0, 0.5),
+        lambda: bounds.theorem_5_13(100, 5, 2, 1.0, 1.0),
+        lambda: bounds.theorem_5_15(100, 5, 3, 1.0, 0.5, 10),
+        lambda: bounds.proposition_3_7(-1, 0.5),
+        lambda: bounds.proposition_3_14(0),
+    ],
+)
+def test_bounds_outside_their_theorem_are_refused(call):
+    with pytest.raises(ParameterError):
+        call()

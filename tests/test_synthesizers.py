@@ -1,0 +1,305 @@
+"""The public surface: what a user of the library sees."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import covey
+from covey.core.bodies import Ball, Box, HalfSpace, ProductOfSimplices
+from covey.errors import CoveyError, CoveyWarning, InputError, NotFittedError, ParameterError
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+X = np.random.default_rng(0).integers(0, 2, (500, 6), dtype=np.uint8)
+
+
+def private(**options):
+    return covey.PrivateSynthesizer(**{"epsilon": 1.0, "method": "paper", **options})
+
+
+def test_public_names_are_pinned():
+    assert covey.__all__ == [
+        "AnonymousSynthesizer",
+        "PrivateSynthesizer",
+        "bingham",
+        "bodies",
+        "core",
+        "covariance_loss",
+        "errors",
+        "marginal_error",
+    ]
+    assert list(inspect.signature(covey.PrivateSynthesizer).parameters)[:1] == ["epsilon"]
+    assert list(inspect.signature(covey.AnonymousSynthesizer).parameters)[:1] == ["group_size"]
+
+
+def test_the_example_of_the_interface():
+    synth = covey.PrivateSynthesizer(epsilon=1.0, method="paper", kappa=1 / 3)
+    Z = synth.fit(X).sample(2000)
+    assert Z.shape == (2000, 6)
+    assert Z.dtype == X.dtype
+    anonymous = covey.AnonymousSynthesizer(group_size=20, method="paper").fit(X).sample(2000)
+    assert covey.marginal_error(X, anonymous, degree=2) < 0.1
+    assert covey.covariance_loss(X, np.zeros(len(X))) > 0
+    assert covey.core.bingham.sample_bingham(np.eye(3), np.random.default_rng(0), 5).shape == (5, 3)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("make", [private, lambda: covey.AnonymousSynthesizer(group_size=5)])
+def test_rows_come_back_in_the_kind_that_went_in(dtype, make):
+    table = X.astype(dtype)
+    before = table.copy()
+    Z = make().fit(table).sample(50)
+    assert Z.dtype == table.dtype
+    assert set(np.unique(Z)) <= {0, 1}
+    assert (table == before).all()
+
+
+def test_fit_accepts_lists_read_only_and_strided_arrays():
+    frozen = X.copy()
+    frozen.setflags(write=False)
+    for table in (X.tolist(), frozen, X[:, ::2], np.asfortranarray(X)):
+        assert private().fit(table).sample(3).shape[0] == 3
+
+
+def test_real_records_stay_in_their_body():
+    body = Box([-1, 10], [1, 20])
+    records = np.random.default_rng(1).uniform([-1, 10], [1, 20], (300, 2))
+    for synth in (private(body=body), covey.AnonymousSynthesizer(group_size=10, body=body)):
+        Z = synth.fit(records).sample(100)
+        assert Z.dtype == np.float64
+        assert (body.project(Z) == Z).all()
+    assert abs(Z[:, 1].mean() - records[:, 1].mean()) < 1  # the anonymous one, which is accurate
+
+
+def test_one_hot_records_get_one_category_per_block():
+    sizes = [3, 2]
+    generator = np.random.default_rng(2)
+    records = np.hstack([np.eye(c, dtype=np.uint8)[generator.integers(0, c, 400)] for c in sizes])
+    Z = covey.AnonymousSynthesizer(group_size=8, body=ProductOfSimplices(sizes)).fit(records).sample(500)
+    assert Z.dtype == np.uint8
+    assert (Z[:, :3].sum(axis=1) == 1).all()
+    assert (Z[:, 3:].sum(axis=1) == 1).all()
+    np.testing.assert_allclose(Z.mean(axis=0), records.mean(axis=0), atol=0.1)
+
+
+def test_a_seed_reproduces_and_is_marked_everywhere():
+    one, two = private(seed=5).fit(X), private(seed=5).fit(X)
+    assert (one.sample(100) == two.sample(100)).all()
+    assert (one.sample(100) != two.centres.points[0].round()[None]).any()
+    assert (one.sample(50) != one.sample(50)).any()
+    assert one.seeded
+    assert "seeded: not private" in repr(one)
+    assert "seeded: not private" in str(one.privacy)
+    assert "seeded: not private" in repr(private(seed=5))
+    assert "seeded: not private" in repr(covey.AnonymousSynthesizer(5, seed=1))
+
+
+def test_without_a_seed_every_run_differs_and_nothing_is_marked():
+    one, two = private().fit(X), private().fit(X)
+    assert (one.centres.points != two.centres.points).any()
+    assert "seeded" not in repr(one)
+    assert "replace-one" in str(one.privacy)
+    again = one.centres.points.copy()
+    one.fit(X)
+    assert (one.centres.points != again).any()
+
+
+def test_the_noise_does_not_come_from_numpys_global_generator():
+    np.random.seed(0)  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    a = private().fit(X).sample(20)
+    assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    assert (private().fit(X).sample(20) != a).any()
+
+
+def test_spent_budget_is_exact():
+    synth = private(epsilon=0.3).fit(X)
+    assert synth.privacy.spent <= synth.epsilon
+    assert synth.privacy.spent == synth.epsilon * 2 / 3  # t = 0 at this size: no projection was needed
+
+
+def test_anonymous_results_carry_their_public_facts():
+    synth = covey.AnonymousSynthesizer(group_size=7).fit(X)
+    assert synth.n == 500
+    assert synth.groups == 71
+    assert synth.covariance_loss > 0
+    assert "not differentially private" in repr(synth)
+
+
+def test_sampling_before_fitting_is_refused():
+    for synth in (private(), covey.AnonymousSynthesizer(group_size=3)):
+        with pytest.raises(NotFittedError, match="fit"):
+            synth.sample(5)
+
+
+# ../shared/bad-inputs.md, by number.
+
+
+@pytest.mark.filterwarnings("default::covey.errors.CoveyWarning")
+@pytest.mark.parametrize("n", [1, 2])
+def test_bad_input_3_one_or_two_rows_run_on_noise_with_a_public_warning(n):
+    messages = []
+    for table in (np.zeros((n, 4), dtype=bool), np.ones((n, 4), dtype=bool)):
+        with pytest.warns(CoveyWarning, match=f"n = {n}") as caught:
+            private().fit(table).sample(10)
+        messages.append(str(caught[0].message))
+    assert messages[0] == messages[1]
+
+
+def test_bad_input_16_records_outside_the_body_are_projected():
+    far = np.vstack([np.full((50, 2), 1e6), np.full((50, 2), -1e300)])
+    Z = private(body=Box([0, 0], [1, 1])).fit(far).sample(10)
+    assert ((Z >= 0) & (Z <= 1)).all()
+
+
+def test_bad_input_17_constant_tables_are_nothing_special():
+    for value in (0, 1):
+        assert private().fit(np.full((300, 5), value)).sample(10).shape == (10, 5)
+        Z = covey.AnonymousSynthesizer(group_size=3).fit(np.full((300, 5), value)).sample(10)
+        assert (value == Z).all()
+
+
+def test_bad_input_18_one_category_is_a_constant():
+    ones = np.ones((40, 1), dtype=np.uint8)
+    Z = private(body=ProductOfSimplices([1])).fit(ones).sample(9)
+    assert (Z == 1).all()
+
+
+@pytest.mark.filterwarnings("default::covey.errors.CoveyWarning")
+def test_bad_input_19_more_columns_than_rows_run_with_a_public_warning():
+    with pytest.warns(CoveyWarning, match="expect noise"):
+        assert private().fit(np.zeros((5, 40), dtype=bool)).sample(3).shape == (3, 40)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_bad_input_20_t_beyond_p(p):
+    synth = private(t=9, alpha=0.6).fit(X[:, :p])
+    assert synth.parameters.t == p
+    assert synth.privacy.charges[0].epsilon == 0
+
+
+@pytest.mark.parametrize("size", [1, 0, -3, 2.5, "many", None, True])
+def test_bad_input_21_impossible_group_sizes(size):
+    with pytest.raises(ParameterError, match="group_size"):
+        covey.AnonymousSynthesizer(group_size=size)
+
+
+def test_bad_input_21_group_size_beyond_n():
+    with pytest.raises(ParameterError, match="group_size must not exceed the number of rows, 500, got 501"):
+        covey.AnonymousSynthesizer(group_size=501).fit(X)
+    assert covey.AnonymousSynthesizer(group_size=500).fit(X).groups == 1
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 333, 499])
+def test_bad_input_22_no_group_below_the_size(size):
+    synth = covey.AnonymousSynthesizer(group_size=size).fit(X)
+    assert synth.groups == 500 // size
+    assert synth.centres.weights.min() >= size / 500 - 1e-15
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "abc", None])
+def test_bad_input_23_impossible_epsilons(epsilon):
+    with pytest.raises(ParameterError, match="epsilon"):
+        private(epsilon=epsilon)
+
+
+def test_bad_input_24_tiny_epsilon_runs_and_stays_sane():
+    for p in (1, 6, 3000):
+        synth = private(epsilon=1e-12).fit(np.zeros((20, p), dtype=bool))
+        Z = synth.sample(40)
+        assert Z.shape == (40, p)
+        assert np.isfinite(synth.centres.points).all()
+        assert np.isfinite(synth.centres.weights).all()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kappa": 0},
+        {"kappa": 1},
+        {"kappa": -0.5},
+        {"kappa": float("nan")},
+        {"kappa": "x"},
+        {"alpha": 0},
+        {"alpha": -1},
+        {"alpha": float("inf")},
+        {"b": 0},
+        {"b": -2},
+        {"b": float("nan")},
+        {"split": (0.5, 0.5, 0.5)},
+        {"split": (1, 0, 0)},
+        {"split": (0.5, 0.5)},
+        {"split": 3},
+        {"t": -1},
+        {"t": 1.5},
+        {"constants": "best"},
+        {"method": "magic"},
+        {"seed": -1},
+        {"seed": "x"},
+        {"body": "cube"},
+        {"body": HalfSpace([1.0], 1)},
+        {"body": Ball(2, 0.0)},
+    ],
+    ids=lambda wrong: f"{next(iter(wrong))}-{type(next(iter(wrong.values()))).__name__}",
+)
+def test_bad_input_26_impossible_parameters_before_any_data(wrong):
+    with pytest.raises(ParameterError) as caught:
+        private(**wrong)
+    assert next(iter(wrong)) in str(caught.value) or "share" in str(caught.value)
+
+
+@pytest.mark.parametrize("m", [0, -5, 2.0, "all", None, True, 10**15])
+def test_bad_input_27_impossible_sample_sizes(m):
+    with pytest.raises(ParameterError, match=r"m must|a sample of"):
+        private().fit(X).sample(m)
+
+
+def test_bad_input_28_a_covering_too_large_is_refused_before_allocation():
+    with pytest.raises(ParameterError, match="alpha"):
+        private(t=60, alpha=0.2).fit(np.zeros((100, 80), dtype=bool))
+    with pytest.raises(ParameterError, match="cells"):
+        private(t=7, alpha=0.4).fit(np.zeros((100, 2000), dtype=bool))
+
+
+def test_bad_input_29_no_positive_weight_means_uniform_weights():
+    cloud = private(epsilon=1e-9, t=1, alpha=0.9, seed=3).fit(X[:3]).centres
+    assert cloud.weights.sum() == pytest.approx(1)
+    assert np.isfinite(cloud.weights).all()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.zeros(5),
+        np.zeros((0, 3)),
+        np.zeros((3, 0)),
+        np.zeros((2, 2, 2)),
+        np.array([["a", "b"]]),
+        [[0, 1], [2, 0]],
+        [[0.5, 1.0]],
+        [[0.0, float("nan")]],
+        [[float("inf"), 0.0]],
+        None,
+        "table",
+        [[1, 2], [3]],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("make", [private, lambda: covey.AnonymousSynthesizer(group_size=2)])
+def test_arrays_that_are_no_table_are_refused_in_covey_words(make, table):
+    with pytest.raises(InputError, match="X"):
+        make().fit(table)
+
+
+def test_columns_must_match_the_body():
+    with pytest.raises(InputError, match="dimension 2"):
+        private(body=Ball(2)).fit(X)
+
+
+def test_every_exception_has_an_exit_code():
+    assert {e.__name__: e.exit_code for e in (CoveyError, ParameterError, InputError)} == {
+        "CoveyError": 1,
+        "ParameterError": 2,
+        "InputError": 3,
+    }
