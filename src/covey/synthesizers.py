@@ -21,7 +21,7 @@ from covey.methods.paper import (
     private_centres,
 )
 from covey.methods.records import Records, boolean_records, real_records
-from covey.privacy.budget import PrivacyStatement, check_epsilon
+from covey.privacy.budget import PrivacyStatement, make_budget
 
 
 class _Synthesizer:
@@ -120,7 +120,8 @@ class PrivateSynthesizer(_Synthesizer):
         seed: int | None = None,
     ) -> None:
         super().__init__(body, seed)
-        self.epsilon: Fraction = check_epsilon(epsilon)
+        self._budget = make_budget(epsilon)
+        self.epsilon: Fraction = self._budget.epsilon
         if method != "paper":
             raise ParameterError(f"method must be 'paper', got {method!r}.")
         self.method = method
@@ -146,7 +147,7 @@ class PrivateSynthesizer(_Synthesizer):
         self._streams = self._streams.child("fitted")  # a second fit draws fresh noise
         self._centres, self.parameters = result.cloud, par
         self.privacy = PrivacyStatement(
-            self.epsilon, result.charges, par.n, f"Algorithm 4, {par.constants} constants", self.seeded
+            self._budget, result.charges, par.n, f"Algorithm 4, {par.constants} constants", self.seeded
         )
         return self
 

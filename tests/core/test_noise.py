@@ -1,61 +1,111 @@
+"""Samplers against their laws, each test with the power to reject a law that is slightly off."""
+
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chisquare, kstest, wishart
 
-from covey.core.noise import CLAMP, SATURATION, add_noise, discrete_laplace
-from covey.errors import ParameterError
+from covey.core import noise
+from covey.core.noise import (
+    CLAMP,
+    SATURATION,
+    add_noise,
+    cube_noise,
+    discrete_gaussian,
+    discrete_laplace,
+    geometric,
+    matrix_laplace,
+)
+from covey.core.samplers import CoveyNoise, OpenDPNoise
+from covey.errors import MissingExtraError, ParameterError
+from tests.audit import epsilon_lower_bound
+
+
+def p_value(samples, weight, reach):
+    """Chi-square test of integer samples against P(y) ∝ weight(y)."""
+    far = np.arange(-20 * reach, 20 * reach + 1)
+    total = weight(far.astype(float)).sum()
+    y = np.arange(-reach, reach + 1)
+    expected = weight(y.astype(float)) / total * len(samples)
+    observed = np.bincount(np.clip(samples, -reach - 1, reach + 1) + reach + 1, minlength=2 * reach + 3)[1:-1]
+    keep = expected > 8
+    f = np.r_[expected[keep], len(samples) - expected[keep].sum()]
+    o = np.r_[observed[keep], len(samples) - observed[keep].sum()]
+    return chisquare(o[f > 1e-6], f[f > 1e-6] * o[f > 1e-6].sum() / f[f > 1e-6].sum()).pvalue
 
 
 def laplace_p_value(samples, scale):
-    """Chi-square test of integer samples against P(y) ∝ exp(−|y|/scale)."""
-    reach = int(6 * scale) + 2
-    y = np.arange(-reach, reach + 1)
-    weight = np.exp(-np.abs(y) / scale)
-    expected = weight / weight.sum() * (1 - 2 * np.exp(-(reach + 1) / scale) / (1 + np.exp(-1 / scale)))
-    observed = np.array([np.sum(samples == v) for v in y])
-    keep = expected * len(samples) > 8
-    rest = len(samples) - observed[keep].sum()
-    f = np.r_[expected[keep], 1 - expected[keep].sum()] * len(samples)
-    return chisquare(np.r_[observed[keep], rest], f).pvalue
+    return p_value(samples, lambda y: np.exp(-np.abs(y) / float(scale)), int(6 * scale) + 2)
+
+
+def gaussian_p_value(samples, variance):
+    return p_value(samples, lambda y: np.exp(-(y**2) / (2 * float(variance))), int(5 * variance**0.5) + 2)
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 7), 0.5, 1, Fraction(7, 3), 11.25, 40])
 def test_discrete_laplace_has_its_law_and_the_test_has_power(scale):
     samples = discrete_laplace(scale, 60_000, np.random.default_rng(1))
-    assert laplace_p_value(samples, float(scale)) > 1e-4
-    # The same test rejects noise that is 8% too small.
-    assert (
-        laplace_p_value(
-            discrete_laplace(Fraction(scale) * Fraction(92, 100), 60_000, np.random.default_rng(2)), float(scale)
-        )
-        < 1e-4
-    )
+    assert laplace_p_value(samples, scale) > 1e-4
+    smaller = Fraction(scale) * Fraction(92, 100)
+    assert laplace_p_value(discrete_laplace(smaller, 60_000, np.random.default_rng(2)), scale) < 1e-4
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 5), 0.7, 1, Fraction(19, 3), 100, 2500.5])
+def test_discrete_gaussian_has_its_law_and_the_test_has_power(variance):
+    samples = discrete_gaussian(variance, 60_000, np.random.default_rng(3))
+    assert gaussian_p_value(samples, float(variance)) > 1e-4
+    smaller = Fraction(variance) * Fraction(90, 100)
+    assert gaussian_p_value(discrete_gaussian(smaller, 60_000, np.random.default_rng(4)), float(variance)) < 1e-4
+
+
+def test_coins_that_are_too_close_to_call_are_decided_exactly(monkeypatch):
+    """With the margin so wide that every coin goes the slow way, the law is the same."""
+    monkeypatch.setattr(noise, "COIN_MARGIN", 2.0)
+    assert gaussian_p_value(discrete_gaussian(3, 4000, np.random.default_rng(5)), 3) > 1e-4
+
+
+def test_an_exact_coin_draws_more_bits_until_it_is_sure():
+    generator = np.random.default_rng(6)
+    # u = ⌊e^{-1/3}·2^53⌋ is the one 53-bit number that decides nothing.
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 60
+        tie = int((-Decimal(1) / Decimal(3)).exp() * 2**53)
+    answers = [noise._exact_coin(tie, Fraction(1, 3), generator) for _ in range(400)]
+    assert 0 < sum(answers) < 400
+    assert noise._exact_coin(tie - 1, Fraction(1, 3), generator)
+    assert not noise._exact_coin(tie + 1, Fraction(1, 3), generator)
 
 
 def test_shape_and_type():
-    samples = discrete_laplace(2, (3, 5), np.random.default_rng(0))
-    assert samples.shape == (3, 5)
-    assert samples.dtype == np.int64
-    assert discrete_laplace(2, 0, np.random.default_rng(0)).shape == (0,)
+    for draw in (discrete_laplace, discrete_gaussian):
+        samples = draw(2, (3, 5), np.random.default_rng(0))
+        assert samples.shape == (3, 5)
+        assert samples.dtype == np.int64
+        assert draw(2, 0, np.random.default_rng(0)).shape == (0,)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9, 3e15, 2**57 + 1, 2**58])
-def test_any_scale_without_overflow(scale):
+def test_any_laplace_scale_without_overflow(scale):
     samples = discrete_laplace(scale, 4000, np.random.default_rng(3))
     assert np.abs(samples).max() <= SATURATION
     if scale > 1e6:
-        typical = np.median(np.abs(samples.astype(float))) / scale
-        assert typical == pytest.approx(np.log(2), rel=0.1)
+        assert np.median(np.abs(samples.astype(float))) / scale == pytest.approx(np.log(2), rel=0.1)
         assert abs(np.mean(samples > 0) - 0.5) < 0.05
 
 
-def test_a_scale_that_must_be_rounded_is_rounded_up():
-    from covey.core.noise import _rational
+@pytest.mark.parametrize("variance", [1e-9, 1e18, 2.0**80, 2.0**110])
+def test_any_gaussian_variance_without_overflow(variance):
+    samples = discrete_gaussian(variance, 4000, np.random.default_rng(3)).astype(float)
+    if variance > 1:
+        assert samples.std() == pytest.approx(np.sqrt(variance), rel=0.06)
 
+
+def test_a_scale_that_must_be_rounded_is_rounded_up():
     for scale in (Fraction(2**70 + 1, 2**69), 1 / 3 + 2**20, Fraction(1, 3**50) + 5):
-        t, s = _rational(scale)
+        t, s = noise._rational(scale)
         assert Fraction(t, s) >= Fraction(scale)
         assert Fraction(t, s) <= Fraction(scale) * (1 + Fraction(1, 2**30))
         assert max(t, s) <= 2**58
@@ -65,10 +115,133 @@ def test_a_scale_that_must_be_rounded_is_rounded_up():
 def test_impossible_scales_are_refused(scale):
     with pytest.raises(ParameterError):
         discrete_laplace(scale, 1, np.random.default_rng(0))
+    with pytest.raises(ParameterError):
+        discrete_gaussian(scale if scale <= 0 else float(scale) ** 2, 1, np.random.default_rng(0))
 
 
 def test_sums_are_clamped_and_never_wrap():
-    noise = np.array([SATURATION, -SATURATION, 5])
-    assert add_noise(np.array([CLAMP - 1, 1 - CLAMP, 5]), noise).tolist() == [CLAMP, -CLAMP, 10]
+    extreme = np.array([SATURATION, -SATURATION, 5])
+    assert add_noise(np.array([CLAMP - 1, 1 - CLAMP, 5]), extreme).tolist() == [CLAMP, -CLAMP, 10]
     with pytest.raises(ParameterError):
         add_noise(np.array([CLAMP]), np.array([0]))
+
+
+def cube_law(scale, dimension, reach):
+    """P(‖k‖∞ = r) for the exact law."""
+    r = np.arange(0, 40 * reach)
+    count = (2.0 * r + 1) ** dimension - np.maximum(2.0 * r - 1, 0) ** dimension
+    count[0] = 1
+    weight = count * np.exp(-r / scale)
+    return weight / weight.sum()
+
+
+@pytest.mark.parametrize(("scale", "dimension"), [(6, 1), (8, 2), (20, 4)])
+def test_cube_noise_has_its_law(scale, dimension):
+    generator = np.random.default_rng(dimension)
+    k = np.array([cube_noise(scale, dimension, generator) for _ in range(6000)])
+    law = cube_law(scale, dimension, 10 * scale)
+    norms = np.abs(k).max(axis=1)
+    keep = law * 6000 > 8
+    expected = np.r_[law[keep], 1 - law[keep].sum()] * 6000
+    counts = np.bincount(norms, minlength=len(law))
+    observed = np.r_[counts[keep], 6000 - counts[keep].sum()]
+    assert chisquare(observed, expected).pvalue > 1e-4
+    wrong = cube_law(scale * 0.9, dimension, 10 * scale)
+    expected = np.r_[wrong[keep], 1 - wrong[keep].sum()] * 6000
+    assert chisquare(observed, expected).pvalue < 1e-4
+    if dimension == 1:
+        assert laplace_p_value(k[:, 0], scale) > 1e-4  # one coordinate: the Laplace mechanism
+
+
+def test_cube_noise_beats_laplace_in_several_dimensions():
+    generator = np.random.default_rng(9)
+    p, scale = 16, 64
+    sd = np.array([cube_noise(scale, p, generator) for _ in range(500)]).std()
+    assert sd == pytest.approx(np.sqrt(2) * scale * p * np.sqrt((p + 1) * (p + 2)) / (np.sqrt(6) * p), rel=0.05)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_matrix_laplace_is_a_difference_of_wisharts_with_dimension_plus_one_degrees(dimension):
+    generator = np.random.default_rng(dimension)
+    ours = np.array([matrix_laplace(3.0, dimension, generator)[0, -1] for _ in range(8000)])
+    law = wishart(df=dimension + 1, scale=1.5 * np.eye(dimension), seed=7)
+    theirs = law.rvs(16_000).reshape(16_000, dimension, dimension)[:, 0, -1]
+    theirs = theirs[:8000] - theirs[8000:]
+    from scipy.stats import ks_2samp
+
+    assert ks_2samp(ours, theirs).pvalue > 1e-4
+    if dimension == 1:
+        assert kstest(ours, "laplace", args=(0, 3.0)).pvalue > 1e-4
+    else:
+        assert ours.std() == pytest.approx(3.0 * np.sqrt((dimension + 1) / 2), rel=0.06)
+
+
+def matrix_statistic(noise_matrix, one, other):
+    """Log-likelihood ratio of the positive parts, a good event for telling two shifts apart."""
+    return float(np.trace(noise_matrix @ (np.outer(one, one) - np.outer(other, other))))
+
+
+def test_matrix_laplace_is_private_and_one_degree_of_freedom_less_is_not():
+    """Orthogonal rows z, z' of squared norm 2: the nuclear norm moves by 2R² = 4, so scale 4/ε is ε-DP.
+
+    With one degree of freedom too few the Wishart's density is infinite at the boundary of the cone.
+    """
+    epsilon, generator, count = 1.0, np.random.default_rng(11), 150_000
+    z, other = np.array([1.0, 1.0]), np.array([1.0, -1.0])
+
+    def draws(degrees):
+        G = generator.standard_normal((2, count, 2, degrees))
+        W = 2.0 / epsilon * G @ G.transpose(0, 1, 3, 2)
+        return W[0] - W[1]
+
+    def audit(degrees):
+        a = np.outer(z, z) + draws(degrees)
+        b = np.outer(other, other) + draws(degrees)
+        return max(
+            epsilon_lower_bound(a[:, 0, 1], b[:, 0, 1]),
+            # Near zzᵀ the difference is near 0, where the density of too few degrees of freedom explodes.
+            epsilon_lower_bound(*(-np.abs(x - np.outer(z, z)).sum(axis=(1, 2)) for x in (a, b))),
+        )
+
+    assert audit(3) <= epsilon
+    assert audit(1) > epsilon
+
+
+def test_discrete_noise_mechanisms_are_tight():
+    generator = np.random.default_rng(12)
+    a, b = (shift + discrete_laplace(2, 400_000, generator) for shift in (0, 1))
+    assert 0.95 * 0.5 < epsilon_lower_bound(a, b) <= 0.5
+    halved = [shift + discrete_laplace(1, 400_000, generator) for shift in (0, 1)]
+    assert epsilon_lower_bound(*halved) > 0.5
+
+
+@pytest.mark.parametrize("source", [lambda: CoveyNoise(np.random.default_rng(13)), OpenDPNoise])
+def test_both_sources_draw_the_same_laws(source):
+    draws = source()
+    assert laplace_p_value(draws.laplace(Fraction(7, 2), 30_000), 3.5) > 1e-5
+    assert gaussian_p_value(draws.gaussian(Fraction(31, 2), (300, 100)).ravel(), 15.5) > 1e-5
+
+
+def test_opendp_agrees_as_an_oracle():
+    """Two-sample comparison with OpenDP's samplers, which nobody here wrote."""
+    from scipy.stats import chi2_contingency
+
+    ours, theirs = CoveyNoise(np.random.default_rng(14)), OpenDPNoise()
+    for name, parameter in (("laplace", 4), ("gaussian", 9)):
+        pair = [np.clip(getattr(s, name)(parameter, 40_000), -12, 12) + 12 for s in (ours, theirs)]
+        table = np.array([np.bincount(x, minlength=25) for x in pair])
+        assert chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue > 1e-4
+
+
+def test_the_missing_extra_names_its_install_line(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(MissingExtraError, match=r"covey\[opendp\]"):
+        OpenDPNoise()
+
+
+def test_geometric_magnitudes():
+    x = geometric(Fraction(5, 2), 50_000, np.random.default_rng(15))
+    assert x.min() == 0
+    assert x.mean() == pytest.approx(1 / np.expm1(0.4), rel=0.02)

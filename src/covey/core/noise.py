@@ -7,12 +7,17 @@ the data and no low-order bit of a float can give a record away.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import isqrt
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers
+from covey.core.arrays import Array, Floats, Integers
 from covey.errors import ParameterError
+
+Number = Fraction | int | float
+Size = int | tuple[int, ...]
 
 # Samples beyond ±2^62 are stored as ±2^62, and `add_noise` clamps sums at ±2^61. For data below 2^61 this equals
 # clamping the unbounded sum, which is post-processing: saturation costs accuracy 0 and privacy 0.
@@ -21,27 +26,88 @@ CLAMP = 1 << 61
 MAX_SCALE = 1 << 58
 
 
-def discrete_laplace(
-    scale: Fraction | int | float, size: int | tuple[int, ...], generator: np.random.Generator
-) -> Integers:
-    """Integers with P(y) ∝ exp(−|y|/scale), exactly, by uniform integers and comparisons alone.
+def discrete_laplace(scale: Number, size: Size, generator: np.random.Generator) -> Integers:
+    """Integers with P(y) ∝ exp(−|y|/scale), exactly.
 
-    The scale is taken as the rational number it is. The method is that of Canonne, Kamath and Steinke (2020):
-    with scale = t/s, draw X with P(X) ∝ e^{−X/t} as U + tV, U by rejection and V geometric with ratio 1/e;
-    then ⌊X/s⌋ has ratio e^{−s/t}; a random sign, where "−0" is drawn again.
+    The scale is taken as the rational number it is. A geometric magnitude gets a random sign, where "−0" is drawn
+    again (Canonne, Kamath and Steinke 2020).
+    """
+
+    def attempt(count: int) -> Array:
+        magnitude = geometric(scale, count, generator)
+        negative = generator.integers(0, 2, len(magnitude)).astype(bool)
+        return np.asarray(np.where(negative, -magnitude, magnitude)[~(negative & (magnitude == 0))])
+
+    return _fill(size, attempt)
+
+
+def discrete_gaussian(variance: Number, size: Size, generator: np.random.Generator) -> Integers:
+    """Integers with P(y) ∝ exp(−y²/(2·variance)), exactly, for any rational variance.
+
+    A discrete Laplace proposal of scale t = ⌊σ⌋ + 1 is accepted with probability exp(−(|y| − σ²/t)²/(2σ²))
+    (Canonne, Kamath and Steinke 2020).
+    """
+    exact = Fraction(variance)
+    if not 0 < exact <= MAX_SCALE**2 // 4:
+        raise ParameterError(f"variance must be positive and at most 2^114, got {float(variance):.3g}.")
+    t = isqrt(exact.numerator // exact.denominator) + 1
+    centre, twice = float(exact / t), 2 * float(exact)
+
+    def attempt(count: int) -> Array:
+        y = discrete_laplace(t, count, generator)
+        approximate = (np.abs(y) - centre) ** 2 / twice
+        return y[_coin_exp(approximate, lambda i: (abs(int(y[i])) - exact / t) ** 2 / (2 * exact), generator)]
+
+    return _fill(size, attempt)
+
+
+def cube_noise(scale: Number, dimension: int, generator: np.random.Generator) -> Integers:
+    """An integer vector with P(k) ∝ exp(−‖k‖∞/scale), exactly: the mechanism for ℓ∞ sensitivity.
+
+    If r has P(r) ∝ (r + ½)^p·e^{−r/scale}, then a uniform point of {−r, …, r}^p has the law: summing over r ≥ ‖k‖∞
+    leaves e^{−‖k‖∞/scale}. Such an r is a sum of p + 1 geometrics, which has P ∝ ∏(r + i)·e^{−r/scale}, accepted with
+    ∏_{i≤p} (r + ½)/(r + i), one integer coin after the other. The scale should be 2p or more: refine the grid.
+    """
+    while True:
+        r = int(geometric(scale, dimension + 1, generator).sum())
+        if r <= CLAMP and all(int(generator.integers(0, 2 * r + 2 * i)) < 2 * r + 1 for i in range(1, dimension + 1)):
+            return generator.integers(-r, r + 1, dimension)
+
+
+def matrix_laplace(scale: float, dimension: int, generator: np.random.Generator) -> Floats:
+    """A symmetric random matrix: noise for statistics of bounded nuclear-norm sensitivity (docs/proofs/cone.md).
+
+    The difference of two Wishart matrices with scale matrix (scale/2)·I and dimension + 1 degrees of freedom, whose
+    density is e^{−tr/scale} on the positive semidefinite cone. In floating point, so it is ε-DP for the ideal law up to
+    the sampler's additive slack: round it to the grid before it meets the data.
+    """
+    return np.asarray(_wishart(dimension, generator) - _wishart(dimension, generator)) * (scale / 2)
+
+
+def _wishart(dimension: int, generator: np.random.Generator) -> Floats:
+    """A Wishart matrix with dimension + 1 degrees of freedom, by Bartlett's triangular factor."""
+    L = np.zeros((dimension, dimension))
+    below = np.tril_indices(dimension, -1)
+    L[below] = generator.standard_normal(len(below[0]))
+    L[np.diag_indices(dimension)] = np.sqrt(generator.chisquare(dimension + 1 - np.arange(dimension)))
+    return np.asarray(L @ L.T)
+
+
+def geometric(scale: Number, size: int, generator: np.random.Generator) -> Integers:
+    """Non-negative integers with P(x) ∝ exp(−x/scale), exactly, by uniform integers and comparisons alone.
+
+    With scale = t/s: X = U + tV has P(X) ∝ e^{−X/t} for U uniform below t, kept with probability e^{−U/t}, and V
+    geometric with ratio 1/e; ⌊X/s⌋ then has ratio e^{−s/t}.
     """
     t, s = _rational(scale)
 
     def attempt(count: int) -> Array:
         u = generator.integers(0, t, count)
         u = u[_bernoulli_exp(u, t, generator)]
-        v = _geometric(len(u), generator)
+        v = _powers_of_e(len(u), generator)
         # t·v may pass 2^63: such samples are stored as SATURATION.
         huge = v > (SATURATION - u) // t
-        magnitude = np.where(huge, SATURATION, (u + t * np.where(huge, 0, v)) // s)
-        negative = generator.integers(0, 2, len(u)).astype(bool)
-        kept = ~(negative & (magnitude == 0))
-        return np.asarray(np.where(negative, -magnitude, magnitude)[kept])
+        return np.asarray(np.where(huge, SATURATION, (u + t * np.where(huge, 0, v)) // s))
 
     return _fill(size, attempt)
 
@@ -53,7 +119,7 @@ def add_noise(statistic: Integers, noise: Integers) -> Integers:
     return np.asarray(np.clip(statistic + noise, -CLAMP, CLAMP))
 
 
-def _rational(scale: Fraction | int | float) -> tuple[int, int]:
+def _rational(scale: Number) -> tuple[int, int]:
     """The scale as t/s with both below 2^58, rounded up where it must be rounded (more noise, never less)."""
     exact = Fraction(scale)
     if not 0 < exact <= MAX_SCALE:
@@ -86,7 +152,42 @@ def _bernoulli_exp(numerator: Integers, denominator: int, generator: np.random.G
     return np.asarray(first_failure % 2 == 1)
 
 
-def _geometric(count: int, generator: np.random.Generator) -> Integers:
+# A float64 exponent is right to a few units in 2^-44; coins closer than this to their threshold are decided exactly.
+COIN_MARGIN = 2.0**-36
+
+
+def _coin_exp(exponent: Floats, exact_exponent: Callable[[int], Fraction], generator: np.random.Generator) -> Array:
+    """Coins with success probability exp(−exponent), exactly.
+
+    A uniform number of 53 bits is compared with the floating-point probability. Where the two are too close to be sure
+    (one coin in 2^35), more bits of the uniform number are drawn and compared in exact arithmetic.
+    """
+    u = generator.integers(0, 1 << 53, len(exponent))
+    probability = np.exp(-exponent)
+    difference = probability - u * 2.0**-53
+    success = difference > 0
+    for i in np.flatnonzero(np.abs(difference) <= COIN_MARGIN * probability + 2.0**-52):
+        success[i] = _exact_coin(int(u[i]), exact_exponent(int(i)), generator)
+    return np.asarray(success)
+
+
+def _exact_coin(u: int, exponent: Fraction, generator: np.random.Generator) -> bool:
+    """Whether a uniform number that starts with the 53 bits u lies below exp(−exponent)."""
+    bits = 53
+    while True:
+        with localcontext() as context:
+            context.prec = bits  # digits: far more than the bits that are compared
+            value = Fraction((-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
+        slack = Fraction(1, 1 << (2 * bits))
+        if Fraction(u + 1, 1 << bits) <= value - slack:
+            return True
+        if Fraction(u, 1 << bits) >= value + slack:
+            return False
+        u = (u << 53) + int(generator.integers(0, 1 << 53))
+        bits += 53
+
+
+def _powers_of_e(count: int, generator: np.random.Generator) -> Integers:
     """Number of successes before the first failure of coins with success probability 1/e."""
     v = np.zeros(count, dtype=np.int64)
     alive = np.arange(count)
@@ -96,7 +197,7 @@ def _geometric(count: int, generator: np.random.Generator) -> Integers:
     return v
 
 
-def _fill(size: int | tuple[int, ...], attempt: Callable[[int], Array]) -> Integers:
+def _fill(size: Size, attempt: Callable[[int], Array]) -> Integers:
     """Collect accepted samples until there are enough; `attempt(count)` returns those of `count` that passed."""
     total = int(np.prod(size))
     out = np.empty(total, dtype=np.int64)

@@ -1,15 +1,21 @@
-"""Privacy budgets in exact rational arithmetic: what was promised, and what each step may spend."""
+"""Privacy budgets in exact rational arithmetic: what was promised, and what each step may spend.
+
+Two guarantees share one interface. Pure ε-DP is spent in units of ε; (ε, δ)-DP is spent in units of ρ, the parameter of
+zero-concentrated differential privacy, and converted once. In both, the charges of the steps add up (Lemma 2.5; Bun and
+Steinke 2016), and a person with k rows pays as group privacy demands: k·ε, or k²·ρ.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import exp, log, log1p, sqrt
 from numbers import Real
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.errors import ParameterError
+from covey.errors import ParameterError, whole_number
 
 MIN_EPSILON = Fraction(1, 10**12)
 
@@ -36,49 +42,137 @@ def check_epsilon(value: Any) -> Fraction:
     return epsilon
 
 
+def check_delta(value: Any, n: int | None = None) -> Fraction:
+    """δ as a fraction in [0, 1/n), or a refusal; n is None before the table is known."""
+    delta = exact(value, "delta")
+    if not 0 <= delta < Fraction(1, n or 1):
+        below = f"1/n = {1 / n:.3g}" if n else "1"
+        raise ParameterError(f"delta must be 0 (pure privacy) or positive and below {below}, got {value}.")
+    return delta
+
+
 @dataclass(frozen=True)
 class Charge:
-    """What one step of a mechanism spends."""
+    """What one step spends, in the unit of its budget (ε or ρ)."""
 
     purpose: str
     epsilon: Fraction
 
 
-def split(epsilon: Fraction, shares: Mapping[str, Any]) -> dict[str, Charge]:
-    """Divide ε into charges; the shares must sum to 1 exactly (floats may miss by rounding alone)."""
+@dataclass(frozen=True)
+class Budget:
+    """A promise, and what one row may cost under it: `amount` is ε per row (pure) or ρ per row (δ > 0)."""
+
+    epsilon: Fraction
+    delta: Fraction
+    rows_per_person: int
+    amount: Fraction
+
+    @property
+    def pure(self) -> bool:
+        """Whether the guarantee is ε-DP with δ = 0."""
+        return self.delta == 0
+
+    @property
+    def unit(self) -> str:
+        """ε or ρ."""
+        return "ε" if self.pure else "ρ"
+
+    def split(self, shares: Mapping[str, Any]) -> dict[str, Charge]:
+        """Divide the amount into charges that sum to it exactly."""
+        return split(self.amount, shares)
+
+
+def make_budget(epsilon: Any, delta: Any = 0, rows_per_person: Any = 1, n: int | None = None) -> Budget:
+    """Check the public parameters and find what one row may cost."""
+    e, d = check_epsilon(epsilon), check_delta(delta, n)
+    k = whole_number(rows_per_person, "rows_per_person", 1)
+    return Budget(e, d, k, e / k if d == 0 else rho_for(e, d) / k**2)
+
+
+def delta_of(rho: float, epsilon: float, alpha: float) -> float:
+    """Log of the δ that ρ-zCDP gives at ε through Rényi order α (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    return (alpha - 1) * (alpha * rho - epsilon) + alpha * log1p(-1 / alpha) - log(alpha - 1)
+
+
+def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest ρ, up to rounding down, for which ρ-zCDP implies (ε, δ)-DP.
+
+    Every order α > 1 proves a δ, so any α may be used; the best is found by golden section on a logarithmic scale.
+    The result is cut to 40 binary digits and lowered until the proof holds with a margin for floating point.
+    """
+    e, target = float(epsilon), log(float(delta))
+
+    def proved(rho: float) -> bool:
+        return min_over_orders(rho, e) <= target - 1e-9 * (1 + abs(target))
+
+    low, high = 0.0, e + 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if proved(middle) else (low, middle)
+    digits = 40 - max(-1022, int(log(max(low, 1e-300), 2)))
+    return Fraction(int(Fraction(low) * 2**digits), 2**digits)
+
+
+def min_over_orders(rho: float, epsilon: float) -> float:
+    """min over α > 1 of `delta_of`, by golden-section search over log(α − 1): the function is unimodal there."""
+    golden = (sqrt(5) - 1) / 2
+    left, right = log(1e-6), log(max(4 * epsilon / max(rho, 1e-300), 10.0) + 10.0)
+
+    def value(x: float) -> float:
+        return delta_of(rho, epsilon, 1 + exp(x))
+
+    a, b = right - golden * (right - left), left + golden * (right - left)
+    fa, fb = value(a), value(b)
+    for _ in range(120):
+        if fa < fb:
+            right, b, fb = b, a, fa
+            a = right - golden * (right - left)
+            fa = value(a)
+        else:
+            left, a, fa = a, b, fb
+            b = left + golden * (right - left)
+            fb = value(b)
+    return min(fa, fb)
+
+
+def split(amount: Fraction, shares: Mapping[str, Any]) -> dict[str, Charge]:
+    """Divide an amount into charges; the shares must sum to 1 (floats may miss by rounding alone)."""
     fractions = {purpose: exact(share, f"share of {purpose}") for purpose, share in shares.items()}
-    if any(f < 0 for f in fractions.values()) or abs(sum(fractions.values(), Fraction(0)) - 1) > Fraction(1, 10**9):
-        raise ParameterError(
-            f"the split must be non-negative and sum to 1, got {', '.join(f'{k} = {v}' for k, v in shares.items())}."
-        )
     whole = sum(fractions.values(), Fraction(0))
-    return {purpose: Charge(purpose, epsilon * f / whole) for purpose, f in fractions.items()}
+    if any(f < 0 for f in fractions.values()) or abs(whole - 1) > Fraction(1, 10**9):
+        given = ", ".join(f"{purpose} = {share}" for purpose, share in shares.items())
+        raise ParameterError(f"the split must be non-negative and sum to 1, got {given}.")
+    return {purpose: Charge(purpose, amount * f / whole) for purpose, f in fractions.items()}
 
 
 @dataclass(frozen=True)
 class PrivacyStatement:
     """What a release promises, in the words that travel with it."""
 
-    epsilon: Fraction
+    budget: Budget
     charges: tuple[Charge, ...]
     n: int
     mechanism: str
     seeded: bool
-    neighbours: str = "replace-one: two tables of the same public size n that differ in one record"
+    neighbours: str = "replace-one"
 
     @property
     def spent(self) -> Fraction:
-        """The sum of the charges (basic composition, Lemma 2.5)."""
+        """The sum of the charges, in the budget's unit, for one row."""
         return sum((charge.epsilon for charge in self.charges), Fraction(0))
 
     def __post_init__(self) -> None:
-        if self.spent > self.epsilon:
-            raise ParameterError(f"the charges sum to {self.spent}, more than epsilon = {self.epsilon}.")
+        if self.spent > self.budget.amount:
+            raise ParameterError(f"the charges sum to {self.spent}, more than the budget's {self.budget.amount}.")
 
     def __str__(self) -> str:
         if self.seeded:
             return f"{SEEDED_MARK} (mechanism: {self.mechanism})"
+        e, d = float(self.budget.epsilon), float(self.budget.delta)
+        guarantee = f"ε-differential privacy, ε = {e:g}" if self.budget.pure else f"(ε, δ)-DP, ε = {e:g}, δ = {d:g}"
+        unit = "one row" if self.budget.rows_per_person == 1 else f"a person with {self.budget.rows_per_person} rows"
         return (
-            f"pure ε-differential privacy with ε = {float(self.epsilon):g} for {self.neighbours}; "
-            f"n = {self.n}; mechanism: {self.mechanism}"
+            f"{guarantee}, for {unit}; neighbours: tables of the same public size n = {self.n} that differ in one "
+            f"row (replace-one); mechanism: {self.mechanism}"
         )

@@ -1,0 +1,124 @@
+"""Exact integer statistics of records: what `regain` measures, as kernels from a batch to a sum that can be merged.
+
+Everything that privacy rests on is an integer, and what a record adds depends on that record alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.moments import BLOCK_ROWS, Moments
+from covey.core.subspace import integer_scores
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Bits as integer vectors u = (x − centre)·2^10, cut back to norm `radius` where they exceed it.
+
+    The centre lies on the grid 2^-10. Cutting truncates toward zero, so no row leaves the ball.
+    """
+
+    centre: Integers  # in units of 2^-10
+    radius: float  # in units of 2^-10
+
+    UNIT = 1 << 10
+
+    def encode(self, batch: Array) -> Floats:
+        """The coded rows, integers."""
+        u = batch.astype(np.float64) * self.UNIT - self.centre
+        norm = np.sqrt((u * u).sum(axis=1))
+        long = norm > self.radius
+        u[long] = np.trunc(u[long] * (self.radius / norm[long])[:, None])
+        return u
+
+
+def coded_moments(batch: Array, coding: Coding) -> Moments:
+    """First and second moments of coded rows, exact: entries are below 2^10, so sums of 2^33 rows fit a float64."""
+    n, p = batch.shape
+    first, second = np.zeros(p), np.zeros((p, p))
+    for start in range(0, n, BLOCK_ROWS):
+        u = coding.encode(batch[start : start + BLOCK_ROWS])
+        first += u.sum(axis=0)
+        second += u.T @ u
+    return Moments(n, first, second)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Integer sums under any names."""
+
+    values: tuple[Floats, ...]
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
+
+    def integers(self) -> tuple[Integers, ...]:
+        """The sums as integers."""
+        return tuple(v.astype(np.int64) for v in self.values)
+
+
+def parity_sums(batch: Array) -> Counts:
+    """Σ z_i z_j z_k and Σ z_i z_j z_k z_l of signs z = 2x − 1, as (column × pair) and (pair × pair) matrices."""
+    p = batch.shape[1]
+    i, j = np.triu_indices(p, 1)
+    triples, quads = np.zeros((p, len(i))), np.zeros((len(i), len(i)))
+    for start in range(0, len(batch), BLOCK_ROWS):
+        z: Array = 2 * batch[start : start + BLOCK_ROWS].astype(np.float32) - 1
+        pairs = z[:, i] * z[:, j]
+        triples += z.T @ pairs
+        quads += pairs.T @ pairs
+    return Counts((triples, quads))
+
+
+def size_counts(batch: Array) -> Counts:
+    """How many rows have 0, 1, …, p ones."""
+    return Counts((np.bincount(batch.sum(axis=1, dtype=np.int64), minlength=batch.shape[1] + 1).astype(np.float64),))
+
+
+def norm_counts(batch: Array, centre: Integers, edges: Integers) -> Counts:
+    """Histogram of ‖x − centre‖², computed in integers of 2^-20, over public edges."""
+    u = batch.astype(np.float64) * Coding.UNIT - centre
+    cells = np.searchsorted(edges, (u * u).sum(axis=1))
+    return Counts((np.bincount(cells, minlength=len(edges) + 1).astype(np.float64),))
+
+
+def score_counts(batch: Array, directions: Floats, edges: Integers) -> Counts:
+    """Histograms of the scores ⟨v_a, x⟩ for quantised directions, over public integer edges, one row of each per score."""
+    scores = integer_scores(batch, directions)
+    bins = edges.shape[1] + 1
+    rows = [np.bincount(np.searchsorted(e, s), minlength=bins) for e, s in zip(edges, scores.T, strict=True)]
+    return Counts((np.array(rows, dtype=np.float64).reshape(len(edges), bins),))
+
+
+def category_counts(batch: Array, sizes: Sequence[int]) -> Counts:
+    """One-way counts of every attribute, side by side."""
+    counts = [np.bincount(column, minlength=c) for column, c in zip(batch.T, sizes, strict=True)]
+    return Counts((np.concatenate(counts).astype(np.float64),))
+
+
+def pair_counts(batch: Array, maps: Sequence[Integers]) -> Counts:
+    """Counts of all pair tables of the merged categories maps[a][x_a], as one symmetric matrix.
+
+    Diagonal blocks hold the one-way counts on their diagonal. Attributes merged into one category stay in.
+    """
+    sizes = [int(m.max()) + 1 for m in maps]
+    starts = np.cumsum([0, *sizes])
+    out = np.zeros((starts[-1], starts[-1]))
+    for begin in range(0, len(batch), 4 * BLOCK_ROWS):
+        part = batch[begin : begin + 4 * BLOCK_ROWS]
+        merged = [m[part[:, a]] for a, m in enumerate(maps)]
+        for a, x in enumerate(merged):
+            rows = slice(starts[a], starts[a + 1])
+            out[rows, rows] += np.diag(np.bincount(x, minlength=sizes[a]))
+            scaled = x * 1
+            for b in range(a + 1, len(maps)):
+                cells = np.bincount(scaled * sizes[b] + merged[b], minlength=sizes[a] * sizes[b])
+                table = cells.reshape(sizes[a], sizes[b])
+                columns = slice(starts[b], starts[b + 1])
+                out[rows, columns] += table
+                out[columns, rows] += table.T
+    return Counts((out,))

@@ -1,0 +1,180 @@
+"""How far a table is from a cloud of centres: δ_d of (1.2), over all subsets of columns.
+
+A centre stands for independent columns: its d-way marginal is a product of its entries. With e_d the d-th elementary
+symmetric polynomial, the sum over all d-subsets of squared differences is
+
+    mean_{i,i'} e_d(x_i∘x_i') − 2·mean_i Σ_j w_j e_d(x_i∘y_j) + Σ_{j,l} w_j w_l e_d(y_j∘y_l),
+
+so nothing is listed but rows and centres. For categorical records "x∘x'" is agreement, attribute by attribute, and the
+sum runs over all cells of all d-way tables. Computed on true rows these numbers are private: see privacy/certificate.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from math import comb
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.blocks import WeightedPoints
+
+DEGREES = (1, 2, 3, 4)
+# Work limits, in elementary steps of a nanosecond or so; beyond them a degree is left out.
+ENUMERATION_LIMIT = 300_000_000
+GRAM_LIMIT = 40_000
+SORT_LIMIT = 150_000_000
+CHUNK = 512  # rows × centres of one chunk stay in the processor's cache
+
+
+def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
+    """δ_d(X, cloud) over all d-subsets of 0/1 columns, for each degree that is affordable for this size."""
+    n, p = X.shape
+    own = bit_self_products(X, [d for d in degrees if d <= p])
+    y, w = cloud.points, cloud.weights
+    cross = dict.fromkeys(own, 0.0)
+    rows, counts = _distinct_bits(X)
+    y_powers = [(y**r).T for r in range(1, max(own) + 1)]
+    for start in range(0, len(rows), CHUNK):
+        x = rows[start : start + CHUNK].astype(np.float64)
+        e = elementary([x @ power for power in y_powers])
+        for d in cross:
+            cross[d] += float(counts[start : start + CHUNK] @ (e[d] @ w)) / n
+    among = elementary([(y**r) @ (y**r).T for r in range(1, max(own) + 1)])
+    return {d: _root(own[d] - 2 * cross[d] + float(w @ among[d] @ w), comb(p, d)) for d in own}
+
+
+def category_distances(
+    X: Integers, sizes: Sequence[int], cloud: WeightedPoints, degrees: Sequence[int] = DEGREES
+) -> dict[int, float]:
+    """The typical distance of a d-way table: √(mean over tables of ½ Σ_cells (true − cloud)²), each in [0, 1].
+
+    One replaced row moves two cells of each table by 1/n, so each distance by at most 1/n.
+    """
+    n, q = X.shape
+    own = {d: v for d in degrees if d <= q and (v := _sorted_self_product(X, sizes, d)) is not None}
+    starts = np.cumsum([0, *sizes])
+    blocks = [cloud.points[:, a:b] for a, b in pairwise(starts)]
+    w = cloud.weights
+    cross = dict.fromkeys(own, 0.0)
+    highest = max(own, default=0)
+    for start in range(0, n, CHUNK):
+        x = X[start : start + CHUNK]
+        e = _products([block.T[x[:, a]] for a, block in enumerate(blocks)], highest)
+        for d in own:
+            cross[d] += float((e[d] @ w).sum()) / n
+    among = _products([block @ block.T for block in blocks], highest)
+    return {d: _root((own[d] - 2 * cross[d] + float(w @ among[d] @ w)) / 2, comb(q, d)) for d in own}
+
+
+def _distinct_bits(X: Array) -> tuple[Array, Array]:
+    """Distinct rows and how often each occurs, where a row fits a machine word; otherwise the rows as they are."""
+    n, p = X.shape
+    if p > 64:
+        return X, np.ones(n)
+    packed = np.zeros((n, 8), dtype=np.uint8)
+    packed[:, : -(-p // 8)] = np.packbits(X.astype(bool), axis=1)
+    _, first, counts = np.unique(packed.view(np.uint64)[:, 0], return_index=True, return_counts=True)
+    return X[first], counts.astype(np.float64)
+
+
+def _root(total: float, count: int) -> float:
+    return float(np.sqrt(max(total, 0.0) / count))
+
+
+def elementary(power_sums: Sequence[Floats]) -> dict[int, Floats]:
+    """e_1, e_2, … from power sums, by Newton's identities."""
+    e: dict[int, Floats] = {0: np.ones_like(power_sums[0])}
+    for d in range(1, len(power_sums) + 1):
+        total = sum((-1) ** (r - 1) * e[d - r] * power_sums[r - 1] for r in range(1, d + 1))
+        e[d] = np.asarray(total / d)
+    return e
+
+
+def _products(factors: Sequence[Floats], highest: int) -> list[Floats]:
+    """e_0, …, e_highest of a list of arrays, by adding one factor after the other."""
+    e = [np.ones_like(factors[0])] + [np.zeros_like(factors[0]) for _ in range(highest)]
+    for factor in factors:
+        for d in range(highest, 0, -1):
+            e[d] += e[d - 1] * factor
+    return e
+
+
+def bit_self_products(X: Array, degrees: Sequence[int]) -> dict[int, float]:
+    """mean_{i,i'} C(⟨x_i, x_i'⟩, d), which is Σ over subsets of squared marginals, for the affordable degrees."""
+    n, p = X.shape
+    words = -(-n // 64)
+    listed = [d for d in degrees if comb(p, d) * words <= ENUMERATION_LIMIT and comb(p, d - 1) <= 50_000]
+    out = {d: _enumerated_self_product(X, d) for d in listed}
+    rest = [d for d in degrees if d not in out]
+    if rest and n <= GRAM_LIMIT:
+        counts = overlap_histogram(X)
+        overlap = np.arange(p + 1, dtype=np.float64)
+        for d in rest:
+            value = np.ones(p + 1)
+            for r in range(d):
+                value *= np.maximum(overlap - r, 0) / (r + 1)
+            out[d] = float(counts @ value) / n**2
+    return dict(sorted(out.items()))
+
+
+def _enumerated_self_product(X: Array, degree: int) -> float:
+    """Σ over d-subsets of (share of rows that are all ones)², sixty-four rows to the machine word."""
+    n, p = X.shape
+    columns = np.packbits(np.ascontiguousarray(X.T, dtype=bool), axis=1)
+    columns = np.pad(columns, ((0, 0), (0, -columns.shape[1] % 8))).view(np.uint64)
+    total = 0.0
+    for head in combinations(range(p), degree - 1):
+        tail = columns[head[-1] + 1 if head else 0 :]
+        both = tail & np.bitwise_and.reduce(columns[list(head)], axis=0) if head else tail
+        counts = np.bitwise_count(both).sum(axis=1, dtype=np.int64).astype(np.float64)
+        total += float(counts @ counts)
+    return total / float(n) ** 2
+
+
+def overlap_histogram(X: Array) -> Integers:
+    """How many ordered pairs of rows have ⟨x, x'⟩ = 0, 1, …, p ones in common."""
+    n, p = X.shape
+    rows = np.ascontiguousarray(X, dtype=np.float32)
+    counts = np.zeros(p + 1, dtype=np.int64)
+    step = max(2, 16_000_000 // n)
+    for start in range(0, n, step):
+        block = rows[start : start + step]
+        # The square on the diagonal once, the strip to its right twice: each ordered pair is counted.
+        for columns, times in ((block, 1), (rows[start + step :], 2)):
+            if len(columns):
+                counts += times * _histogram(block @ columns.T, p)
+    return counts
+
+
+def _histogram(overlaps: Array, p: int) -> Integers:
+    """Counts of the integers 0..p in a float32 matrix; where they fit a byte, two at a time."""
+    if p > 255:
+        return np.bincount(overlaps.astype(np.int64).ravel(), minlength=p + 1)
+    flat = overlaps.astype(np.uint8).ravel()
+    odd = flat[-1:] if len(flat) % 2 else flat[:0]
+    pairs = np.bincount(flat[: len(flat) - len(odd)].view(np.uint16), minlength=1 << 16).reshape(256, 256)
+    total = pairs.sum(axis=0) + pairs.sum(axis=1) + np.bincount(odd, minlength=256)
+    return np.asarray(total[: p + 1])
+
+
+def _sorted_self_product(X: Integers, sizes: Sequence[int], degree: int) -> float | None:
+    """Σ over d-way tables of Σ cells², by sorting cell codes; None where that is too much work."""
+    n, q = X.shape
+    if comb(q, degree) * n > SORT_LIMIT:
+        return None
+    total = 0.0
+    for subset in combinations(range(q), degree):
+        code = np.zeros(n, dtype=np.int64)
+        cells = 1
+        for a in subset:
+            code = code * sizes[a] + X[:, a]
+            cells *= int(sizes[a])
+        if cells <= 1 << 16:
+            counts = np.bincount(code, minlength=cells)
+        else:
+            code = np.sort(code.astype(np.int32) if cells < 1 << 31 else code)
+            counts = np.diff(np.flatnonzero(np.r_[True, code[1:] != code[:-1], True]))
+        total += float(np.sum(counts.astype(np.float64) ** 2))
+    return total / float(n) ** 2

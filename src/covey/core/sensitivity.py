@@ -1,0 +1,54 @@
+"""How far one replaced row can move a statistic: exact, from public sizes alone. Proofs: docs/proofs/sensitivity.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import comb
+
+
+def odd_subsets(p: int, d: int, f: int) -> int:
+    """How many d-subsets of p columns meet a fixed set of f columns in an odd number of places."""
+    return sum(comb(f, j) * comb(p - f, d - j) for j in range(1, d + 1, 2))
+
+
+def parity_sensitivity(p: int, weights: dict[int, Fraction]) -> Fraction:
+    """Squared L2 sensitivity of √w_d·Σ(products of d signs), over all d-subsets and all degrees d in `weights`.
+
+    A replaced row that flips f of its p signs changes exactly the products that meet those f columns an odd number of
+    times, each by 2: the square is 4·max_f Σ_d w_d·odd_subsets(p, d, f), attained.
+    """
+    return 4 * max(
+        (sum((w * odd_subsets(p, d, f) for d, w in weights.items()), Fraction(0)) for f in range(p + 1)),
+        default=Fraction(0),
+    )
+
+
+def ball_sensitivity(radius_squared: Fraction, weight: Fraction) -> Fraction:
+    """Squared L2 sensitivity of (√w·Σu_i, Σu_i u_j for i < j) for rows of norm at most R, w ≤ R²: (R² + w)².
+
+    With c = ⟨u, v⟩ the square is at most w(2R² − 2c) + (2R⁴ − 2c²)/2, largest at c = −w.
+    """
+    return (radius_squared + weight) ** 2
+
+
+def pair_table_sensitivity(sizes: Sequence[int]) -> Fraction:
+    """Squared L2 sensitivity of all centred pair tables Σ z_a z_bᵀ, a < b, z_a = e_x − 1/c_a.
+
+    If the attributes F change, a pair with one end in F moves by 2(1 − 1/c_b), b the other end, and a pair inside F by
+    2(1 − 1/c_a − 1/c_b), squared; summed: Σ_F g_a − f(f − 1) with g_a = 2[(q − 1) − Σ_b 1/c_b + 1/c_a] and f = |F|. For each f
+    the largest g_a win. An attribute with one category has z = 0 and cannot change.
+    """
+    inverse = [Fraction(1, int(c)) for c in sizes if c > 1]
+    q, total = len(inverse), sum(inverse, Fraction(0))
+    g = sorted((2 * (q - 1 - total + x) for x in inverse), reverse=True)
+    best = running = Fraction(0)
+    for f, value in enumerate(g, 1):
+        running += value
+        best = max(best, running - f * (f - 1))
+    return best
+
+
+def simplex_radius_squared(sizes: Sequence[int]) -> Fraction:
+    """‖z‖² = Σ(1 − 1/c_a), the same for every record in centred coding."""
+    return sum((1 - Fraction(1, int(c)) for c in sizes), Fraction(0))

@@ -1,0 +1,92 @@
+"""The private accuracy certificate: a bound on δ_1 … δ_4 that is itself part of the release.
+
+For fixed centres, replacing one true row moves every δ_d by at most 1/n: each entry of the error tensor moves by at most
+1/n, and a root mean square obeys the triangle inequality. Hence the largest of them, max_d δ_d, moves by at most 1/n too,
+and one noisy number bounds them all. That is the cheapest mechanism: with Laplace noise its one-sided 95% margin is
+2.3/(nε), against 5.1/(nε) for the vector under the cube mechanism and 9.2/(nε) for four separate draws. Proof:
+docs/proofs/certificate.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log, sqrt
+
+import numpy as np
+from scipy.special import ndtri
+
+from covey.core.noise import add_noise
+from covey.core.samplers import IntegerNoise
+from covey.privacy.budget import Charge
+
+GRID = 1024  # steps per 1/n
+CONFIDENCE = Fraction(95, 100)
+# The noise may use four of the five per cent; the fifth covers what sampling rows from the centres adds.
+NOISE_MISS = 0.04
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on the typical error of d-way shares of the centres, with joint confidence, by degree d."""
+
+    bound: Mapping[int, float]
+    estimate: Mapping[int, float]
+    charge: Charge
+    categorical: bool
+    confidence: float = float(CONFIDENCE)
+
+    @property
+    def sentence(self) -> str:
+        """What a steward reads."""
+        degrees = sorted(self.bound)
+        main = 2 if 2 in self.bound else degrees[0]
+        what = f"typical {main}-way {'table' if self.categorical else 'share'}"
+        also = [str(d) for d in degrees if d != main]
+        rest = f"; the same bound holds for {_and(also)}-way ones" if also else ""
+        measure = " (in L2 distance, from 0 to 1)" if self.categorical else ""
+        return f"The {what} is within {_show(self.bound[main])} of the truth{measure}, with 95% confidence{rest}."
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def for_table(self, distance_to_centres: Mapping[int, float]) -> dict[int, float]:
+        """Bounds for a table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public."""
+        return {d: min(1.0, self.bound[d] + distance_to_centres[d]) for d in self.bound if d in distance_to_centres}
+
+
+def certify(
+    distances: Mapping[int, float], n: int, charge: Charge, pure: bool, noise: IntegerNoise, categorical: bool = False
+) -> Certificate:
+    """Release max_d δ_d with noise. `distances` is private; only the noisy maximum leaves."""
+    # In steps of 1/(1024n) the maximum moves by 1024, by one more through rounding, and by one for floating point.
+    sensitivity = GRID + 2
+    value = np.array([round(max(distances.values()) * n * GRID)], dtype=np.int64)
+    if pure:
+        scale = sensitivity / charge.epsilon
+        noisy = add_noise(value, noise.laplace(scale, 1))
+        margin = ceil(float(scale) * log(1 / (2 * NOISE_MISS))) + 1
+    else:
+        variance = Fraction(sensitivity**2) / (2 * charge.epsilon)
+        noisy = add_noise(value, noise.gaussian(variance, 1))
+        margin = ceil(sqrt(variance) * -float(ndtri(NOISE_MISS))) + 1
+    step = 1 / (n * GRID)
+    estimate = min(1.0, max(0.0, float(noisy[0]) * step))
+    bound = min(1.0, max(float(noisy[0]) + margin, margin) * step)
+    return Certificate(
+        bound=dict.fromkeys(sorted(distances), bound),
+        estimate=dict.fromkeys(sorted(distances), estimate),
+        charge=charge,
+        categorical=categorical,
+    )
+
+
+def _show(value: float) -> str:
+    """Two digits, rounded up: a bound must not shrink in print."""
+    digits = max(0, 1 - int(np.floor(np.log10(value))))
+    return f"{ceil(value * 10**digits) / 10**digits:.{digits}f}"
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
