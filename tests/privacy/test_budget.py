@@ -67,7 +67,7 @@ def test_the_conversion_never_gives_less_privacy_than_asked(epsilon, delta):
 
     mp.dps = 60
     rho = rho_for(Fraction(repr(float(epsilon))), Fraction(repr(float(delta))))
-    orders = [1 + mpf(10) ** (k / 40) for k in range(-240, 700)]
+    orders = [1 + mpf(10) ** (mpf(k) / 400) for k in range(-2400, 6000)]
     proved = min(
         (a - 1) * (a * mpf(rho.numerator) / rho.denominator - mpf(epsilon)) + a * mplog(1 - 1 / a) - mplog(a - 1)
         for a in orders

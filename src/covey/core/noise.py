@@ -84,6 +84,11 @@ def matrix_laplace(scale: float, dimension: int, generator: np.random.Generator)
     return np.asarray(_wishart(dimension, generator) - _wishart(dimension, generator)) * (scale / 2)
 
 
+def to_grid(noise: Floats) -> Integers:
+    """Real noise rounded to the integers, and stored as ±2^62 beyond that (see SATURATION)."""
+    return np.rint(np.clip(noise, -SATURATION, SATURATION)).astype(np.int64)
+
+
 def _wishart(dimension: int, generator: np.random.Generator) -> Floats:
     """A Wishart matrix with dimension + 1 degrees of freedom, by Bartlett's triangular factor."""
     L = np.zeros((dimension, dimension))

@@ -1,0 +1,191 @@
+"""Rows from centres with less chance than coin flips: balanced rounding, and swaps toward the centres' own pairs.
+
+Given how many rows a centre gets, each row is still a product of independent draws (Lemma 4.7 holds), but the copies of a
+centre share out its expected counts, so sampling error shrinks. All of it sees public centres only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.blocks import WeightedPoints
+from covey.core.counts import pair_counts
+from covey.core.domain import Domain
+from covey.core.moments import moments
+from covey.core.rounding import round_bits
+
+# Beyond these sizes chance is small and swaps are dear: bits are rounded independently, categories are not refined.
+BALANCED_ROWS = 250_000
+REFINE_ROWS = 1_000_000
+REFINE_CATEGORIES = 4000
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How many rows each centre gets, centres in random order: systematic, so off by less than one row."""
+
+    order: Integers
+    size: Integers
+
+    @property
+    def first(self) -> Integers:
+        """First row of each centre."""
+        return np.cumsum(self.size) - self.size
+
+
+def share_out(weights: Floats, m: int, public: np.random.Generator) -> Shares:
+    """Systematic shares of m rows after a random permutation (in a fixed order a systematic choice can be terrible)."""
+    order = public.permutation(len(weights))
+    cuts = np.floor(np.r_[0.0, np.cumsum(weights[order]) / weights.sum() * m] + public.random()).astype(np.int64)
+    cuts[0], cuts[-1] = 0, m
+    return Shares(order, np.diff(np.minimum(cuts, m)))
+
+
+def sample_bits(cloud: WeightedPoints, m: int, public: np.random.Generator) -> Array:
+    """m rows of bits, in random order.
+
+    Column i puts ⌊A_j + U_i⌋ − ⌊A_{j−1} + U_i⌋ ones among the rows of centre j, A the running sum of size·y: every
+    centre gets its expected count and every column its total up to rounding; inside a centre places are random.
+    """
+    shares = share_out(cloud.weights, m, public)
+    if m > BALANCED_ROWS:
+        return round_bits(cloud.points, public.permutation(np.repeat(shares.order, shares.size)), public)
+    y = cloud.points[shares.order]
+    p = y.shape[1]
+    running = np.vstack([np.zeros(p), np.cumsum(shares.size[:, None] * y, axis=0)])
+    ones = np.diff(np.floor(running + public.random(p)).astype(np.int64), axis=0)
+    group = np.repeat(np.arange(len(y)), shares.size)
+    place = np.arange(m) - shares.first[group]
+    rows = np.empty((m, p), dtype=np.uint8)
+    for i in range(p):
+        order = np.argsort(group + public.random(m))
+        rows[order, i] = place < ones[group, i]
+    if p > 1:
+        refine_bits(rows, group, shares, (cloud.points * cloud.weights[:, None]).T @ cloud.points, public)
+    return rows[public.permutation(m)]
+
+
+def refine_bits(
+    rows: Array, group: Integers, shares: Shares, pairs: Floats, public: np.random.Generator, sweeps: int = 10
+) -> None:
+    """Swap one column's values between two rows of one centre, in place, toward E x_i x_j = pairs.
+
+    Column totals and the number of rows per centre stay. For each column: draw disjoint candidate swaps, order them by the
+    change of the squared error, and carry out the best prefix.
+    """
+    n, p = rows.shape
+    error = (moments(rows).second - n * pairs).astype(np.float32)
+    np.fill_diagonal(error, 0)
+    tries = min(400, n)
+    for _ in range(sweeps):
+        for i in public.permutation(p):
+            a = public.integers(0, n, tries)
+            b = shares.first[group[a]] + (public.random(tries) * shares.size[group[a]]).astype(np.int64)
+            differ = rows[a, i] != rows[b, i]
+            a, b = a[differ], b[differ]
+            _, where, count = np.unique(np.concatenate([a, b]), return_inverse=True, return_counts=True)
+            alone = (count[where] == 1).reshape(2, -1).all(axis=0)
+            a, b = a[alone], b[alone]
+            gives = rows[a, i] == 1
+            a, b = np.where(gives, a, b), np.where(gives, b, a)  # a gives its one to b
+            change = rows[b].astype(np.float32) - rows[a]
+            change[:, i] = 0
+            gain = change @ error[i] + (change**2).sum(axis=1) / 2
+            order = np.argsort(gain)
+            order = order[gain[order] < 0]
+            if not len(order):
+                continue
+            path = np.cumsum(change[order], axis=0)
+            value = 2 * (path @ error[i]) + (path**2).sum(axis=1)
+            best = int(np.argmin(value))
+            if value[best] < 0:
+                chosen = order[: best + 1]
+                rows[a[chosen], i], rows[b[chosen], i] = 0, 1
+                error[i] += path[best]
+                error[:, i] += path[best]
+
+
+def sample_categories(cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator) -> Array:
+    """m rows of category codes, in random order: balanced inside each centre, columns shuffled independently."""
+    shares = share_out(cloud.weights, m, public)
+    y = cloud.points[shares.order]
+    ends = np.cumsum(shares.size)
+    rows = np.empty((m, len(domain.sizes)), dtype=np.min_scalar_type(max(domain.sizes)), order="F")
+    for a, c in enumerate(domain.sizes):
+        counts = round_table(y[:, domain.block(a)] * shares.size[:, None], shares.size, public)
+        column = rows[:, a]
+        column[:] = np.repeat(np.tile(np.arange(c, dtype=rows.dtype), len(y)), counts.ravel())
+        for start, stop in zip(ends - shares.size, ends, strict=True):
+            public.shuffle(column[start:stop])
+    if 2 <= m <= REFINE_ROWS and domain.total <= REFINE_CATEGORIES and len(domain.sizes) > 1:
+        rows = refine_categories(rows, cloud, domain, public)
+    return rows[public.permutation(m)]
+
+
+def round_table(expected: Floats, totals: Integers, public: np.random.Generator) -> Integers:
+    """Integers near a table of expected counts, with exact row sums; what a row leaves over is carried to the next."""
+    out = np.zeros(expected.shape, dtype=np.int64)
+    carried = np.zeros(expected.shape[1])
+    for j in public.permutation(len(expected)):
+        want = expected[j] + carried
+        row = np.maximum(np.floor(want), 0)
+        missing = int(totals[j] - row.sum())
+        if missing > 0:
+            row[np.argpartition(row - want, missing - 1)[:missing]] += 1
+        while missing < 0:  # only where negative wants were raised to zero
+            row[np.argmax(np.where(row > 0, row - want, -np.inf))] -= 1
+            missing += 1
+        out[j], carried = row, want - row
+    return out
+
+
+def refine_categories(
+    rows: Array,
+    cloud: WeightedPoints,
+    domain: Domain,
+    public: np.random.Generator,
+    per_row: int = 80,
+    lookups: int = 60_000_000,
+) -> Array:
+    """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
+
+    One-way tables do not change. Proposals come in blocks of disjoint pairs of rows, judged against the same errors E; a block
+    is small enough that collisions do not matter.
+    """
+    m, q = rows.shape
+    s, size = domain.starts[:-1], domain.total
+    target = domain.off_blocks((cloud.points * cloud.weights[:, None]).T @ cloud.points * m)
+    counts = pair_counts(rows.astype(np.int64), [np.arange(c) for c in domain.sizes]).values[0]
+    error = domain.off_blocks(counts - target).astype(np.float32)
+    weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
+    codes = rows.astype(np.int64) + s
+    block = max(1, min(max(256, m // 60), m // 2))
+    for _ in range(min(per_row * m, lookups // q) // block):
+        a = int(public.integers(q))
+        own = domain.block(a)
+        picked = public.choice(m, 2 * block, replace=False)
+        i, j = picked[:block], picked[block:]
+        differ = codes[i, a] != codes[j, a]
+        i, j = i[differ], j[differ]
+        xi, xj = codes[i], codes[j]
+        u, v = (xi[:, a] - s[a])[:, None] * size, (xj[:, a] - s[a])[:, None] * size
+        down = (weight[own] * (1 - 2 * error[own])).ravel()
+        up = (weight[own] * (1 + 2 * error[own])).ravel()
+        change = down.take(u + xi) + up.take(v + xi) + down.take(v + xj) + up.take(u + xj)
+        change[xi == xj] = 0
+        good = change.sum(axis=1) < 0
+        if not good.any():
+            continue
+        i, j, xi, xj, u, v = i[good], j[good], xi[good], xj[good], u[good], v[good]
+        length = size * domain.sizes[a]
+        gone = np.bincount(np.concatenate([u + xi, v + xj]).ravel(), minlength=length)
+        came = np.bincount(np.concatenate([v + xi, u + xj]).ravel(), minlength=length)
+        step = (came - gone).reshape(-1, size).astype(np.float32)
+        step[:, own] = 0
+        error[own] += step
+        error[:, own] = error[own].T
+        codes[i, a], codes[j, a] = xj[:, a], xi[:, a]
+    return np.asarray((codes - s).astype(rows.dtype))

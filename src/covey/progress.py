@@ -1,0 +1,48 @@
+"""A progress line on a terminal, and silence everywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Self, TextIO
+
+DELAY = 1.0  # seconds before anything is shown: quick fits stay silent
+
+
+class Progress:
+    """Shows how far a fit has come. Progress depends on public sizes and noisy values, never on a record."""
+
+    def __init__(self, stages: tuple[tuple[str, float], ...], stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._names = [name for name, _ in stages]
+        total = sum(weight for _, weight in stages)
+        self._ends = [sum(w for _, w in stages[: i + 1]) / total for i in range(len(stages))]
+        self._stage = -1
+        self._begin = time.monotonic()
+        self._shown = False
+        self._live = bool(getattr(self._stream, "isatty", lambda: False)())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def next(self) -> None:
+        """Go on to the next stage."""
+        self._stage = min(self._stage + 1, len(self._names) - 1)
+        self.tick(0.0)
+
+    def tick(self, share: float) -> None:
+        """Say how much of this stage is done."""
+        if not self._live or time.monotonic() - self._begin < DELAY:
+            return
+        stage = max(self._stage, 0)
+        before = self._ends[stage - 1] if stage else 0.0
+        done = before + (self._ends[stage] - before) * min(max(share, 0.0), 1.0)
+        bar = "█" * round(24 * done) + "░" * (24 - round(24 * done))
+        self._stream.write(f"\r{bar} {100 * done:3.0f}%  {self._names[stage]:<12}")
+        self._stream.flush()
+        self._shown = True
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            self._stream.write("\r" + " " * 48 + "\r")
+            self._stream.flush()
