@@ -176,7 +176,7 @@ def test_bad_input_19_more_columns_than_rows_run_with_a_public_warning():
 def test_bad_input_20_t_beyond_p(p):
     synth = private(t=9, alpha=0.6).fit(X[:, :p])
     assert synth.parameters.t == p
-    assert synth.privacy.charges[0].epsilon == 0
+    assert synth.privacy.charges[0].amount == 0
 
 
 @pytest.mark.parametrize("size", [1, 0, -3, 2.5, "many", None, True])

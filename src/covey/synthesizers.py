@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from covey.core.arrays import Array, require_memory
+from covey.core.balanced import keep_limits, sample_bits, sample_categories
 from covey.core.blocks import WeightedPoints
 from covey.core.bodies import Body, Cube, ProductOfSimplices
+from covey.core.distance import bit_distances, category_distances
+from covey.core.domain import Domain
 from covey.core.rounding import bootstrap, one_hot, round_bits, round_categories
+from covey.core.threads import blas_threads
+from covey.engines.local import ArrayRows
 from covey.entropy import SEEDED_MARK, Streams
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError, whole_number
-from covey.methods.paper import (
-    PaperParameters,
-    anonymous_centres,
-    paper_parameters,
-    private_centres,
+from covey.methods.paper import PaperParameters, anonymous_centres, paper_parameters, private_centres
+from covey.methods.records import Records, boolean_records, limited_records, real_records
+from covey.methods.regain import (
+    CERTIFICATE_SHARE,
+    declared_coding,
+    expect_noise,
+    regain_bits,
+    regain_categories,
 )
-from covey.methods.records import Records, boolean_records, real_records
-from covey.privacy.budget import PrivacyStatement, make_budget
+from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
+from covey.privacy.certificate import Certificate
+
+Limits = Sequence[tuple[Sequence[int], int]]
+Draw = Callable[[WeightedPoints, int, Streams], Array]
 
 
 class _Synthesizer:
@@ -33,6 +45,7 @@ class _Synthesizer:
         self.body = body
         self._streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
         self._centres: WeightedPoints | None = None
+        self._draw: Draw | None = None
         self._dtype: np.dtype[Any] = np.dtype(np.uint8)
         self._samples_drawn = 0
 
@@ -48,8 +61,22 @@ class _Synthesizer:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         return self._centres
 
-    def _read(self, X: Any) -> tuple[Records, Body]:
-        """Check an array and turn it into records. Happens before any budget is spent, on the owner's machine."""
+    def sample(self, m: int) -> Array:
+        """Draw m synthetic rows, an array of the kind that was fitted. Costs no privacy, however often it is called."""
+        centres = self.centres
+        m = whole_number(m, "m", 1)
+        width = centres.points.shape[1]
+        require_memory(m * width * max(2, self._dtype.itemsize), f"a sample of {m} rows", "Draw fewer rows at a time.")
+        streams = self._streams.child(f"sample {self._samples_drawn}")
+        self._samples_drawn += 1
+        if self._draw is None:
+            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
+        with blas_threads(1):
+            rows = self._draw(centres, m, streams)
+        return rows.astype(self._dtype, copy=False)
+
+    def _read_matrix(self, X: Any) -> Array:
+        """An array with a row per record. Happens before any budget is spent, on the owner's machine."""
         try:
             X = np.asarray(X)
         except ValueError:
@@ -63,69 +90,104 @@ class _Synthesizer:
         if X.dtype.kind == "f" and not np.isfinite(X).all():
             raise InputError("X holds NaN or infinite values. Replace them before fitting.")
         self._dtype = X.dtype
+        return np.asarray(X)
+
+    def _read(self, X: Any) -> tuple[Records, Body]:
+        """Records of bits, or of real numbers in the body."""
+        X = self._read_matrix(X)
         if self.body is not None:
             if X.shape[1] != self.body.dimension:
                 raise InputError(f"X has {X.shape[1]} columns and body has dimension {self.body.dimension}.")
+            if X.dtype.kind == "f":
+                self._dtype = np.dtype(np.float64)
+            elif not isinstance(self.body, ProductOfSimplices):
+                self._dtype = np.dtype(np.float64)  # averages of integers are not integers
             return real_records(X, self.body), self.body
         if X.dtype.kind != "b" and not ((X == 0) | (X == 1)).all():
             raise InputError(
-                "X must hold only 0 and 1. For real-valued records give the convex set they lie in, for example "
-                "body=covey.core.bodies.Box(lower, upper)."
+                "X must hold only 0 and 1. For categories give their numbers, domain=[…]; for real-valued records the "
+                "convex set they lie in, for example body=covey.core.bodies.Box(lower, upper)."
             )
         return boolean_records(X if X.dtype.kind != "f" else X.astype(np.uint8)), Cube(X.shape[1])
 
-    def sample(self, m: int) -> Array:
-        """Draw m synthetic rows, an array of the kind that was fitted. Costs no privacy, however often it is called."""
-        centres = self.centres
-        m, p = whole_number(m, "m", 1), centres.points.shape[1]
-        require_memory(m * p * max(2, self._dtype.itemsize), f"a sample of {m} rows", "Draw fewer rows at a time.")
-        streams = self._streams.child(f"sample {self._samples_drawn}")
-        self._samples_drawn += 1
-        chosen = bootstrap(centres, m, streams.postprocessing("bootstrap"))
-        rounding = streams.postprocessing("rounding")
-        if self.body is None:
-            bits = round_bits(centres.points, chosen, rounding)
-            return bits.view(np.bool_) if self._dtype.kind == "b" else bits.astype(self._dtype, copy=False)
-        if isinstance(self.body, ProductOfSimplices) and self._dtype.kind in "biu":
-            codes = round_categories(centres.points, chosen, self.body.sizes, rounding)
-            return one_hot(codes, self.body.sizes).astype(self._dtype, copy=False)
-        return np.asarray(centres.points[chosen])
+    def _draw_like_the_paper(self) -> Draw:
+        """Bootstrapping and independent rounding, for the kind of records that were read."""
+        body, onehot = self.body, self._dtype.kind in "biu"
+
+        def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
+            chosen = bootstrap(centres, m, streams.postprocessing("bootstrap"))
+            rounding = streams.postprocessing("rounding")
+            if body is None:
+                return round_bits(centres.points, chosen, rounding)
+            if isinstance(body, ProductOfSimplices) and onehot:
+                return one_hot(round_categories(centres.points, chosen, body.sizes, rounding), body.sizes)
+            return np.asarray(centres.points[chosen])
+
+        return draw
 
 
 class PrivateSynthesizer(_Synthesizer):
-    """Differentially private synthetic data: ε-DP for replace-one neighbours, the number of rows n being public.
+    """Differentially private synthetic data, for replace-one neighbours, the number of rows n being public.
 
     Args:
         epsilon: the privacy budget ε > 0.
-        method: "paper", Algorithm 4 of the paper.
-        body: the convex set K that real-valued records lie in; None for records of 0 and 1.
-        kappa, t, alpha, b, split: the paper's public parameters; None takes the theorem's choice. `split` gives the
-            shares of ε for (projection, weights, points).
-        constants: "paper" for the printed noise, "improved" for our sharper constants (docs/proofs/): still ε-DP.
+        delta: 0 for pure ε-DP; positive and below 1/n for (ε, δ)-DP, which is more accurate.
+        method: "regain", accurate at ordinary sizes, or "paper", Algorithm 4 with the theorem's constants.
+        domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
+        ordinal: which attributes of the domain are ordered (numbers, dates), by index.
+        at_most: declared limits [(columns, L), …]: a record sets at most L of these 0/1 columns. They are public promises:
+            records that break one are trimmed by a fixed rule before they are measured, and the output keeps them.
+        rows_per_person: how many rows one person may have; the noise grows as group privacy demands.
+        neighbours: "replace-one", the only notion there is here.
+        certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
+        noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
+        body: the convex set K of real-valued records (method "paper").
+        kappa, t, alpha, b, split, constants: public parameters of method "paper"; None takes the theorem's choice.
         seed: makes a run reproducible for tests. A seeded run is not private and says so.
     """
 
     def __init__(
         self,
         epsilon: float,
+        delta: float = 0.0,
         *,
-        method: Literal["paper"] = "paper",
+        method: Literal["regain", "paper"] = "regain",
+        domain: Sequence[int] | None = None,
+        ordinal: Sequence[int] = (),
+        at_most: Limits = (),
+        rows_per_person: int = 1,
+        neighbours: Literal["replace-one"] = "replace-one",
+        certificate_share: float | Fraction = CERTIFICATE_SHARE,
+        noise: Literal["covey", "opendp"] = "covey",
         body: Body | None = None,
-        kappa: float = 1 / 3,
+        kappa: float | None = None,
         t: int | None = None,
         alpha: float | None = None,
         b: float | None = None,
         split: tuple[Any, Any, Any] | None = None,
-        constants: Literal["paper", "improved"] = "paper",
+        constants: Literal["paper", "improved"] | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__(body, seed)
-        self._budget = make_budget(epsilon)
+        self._budget = make_budget(epsilon, delta, rows_per_person)
         self.epsilon: Fraction = self._budget.epsilon
-        if method != "paper":
-            raise ParameterError(f"method must be 'paper', got {method!r}.")
+        self.delta: Fraction = self._budget.delta
+        if method not in ("regain", "paper"):
+            raise ParameterError(f"method must be 'regain' or 'paper', got {method!r}.")
+        if neighbours != "replace-one":
+            raise ParameterError(f"neighbours must be 'replace-one', got {neighbours!r}.")
+        if noise not in ("covey", "opendp"):
+            raise ParameterError(f"noise must be 'covey' or 'opendp', got {noise!r}.")
+        if noise == "opendp" and seed is not None:
+            raise ParameterError("noise='opendp' takes no seed: OpenDP draws from the operating system.")
         self.method = method
-        self._options: dict[str, Any] = {
+        self.noise = noise
+        self.domain = check_domain(domain, ordinal)
+        self._limits = check_limits(at_most)
+        self._share = exact(certificate_share, "certificate_share")
+        if not 0 <= self._share < 1:
+            raise ParameterError(f"certificate_share must lie in [0, 1), got {certificate_share}.")
+        options: dict[str, Any] = {
             "kappa": kappa,
             "t": t,
             "alpha": alpha,
@@ -133,41 +195,152 @@ class PrivateSynthesizer(_Synthesizer):
             "shares": split,
             "constants": constants,
         }
-        # Wrong parameters are refused here, before any table is opened.
-        paper_parameters(1000, body or Cube(1), self.epsilon, **self._options)
+        self._options = {name: value for name, value in options.items() if value is not None}
+        if method == "paper":
+            if self.delta or self.domain or self._limits or noise != "covey":
+                raise ParameterError("method 'paper' takes no delta, domain, at_most or noise: it is pure ε-DP on K.")
+            # Wrong parameters are refused here, before any table is opened.
+            paper_parameters(1000, body or Cube(1), self._budget.amount, **self._options)
+        elif self._options or body is not None:
+            given = ", ".join([*self._options, *(["body"] if body is not None else [])])
+            raise ParameterError(f"{given.replace('shares', 'split')}: only method='paper' takes this.")
+        elif self.domain and self._limits:
+            raise ParameterError("at_most is about 0/1 columns: it does not go with domain.")
         self.parameters: PaperParameters | None = None
         self.privacy: PrivacyStatement | None = None
+        self.certificate: Certificate | None = None
 
     def fit(self, X: Any) -> Self:
         """Measure the table privately: this is the step that spends ε. X is not changed."""
+        if self.method == "paper":
+            self._fit_paper(X)
+        elif self.domain is not None:
+            self._fit_categories(X, self.domain)
+        else:
+            self._fit_bits(X)
+        self._streams = self._streams.child("fitted")  # a second fit draws fresh noise
+        return self
+
+    def _fit_bits(self, X: Any) -> None:
+        records, _ = self._read(X)
+        rows = records.rows
+        self._check_size(rows.n, rows.p)
+        limits = [(columns, most) for columns, most in self._limits if most < len(columns)]
+        if limits:
+            if max(max(columns) for columns, _ in limits) >= rows.p:
+                raise ParameterError(f"at_most names a column beyond the last one, {rows.p - 1}.")
+            rows = limited_records(rows, limits)
+        coding = declared_coding(rows.p, limits)
+        result = regain_bits(rows, self._budget, self._share, coding, self.noise, self._streams.child("fit"))
+
+        def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
+            bits = sample_bits(centres, m, streams.postprocessing("rows"))
+            return keep_limits(bits, limits, streams.postprocessing("limits")) if limits else bits
+
+        self._finish(result.cloud, draw, result.charges, rows.n, result.certificate)
+
+    def _fit_categories(self, X: Any, domain: Domain) -> None:
+        X = self._read_matrix(X)
+        if X.shape[1] != len(domain.sizes):
+            raise InputError(f"X has {X.shape[1]} columns and domain names {len(domain.sizes)} attributes.")
+        codes = X.astype(np.int64)
+        if (codes != X).any() or (codes < 0).any() or (codes >= domain.counts).any():
+            raise InputError("X must hold category codes 0, …, c − 1 of the declared domain.")
+        self._check_size(len(X), int(np.sum(domain.counts - 1)))
+        rows = ArrayRows(codes)
+        result = regain_categories(rows, domain, self._budget, self._share, self.noise, self._streams.child("fit"))
+
+        def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
+            return sample_categories(centres, domain, m, streams.postprocessing("rows"))
+
+        self._finish(result.cloud, draw, result.charges, len(X), result.certificate)
+
+    def _fit_paper(self, X: Any) -> None:
         records, body = self._read(X)
-        par = paper_parameters(records.rows.n, body, self.epsilon, **self._options)
+        par = paper_parameters(records.rows.n, body, self._budget.amount, **self._options)
         _warn_if_noise(par)
         result = private_centres(records, body, par, self._streams.child("fit"))
-        self._streams = self._streams.child("fitted")  # a second fit draws fresh noise
-        self._centres, self.parameters = result.cloud, par
-        self.privacy = PrivacyStatement(
-            self._budget, result.charges, par.n, f"Algorithm 4, {par.constants} constants", self.seeded
-        )
-        return self
+        self.parameters = par
+        self._finish(result.cloud, self._draw_like_the_paper(), result.charges, par.n, None)
+
+    def _finish(self, cloud: WeightedPoints, draw: Draw, charges: Any, n: int, certificate: Certificate | None) -> None:
+        self._centres, self._draw, self.certificate = cloud, draw, certificate
+        constants = f" with {self.parameters.constants} constants" if self.parameters else ""
+        names = {"paper": f"Algorithm 4{constants}", "regain": "regain"}
+        self.privacy = PrivacyStatement(self._budget, charges, n, names[self.method], self.seeded)
+
+    def _check_size(self, n: int, width: int) -> None:
+        """Checks and advice that need the public size of the table."""
+        check_delta(self.delta, n)
+        noise = expect_noise(n, width, self._budget)
+        if noise > 0.1:
+            warnings.warn(
+                f"with n = {n}, {width} columns and epsilon = {float(self.epsilon):g} the noise on a 2-way share has "
+                f"standard deviation {noise:.2g}: expect noise, not data. More rows, a larger epsilon, a positive delta or "
+                "fewer columns help.",
+                CoveyWarning,
+                stacklevel=4,
+            )
+
+    def certify(self, Z: Any) -> dict[int, float]:
+        """95% bounds, by degree, on the error of a table drawn from these centres: certificate plus exact distance."""
+        if self.certificate is None:
+            raise NotFittedError("there is no certificate: fit with method='regain' and a positive certificate_share.")
+        Z = np.asarray(Z)
+        if self.domain is not None:
+            distance = category_distances(Z.astype(np.int64), self.domain.sizes, self.centres)
+        else:
+            distance = bit_distances(Z.astype(np.uint8), self.centres)
+        return self.certificate.for_table(distance)
 
     def __repr__(self) -> str:
         state = "not fitted" if self._centres is None else str(self.privacy)
         mark = f", {SEEDED_MARK}" if self.seeded and self._centres is None else ""
-        return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}, method={self.method!r}: {state}{mark})"
+        delta = f", delta={float(self.delta):g}" if self.delta else ""
+        return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
+
+
+def check_domain(domain: Sequence[int] | None, ordinal: Sequence[int]) -> Domain | None:
+    """The public domain, or a refusal."""
+    if domain is None:
+        if len(ordinal):
+            raise ParameterError("ordinal names attributes of a domain: give domain=[…] as well.")
+        return None
+    sizes = tuple(whole_number(c, "domain", 1, "Each entry counts an attribute's categories.") for c in domain)
+    if not sizes:
+        raise ParameterError("domain must name at least one attribute.")
+    places = {whole_number(a, "ordinal", 0) for a in ordinal}
+    if places and max(places) >= len(sizes):
+        raise ParameterError(f"ordinal names attribute {max(places)}, and domain has {len(sizes)}, counted from 0.")
+    return Domain(sizes, tuple(a in places for a in range(len(sizes))))
+
+
+def check_limits(limits: Limits) -> list[tuple[list[int], int]]:
+    """Declared limits as lists of columns, each column in one set at most, or a refusal."""
+    try:
+        read = [([whole_number(c, "at_most column", 0) for c in cols], most) for cols, most in limits]
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"at_most must list pairs (columns, limit): {error}") from None
+    seen: set[int] = set()
+    for columns, most in read:
+        whole_number(most, "at_most limit", 0)
+        if not columns or len(set(columns)) < len(columns) or seen & set(columns):
+            raise ParameterError("at_most: each set needs columns, and each column belongs to one set at most.")
+        seen |= set(columns)
+    return read
 
 
 def _warn_if_noise(par: PaperParameters) -> None:
-    """Say, from public numbers alone, that the answer will be noise."""
+    """Say, from public numbers alone, that the paper's constants will give noise."""
     # Noise on a coordinate of a damped mean, in units where the coordinate of a Boolean record is 0 or 1.
     sd = par.means_noise * float(np.sqrt(2 * par.p))
     if sd > 0.5:
         warnings.warn(
             f"with n = {par.n}, p = {par.p} and these parameters the paper's noise on a block mean has standard "
-            f"deviation {sd:.2g} for columns between 0 and 1: expect noise, not data. More rows, a larger epsilon "
-            "or fewer columns help.",
+            f"deviation {sd:.2g} for columns between 0 and 1: expect noise, not data. Use method='regain', or more rows, "
+            "a larger epsilon or fewer columns.",
             CoveyWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -212,7 +385,8 @@ class AnonymousSynthesizer(_Synthesizer):
         smallest = int(np.bincount(result.groups).min())
         if smallest < self.group_size:
             raise AssertionError(f"a group of {smallest} rows was formed; please report this.")
-        self._centres, self.n, self.covariance_loss = result.cloud, records.rows.n, result.covariance_loss
+        self._centres, self._draw = result.cloud, self._draw_like_the_paper()
+        self.n, self.covariance_loss = records.rows.n, result.covariance_loss
         return self
 
     @property

@@ -40,6 +40,7 @@ def test_degrees_that_cost_too_much_are_left_out(monkeypatch):
     monkeypatch.setattr(distance, "GRAM_LIMIT", 10)
     X = np.random.default_rng(1).integers(0, 2, (60, 10), dtype=np.uint8)
     assert list(bit_self_products(X, (1, 2, 3, 4))) == [1, 2]
+    assert list(bit_distances(X, cloud_of(np.random.default_rng(2), 3, 10))) == [1, 2]
 
 
 def test_overlaps_of_wide_and_narrow_rows():

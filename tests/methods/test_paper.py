@@ -78,7 +78,7 @@ def test_defaults_are_those_of_theorem_5_13():
     assert par.alpha == pytest.approx(np.log(1e6) ** -0.25)
     assert par.t == int(np.log(1e6) / 3 / np.log(7 / par.alpha)) == 1
     assert par.b == pytest.approx(np.sqrt(100 * 1e6 ** (2 / 3)))
-    assert [c.epsilon for c in par.charges] == [Fraction(1, 3)] * 3
+    assert [c.amount for c in par.charges] == [Fraction(1, 3)] * 3
     assert par.means_noise == pytest.approx(12 * 10 / par.b)  # Lap(12√p/(bε))
     assert par.projection_scale == pytest.approx(1 / 6)  # nε/(6t)·S is ε/(6t)·Σxxᵀ
 
@@ -106,11 +106,11 @@ def test_small_tables_and_dimensions():
 def test_no_projection_is_charged_where_none_is_made():
     for t in (0, 3):
         par = paper_parameters(500, Cube(3), Fraction(1), t=t, alpha=0.7)
-        assert par.charge("projection").epsilon == 0
-        assert sum(c.epsilon for c in par.charges) == Fraction(2, 3)
+        assert par.charge("projection").amount == 0
+        assert sum(c.amount for c in par.charges) == Fraction(2, 3)
     with pytest.raises(ParameterError, match="projection"):
         paper_parameters(500, Cube(3), Fraction(1), t=1, shares=(0, 0.5, 0.5))
-    assert paper_parameters(500, Cube(3), Fraction(1), t=0, shares=(0, 0.5, 0.5)).charge("points").epsilon == 0.5
+    assert paper_parameters(500, Cube(3), Fraction(1), t=0, shares=(0, 0.5, 0.5)).charge("points").amount == 0.5
 
 
 def test_algorithm_1_groups_are_never_too_small_and_centres_are_their_means():
@@ -139,7 +139,7 @@ def test_algorithm_4_at_huge_n_finds_the_means():
     par = paper_parameters(len(X), Cube(2), Fraction(10))
     result = private_centres(boolean_records(X), Cube(2), par, Streams.from_seed(1))
     np.testing.assert_allclose(result.cloud.weights @ result.cloud.points, [0.75, 0.25], atol=0.08)
-    assert sum(c.epsilon for c in result.charges) <= 10
+    assert sum(c.amount for c in result.charges) <= 10
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_algorithm_4_keeps_its_promise_and_a_doubled_projection_scale_is_caught(
     honest = [run(rows, par, count, along_the_new_row) for rows in (PAIR, NEIGHBOUR)]
     assert 0.5 < epsilon_lower_bound(*honest) <= epsilon
     doubled = replace(
-        par, charges=tuple(replace(c, epsilon=c.epsilon * (2 if c.purpose == "projection" else 1)) for c in par.charges)
+        par, charges=tuple(replace(c, amount=c.amount * (2 if c.purpose == "projection" else 1)) for c in par.charges)
     )
     broken = [run(rows, doubled, count, along_the_new_row) for rows in (PAIR, NEIGHBOUR)]
     assert epsilon_lower_bound(*broken) > epsilon
@@ -220,7 +220,7 @@ def test_algorithm_4_output_moves_no_more_than_promised():
 def test_noise_falls_on_empty_cells_too_and_skipping_them_is_caught():
     """One record in the first of two cells, or in the second: an empty cell against a singleton."""
     par = paper_parameters(1, Ball(2), Fraction(3), t=1, alpha=0.5, shares=(0.1, 0.8, 0.1))
-    claim = float(par.charge("weights").epsilon)
+    claim = float(par.charge("weights").amount)
     generator = np.random.default_rng(5)
     runs = 200_000  # cells get independent noise, so many runs are one run over many cells
     first = BlockSums(np.tile([1, 0], runs), np.zeros((2 * runs, 1)))
@@ -266,5 +266,5 @@ def test_rounded_statistics_stay_within_the_sensitivity_that_the_noise_covers(mo
                 for rows, cells in ((X, labels), (Y, moved)):
                     paper.noisy_damped_means(block_sums(rows, cells, 3), par, np.sqrt(3), generator)
                     grids.append(seen["grid"])
-                allowed = seen["scale"] * par.charge("points").epsilon
+                allowed = seen["scale"] * par.charge("points").amount
                 assert int(np.abs(grids[0] - grids[1]).sum()) <= allowed

@@ -34,9 +34,9 @@ def test_impossible_epsilons_are_refused_by_name(wrong):
 
 def test_a_split_adds_up_exactly():
     charges = split(Fraction(1, 10), {"a": 0.3, "b": 0.7})
-    assert sum(c.epsilon for c in charges.values()) == Fraction(1, 10)
+    assert sum(c.amount for c in charges.values()) == Fraction(1, 10)
     thirds = split(Fraction(1), {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})
-    assert sum(c.epsilon for c in thirds.values()) == 1
+    assert sum(c.amount for c in thirds.values()) == 1
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.6), (0.5, 0.4), (-0.5, 1.5), ("x", 1), (float("nan"), 1)])

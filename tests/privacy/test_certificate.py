@@ -12,7 +12,7 @@ DISTANCES = {1: 0.002, 2: 0.004, 3: 0.001}
 
 
 def release(distances, pure, generator, amount=Fraction(1, 20), n=2000):
-    return certify(distances, n, Charge("certificate", amount), pure, CoveyNoise(generator))
+    return certify(distances, n, Charge("certificate", amount, "ε" if pure else "ρ"), CoveyNoise(generator))
 
 
 @pytest.mark.parametrize("pure", [True, False])

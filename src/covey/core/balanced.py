@@ -6,6 +6,7 @@ centre share out its expected counts, so sampling error shrinks. All of it sees 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,11 +150,14 @@ def refine_categories(
     public: np.random.Generator,
     per_row: int = 80,
     lookups: int = 60_000_000,
+    heat: float = 0.2,
 ) -> Array:
     """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
 
     One-way tables do not change. Proposals come in blocks of disjoint pairs of rows, judged against the same errors E; a block
-    is small enough that collisions do not matter.
+    is small enough that collisions do not matter. Through the first half a small increase is accepted too, with a temperature
+    that falls to zero: pair tables leave third moments free, and mixing moves these from accidents of the fitted centres
+    toward the most random table with these pairs.
     """
     m, q = rows.shape
     s, size = domain.starts[:-1], domain.total
@@ -163,7 +167,8 @@ def refine_categories(
     weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
     codes = rows.astype(np.int64) + s
     block = max(1, min(max(256, m // 60), m // 2))
-    for _ in range(min(per_row * m, lookups // q) // block):
+    blocks = min(per_row * m, lookups // q) // block
+    for turn in range(blocks):
         a = int(public.integers(q))
         own = domain.block(a)
         picked = public.choice(m, 2 * block, replace=False)
@@ -176,7 +181,7 @@ def refine_categories(
         up = (weight[own] * (1 + 2 * error[own])).ravel()
         change = down.take(u + xi) + up.take(v + xi) + down.take(v + xj) + up.take(u + xj)
         change[xi == xj] = 0
-        good = change.sum(axis=1) < 0
+        good = change.sum(axis=1) < heat * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
         if not good.any():
             continue
         i, j, xi, xj, u, v = i[good], j[good], xi[good], xj[good], u[good], v[good]
@@ -189,3 +194,24 @@ def refine_categories(
         error[:, own] = error[own].T
         codes[i, a], codes[j, a] = xj[:, a], xi[:, a]
     return np.asarray((codes - s).astype(rows.dtype))
+
+
+def keep_limits(rows: Array, limits: Sequence[tuple[list[int], int]], public: np.random.Generator) -> Array:
+    """Make rows keep "at most L of these columns", in place: surplus ones move to rows with room, so column totals stay.
+
+    A one that no row has room for is dropped.
+    """
+    for columns, most in limits:
+        part = rows[:, columns].astype(np.int64)
+        count = part.sum(axis=1)
+        for row in np.flatnonzero(count > most):
+            for i in public.permutation(np.flatnonzero(part[row]))[most:]:
+                part[row, i] = 0
+                count[row] -= 1
+                room = np.flatnonzero((count < most) & (part[:, i] == 0))
+                if len(room):
+                    other = public.choice(room)
+                    part[other, i] = 1
+                    count[other] += 1
+        rows[:, columns] = part
+    return rows

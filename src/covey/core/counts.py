@@ -11,29 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
+from covey.core.coding import UNIT, Coding
 from covey.core.moments import BLOCK_ROWS, Moments
 from covey.core.subspace import integer_scores
-
-
-@dataclass(frozen=True)
-class Coding:
-    """Bits as integer vectors u = (x − centre)·2^10, cut back to norm `radius` where they exceed it.
-
-    The centre lies on the grid 2^-10. Cutting truncates toward zero, so no row leaves the ball.
-    """
-
-    centre: Integers  # in units of 2^-10
-    radius: float  # in units of 2^-10
-
-    UNIT = 1 << 10
-
-    def encode(self, batch: Array) -> Floats:
-        """The coded rows, integers."""
-        u = batch.astype(np.float64) * self.UNIT - self.centre
-        norm = np.sqrt((u * u).sum(axis=1))
-        long = norm > self.radius
-        u[long] = np.trunc(u[long] * (self.radius / norm[long])[:, None])
-        return u
 
 
 def coded_moments(batch: Array, coding: Coding) -> Moments:
@@ -45,6 +25,13 @@ def coded_moments(batch: Array, coding: Coding) -> Moments:
         first += u.sum(axis=0)
         second += u.T @ u
     return Moments(n, first, second)
+
+
+def half_moments(bits: Moments) -> Moments:
+    """Moments of rows coded around ½, from those of the bits: u = 1024·x − 512."""
+    n, a, b = bits.n, bits.first, bits.second
+    second = UNIT**2 * b - UNIT**2 // 2 * (a[:, None] + a) + UNIT**2 // 4 * n
+    return Moments(n, UNIT * a - UNIT // 2 * n, second)
 
 
 @dataclass(frozen=True)
@@ -74,6 +61,14 @@ def parity_sums(batch: Array) -> Counts:
     return Counts((triples, quads))
 
 
+def column_counts(batch: Array) -> Counts:
+    """How many rows have a one in each column."""
+    total = np.zeros(batch.shape[1])
+    for start in range(0, len(batch), BLOCK_ROWS):
+        total += batch[start : start + BLOCK_ROWS].sum(axis=0, dtype=np.uint32)
+    return Counts((total,))
+
+
 def size_counts(batch: Array) -> Counts:
     """How many rows have 0, 1, …, p ones."""
     return Counts((np.bincount(batch.sum(axis=1, dtype=np.int64), minlength=batch.shape[1] + 1).astype(np.float64),))
@@ -81,7 +76,7 @@ def size_counts(batch: Array) -> Counts:
 
 def norm_counts(batch: Array, centre: Integers, edges: Integers) -> Counts:
     """Histogram of ‖x − centre‖², computed in integers of 2^-20, over public edges."""
-    u = batch.astype(np.float64) * Coding.UNIT - centre
+    u = batch.astype(np.float64) * UNIT - centre
     cells = np.searchsorted(edges, (u * u).sum(axis=1))
     return Counts((np.bincount(cells, minlength=len(edges) + 1).astype(np.float64),))
 
@@ -114,9 +109,8 @@ def pair_counts(batch: Array, maps: Sequence[Integers]) -> Counts:
         for a, x in enumerate(merged):
             rows = slice(starts[a], starts[a + 1])
             out[rows, rows] += np.diag(np.bincount(x, minlength=sizes[a]))
-            scaled = x * 1
             for b in range(a + 1, len(maps)):
-                cells = np.bincount(scaled * sizes[b] + merged[b], minlength=sizes[a] * sizes[b])
+                cells = np.bincount(x * sizes[b] + merged[b], minlength=sizes[a] * sizes[b])
                 table = cells.reshape(sizes[a], sizes[b])
                 columns = slice(starts[b], starts[b + 1])
                 out[rows, columns] += table

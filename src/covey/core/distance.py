@@ -19,6 +19,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.blocks import WeightedPoints
+from covey.core.moments import Moments, moments
 
 DEGREES = (1, 2, 3, 4)
 # Work limits, in elementary steps of a nanosecond or so; beyond them a degree is left out.
@@ -31,8 +32,11 @@ CHUNK = 512  # rows × centres of one chunk stay in the processor's cache
 def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
     """δ_d(X, cloud) over all d-subsets of 0/1 columns, for each degree that is affordable for this size."""
     n, p = X.shape
-    own = bit_self_products(X, [d for d in degrees if d <= p])
     y, w = cloud.points, cloud.weights
+    low = low_bit_distances(moments(X), cloud)
+    own = bit_self_products(X, [d for d in degrees if 2 < d <= p])
+    if not own:
+        return low
     cross = dict.fromkeys(own, 0.0)
     rows, counts = _distinct_bits(X)
     y_powers = [(y**r).T for r in range(1, max(own) + 1)]
@@ -42,7 +46,20 @@ def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGR
         for d in cross:
             cross[d] += float(counts[start : start + CHUNK] @ (e[d] @ w)) / n
     among = elementary([(y**r) @ (y**r).T for r in range(1, max(own) + 1)])
-    return {d: _root(own[d] - 2 * cross[d] + float(w @ among[d] @ w), comb(p, d)) for d in own}
+    high = {d: _root(own[d] - 2 * cross[d] + float(w @ among[d] @ w), comb(p, d)) for d in own}
+    return low | high
+
+
+def low_bit_distances(rows: Moments, cloud: WeightedPoints) -> dict[int, float]:
+    """δ_1 and δ_2 from the moments of 0/1 rows."""
+    y, w = cloud.points, cloud.weights
+    p = len(rows.first)
+    means = rows.first / rows.n - w @ y
+    out = {1: float(np.sqrt(np.mean(means**2)))}
+    if p > 1:
+        pairs = (rows.second_moment_matrix - (y * w[:, None]).T @ y)[np.triu_indices(p, 1)]
+        out[2] = float(np.sqrt(np.mean(pairs**2)))
+    return out
 
 
 def category_distances(

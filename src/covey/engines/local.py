@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from functools import cache
 
-from threadpoolctl import ThreadpoolController
+import numpy as np
 
 from covey.core.arrays import Array
+from covey.core.threads import blas_threads, processors
 from covey.engines.rows import S
 
 BATCH_ENTRIES = 1 << 23
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The thread pools of this process; finding them takes a millisecond, so they are found once."""
-    return ThreadpoolController()
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 class ArrayRows:
@@ -33,16 +21,24 @@ class ArrayRows:
         self._prepare = prepare
         self.n, self.p = X.shape
 
+    def prepared(self, prepare: Callable[[Array], Array]) -> ArrayRows:
+        """The same rows with one more step, applied record by record."""
+        return ArrayRows(self._X, lambda batch: prepare(self._prepare(batch)))
+
     def batches(self) -> Iterator[Array]:
         """The prepared records, in order."""
         rows = max(1, BATCH_ENTRIES // self.p)
         for start in range(0, self.n, rows):
             yield self._prepare(self._X[start : start + rows])
 
+    def records(self) -> Array:
+        """All prepared records at once."""
+        batches = list(self.batches())
+        return batches[0] if len(batches) == 1 else np.concatenate(batches)
+
     def reduce(self, kernel: Callable[[Array], S]) -> S:
         """The sum of kernel(batch) over the batches."""
-        # More BLAS threads than processors make a product several times slower, so the number is set here.
-        with _blas().limit(limits=processors()):
+        with blas_threads(processors()):
             batches = self.batches()
             total = kernel(next(batches))
             for batch in batches:

@@ -46,7 +46,7 @@ def category_centres(
         denoise_histogram(v, sd, n, o, public) / n
         for v, sd, o in zip(one_way.counts, one_way.sds, domain.ordered, strict=True)
     ]
-    amount = charges["pairs"].epsilon
+    amount = charges["pairs"].amount
     maps = merge_maps(fine, one_way.sds, n, bin_mass(n, domain, amount, pure), most_bins(domain), domain)
     merged = Domain(tuple(int(m.max()) + 1 for m in maps), domain.ordered)
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
@@ -76,17 +76,17 @@ def measure_histograms(rows: Rows, domain: Domain, charge: Charge, pure: bool, n
     1/ρ_a).
     """
     weight = domain.counts ** (1 / 2 if pure else 2 / 3)
-    parts = split(charge.epsilon, {str(a): float(w) for a, w in enumerate(weight / weight.sum())})
+    parts = split(charge.amount, {str(a): float(w) for a, w in enumerate(weight / weight.sum())})
     exact = rows.reduce(lambda batch: category_counts(batch, domain.sizes)).integers()[0]
     counts, sds = [], []
     for a, part in enumerate(parts.values()):
         own = exact[domain.block(a)]
         if pure:
-            scale = 2 / part.epsilon
+            scale = 2 / part.amount
             counts.append(add_noise(own, noise.laplace(scale, len(own))).astype(np.float64))
             sds.append(float(np.sqrt(2) * float(scale)))
         else:
-            variance = 1 / part.epsilon
+            variance = 1 / part.amount
             counts.append(add_noise(own, noise.gaussian(variance, len(own))).astype(np.float64))
             sds.append(float(np.sqrt(float(variance))))
     return OneWay(counts, np.array(sds))

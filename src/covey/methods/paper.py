@@ -63,7 +63,7 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     covering = LatticeCovering(t, alpha)
     F = np.concatenate([covering.assign(scores(batch, P, records.radius)) for batch in rows.batches()])
     groups = equipartition(F, group_size)
-    X = np.concatenate(list(rows.batches()))
+    X = rows.records()
     y = microaggregate(block_sums(X, groups, k))
     loss = covariance_loss(X, groups) * records.unit**2
     return AnonymousCentres(WeightedPoints(y.weights, y.points * records.unit), groups, t, alpha, loss)
@@ -113,7 +113,7 @@ def scores(batch: Array, P: Floats, radius: float) -> Floats:
 
 def noisy_sizes(F: BlockSums, par: PaperParameters, generator: np.random.Generator) -> Integers:
     """|F_j| + noise on all s cells. One replaced row moves the sizes by 2 in ℓ1."""
-    scale = 2 / par.charge("weights").epsilon
+    scale = 2 / par.charge("weights").amount
     return add_noise(F.sizes, discrete_laplace(scale, len(F.sizes), generator))
 
 
@@ -124,7 +124,7 @@ def noisy_damped_means(F: BlockSums, par: PaperParameters, radius: float, genera
     the grid, done before the noise is added, can widen each of these moves by one grid step.
     """
     s, p = F.sums.shape
-    epsilon = par.charge("points").epsilon
+    epsilon = par.charge("points").amount
     fineness = 1 << max(0, min(16, (Fraction(2**55) * epsilon / (2 * p)).__floor__().bit_length() - 1))
     step = par.means_sensitivity / (2 * p * fineness)
     # 2^-10 of a step covers the floating-point error of the quotient.
@@ -157,13 +157,13 @@ class PaperParameters:
 
         The improved constant ε_P/(t+1) is a theorem of ours: docs/proofs/projection.md.
         """
-        epsilon = float(self.charge("projection").epsilon)
+        epsilon = float(self.charge("projection").amount)
         return epsilon / (self.t + 1) if self.constants == "improved" else epsilon / max(2 * self.t, 1)
 
     @property
     def means_noise(self) -> float:
         """Scale of the Laplace noise on each coordinate of a damped mean, for rows in the unit ball."""
-        return self.means_sensitivity / float(self.charge("points").epsilon)
+        return self.means_sensitivity / float(self.charge("points").amount)
 
 
 def paper_parameters(
@@ -206,7 +206,7 @@ def paper_parameters(
     if t in (0, p):  # no private projection is needed, so its share is not spent
         charges["projection"] = Charge("projection", Fraction(0))
     for name, charge in charges.items():
-        if charge.epsilon == 0 and not (name == "projection" and t in (0, p)):
+        if charge.amount == 0 and not (name == "projection" and t in (0, p)):
             raise ParameterError(f"the share of {name} must be positive: that step reads the data.")
     # Lemma 5.10: each of two blocks moves by 2‖x‖₁/b ≤ 2√p/b. In a box K that contains 0 and has one sign per
     # coordinate no difference is longer than K is wide, which halves it: docs/proofs/damping.md.

@@ -43,3 +43,16 @@ def real_records(X: Array, body: Body) -> Records:
         return np.asarray(np.trunc(inside * grid))
 
     return Records(ArrayRows(X, prepare), unit=body.radius / grid, radius=float(grid))
+
+
+def limited_records(rows: ArrayRows, limits: list[tuple[list[int], int]]) -> ArrayRows:
+    """Records that keep declared limits: of the ones in a set, the first L stay, in the order of the declared columns."""
+
+    def prepare(batch: Array) -> Array:
+        out = batch.copy()
+        for columns, most in limits:
+            part = out[:, columns]
+            out[:, columns] = part * (np.cumsum(part, axis=1) <= most)
+        return out
+
+    return rows.prepared(prepare)

@@ -56,7 +56,8 @@ class Charge:
     """What one step spends, in the unit of its budget (ε or ρ)."""
 
     purpose: str
-    epsilon: Fraction
+    amount: Fraction
+    unit: str = "ε"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Budget:
 
     def split(self, shares: Mapping[str, Any]) -> dict[str, Charge]:
         """Divide the amount into charges that sum to it exactly."""
-        return split(self.amount, shares)
+        return split(self.amount, shares, self.unit)
 
 
 def make_budget(epsilon: Any, delta: Any = 0, rows_per_person: Any = 1, n: int | None = None) -> Budget:
@@ -136,14 +137,14 @@ def min_over_orders(rho: float, epsilon: float) -> float:
     return min(fa, fb)
 
 
-def split(amount: Fraction, shares: Mapping[str, Any]) -> dict[str, Charge]:
+def split(amount: Fraction, shares: Mapping[str, Any], unit: str = "ε") -> dict[str, Charge]:
     """Divide an amount into charges; the shares must sum to 1 (floats may miss by rounding alone)."""
     fractions = {purpose: exact(share, f"share of {purpose}") for purpose, share in shares.items()}
     whole = sum(fractions.values(), Fraction(0))
     if any(f < 0 for f in fractions.values()) or abs(whole - 1) > Fraction(1, 10**9):
         given = ", ".join(f"{purpose} = {share}" for purpose, share in shares.items())
         raise ParameterError(f"the split must be non-negative and sum to 1, got {given}.")
-    return {purpose: Charge(purpose, amount * f / whole) for purpose, f in fractions.items()}
+    return {purpose: Charge(purpose, amount * f / whole, unit) for purpose, f in fractions.items()}
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class PrivacyStatement:
     @property
     def spent(self) -> Fraction:
         """The sum of the charges, in the budget's unit, for one row."""
-        return sum((charge.epsilon for charge in self.charges), Fraction(0))
+        return sum((charge.amount for charge in self.charges), Fraction(0))
 
     def __post_init__(self) -> None:
         if self.spent > self.budget.amount:

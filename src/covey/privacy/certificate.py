@@ -57,18 +57,18 @@ class Certificate:
 
 
 def certify(
-    distances: Mapping[int, float], n: int, charge: Charge, pure: bool, noise: IntegerNoise, categorical: bool = False
+    distances: Mapping[int, float], n: int, charge: Charge, noise: IntegerNoise, categorical: bool = False
 ) -> Certificate:
     """Release max_d δ_d with noise. `distances` is private; only the noisy maximum leaves."""
     # In steps of 1/(1024n) the maximum moves by 1024, by one more through rounding, and by one for floating point.
     sensitivity = GRID + 2
     value = np.array([round(max(distances.values()) * n * GRID)], dtype=np.int64)
-    if pure:
-        scale = sensitivity / charge.epsilon
+    if charge.unit == "ε":
+        scale = sensitivity / charge.amount
         noisy = add_noise(value, noise.laplace(scale, 1))
         margin = ceil(float(scale) * log(1 / (2 * NOISE_MISS))) + 1
     else:
-        variance = Fraction(sensitivity**2) / (2 * charge.epsilon)
+        variance = Fraction(sensitivity**2) / (2 * charge.amount)
         noisy = add_noise(value, noise.gaussian(variance, 1))
         margin = ceil(sqrt(variance) * -float(ndtri(NOISE_MISS))) + 1
     step = 1 / (n * GRID)

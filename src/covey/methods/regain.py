@@ -1,0 +1,130 @@
+"""`regain`: private synthetic data that is accurate at ordinary sizes.
+
+The idea is the paper's: a private low-rank summary, weighted centres in K, bootstrapping, randomized rounding. The order is
+turned around. First the moments are measured privately, then the centres are chosen as post-processing, so that nothing of
+the covariance is lost:
+
+    moments → noise → shrinkage → weighted centres in K → certificate → (per sample) bootstrapping → balanced rounding
+
+What each step measures is in `methods.bits` and `methods.categories`, why it is private in docs/proofs/, what was tried and
+measured in docs/decisions/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from covey.core.arrays import require_memory
+from covey.core.blocks import WeightedPoints
+from covey.core.coding import UNIT, Coding
+from covey.core.distance import bit_distances, category_distances
+from covey.core.domain import Domain
+from covey.core.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
+from covey.core.threads import blas_threads, processors
+from covey.engines.local import ArrayRows
+from covey.entropy import Streams
+from covey.methods.bits import bit_centres, expected_pair_noise, plan_bits
+from covey.methods.categories import category_centres, histogram_share
+from covey.privacy.budget import Budget, Charge
+from covey.privacy.certificate import Certificate, certify
+from covey.progress import Progress
+
+CERTIFICATE_SHARE = Fraction(5, 100)
+
+
+@dataclass(frozen=True)
+class Regained:
+    """Everything that leaves: centres, certificate and what they cost. All of it is private."""
+
+    cloud: WeightedPoints
+    certificate: Certificate | None
+    charges: tuple[Charge, ...]
+
+
+def regain_bits(
+    rows: ArrayRows, budget: Budget, share: Fraction, declared: Coding | None, source: str, streams: Streams
+) -> Regained:
+    """Private centres for rows of bits, and their certificate."""
+    n, p = rows.n, rows.p
+    _refuse_too_wide(p)
+    plan = plan_bits(n, p, budget.amount * (1 - share), budget.pure, declared)
+    charges = budget.split({**{name: s * (1 - share) for name, s in plan.shares.items()}, "certificate": share})
+    public = streams.postprocessing("fit")
+    with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
+        progress.next()
+        noise = noise_source(source, streams, "moments")
+        with blas_threads(1):
+            cloud = bit_centres(rows, plan, charges, noise, streams.noise("matrix"), public, progress.tick)
+        progress.next()
+        if not share:
+            return Regained(cloud, None, _spent(charges))
+        with blas_threads(processors()):
+            distances = bit_distances(rows.records(), cloud)
+        noise = noise_source(source, streams, "certificate")
+        certificate = certify(distances, n, charges["certificate"], noise)
+    return Regained(cloud, certificate, _spent(charges))
+
+
+def regain_categories(
+    rows: ArrayRows, domain: Domain, budget: Budget, share: Fraction, source: str, streams: Streams
+) -> Regained:
+    """Private centres for rows of category codes, and their certificate."""
+    _refuse_too_wide(domain.total)
+    first = Fraction(histogram_share(rows.n, domain, budget.amount, budget.pure)) * (1 - share)
+    charges = budget.split({"histograms": first, "pairs": 1 - share - first, "certificate": share})
+    public = streams.postprocessing("fit")
+    with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress:
+        progress.next()
+        noise = noise_source(source, streams, "moments")
+        generator = streams.noise("matrix")
+        with blas_threads(1):
+            cloud = category_centres(rows, domain, charges, budget.pure, noise, generator, public, progress.tick)
+        progress.next()
+        if not share:
+            return Regained(cloud, None, _spent(charges))
+        with blas_threads(1):
+            distances = category_distances(rows.records(), domain.sizes, cloud)
+        noise = noise_source(source, streams, "certificate")
+        certificate = certify(distances, rows.n, charges["certificate"], noise, categorical=True)
+    return Regained(cloud, certificate, _spent(charges))
+
+
+def noise_source(source: str, streams: Streams, purpose: str) -> IntegerNoise:
+    """Who draws the integer noise."""
+    return OpenDPNoise() if source == "opendp" else CoveyNoise(streams.noise(purpose))
+
+
+def expect_noise(n: int, p: int, budget: Budget) -> float:
+    """Noise on a pair share, from public numbers: beyond 0.1 the answer is mostly noise."""
+    return expected_pair_noise(n, p, budget.amount, budget.pure)
+
+
+def _spent(charges: dict[str, Charge]) -> tuple[Charge, ...]:
+    return tuple(charge for charge in charges.values() if charge.amount)
+
+
+def _refuse_too_wide(width: int) -> None:
+    """Dense second moments and a few copies of them must fit."""
+    require_memory(8 * 12 * width**2, f"a table of {width} encoded columns", "Use fewer columns or categories.")
+
+
+def declared_coding(p: int, limits: list[tuple[list[int], int]]) -> Coding | None:
+    """Coding for declared limits "at most L of these columns": 0/1 around L/size inside each set, ½ elsewhere.
+
+    A row that keeps the limits has squared norm at most L(1 − L/size) in a set (for L ≤ size/2), 1/4 in any other column.
+    """
+    useful = [(columns, most) for columns, most in limits if 2 * most < len(columns)]
+    if not useful:
+        return None
+    centre = np.full(p, UNIT // 2, dtype=np.int64)
+    radius = Fraction(p - sum(len(columns) for columns, _ in useful), 4) * UNIT**2
+    for columns, most in useful:
+        c = round(Fraction(most, len(columns)) * UNIT)
+        centre[columns] = c
+        # The rounded centre is what counts: ‖u‖² for k ones, largest at k = most or k = 0.
+        norms = [k * (UNIT - c) ** 2 + (len(columns) - k) * c * c for k in range(most + 1)]
+        radius += max(norms)
+    return Coding(centre, int(radius) + 1, clips=True)
