@@ -27,7 +27,10 @@ test: check
 	$(RUN)pytest
 
 bench: $(STAMP)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	$(RUN)python benchmarks/foundation.py
+	$(RUN)python benchmarks/regain.py
+	$(RUN)python benchmarks/speed.py
 
 clean:
 	rm -rf build $(ENV)

@@ -176,35 +176,31 @@ def test_matrix_laplace_is_a_difference_of_wisharts_with_dimension_plus_one_degr
         assert ours.std() == pytest.approx(3.0 * np.sqrt((dimension + 1) / 2), rel=0.06)
 
 
-def matrix_statistic(noise_matrix, one, other):
-    """Log-likelihood ratio of the positive parts, a good event for telling two shifts apart."""
-    return float(np.trace(noise_matrix @ (np.outer(one, one) - np.outer(other, other))))
-
-
 def test_matrix_laplace_is_private_and_one_degree_of_freedom_less_is_not():
     """Orthogonal rows z, z' of squared norm 2: the nuclear norm moves by 2R² = 4, so scale 4/ε is ε-DP.
 
     With one degree of freedom too few the Wishart's density is infinite at the boundary of the cone.
     """
-    epsilon, generator, count = 1.0, np.random.default_rng(11), 150_000
+    epsilon, generator, count = 2.0, np.random.default_rng(11), 150_000
     z, other = np.array([1.0, 1.0]), np.array([1.0, -1.0])
 
-    def draws(degrees):
+    def draws(degrees, scale):
         G = generator.standard_normal((2, count, 2, degrees))
-        W = 2.0 / epsilon * G @ G.transpose(0, 1, 3, 2)
+        W = scale / 2 * G @ G.transpose(0, 1, 3, 2)
         return W[0] - W[1]
 
-    def audit(degrees):
-        a = np.outer(z, z) + draws(degrees)
-        b = np.outer(other, other) + draws(degrees)
+    def audit(degrees, scale):
+        a = np.outer(z, z) + draws(degrees, scale)
+        b = np.outer(other, other) + draws(degrees, scale)
         return max(
             epsilon_lower_bound(a[:, 0, 1], b[:, 0, 1]),
             # Near zzᵀ the difference is near 0, where the density of too few degrees of freedom explodes.
             epsilon_lower_bound(*(-np.abs(x - np.outer(z, z)).sum(axis=(1, 2)) for x in (a, b))),
         )
 
-    assert audit(3) <= epsilon
-    assert audit(1) > epsilon
+    assert 0.6 * epsilon < audit(3, 4 / epsilon) <= epsilon
+    assert audit(3, 2 / epsilon) > epsilon
+    assert audit(1, 4 / epsilon) > epsilon
 
 
 def test_discrete_noise_mechanisms_are_tight():

@@ -166,7 +166,7 @@ def refine_categories(
     error = domain.off_blocks(counts - target).astype(np.float32)
     weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
     codes = rows.astype(np.int64) + s
-    block = max(1, min(max(256, m // 60), m // 2))
+    block = max(1, min(max(32, m // 60), m // 2))
     blocks = min(per_row * m, lookups // q) // block
     for turn in range(blocks):
         a = int(public.integers(q))

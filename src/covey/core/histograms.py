@@ -31,7 +31,10 @@ def denoise_histogram(v: Floats, sd: float, total: float, ordered: bool, public:
         losses += [np.sum((f(v + xi, sd * np.sqrt(2), total) - (v - xi)) ** 2) / draws for f in candidates]
     weights = np.exp(-(losses - losses.min()) / (4 * sd**2))
     weights /= weights.sum()
-    return np.asarray(np.sum([w * f(v, sd, total) for w, f in zip(weights, candidates, strict=True)], axis=0))
+    found = np.sum([w * f(v, sd, total) for w, f in zip(weights, candidates, strict=True)], axis=0)
+    # Where the noise drowns the whole table no candidate knows anything: the answer is the uniform table.
+    trust = 1 / (1 + (len(v) * (sd / total) ** 2) ** 2)
+    return np.asarray(trust * found + (1 - trust) * total / len(v))
 
 
 def denoisers(size: int, ordered: bool) -> list[Denoiser]:

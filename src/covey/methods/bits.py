@@ -314,9 +314,10 @@ def to_integers(values: Array) -> Integers:
 
 
 def shrunken_means(noisy: Floats, sd: float) -> WeightedPoints:
-    """One centre: means shrunk toward their average as far as their noise demands."""
-    common = noisy.mean()
-    signal = max(float(noisy.var()) - sd * sd, 0.0)
+    """One centre: means shrunk toward their average, and that toward ½, as far as their noise demands."""
+    common = 0.5 + (float(noisy.mean()) - 0.5) / (1 + (sd / 0.25) ** 2 / len(noisy))
+    # Shares in [0, 1] seldom vary by more than uniform ones do, whatever the noise suggests.
+    signal = min(max(float(noisy.var()) - sd * sd, 0.0), 1 / 12) if len(noisy) > 1 else 1 / 12
     m = np.clip(common + (noisy - common) * signal / (signal + sd * sd), 0, 1)
     return equal(m[None])
 

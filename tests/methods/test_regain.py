@@ -1,0 +1,491 @@
+"""regain from end to end: guarantees, budgets, accuracy, grace, and audits that planted faults do not pass."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import covey
+from covey.core import noise as noise_module
+from covey.core.coding import UNIT
+from covey.core.domain import Domain
+from covey.core.pairlaw import pair_law
+from covey.core.samplers import CoveyNoise
+from covey.demo import example_patients
+from covey.engines.local import ArrayRows
+from covey.entropy import Streams
+from covey.errors import CoveyWarning, InputError, MissingExtraError, ParameterError
+from covey.methods import bits as bits_module
+from covey.methods.bits import (
+    measure_ball,
+    measure_coding,
+    measure_matrix,
+    measure_means,
+    measure_parities,
+    measure_scores,
+    measure_sizes,
+    plan_bits,
+)
+from covey.methods.categories import histogram_share, measure_histograms, measure_pairs
+from covey.methods.regain import declared_coding, regain_bits
+from covey.privacy.budget import Charge, make_budget
+from tests.audit import epsilon_lower_bound
+
+NAMES, PATIENTS = example_patients(6000)
+quiet = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+
+
+def survey(n=4000, seed=0):
+    generator = np.random.default_rng(seed)
+    latent = generator.integers(0, 3, n)
+    sizes = [12, 3, 2, 5]
+    laws = [generator.dirichlet(np.full(c, 0.7), 3) for c in sizes]
+    X = np.column_stack([[generator.choice(c, p=law[z]) for z in latent] for c, law in zip(sizes, laws, strict=True)])
+    return X, sizes
+
+
+# What a user gets.
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_bits_are_far_better_than_independent_columns(delta):
+    synth = covey.PrivateSynthesizer(3.0, delta, seed=1).fit(PATIENTS)
+    Z = synth.sample(6000)
+    independent = (np.random.default_rng(0).random(PATIENTS.shape) < PATIENTS.mean(axis=0)).astype(np.uint8)
+    for degree in (2, 3):
+        ours, theirs = (covey.marginal_error(PATIENTS, table, degree) for table in (Z, independent))
+        assert ours < 0.75 * theirs
+    assert synth.certificate.bound[2] >= covey.marginal_error(PATIENTS, Z, 2)
+
+
+def test_categories_are_far_better_than_independent_columns():
+    X, sizes = survey()
+    synth = covey.PrivateSynthesizer(4.0, 1e-6, domain=sizes, ordinal=[0], seed=2).fit(X)
+    Z = synth.sample(4000)
+    assert Z.dtype == X.dtype
+    assert (np.array(sizes) > Z).all()
+    assert (Z >= 0).all()
+
+    def joint(table, a, b):
+        out = np.zeros((sizes[a], sizes[b]))
+        np.add.at(out, (table[:, a], table[:, b]), 1 / len(table))
+        return out
+
+    for a, b in ((0, 1), (1, 3)):
+        true = joint(X, a, b)
+        product = np.outer(true.sum(axis=1), true.sum(axis=0))
+        assert np.abs(joint(Z, a, b) - true).sum() < 0.6 * np.abs(product - true).sum()
+
+
+def test_few_columns_use_triples_and_quadruples():
+    """Exclusive flags: a mixture that matches pairs alone would get triples wrong."""
+    generator = np.random.default_rng(3)
+    X = np.eye(6, dtype=np.uint8)[generator.integers(0, 6, 20_000)]
+    Z = covey.PrivateSynthesizer(8.0, 1e-9, seed=3).fit(X).sample(20_000)
+    assert covey.marginal_error(X, Z, 3) < 0.004
+
+
+def test_sampling_again_costs_nothing_and_centres_stay():
+    synth = covey.PrivateSynthesizer(1.0, 1e-6, seed=4).fit(PATIENTS)
+    before = synth.centres.points.copy()
+    one, two = synth.sample(500), synth.sample(800)
+    assert one.shape == (500, 24)
+    assert two.shape == (800, 24)
+    assert (synth.centres.points == before).all()
+    assert synth.privacy.spent <= synth.privacy.budget.amount
+
+
+@quiet
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("kind", ["bits", "wide", "categories"])
+def test_the_ledger_adds_up_exactly(delta, kind):
+    if kind == "categories":
+        X, sizes = survey(800)
+        synth = covey.PrivateSynthesizer(0.7, delta, domain=sizes, seed=5).fit(X)
+    else:
+        X = PATIENTS[:800, :6] if kind == "bits" else PATIENTS[:800]
+        synth = covey.PrivateSynthesizer(0.7, delta, seed=5).fit(X)
+    assert synth.privacy.spent == synth.privacy.budget.amount
+    assert all(isinstance(charge.amount, Fraction) and charge.amount > 0 for charge in synth.privacy.charges)
+    assert {charge.unit for charge in synth.privacy.charges} == {"ε" if delta == 0 else "ρ"}
+
+
+def test_a_seed_reproduces_everything():
+    runs = [covey.PrivateSynthesizer(1.0, 1e-6, seed=6).fit(PATIENTS[:500]) for _ in range(2)]
+    assert (runs[0].centres.points == runs[1].centres.points).all()
+    assert runs[0].certificate == runs[1].certificate
+    assert (runs[0].sample(50) == runs[1].sample(50)).all()
+    assert "seeded: not private" in repr(runs[0])
+
+
+def test_rows_per_person_add_noise():
+    one = covey.PrivateSynthesizer(1.0, seed=7).fit(PATIENTS)
+    ten = covey.PrivateSynthesizer(1.0, rows_per_person=10, seed=7).fit(PATIENTS)
+    assert ten.privacy.budget.amount == one.privacy.budget.amount / 10
+    assert ten.certificate.bound[2] > one.certificate.bound[2]
+
+
+def test_opendp_can_draw_the_noise():
+    synth = covey.PrivateSynthesizer(2.0, 1e-6, noise="opendp").fit(PATIENTS[:2000, :8])
+    assert covey.marginal_error(PATIENTS[:2000, :8], synth.sample(2000), 1) < 0.1
+    with pytest.raises(ParameterError, match="seed"):
+        covey.PrivateSynthesizer(1.0, noise="opendp", seed=1)
+
+
+def test_declared_limits_are_enforced_and_shrink_the_noise():
+    generator = np.random.default_rng(8)
+    X = np.zeros((3000, 40), dtype=np.uint8)
+    X[np.arange(3000), generator.integers(0, 40, 3000)] = 1
+    limits = [(list(range(40)), 2)]
+    coding = declared_coding(40, limits)
+    assert coding.radius_squared / UNIT**2 < 2.0 < 40 / 4
+    free = covey.PrivateSynthesizer(1.0, 1e-6, seed=9).fit(X)
+    bound = covey.PrivateSynthesizer(1.0, 1e-6, at_most=limits, seed=9).fit(X)
+    Z = bound.sample(3000)
+    assert Z.sum(axis=1).max() <= 2
+    assert covey.marginal_error(X, Z, 2) < covey.marginal_error(X, free.sample(3000), 2) * 1.2
+    breaking = np.ones((50, 40), dtype=np.uint8)  # every record breaks the limit: trimmed, never an error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoveyWarning)
+        assert covey.PrivateSynthesizer(1.0, at_most=limits, seed=9).fit(breaking).sample(20).sum(axis=1).max() <= 2
+
+
+def test_certificates_of_tables_add_the_exact_distance():
+    synth = covey.PrivateSynthesizer(1.0, 1e-6, seed=10).fit(PATIENTS[:2000])
+    tiny = synth.sample(30)
+    assert synth.certify(tiny)[2] > synth.certificate.bound[2]
+    assert synth.certify(tiny)[2] >= covey.marginal_error(PATIENTS[:2000], tiny, 2) - 1e-12
+    without = covey.PrivateSynthesizer(1.0, 1e-6, certificate_share=0, seed=10).fit(PATIENTS[:2000])
+    assert without.certificate is None
+
+
+@quiet
+def test_the_certificate_covers_end_to_end():
+    """Forty runs of the whole method on a small table: misses are rare."""
+    X = PATIENTS[:400, :8]
+    misses = 0
+    for seed in range(40):
+        synth = covey.PrivateSynthesizer(1.0, seed=seed).fit(X)
+        Z = synth.sample(400)
+        misses += any(covey.marginal_error(X, Z, d) > synth.certificate.bound[d] for d in (1, 2, 3, 4))
+    assert misses <= 5  # 5% of 40 is 2; six or more would have probability below 2%
+
+
+# Grace.
+
+
+@quiet
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.zeros((1, 1), dtype=bool),
+        np.ones((1, 5), dtype=bool),
+        np.zeros((2, 3), dtype=bool),
+        np.eye(7, dtype=bool),
+        np.zeros((30, 60), dtype=bool),
+        np.ones((300, 4), dtype=bool),
+        np.ones((300, 30), dtype=bool),
+        np.tile([[True, False]], (500, 1)),
+    ],
+    ids=lambda t: f"{t.shape}-{int(t.sum())}",
+)
+@pytest.mark.parametrize("epsilon", [1e-12, 0.1, 10.0])
+def test_degenerate_tables_give_finite_valid_answers(table, delta, epsilon):
+    synth = covey.PrivateSynthesizer(epsilon, delta, seed=11).fit(table)
+    Z = synth.sample(20)
+    assert Z.shape == (20, table.shape[1])
+    assert np.isfinite(synth.centres.points).all()
+    assert ((synth.centres.points >= 0) & (synth.centres.points <= 1)).all()
+    assert 0 < synth.certificate.bound[1] <= 1
+
+
+@quiet
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize("sizes", [(1,), (7,), (1, 1), (2, 2), (3, 1, 40), (200, 300)])
+@pytest.mark.parametrize("n", [1, 3, 200])
+def test_degenerate_categories_give_valid_answers(sizes, delta, n):
+    X = np.zeros((n, len(sizes)), dtype=np.int64)
+    for epsilon in (1e-12, 1.0):
+        synth = covey.PrivateSynthesizer(epsilon, delta, domain=sizes, ordinal=[0], seed=12).fit(X)
+        Z = synth.sample(15)
+        assert (np.array(sizes) > Z).all()
+        assert np.isfinite(synth.centres.points).all()
+
+
+@quiet
+def test_tiny_epsilon_is_no_worse_than_a_sane_guess():
+    errors = []
+    for seed in range(4):
+        Z = covey.PrivateSynthesizer(1e-6, seed=seed).fit(PATIENTS[:300]).sample(300)
+        errors.append(covey.marginal_error(PATIENTS[:300], Z, 1))
+    half = np.sqrt(np.mean((PATIENTS[:300].mean(axis=0) - 0.5) ** 2))
+    assert np.mean(errors) < 1.1 * half
+    X, sizes = survey(300)
+    codes = covey.PrivateSynthesizer(1e-6, domain=sizes, seed=1).fit(X).sample(3000)
+    assert np.abs(np.bincount(codes[:, 1], minlength=3) / 3000 - 1 / 3).max() < 0.05
+
+
+def test_warnings_come_from_public_sizes_alone():
+    messages = set()
+    for fill in (0, 1):
+        with pytest.warns(CoveyWarning, match="expect noise") as caught:
+            covey.PrivateSynthesizer(0.1, seed=13).fit(np.full((30, 20), fill))
+        messages.add(str(caught[0].message))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"delta": -1.0},
+        {"delta": 1.0},
+        {"delta": "x"},
+        {"neighbours": "add-remove"},
+        {"rows_per_person": 0},
+        {"certificate_share": 1},
+        {"certificate_share": -0.1},
+        {"noise": "none"},
+        {"domain": []},
+        {"domain": [0]},
+        {"domain": [2.5]},
+        {"ordinal": [0]},
+        {"domain": [2], "ordinal": [1]},
+        {"at_most": [([0, 1], -1)]},
+        {"at_most": [([0, 0], 1)]},
+        {"at_most": [([0, 1], 1), ([1, 2], 1)]},
+        {"at_most": 3},
+        {"kappa": 0.5},
+        {"t": 2},
+        {"body": covey.bodies.Cube(2)},
+        {"domain": [2, 2], "at_most": [([0], 1)]},
+        {"method": "paper", "delta": 1e-9},
+        {"method": "paper", "domain": [2]},
+    ],
+    ids=lambda wrong: "-".join(wrong),
+)
+def test_impossible_parameters_are_refused_before_any_data(wrong):
+    with pytest.raises(ParameterError):
+        covey.PrivateSynthesizer(1.0, **wrong)
+
+
+def test_delta_must_stay_below_one_over_n():
+    with pytest.raises(ParameterError, match="1/n"):
+        covey.PrivateSynthesizer(1.0, 0.01).fit(PATIENTS[:200])
+
+
+@pytest.mark.parametrize("table", [[[0, 3]], [[-1, 0]], [[0.5, 0]], [[0, 0, 0]]])
+def test_codes_outside_the_domain_are_refused(table):
+    with pytest.raises(InputError, match=r"X (has|must)"):
+        covey.PrivateSynthesizer(1.0, domain=[2, 3]).fit(np.array(table))
+
+
+def test_columns_of_limits_must_exist():
+    with pytest.raises(ParameterError, match="at_most"):
+        covey.PrivateSynthesizer(1.0, at_most=[([0, 1, 99], 1)]).fit(PATIENTS)
+
+
+@quiet
+def test_the_missing_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(MissingExtraError, match="opendp"):
+        covey.PrivateSynthesizer(1.0, noise="opendp").fit(PATIENTS[:100])
+
+
+# Plans are public.
+
+
+def test_plans_never_see_a_record():
+    plan = plan_bits(20_000, 100, Fraction(1), pure=True)
+    assert plan.kind == "matrix"
+    assert sum(plan.shares.values()) == 1
+    for n, p, amount, pure in ((100, 16, 0.01, False), (10**6, 50, 0.5, False), (50, 50, 1, True), (9, 1, 1, True)):
+        assert sum(plan_bits(n, p, Fraction(amount), pure).shares.values()) == 1
+    assert 0.1 <= histogram_share(10_000, Domain((9, 30), (False, True)), Fraction(1, 50), False) <= 0.8
+
+
+# Audits of the functions that read records. Each neighbouring pair differs in one replaced row.
+
+
+def rows_of(*records):
+    return ArrayRows(np.array(records, dtype=np.uint8))
+
+
+def audit(measure, one, other, statistic, runs, seed=0):
+    """Lower bound on ε of a measurement, from the frequencies of a statistic."""
+    streams = Streams.from_seed(seed)
+    out = []
+    for name, rows in (("one", one), ("other", other)):
+        out.append([statistic(measure(rows, streams.child(f"{name} {i}"))) for i in range(runs)])
+    return epsilon_lower_bound(*out)
+
+
+def pure_means(rows, streams):
+    return measure_means(rows, Charge("means", Fraction(1)), CoveyNoise(streams.noise("a")), streams.noise("b"))[0]
+
+
+def test_pure_means_keep_their_promise_and_halved_noise_is_caught(monkeypatch):
+    one, other = rows_of([1, 1], [0, 1]), rows_of([0, 0], [0, 1])
+
+    def statistic(means):  # the nearest corner decides: a good event for the cube
+        return float(np.abs(means - [0, 0.5]).max() - np.abs(means - [0.5, 1]).max())
+
+    assert 0.5 < audit(pure_means, one, other, statistic, 3000) <= 1
+    real = bits_module.cube_noise
+    monkeypatch.setattr(bits_module, "cube_noise", lambda *a: real(*a) // 2)
+    assert audit(pure_means, one, other, statistic, 3000) > 1
+
+
+def pure_matrix(rows, streams):
+    return measure_matrix(rows, Charge("moments", Fraction(3)), streams.noise("b"))
+
+
+def direction(moments):
+    return float(moments.mean.sum() + moments.pair[0, 1])
+
+
+def mean_sum(moments):
+    return float(moments.mean.sum())
+
+
+def test_pure_moments_keep_their_promise_and_faults_are_caught(monkeypatch):
+    """One sign, flipped. (With the constant coordinate no two rows are orthogonal, which is the worst case; there the
+    mechanism's own audit, in tests/core/test_noise.py, catches halved noise.)
+    """
+    one, other = rows_of([1]), rows_of([0])
+    assert 1 < audit(pure_matrix, one, other, mean_sum, 8000) <= 3
+    real = bits_module.matrix_laplace
+    monkeypatch.setattr(bits_module, "matrix_laplace", lambda *a: real(*a) / 3)
+    assert audit(pure_matrix, one, other, mean_sum, 8000) > 3
+    monkeypatch.setattr(bits_module, "matrix_laplace", real)
+
+    def leaking(rows, streams):  # a mean computed from the data
+        return rows.reduce(bits_module.moments).first.sum() / rows.n
+
+    assert audit(leaking, one, other, float, 2000) > 3
+
+
+def delta_at(a, b, epsilon):
+    """Estimate of max over tails of P(a) − e^ε·P(b), less three standard errors: a lower bound on δ at this ε."""
+    a, b = np.sort(a), np.sort(b)
+    cuts = np.quantile(np.r_[a, b], np.linspace(0, 1, 200))
+    best = 0.0
+    for sign in (1, -1):
+        x, y, c = np.sort(sign * a), np.sort(sign * b), sign * cuts
+        pa, pb = 1 - np.searchsorted(x, c) / len(x), 1 - np.searchsorted(y, c) / len(y)
+        for u, v in ((pa, pb), (pb, pa)):
+            error = np.sqrt(u * (1 - u) / len(x)) + np.exp(epsilon) * np.sqrt(v * (1 - v) / len(y))
+            best = max(best, float(np.max(u - np.exp(epsilon) * v - 3 * error)))
+    return best
+
+
+def gaussian_moments(rows, streams, rho=Fraction(1, 4)):
+    return measure_parities(rows, Charge("moments", rho, "ρ"), CoveyNoise(streams.noise("a")))[0]
+
+
+def test_zcdp_moments_keep_their_promise_and_halved_noise_is_caught():
+    """ρ = 1/4 implies (ε, δ) = (2, 0.012): the mean statistic may exceed e² times by no more."""
+    one, other = rows_of([1, 1], [0, 1]), rows_of([0, 0], [0, 1])
+    budget_delta = np.exp(
+        min((a - 1) * (a * 0.25 - 2) + a * np.log1p(-1 / a) - np.log(a - 1) for a in np.linspace(1.01, 40, 4000))
+    )
+    streams = Streams.from_seed(1)
+
+    def sample(rows, rho, name):
+        return np.array([direction(gaussian_moments(rows, streams.child(f"{name}{i}"), rho)) for i in range(5000)])
+
+    assert delta_at(sample(one, Fraction(1, 4), "a"), sample(other, Fraction(1, 4), "b"), 2) <= budget_delta
+    assert delta_at(sample(one, Fraction(1), "c"), sample(other, Fraction(1), "d"), 2) > budget_delta
+
+
+@quiet
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+def test_regain_keeps_its_promise_end_to_end_and_a_data_dependent_choice_is_caught(delta, monkeypatch):
+    """Everything that leaves, from fit to certificate, on two rows."""
+    one, other = np.array([[1, 1], [0, 1]], dtype=np.uint8), np.array([[0, 0], [0, 1]], dtype=np.uint8)
+    budget = make_budget(0.7, delta)
+    streams = Streams.from_seed(2)
+
+    def run(X, i):
+        return regain_bits(ArrayRows(X), budget, Fraction(1, 10), None, "covey", streams.child(str(i)))
+
+    def statistic(result):
+        return float(result.cloud.points.mean()) + result.certificate.bound[1]
+
+    samples = [[statistic(run(X, f"{name}{i}")) for i in range(3000)] for name, X in (("a", one), ("b", other))]
+    if delta:
+        assert delta_at(*map(np.array, samples), 0.7) <= delta
+    else:
+        assert epsilon_lower_bound(*samples) <= 0.7
+    real = bits_module.shrunken_means
+
+    def by_rank(noisy, sd):  # the number of centres gives the data away
+        cloud = real(noisy, sd)
+        k = int(current.sum()) or 1
+        return type(cloud)(np.full(k, 1 / k), np.repeat(cloud.points, k, axis=0))
+
+    monkeypatch.setattr(bits_module, "shrunken_means", by_rank)
+    sizes = []
+    for name, X in (("c", one), ("d", other)):
+        current = X
+        sizes.append([len(run(X, f"{name}{i}").cloud) for i in range(400)])
+    assert epsilon_lower_bound(*sizes) > 1
+
+
+# Supports: what is released lies on the same grid for every table.
+
+
+def on_grid(values, step):
+    scaled = np.asarray(values) * step
+    return bool(np.abs(scaled - np.rint(scaled)).max() < 1e-6)
+
+
+@pytest.mark.parametrize("fill", [0, 1, "mixed"])
+def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is_noticed(fill, monkeypatch):
+    n, p = 40, 22
+    generator = np.random.default_rng(14)
+    X = generator.integers(0, 2, (n, p), dtype=np.uint8) if fill == "mixed" else np.full((n, p), fill, dtype=np.uint8)
+    rows, source = ArrayRows(X), CoveyNoise(generator)
+    one = Charge("moments", Fraction(1))
+    rho = Charge("moments", Fraction(1, 100), "ρ")
+    matrix = measure_matrix(rows, one, generator)
+    assert on_grid(matrix.mean, 2 * n)
+    assert on_grid(matrix.pair, 4 * n)
+    assert on_grid(measure_parities(ArrayRows(X[:, :6]), rho, source)[1].quad, n)
+    assert on_grid(measure_sizes(rows, one, source)[0], n)
+    plan = plan_bits(n, p, Fraction(1), pure=False, declared=declared_coding(p, [(list(range(p)), 3)]))
+    ball = measure_ball(rows, plan, {"moments": rho, "scores": rho}, source)
+    assert on_grid(ball.pair, n * UNIT**2)
+    assert on_grid(measure_coding(rows, rho, 0.2, source)[1], n)
+    v = np.linalg.qr(generator.standard_normal((p, 2)))[0]
+    scores = measure_scores(rows, v, np.sort(generator.normal(0, 1, (2, 5)), axis=1), one, True, source)
+    assert on_grid(scores.shares, n)
+    domain = Domain((3, 4), (False, False))
+    codes = ArrayRows(generator.integers(0, 3, (n, 2)))
+    assert on_grid(np.concatenate(measure_histograms(codes, domain, rho, False, source).counts), 1)
+    maps = [np.arange(3), np.arange(4)]
+    for pure in (True, False):
+        law = pair_law(domain, Fraction(1), pure)
+        assert on_grid(measure_pairs(codes, maps, law, source, generator), 144)
+    monkeypatch.setattr(bits_module, "to_grid", lambda noise: noise)
+    monkeypatch.setattr(bits_module, "add_noise", lambda statistic, noise: statistic + noise)
+    assert not on_grid(measure_matrix(rows, one, generator).pair, 4 * n)
+
+
+def test_simulated_noise_never_comes_from_the_noise_stream(monkeypatch):
+    """Post-processing draws from its own stream: the secret one is used for measurements alone."""
+    streams = Streams.from_seed(15)
+    used = []
+    monkeypatch.setattr(Streams, "noise", lambda self, purpose: used.append(purpose) or np.random.default_rng(0))
+    budget = make_budget(2.0, 1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = regain_bits(ArrayRows(PATIENTS[:300]), budget, Fraction(1, 20), None, "covey", streams)
+    assert set(used) == {"moments", "matrix", "certificate"}
+    other = Streams.from_seed(16)  # other post-processing, the same measurements
+    second = regain_bits(ArrayRows(PATIENTS[:300]), budget, Fraction(1, 20), None, "covey", other)
+    assert not np.array_equal(first.cloud.points, second.cloud.points)
+    assert noise_module.SATURATION == 1 << 62
