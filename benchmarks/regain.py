@@ -29,7 +29,7 @@ from covey.methods.bits import measure_means, shrunken_means
 from covey.privacy.budget import Charge, make_budget
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
-TABLES = "nltcs msnbc kdd plants baudio bnetflix accidents adult_bits nips moviereview".split()
+TABLES = ["nltcs", "msnbc", "kdd", "plants", "baudio", "bnetflix", "accidents", "adult_bits", "nips", "moviereview"]
 JUDGED = TABLES[:7]  # p ≤ 163 and n > 10,000
 SETTINGS = [(0.1, 0.0), (1.0, 0.0), (10.0, 0.0), (0.1, 1e-9), (1.0, 1e-9), (10.0, 1e-9)]
 ADULT_ORDINAL = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
@@ -44,6 +44,7 @@ class Truth:
         self.high = {d: marginals(X, s) for d, s in self.subsets.items()}
 
     def errors(self, Z):
+        """δ_1 … δ_4 of a synthetic table."""
         low = [covey.marginal_error(self.X, Z, d) for d in (1, 2)]
         high = [np.sqrt(np.mean((self.high[d] - marginals(Z, s)) ** 2)) for d, s in self.subsets.items()]
         return np.array(low + high)
@@ -153,7 +154,7 @@ def write(rows, grown, out, seeds):
     text = [
         "# regain on public tables",
         "",
-        f"`make bench`, {seeds} seeds, as many synthetic rows as true ones, fit plus sample on this machine. δ₁ δ₂ δ₃ δ₄ are root mean",
+        f"`make bench`, {seeds} seeds, as many synthetic rows as true ones, fit plus sample. δ₁ δ₂ δ₃ δ₄ are root mean",
         "square errors of 1- to 4-way shares; ratios are to the bootstrap of the true rows from the same run.",
         "",
         "| table | n × p | setting | δ₁ δ₂ δ₃ δ₄ | ratio to bootstrap | certificate (δ ≤) | private means alone | seconds |",
@@ -164,9 +165,8 @@ def write(rows, grown, out, seeds):
         means = show(r["means"]) if "means" in r else ""
         bound = f"{r['bound']:.4f}" if "bound" in r else ""
         seconds = f"{r['seconds']:.1f}" if "seconds" in r else ""
-        text.append(
-            f"| {r['table']} | {r['n']} × {r['p']} | {r['setting']} | {show(r['errors'])} | {ratio} | {bound} | {means} | {seconds} |"
-        )
+        cells = [r["table"], f"{r['n']} × {r['p']}", r["setting"], show(r["errors"]), ratio, bound, means, seconds]
+        text.append("| " + " | ".join(cells) + " |")
     text += ["", "Geometric mean of the ratios over the tables with n > 10,000 and p ≤ 163:", ""]
     text += ["| setting | δ₁ | δ₂ | δ₃ | δ₄ |", "|---|---|---|---|---|"]
     for setting in [name_of(*s) for s in SETTINGS] + ["product"]:

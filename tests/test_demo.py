@@ -19,6 +19,7 @@ def test_the_demo_says_where_and_how_good(tmp_path, capsys):
     said = capsys.readouterr().out
     assert str(tmp_path / "private.csv") in said
     assert "typical error" in said
+    assert "with 95% confidence" in said
     header, *rows = (tmp_path / "private.csv").read_text().splitlines()
     assert header.startswith("female,over_65")
     assert len(rows) == 1000

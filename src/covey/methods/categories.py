@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Floats, Integers
 from covey.core.blocks import WeightedPoints
 from covey.core.centres import Tick, fit_category_centres
 from covey.core.counts import category_counts, pair_counts
@@ -139,8 +139,3 @@ def fit_steps(n: int, domain: Domain, amount: Fraction, pure: bool, merged: int)
     """Steps of the fit: more where the target is sharper, fewer where a step is dear."""
     steps = np.clip(800 * np.sqrt(signal_to_noise(n, domain, amount, pure) / 8450), 800, 2500)
     return int(max(250, steps * min(1.0, (400 / merged) ** 2)))
-
-
-def as_codes(X: Array) -> Array:
-    """Codes in the type that `bincount` wants."""
-    return X if X.dtype == np.int64 else X.astype(np.int64)

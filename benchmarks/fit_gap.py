@@ -1,0 +1,47 @@
+"""Does the fit limit? Second-moment error of the centres against that of the denoised target they were fitted to.
+
+python benchmarks/fit_gap.py
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+import covey
+from covey.core.moments import moments
+from covey.methods import bits
+
+DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def main():
+    captured = {}
+    real = bits.denoise_moments
+
+    def spy(*arguments, **options):
+        result = real(*arguments, **options)
+        captured["pair"] = result[3].pair
+        return result
+
+    bits.denoise_moments = spy
+    for name in ("nltcs", "msnbc", "kdd", "plants", "baudio", "bnetflix", "accidents"):
+        if not (DATA / f"{name}.npz").exists():
+            print(f"{name}.npz is not in {DATA}: skipped")
+            continue
+        X = np.load(DATA / f"{name}.npz")["x"].astype(np.uint8)
+        above = np.triu_indices(X.shape[1], 1)
+        true = moments(X).second_moment_matrix[above]
+        for epsilon, delta in ((1.0, 0.0), (1.0, 1e-9), (10.0, 1e-9)):
+            synth = covey.PrivateSynthesizer(epsilon, delta, seed=0, certificate_share=0).fit(X)
+            y = synth.centres.points
+            own = np.sqrt(np.mean(((y.T @ y / len(y))[above] - true) ** 2))
+            target = np.sqrt(np.mean((captured["pair"][above] - true) ** 2))
+            kind = f"({epsilon:g}, {delta:g})" if delta else f"pure {epsilon:g}"
+            print(f"{name:10} {kind:12} target {target:.5f}  centres {own:.5f}  {100 * (own / target - 1):+5.1f}%")
+
+
+if __name__ == "__main__":
+    main()

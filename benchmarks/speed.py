@@ -1,0 +1,63 @@
+"""Time and memory of `regain`: the sizes we promise, each beside one pass of moments in the same run.
+
+python benchmarks/speed.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+import warnings
+
+import numpy as np
+from scipy.special import expit
+
+import covey
+from covey.core.moments import moments
+from covey.engines.local import ArrayRows
+
+
+def table(n, p, seed=0, factors=5):
+    """Correlated bits: a logistic factor model."""
+    generator = np.random.default_rng(seed)
+    loadings, bias = generator.normal(0, 1, (p, factors)), generator.normal(-1.5, 1, p)
+    out = np.empty((n, p), dtype=np.uint8)
+    for start in range(0, n, 50_000):
+        rows = out[start : start + 50_000]
+        rows[:] = generator.random(rows.shape) < expit(
+            bias + generator.standard_normal((len(rows), factors)) @ loadings.T
+        )
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    warnings.simplefilter("ignore", covey.errors.CoveyWarning)
+    million = 100_000 if quick else 1_000_000
+    for n, p, target in ((20_000, 100, 3.0), (2_000, 1_001, 30.0), (million, 100, None)):
+        X = table(n, p)
+        passes = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            ArrayRows(X).reduce(moments)
+            passes.append(time.perf_counter() - begin)
+        limit = 3 * min(passes) + 5 if target is None else target
+        for delta in (0.0, 1e-9):
+            begin = time.perf_counter()
+            Z = covey.PrivateSynthesizer(1.0, delta).fit(X).sample(n)
+            seconds = time.perf_counter() - begin
+            verdict = "ok" if seconds <= limit else "MISSED"
+            kind = f"(1, {delta:g})" if delta else "pure 1"
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            print(
+                f"{n:9,} × {p:5,}  {kind:10}  fit and {len(Z):,} rows {seconds:6.1f} s   target ≤ {limit:5.1f} s {verdict}"
+                f"   one pass of moments {min(passes):.2f} s   peak memory so far {memory:.2f} GiB",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+import io
+
+from covey import progress
+from covey.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def run(stream):
+    with Progress((("measuring", 1.0), ("certifying", 1.0)), stream) as bar:
+        bar.next()
+        bar.tick(0.5)
+        bar.next()
+        bar.tick(1.0)
+
+
+def test_a_terminal_sees_progress_and_is_left_clean(monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    stream = Terminal()
+    run(stream)
+    shown = stream.getvalue()
+    assert " 25%  measuring" in shown
+    assert "100%  certifying" in shown
+    assert shown.endswith("\r")
+
+
+def test_a_file_or_pipe_sees_nothing(monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    stream = io.StringIO()
+    run(stream)
+    assert stream.getvalue() == ""
+
+
+def test_quick_work_shows_nothing():
+    stream = Terminal()
+    run(stream)
+    assert stream.getvalue() == ""
