@@ -4,6 +4,7 @@
     ├── ParameterError     a public parameter is wrong: no data was read, nothing was charged  (exit code 2)
     │   └── NotFittedError     sample() before fit()
     ├── InputError         the table cannot be turned into records: nothing was charged        (exit code 3)
+    ├── LedgerError        the ledger refuses: no such dataset, no budget left, or not to be trusted  (exit code 4)
     └── MissingExtraError  an optional package is needed and not installed
 
     CoveyWarning           advice that follows from public numbers alone
@@ -38,6 +39,12 @@ class InputError(CoveyError, ValueError):
     """The table cannot be turned into records; nothing was charged."""
 
     exit_code = 3
+
+
+class LedgerError(CoveyError):
+    """The ledger refuses; the message uses the ledger alone and never the data."""
+
+    exit_code = 4
 
 
 class MissingExtraError(CoveyError, ImportError):

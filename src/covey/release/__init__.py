@@ -1,0 +1,1 @@
+"""What leaves: bundles that hold only public things."""

@@ -1,0 +1,1 @@
+"""The meaning of columns: a public schema, the one encoder, and where tables come from."""
