@@ -1,6 +1,8 @@
 """The public surface: what a user of the library sees."""
 
 import inspect
+import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import covey
 from covey.core.bodies import Ball, Box, HalfSpace, ProductOfSimplices
 from covey.errors import CoveyError, CoveyWarning, InputError, NotFittedError, ParameterError
+from covey.synthesizers import PrivateSynthesizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 X = np.random.default_rng(0).integers(0, 2, (500, 6), dtype=np.uint8)
@@ -102,6 +105,56 @@ def test_without_a_seed_every_run_differs_and_nothing_is_marked():
     again = one.centres.points.copy()
     one.fit(X)
     assert (one.centres.points != again).any()
+
+
+@pytest.mark.parametrize("method", ["paper", "regain"])
+def test_copies_of_a_synthesizer_share_no_noise(method):
+    import copy
+    import pickle
+
+    synth = covey.PrivateSynthesizer(1.0, method=method)
+    others = [copy.deepcopy(synth), pickle.loads(pickle.dumps(synth))]
+    points = [s.fit(X).centres.points for s in (synth, *others)]
+    assert all(a.shape != b.shape or (a != b).any() for a, b in pairwise(points))
+
+
+@pytest.mark.parametrize("method", ["paper", "regain"])
+def test_a_failed_fit_does_not_give_its_noise_away(method, monkeypatch):
+    synth = covey.PrivateSynthesizer(1.0, method=method, seed=3)
+    reference = covey.PrivateSynthesizer(1.0, method=method, seed=3).fit(X).centres.points
+    with monkeypatch.context() as patch:
+        patch.setattr(PrivateSynthesizer, "_finish", lambda *a: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            synth.fit(X)
+    again = synth.fit(X).centres.points
+    assert again.shape != reference.shape or (again != reference).any()
+
+
+def test_the_type_of_the_output_follows_public_things():
+    assert private().fit([[0.0, 1], [1, 0]]).sample(3).dtype == private().fit([[0, 1], [1, 0]]).sample(3).dtype
+    wide = covey.PrivateSynthesizer(1.0, domain=[300, 2]).fit(np.zeros((30, 2), dtype=np.int8)).sample(50)
+    assert wide.min() >= 0
+    assert np.iinfo(wide.dtype).max >= 299
+
+
+def test_records_at_the_edge_of_floating_point_change_nothing_but_themselves():
+    """No exception and no warning because of one record, however large."""
+    half = covey.bodies.HalfSpace([1.0, 1.0, 0.0], 1.0)
+    bodies = [
+        covey.bodies.Intersection(half, Box([0, 0, 0], [1, 1, 1])),
+        covey.bodies.Simplex(3),
+        Ball(3),
+        ProductOfSimplices([2, 1]),
+    ]
+    clean = np.random.default_rng(4).random((40, 3))
+    for body in bodies:
+        for value in (1.7e308, -1.7e308, 1e17, 1e200, 5e-324):
+            dirty = clean.copy()
+            dirty[7] = [value, 0, -value]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                warnings.simplefilter("ignore", CoveyWarning)
+                assert np.isfinite(private(body=body, t=1, alpha=0.5).fit(dirty).centres.points).all()
 
 
 def test_the_noise_does_not_come_from_numpys_global_generator():

@@ -43,16 +43,23 @@ class _Synthesizer:
         if body is not None and not isinstance(body, Body):
             raise ParameterError(f"body must be a convex body such as covey.core.bodies.Box, got {body!r}.")
         self.body = body
-        self._streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
+        self._seed = None if seed is None else whole_number(seed, "seed", 0)
+        self._streams_taken = 0
         self._centres: WeightedPoints | None = None
         self._draw: Draw | None = None
         self._dtype: np.dtype[Any] = np.dtype(np.uint8)
-        self._samples_drawn = 0
 
     @property
     def seeded(self) -> bool:
         """Whether a seed was given. Whatever a seeded run makes is not private."""
-        return self._streams.seeded
+        return self._seed is not None
+
+    def _next_streams(self) -> Streams:
+        """Fresh randomness for one fit or sample. No key is kept, so that copies of a synthesizer share no noise."""
+        self._streams_taken += 1
+        if self._seed is None:
+            return Streams.from_system()
+        return Streams.from_seed(self._seed).child(f"call {self._streams_taken}")
 
     @property
     def centres(self) -> WeightedPoints:
@@ -67,8 +74,7 @@ class _Synthesizer:
         m = whole_number(m, "m", 1)
         width = centres.points.shape[1]
         require_memory(m * width * max(2, self._dtype.itemsize), f"a sample of {m} rows", "Draw fewer rows at a time.")
-        streams = self._streams.child(f"sample {self._samples_drawn}")
-        self._samples_drawn += 1
+        streams = self._next_streams()
         if self._draw is None:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         with blas_threads(1):
@@ -77,6 +83,7 @@ class _Synthesizer:
 
     def _read_matrix(self, X: Any) -> Array:
         """An array with a row per record. Happens before any budget is spent, on the owner's machine."""
+        typed = isinstance(X, np.ndarray)
         try:
             X = np.asarray(X)
         except ValueError:
@@ -89,7 +96,8 @@ class _Synthesizer:
             raise InputError(f"X must have at least one row and one column, got shape {X.shape}.")
         if X.dtype.kind == "f" and not np.isfinite(X).all():
             raise InputError("X holds NaN or infinite values. Replace them before fitting.")
-        self._dtype = X.dtype
+        # The type of an array is its owner's choice. That of a list would follow from the values: it becomes int64.
+        self._dtype = X.dtype if typed else np.dtype(np.int64)
         return np.asarray(X)
 
     def _read(self, X: Any) -> tuple[Records, Body]:
@@ -98,9 +106,7 @@ class _Synthesizer:
         if self.body is not None:
             if X.shape[1] != self.body.dimension:
                 raise InputError(f"X has {X.shape[1]} columns and body has dimension {self.body.dimension}.")
-            if X.dtype.kind == "f":
-                self._dtype = np.dtype(np.float64)
-            elif not isinstance(self.body, ProductOfSimplices):
+            if self._dtype.kind == "f" or not isinstance(self.body, ProductOfSimplices):
                 self._dtype = np.dtype(np.float64)  # averages of integers are not integers
             return real_records(X, self.body), self.body
         if X.dtype.kind != "b" and not ((X == 0) | (X == 1)).all():
@@ -218,7 +224,6 @@ class PrivateSynthesizer(_Synthesizer):
             self._fit_categories(X, self.domain)
         else:
             self._fit_bits(X)
-        self._streams = self._streams.child("fitted")  # a second fit draws fresh noise
         return self
 
     def _fit_bits(self, X: Any) -> None:
@@ -231,7 +236,7 @@ class PrivateSynthesizer(_Synthesizer):
                 raise ParameterError(f"at_most names a column beyond the last one, {rows.p - 1}.")
             rows = limited_records(rows, limits)
         coding = declared_coding(rows.p, limits)
-        result = regain_bits(rows, self._budget, self._share, coding, self.noise, self._streams.child("fit"))
+        result = regain_bits(rows, self._budget, self._share, coding, self.noise, self._next_streams())
 
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             bits = sample_bits(centres, m, streams.postprocessing("rows"))
@@ -248,7 +253,11 @@ class PrivateSynthesizer(_Synthesizer):
             raise InputError("X must hold category codes 0, …, c − 1 of the declared domain.")
         self._check_size(len(X), int(np.sum(domain.counts - 1)))
         rows = ArrayRows(codes)
-        result = regain_categories(rows, domain, self._budget, self._share, self.noise, self._streams.child("fit"))
+        result = regain_categories(rows, domain, self._budget, self._share, self.noise, self._next_streams())
+        # Codes come back in the type they came in, where that can hold the whole domain.
+        self._dtype = np.promote_types(self._dtype, np.min_scalar_type(max(domain.sizes) - 1))
+        if self._dtype.kind not in "iu":
+            self._dtype = np.dtype(np.int64)
 
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             return sample_categories(centres, domain, m, streams.postprocessing("rows"))
@@ -259,15 +268,17 @@ class PrivateSynthesizer(_Synthesizer):
         records, body = self._read(X)
         par = paper_parameters(records.rows.n, body, self._budget.amount, **self._options)
         _warn_if_noise(par)
-        result = private_centres(records, body, par, self._streams.child("fit"))
+        result = private_centres(records, body, par, self._next_streams())
         self.parameters = par
         self._finish(result.cloud, self._draw_like_the_paper(), result.charges, par.n, None)
 
     def _finish(self, cloud: WeightedPoints, draw: Draw, charges: Any, n: int, certificate: Certificate | None) -> None:
         self._centres, self._draw, self.certificate = cloud, draw, certificate
+        # PVEC and matrix Laplace noise are drawn in floating point: the guarantee is that of their ideal laws.
+        ideal = "; ε-DP for the ideal noise law" if self._budget.pure else ""
         constants = f" with {self.parameters.constants} constants" if self.parameters else ""
         names = {"paper": f"Algorithm 4{constants}", "regain": "regain"}
-        self.privacy = PrivacyStatement(self._budget, charges, n, names[self.method], self.seeded)
+        self.privacy = PrivacyStatement(self._budget, charges, n, names[self.method] + ideal, self.seeded)
 
     def _check_size(self, n: int, width: int) -> None:
         """Checks and advice that need the public size of the table."""

@@ -54,6 +54,17 @@ def test_projections_do_not_expand(name, seed):
     assert (np.linalg.norm(body.project(x) - body.project(y), axis=1) <= np.linalg.norm(x - y, axis=1) + 1e-6).all()
 
 
+@pytest.mark.parametrize("name", BODIES)
+def test_the_projection_of_a_row_depends_on_that_row_alone(name):
+    """Bit for bit, in any company: one slow or far record must not move another."""
+    body = BODIES[name]
+    generator = np.random.default_rng(3)
+    y = np.vstack([3 * generator.standard_normal((30, 4)), [[60, -60, 60, 60], [0.5, 0.5, 0.5, 0.5]]])
+    together = body.project(y)
+    assert (np.vstack([body.project(row[None]) for row in y]) == together).all()
+    assert (body.project(y[::-1])[::-1] == together).all()
+
+
 def test_dykstra_agrees_with_the_quadratic_program():
     y = 2 * np.random.default_rng(1).standard_normal((40, 4))
     np.testing.assert_allclose(BODIES["polytope"].project(y), BODIES["intersection"].project(y), atol=1e-5)
@@ -80,7 +91,7 @@ def test_simplex_projection_of_known_points():
 def test_empty_sets_are_refused():
     with pytest.raises(ParameterError, match="no common point"):
         Intersection(Cube(2), HalfSpace([1, 1], -1), rounds=300).project(np.zeros((1, 2)))
-    with pytest.raises(ParameterError, match="empty"):
+    with pytest.raises(ParameterError, match="is empty"):
         Polytope(np.array([[1.0, 1.0]]), np.array([-1.0]), Cube(2)).project(np.ones((1, 2)))
 
 

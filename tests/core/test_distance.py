@@ -30,6 +30,16 @@ def test_bit_distance_is_the_definition_both_ways(enumerate_up_to, monkeypatch):
             assert found[d] == pytest.approx(brute_bits(X, cloud, d), rel=1e-9)
 
 
+def test_small_distances_are_raised_to_the_resolution():
+    X = np.random.default_rng(5).integers(0, 2, (400, 5), dtype=np.uint8)
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    itself = WeightedPoints(counts / 400, rows.astype(float))
+    found = bit_distances(X, itself)
+    assert found[1] < 1e-14
+    assert found[3] == found[4] == pytest.approx(distance.resolution(400))
+    assert distance.resolution(20_000) < 1e-5
+
+
 def test_degrees_beyond_the_columns_are_left_out():
     cloud = WeightedPoints(np.ones(1), np.full((1, 2), 0.5))
     assert list(bit_distances(np.eye(2, dtype=np.uint8), cloud)) == [1, 2]

@@ -1,7 +1,10 @@
 """Convex bodies K and their metric projections π_{K,2} of (5.5).
 
 A body knows its dimension, a radius R with K ⊂ R·B₂ᵖ (the paper asks for R = 1; rows are divided by R), and
-how to project points, row by row. `Intersection` combines bodies by Dykstra's algorithm.
+how to project points. `Intersection` combines bodies by Dykstra's algorithm.
+
+Privacy rests on this: the projection of a row depends on that row alone, to the last bit. So sums run along rows, never
+through a matrix product whose rounding may depend on the batch, and iterations stop row by row.
 """
 
 from __future__ import annotations
@@ -116,6 +119,11 @@ class ProductOfSimplices:
         return np.hstack([s.project(points[:, at]) for s, at in zip(self.simplices, self.blocks(), strict=True)])
 
 
+def _products(points: Floats, vector: Floats) -> Floats:
+    """⟨row, vector⟩ for each row, by elementwise arithmetic along the row."""
+    return np.asarray(np.ascontiguousarray(points * vector).sum(axis=1))
+
+
 class HalfSpace:
     """⟨normal, x⟩ ≤ offset; unbounded, so intersect it with a bounded body."""
 
@@ -129,7 +137,7 @@ class HalfSpace:
 
     def project(self, points: Floats) -> Floats:
         """Move points beyond the boundary straight back to it."""
-        beyond = np.maximum(points @ self.normal - self.offset, 0.0)
+        beyond = np.maximum(_products(points, self.normal) - self.offset, 0.0)
         return np.asarray(points - np.outer(beyond / (self.normal @ self.normal), self.normal))
 
 
@@ -165,8 +173,11 @@ class Polytope:
                 verbose=False,
                 eps_abs=1e-9,
                 eps_rel=1e-9,
-                max_iter=100_000,
+                max_iter=20_000,
                 polishing=True,
+                # Every row is solved from the same cold start, so that no row leaves a trace in the next.
+                warm_starting=False,
+                adaptive_rho=False,
             )
             self._solver = solver
         return self._solver
@@ -175,18 +186,25 @@ class Polytope:
         """argmin ½‖x − y‖² over the polytope, for each row y that is not in it already."""
         solver = self._problem()
         result = np.array(points, dtype=np.float64)
-        outside = (points @ self.G.T > self.h + 1e-12).any(axis=1)
+        outside = np.zeros(len(points), dtype=bool)
+        for g, h in zip(self.G, self.h, strict=True):
+            outside |= _products(points, g) > h + 1e-12
         outside |= ((points < self.within.lower) | (points > self.within.upper)).any(axis=1)
         for row in np.flatnonzero(outside):
             solver.update(q=-points[row])
             answer = solver.solve(raise_error=False)
-            if answer.info.status_val not in (1, 2):
-                raise ParameterError(
-                    f"the polytope Gx ≤ h within its box looks empty: the solver says '{answer.info.status}'. "
-                    "Check the inequalities."
-                )
-            result[row] = np.clip(answer.x, self.within.lower, self.within.upper)
+            if answer.info.status_val in (3, 4):  # proved infeasible: a fact about the inequalities, not about the row
+                raise ParameterError("the polytope Gx ≤ h within its box is empty. Check the inequalities.")
+            if answer.info.status_val == 1:
+                result[row] = np.clip(answer.x, self.within.lower, self.within.upper)
+            else:  # far points may need more steps than the solver has: the slow way always ends
+                result[row] = self._slowly(points[row])
         return result
+
+    def _slowly(self, point: Floats) -> Floats:
+        """The same projection by Dykstra's algorithm over the half-spaces."""
+        half_spaces = [HalfSpace(g, h) for g, h in zip(self.G, self.h, strict=True)]
+        return Intersection(*half_spaces, self.within).project(point[None])[0]
 
 
 class Intersection:
@@ -202,25 +220,40 @@ class Intersection:
         self.radius = min(body.radius for body in bodies)
         self.tolerance = tolerance
         self.rounds = rounds
+        self._checked = False
 
     def project(self, points: Floats) -> Floats:
-        """Cyclic projections with Dykstra's corrections, until no point moves by more than the tolerance."""
+        """Cyclic projections with Dykstra's corrections; each row stops when it no longer moves.
+
+        Whether there is a common point at all is asked at the origin, once: no row can make this fail. A row that has not
+        settled after all rounds (they can be slow far from K) stays where it is, within the last body.
+        """
+        if not self._checked:
+            origin = self._dykstra(np.zeros((1, self.dimension)))
+            apart = max(float(np.max(np.abs(body.project(origin) - origin))) for body in self.bodies)
+            if apart > 1e-6 * max(1.0, min(self.radius, 1e300)):
+                raise ParameterError(
+                    f"the bodies seem to have no common point: after {self.rounds} rounds they are {apart:.2g} apart."
+                )
+            self._checked = True
+        return self._dykstra(points)
+
+    def _dykstra(self, points: Floats) -> Floats:
         x = np.array(points, dtype=np.float64)
         corrections = [np.zeros_like(x) for _ in self.bodies]
+        moving = np.arange(len(x))
         for _ in range(self.rounds):
-            before = x.copy()
-            moved = 0.0
+            before = now = x[moving]
+            moved = np.zeros(len(moving))
             for i, body in enumerate(self.bodies):
-                y = x + corrections[i]
-                x = body.project(y)
-                # x alone may pause while corrections still change: stop only when both have settled.
-                moved = max(moved, float(np.max(np.abs(y - x - corrections[i]), initial=0.0)))
-                corrections[i] = y - x
-            if max(moved, float(np.max(np.abs(x - before), initial=0.0))) <= self.tolerance:
-                return x
-        apart = max(float(np.max(np.abs(body.project(x) - x), initial=0.0)) for body in self.bodies)
-        if apart > 1e-6 * max(1.0, self.radius):
-            raise ParameterError(
-                f"the bodies seem to have no common point: after {self.rounds} rounds they are {apart:.2g} apart."
-            )
+                y = now + corrections[i][moving]
+                now = body.project(y)
+                # A row alone may pause while its corrections still change: it has settled only when both have.
+                moved = np.maximum(moved, np.abs(y - now - corrections[i][moving]).max(axis=1, initial=0.0))
+                corrections[i][moving] = y - now
+            x[moving] = now
+            moved = np.maximum(moved, np.abs(now - before).max(axis=1, initial=0.0))
+            moving = moving[moved > self.tolerance]
+            if not len(moving):
+                break
         return x

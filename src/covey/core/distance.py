@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
-from math import comb
+from math import comb, fsum
 
 import numpy as np
 
@@ -27,6 +27,9 @@ ENUMERATION_LIMIT = 300_000_000
 GRAM_LIMIT = 40_000
 SORT_LIMIT = 150_000_000
 CHUNK = 512  # rows × centres of one chunk stay in the processor's cache
+# The kernel sums below are normalised to [0, 1] and right to this absolute error (docs/proofs/certificate.md). Distances are
+# not resolved below `resolution(n)`, so that taking the root turns the error into less than one 1024th of 1/n.
+KERNEL_ERROR = 2.0**-40
 
 
 def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
@@ -37,16 +40,17 @@ def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGR
     own = bit_self_products(X, [d for d in degrees if 2 < d <= p])
     if not own:
         return low
-    cross = dict.fromkeys(own, 0.0)
+    parts: dict[int, list[float]] = {d: [] for d in own}
     rows, counts = _distinct_bits(X)
     y_powers = [(y**r).T for r in range(1, max(own) + 1)]
     for start in range(0, len(rows), CHUNK):
         x = rows[start : start + CHUNK].astype(np.float64)
         e = elementary([x @ power for power in y_powers])
-        for d in cross:
-            cross[d] += float(counts[start : start + CHUNK] @ (e[d] @ w)) / n
+        for d in own:
+            parts[d].append(float(counts[start : start + CHUNK] @ (e[d] @ w)))
+    cross = {d: fsum(values) / n for d, values in parts.items()}
     among = elementary([(y**r) @ (y**r).T for r in range(1, max(own) + 1)])
-    high = {d: _root(own[d] - 2 * cross[d] + float(w @ among[d] @ w), comb(p, d)) for d in own}
+    high = {d: _root(own[d] - 2 * cross[d] + float(w @ among[d] @ w), comb(p, d), n) for d in own}
     return low | high
 
 
@@ -70,19 +74,21 @@ def category_distances(
     One replaced row moves two cells of each table by 1/n, so each distance by at most 1/n.
     """
     n, q = X.shape
-    own = {d: v for d in degrees if d <= q and (v := _sorted_self_product(X, sizes, d)) is not None}
+    affordable = [d for d in degrees if d <= q and (d == 1 or comb(q, d) * n <= SORT_LIMIT)]
+    own = {d: _sorted_self_product(X, sizes, d) for d in affordable}
     starts = np.cumsum([0, *sizes])
     blocks = [cloud.points[:, a:b] for a, b in pairwise(starts)]
     w = cloud.weights
-    cross = dict.fromkeys(own, 0.0)
+    parts: dict[int, list[float]] = {d: [] for d in own}
     highest = max(own, default=0)
     for start in range(0, n, CHUNK):
         x = X[start : start + CHUNK]
         e = _products([block.T[x[:, a]] for a, block in enumerate(blocks)], highest)
         for d in own:
-            cross[d] += float((e[d] @ w).sum()) / n
+            parts[d].append(float((e[d] @ w).sum()))
+    cross = {d: fsum(values) / n for d, values in parts.items()}
     among = _products([block @ block.T for block in blocks], highest)
-    return {d: _root((own[d] - 2 * cross[d] + float(w @ among[d] @ w)) / 2, comb(q, d)) for d in own}
+    return {d: _root((own[d] - 2 * cross[d] + float(w @ among[d] @ w)) / 2, comb(q, d), n) for d in own}
 
 
 def _distinct_bits(X: Array) -> tuple[Array, Array]:
@@ -96,8 +102,13 @@ def _distinct_bits(X: Array) -> tuple[Array, Array]:
     return X[first], counts.astype(np.float64)
 
 
-def _root(total: float, count: int) -> float:
-    return float(np.sqrt(max(total, 0.0) / count))
+def resolution(n: int) -> float:
+    """The least distance that is told apart from 0: above it an error of 2^-40 in the square moves the root by 1/(1024n)."""
+    return KERNEL_ERROR * 1024 * n / 2
+
+
+def _root(total: float, count: int, n: int) -> float:
+    return float(np.sqrt(max(total / count, resolution(n) ** 2)))
 
 
 def elementary(power_sums: Sequence[Floats]) -> dict[int, Floats]:
@@ -176,11 +187,9 @@ def _histogram(overlaps: Array, p: int) -> Integers:
     return np.asarray(total[: p + 1])
 
 
-def _sorted_self_product(X: Integers, sizes: Sequence[int], degree: int) -> float | None:
-    """Σ over d-way tables of Σ cells², by sorting cell codes; None where that is too much work."""
+def _sorted_self_product(X: Integers, sizes: Sequence[int], degree: int) -> float:
+    """Σ over d-way tables of Σ cells², by sorting cell codes."""
     n, q = X.shape
-    if comb(q, degree) * n > SORT_LIMIT:
-        return None
     total = 0.0
     for subset in combinations(range(q), degree):
         code = np.zeros(n, dtype=np.int64)

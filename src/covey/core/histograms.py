@@ -64,7 +64,8 @@ def project_to_total(v: Floats, total: float) -> Floats:
     """The nearest non-negative vector with the given sum."""
     u = np.sort(v)[::-1]
     excess = np.cumsum(u) - total
-    k = int(np.flatnonzero(u * np.arange(1, len(u) + 1) > excess)[-1])
+    # The first entry always qualifies; in floating point a huge one may absorb the total.
+    k = int(np.flatnonzero(np.r_[True, (u * np.arange(1, len(u) + 1) > excess)[1:]])[-1])
     return np.asarray(np.maximum(v - excess[k] / (k + 1), 0))
 
 

@@ -67,9 +67,12 @@ def cube_noise(scale: Number, dimension: int, generator: np.random.Generator) ->
     If r has P(r) ∝ (r + ½)^p·e^{−r/scale}, then a uniform point of {−r, …, r}^p has the law: summing over r ≥ ‖k‖∞
     leaves e^{−‖k‖∞/scale}. Such an r is a sum of p + 1 geometrics, which has P ∝ ∏(r + i)·e^{−r/scale}, accepted with
     ∏_{i≤p} (r + ½)/(r + i), one integer coin after the other. The scale should be 2p or more: refine the grid.
+    An r beyond 2^61 is drawn again; for the scales allowed here that has a probability below e^{−2000}.
     """
+    if not 0 < scale * (dimension + 1) <= 1 << 50:
+        raise ParameterError(f"scale must be positive and at most 2^50/(dimension + 1), got {float(scale):.3g}.")
     while True:
-        r = int(geometric(scale, dimension + 1, generator).sum())
+        r = sum(int(x) for x in geometric(scale, dimension + 1, generator))
         if r <= CLAMP and all(int(generator.integers(0, 2 * r + 2 * i)) < 2 * r + 1 for i in range(1, dimension + 1)):
             return generator.integers(-r, r + 1, dimension)
 
@@ -110,9 +113,12 @@ def geometric(scale: Number, size: int, generator: np.random.Generator) -> Integ
         u = generator.integers(0, t, count)
         u = u[_bernoulli_exp(u, t, generator)]
         v = _powers_of_e(len(u), generator)
-        # t·v may pass 2^63: such samples are stored as SATURATION.
+        # t·v may pass 2^63: those few samples are computed in unbounded integers.
         huge = v > (SATURATION - u) // t
-        return np.asarray(np.where(huge, SATURATION, (u + t * np.where(huge, 0, v)) // s))
+        x = (u + t * np.where(huge, 0, v)) // s
+        for i in np.flatnonzero(huge):
+            x[i] = min(SATURATION, (int(u[i]) + t * int(v[i])) // s)
+        return np.asarray(x)
 
     return _fill(size, attempt)
 
@@ -125,14 +131,13 @@ def add_noise(statistic: Integers, noise: Integers) -> Integers:
 
 
 def _rational(scale: Number) -> tuple[int, int]:
-    """The scale as t/s with both below 2^58, rounded up where it must be rounded (more noise, never less)."""
+    """The scale as t/s, both below 2^51 or s = 1, rounded up where it must be rounded (more noise, never less)."""
     exact = Fraction(scale)
     if not 0 < exact <= MAX_SCALE:
         raise ParameterError(f"scale must be positive and at most 2^58, got {float(scale):.3g}.")
     t, s = exact.numerator, exact.denominator
-    if max(t, s) >= MAX_SCALE:
-        bits = max(0, 56 - max(0, t // s).bit_length())
-        s = 1 << bits
+    if max(t, s) >= 1 << 50:
+        s = 1 << max(0, 50 - (t // s).bit_length())
         t = -((-exact.numerator * s) // exact.denominator)
     return t, s
 

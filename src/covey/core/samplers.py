@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.core.noise import Number, Size, discrete_gaussian, discrete_laplace
-from covey.errors import MissingExtraError
+from covey.core.noise import MAX_SCALE, SATURATION, Number, Size, discrete_gaussian, discrete_laplace
+from covey.errors import MissingExtraError, ParameterError
 
 
 class IntegerNoise(Protocol):
@@ -39,7 +39,10 @@ class CoveyNoise:
 
 
 class OpenDPNoise:
-    """OpenDP's vetted samplers (extra `covey[opendp]`), which draw from the operating system and take no seed."""
+    """OpenDP's vetted samplers (extra `covey[opendp]`), which draw from the operating system and take no seed.
+
+    They draw the discrete Laplace and Gaussian noise. Cube and matrix Laplace noise, which OpenDP does not have, stay covey's.
+    """
 
     def __init__(self) -> None:
         try:
@@ -50,11 +53,14 @@ class OpenDPNoise:
         self._dp: Any = dp
 
     def _add_to_zeros(self, metric: Any, make: Any, scale: float, size: Size) -> Integers:
+        if not 0 < scale <= MAX_SCALE:
+            raise ParameterError(f"scale must be positive and at most 2^58, got {scale:.3g}.")
         dp = self._dp
         space = dp.vector_domain(dp.atom_domain(T="i64")), metric
         mechanism = make(*space, scale=scale)
         total = int(np.prod(size))
-        return np.array(mechanism([0] * total), dtype=np.int64).reshape(size)
+        drawn = np.array(mechanism([0] * total), dtype=np.int64)
+        return np.clip(drawn, -SATURATION, SATURATION).reshape(size)
 
     def laplace(self, scale: Number, size: Size) -> Integers:
         """P(y) ∝ exp(−|y|/scale), the scale rounded up to a float."""

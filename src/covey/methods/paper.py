@@ -127,8 +127,9 @@ def noisy_damped_means(F: BlockSums, par: PaperParameters, radius: float, genera
     epsilon = par.charge("points").amount
     fineness = 1 << max(0, min(16, (Fraction(2**55) * epsilon / (2 * p)).__floor__().bit_length() - 1))
     step = par.means_sensitivity / (2 * p * fineness)
-    # 2^-10 of a step covers the floating-point error of the quotient.
-    sensitivity = 2 * p * fineness + 2 * p * Fraction(1025, 1024)
+    # A quotient is at most 1/step steps and right to a few units in 2^-52 of that.
+    rounding = 1 + Fraction(1, 1024) + 8 * Fraction(1 / step) / 2**52
+    sensitivity = 2 * p * fineness + 2 * p * rounding
     on_grid = np.rint(damped_means(F, par.b) / (radius * step)).astype(np.int64)
     return np.asarray(add_noise(on_grid, discrete_laplace(sensitivity / epsilon, (s, p), generator)) * step)
 

@@ -16,6 +16,7 @@ from covey.core.bodies import Body
 from covey.engines.local import ArrayRows
 
 REAL_BITS = 20
+FAR = 16.0
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,14 @@ def real_records(X: Array, body: Body) -> Records:
     grid = 1 << REAL_BITS
 
     def prepare(batch: Array) -> Array:
-        inside = body.project(np.asarray(batch, dtype=np.float64)) / body.radius
+        # Records beyond FAR radii are pulled in along their ray first: no record may overflow, warn, fail or take long.
+        x = np.clip(np.ascontiguousarray(batch, dtype=np.float64), -1e150, 1e150)
+        length = np.sqrt((x * x).sum(axis=1, keepdims=True))
+        x = x * np.minimum(1.0, FAR * body.radius / np.maximum(length, 1e-300))
+        inside = body.project(x) / body.radius
         # An iterative projection is accurate to its tolerance: make sure of the norm bound that privacy rests on.
-        inside /= np.maximum(np.linalg.norm(inside, axis=1, keepdims=True), 1.0)
+        inside = np.nan_to_num(inside, posinf=1.0, neginf=-1.0)
+        inside /= np.maximum(np.sqrt((inside * inside).sum(axis=1, keepdims=True)), 1.0)
         return np.asarray(np.trunc(inside * grid))
 
     return Records(ArrayRows(X, prepare), unit=body.radius / grid, radius=float(grid))

@@ -18,6 +18,7 @@ from covey.entropy import SEEDED_MARK
 from covey.errors import ParameterError, whole_number
 
 MIN_EPSILON = Fraction(1, 10**12)
+MAX_EPSILON = Fraction(10**6)
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -39,6 +40,8 @@ def check_epsilon(value: Any) -> Fraction:
         )
     if epsilon < MIN_EPSILON:
         raise ParameterError(f"epsilon must be at least 1e-12, got {value}: below that the answer is noise alone.")
+    if epsilon > MAX_EPSILON:
+        raise ParameterError(f"epsilon must be at most 1e6, got {value}: beyond that there is no privacy to speak of.")
     return epsilon
 
 

@@ -60,8 +60,9 @@ def certify(
     distances: Mapping[int, float], n: int, charge: Charge, noise: IntegerNoise, categorical: bool = False
 ) -> Certificate:
     """Release max_d δ_d with noise. `distances` is private; only the noisy maximum leaves."""
-    # In steps of 1/(1024n) the maximum moves by 1024, by one more through rounding, and by one for floating point.
-    sensitivity = GRID + 2
+    # In steps of 1/(1024n) the maximum moves by 1024, by one more through rounding, and by up to one for floating point
+    # at each of the two tables (docs/proofs/certificate.md).
+    sensitivity = GRID + 3
     value = np.array([round(max(distances.values()) * n * GRID)], dtype=np.int64)
     if charge.unit == "ε":
         scale = sensitivity / charge.amount
