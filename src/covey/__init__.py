@@ -1,15 +1,24 @@
-"""Private synthetic tables: see `PrivateSynthesizer` and `AnonymousSynthesizer`."""
+"""Private synthetic tables: see `PrivateSynthesizer` and `AnonymousSynthesizer`.
 
-from covey import core, errors
-from covey.core import bingham, bodies
-from covey.core.marginals import covariance_loss, marginal_error
-from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+Names are imported when they are first used, so that `import covey` and the command line start at once.
+"""
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from covey.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from covey import core, errors
+    from covey.core import bingham, bodies
+    from covey.core.marginals import covariance_loss, marginal_error
+    from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+    from covey.table.schema import Schema
 
 __all__ = [
     "AnonymousSynthesizer",
     "PrivateSynthesizer",
+    "Schema",
     "bingham",
     "bodies",
     "core",
@@ -17,3 +26,29 @@ __all__ = [
     "errors",
     "marginal_error",
 ]
+
+_HOMES = {
+    "AnonymousSynthesizer": "covey.synthesizers",
+    "PrivateSynthesizer": "covey.synthesizers",
+    "Schema": "covey.table.schema",
+    "covariance_loss": "covey.core.marginals",
+    "marginal_error": "covey.core.marginals",
+}
+_MODULES = {
+    "bingham": "covey.core.bingham",
+    "bodies": "covey.core.bodies",
+    "core": "covey.core",
+    "errors": "covey.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'covey' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

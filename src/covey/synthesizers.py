@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from covey.core.arrays import Array, require_memory
+from covey.core.arrays import Array, Integers, require_memory
 from covey.core.balanced import keep_limits, sample_bits, sample_categories
 from covey.core.blocks import WeightedPoints
 from covey.core.bodies import Body, Cube, ProductOfSimplices
@@ -26,23 +27,47 @@ from covey.methods.regain import (
     CERTIFICATE_SHARE,
     declared_coding,
     expect_noise,
+    refuse_too_wide,
     regain_bits,
     regain_categories,
 )
 from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate
+from covey.release.bundle import AnonymousRelease, PrivateRelease
+from covey.table.codec import Codec
+from covey.table.schema import Schema
+from covey.table.sources import Table, like, read_table
+from covey.version import __version__
 
 Limits = Sequence[tuple[Sequence[int], int]]
 Draw = Callable[[WeightedPoints, int, Streams], Array]
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A table as category codes. Private: it has no serializer, and its repr shows no record."""
+
+    codes: Integers
+    kind: str
+
+    def __repr__(self) -> str:
+        return f"Prepared({len(self.codes)} rows)"
+
+
 class _Synthesizer:
     """What both synthesizers share: reading an array, and sampling rows of the same kind from the centres."""
 
-    def __init__(self, body: Body | None, seed: int | None) -> None:
+    def __init__(self, body: Body | None, seed: int | None, schema: Schema | None) -> None:
         if body is not None and not isinstance(body, Body):
             raise ParameterError(f"body must be a convex body such as covey.core.bodies.Box, got {body!r}.")
+        if schema is not None and not isinstance(schema, Schema):
+            raise ParameterError(
+                f"schema must be a covey.Schema, got {schema!r}. Load one with covey.Schema.load(path)."
+            )
         self.body = body
+        self.schema = schema
+        self._codec = None if schema is None else Codec(schema)
+        self._kind: Table | None = None
         self._seed = None if seed is None else whole_number(seed, "seed", 0)
         self._streams_taken = 0
         self._centres: WeightedPoints | None = None
@@ -68,10 +93,18 @@ class _Synthesizer:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         return self._centres
 
-    def sample(self, m: int) -> Array:
-        """Draw m synthetic rows, an array of the kind that was fitted. Costs no privacy, however often it is called."""
+    def sample(self, m: int) -> Any:
+        """Draw m synthetic rows: an array of the kind that was fitted, or with a schema a frame of that kind.
+
+        Costs no privacy, however often it is called.
+        """
+        rows = self._sample(m)
+        return rows if self._kind is None else like(self._kind, rows)
+
+    def _sample(self, m: int) -> Any:
+        """An array, or with a schema a mapping of columns."""
         centres = self.centres
-        m = whole_number(m, "m", 1)
+        m = check_rows(m)
         width = centres.points.shape[1]
         require_memory(m * width * max(2, self._dtype.itemsize), f"a sample of {m} rows", "Draw fewer rows at a time.")
         streams = self._next_streams()
@@ -79,7 +112,22 @@ class _Synthesizer:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         with blas_threads(1):
             rows = self._draw(centres, m, streams)
+        if self._codec is not None:
+            return self._codec.decode(rows.astype(np.int64), streams.postprocessing("decode"))
         return rows.astype(self._dtype, copy=False)
+
+    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
+        """Read and encode a table under the schema. May fail on the table; spends nothing; what it returns is private."""
+        if self._codec is None:
+            raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
+        read = read_table(table, self.schema, encoding)
+        return Prepared(self._codec.encode(read)[0], read.kind)
+
+    def _encode(self, table: Any) -> Integers:
+        """Category codes of a table, prepared or not; only the kind of frame is remembered."""
+        prepared = table if isinstance(table, Prepared) else self.prepare(table)
+        self._kind = Table({}, 0, prepared.kind)
+        return prepared.codes
 
     def _read_matrix(self, X: Any) -> Array:
         """An array with a row per record. Happens before any budget is spent, on the owner's machine."""
@@ -118,7 +166,7 @@ class _Synthesizer:
 
     def _draw_like_the_paper(self) -> Draw:
         """Bootstrapping and independent rounding, for the kind of records that were read."""
-        body, onehot = self.body, self._dtype.kind in "biu"
+        body, onehot, codes = self.body, self._dtype.kind in "biu", self._codec is not None
 
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             chosen = bootstrap(centres, m, streams.postprocessing("bootstrap"))
@@ -126,7 +174,8 @@ class _Synthesizer:
             if body is None:
                 return round_bits(centres.points, chosen, rounding)
             if isinstance(body, ProductOfSimplices) and onehot:
-                return one_hot(round_categories(centres.points, chosen, body.sizes, rounding), body.sizes)
+                drawn = round_categories(centres.points, chosen, body.sizes, rounding)
+                return drawn if codes else one_hot(drawn, body.sizes)
             return np.asarray(centres.points[chosen])
 
         return draw
@@ -139,6 +188,7 @@ class PrivateSynthesizer(_Synthesizer):
         epsilon: the privacy budget ε > 0.
         delta: 0 for pure ε-DP; positive and below 1/n for (ε, δ)-DP, which is more accurate.
         method: "regain", accurate at ordinary sizes, or "paper", Algorithm 4 with the theorem's constants.
+        schema: the public schema of a table with names, categories, numbers and dates; fit then takes a frame or a file.
         domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
         ordinal: which attributes of the domain are ordered (numbers, dates), by index.
         at_most: declared limits [(columns, L), …]: a record sets at most L of these 0/1 columns. They are public promises:
@@ -154,10 +204,11 @@ class PrivateSynthesizer(_Synthesizer):
 
     def __init__(
         self,
-        epsilon: float,
-        delta: float = 0.0,
+        epsilon: float | Fraction,
+        delta: float | Fraction = 0.0,
         *,
         method: Literal["regain", "paper"] = "regain",
+        schema: Schema | None = None,
         domain: Sequence[int] | None = None,
         ordinal: Sequence[int] = (),
         at_most: Limits = (),
@@ -174,7 +225,7 @@ class PrivateSynthesizer(_Synthesizer):
         constants: Literal["paper", "improved"] | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(body, seed)
+        super().__init__(body, seed, schema)
         self._budget = make_budget(epsilon, delta, rows_per_person)
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
@@ -188,6 +239,13 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError("noise='opendp' takes no seed: OpenDP draws from the operating system.")
         self.method = method
         self.noise = noise
+        if schema is not None and self._codec is not None:
+            schema.require_confirmed()
+            if domain is not None or len(ordinal) or len(at_most):
+                raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
+            flags = all(size == 2 for size in self._codec.domain_sizes)
+            domain, ordinal = (None, ()) if flags else (self._codec.domain_sizes, self._codec.ordinal)
+            at_most = self._codec.limits if flags else ()
         self.domain = check_domain(domain, ordinal)
         self._limits = check_limits(at_most)
         self._share = exact(certificate_share, "certificate_share")
@@ -203,8 +261,10 @@ class PrivateSynthesizer(_Synthesizer):
         }
         self._options = {name: value for name, value in options.items() if value is not None}
         if method == "paper":
-            if self.delta or self.domain or self._limits or noise != "covey":
-                raise ParameterError("method 'paper' takes no delta, domain, at_most or noise: it is pure ε-DP on K.")
+            if self.delta or self.domain or self._limits or noise != "covey" or schema is not None:
+                raise ParameterError(
+                    "method 'paper' takes no delta, schema, domain, at_most or noise: it is pure ε-DP on K."
+                )
             # Wrong parameters are refused here, before any table is opened.
             paper_parameters(1000, body or Cube(1), self._budget.amount, **self._options)
         elif self._options or body is not None:
@@ -218,6 +278,9 @@ class PrivateSynthesizer(_Synthesizer):
 
     def fit(self, X: Any) -> Self:
         """Measure the table privately: this is the step that spends ε. X is not changed."""
+        if self._codec is not None:
+            X = self._encode(X)
+            X = X.astype(np.uint8) if self.domain is None else X
         if self.method == "paper":
             self._fit_paper(X)
         elif self.domain is not None:
@@ -280,9 +343,15 @@ class PrivateSynthesizer(_Synthesizer):
         names = {"paper": f"Algorithm 4{constants}", "regain": "regain"}
         self.privacy = PrivacyStatement(self._budget, charges, n, names[self.method] + ideal, self.seeded)
 
+    def check(self, n: int) -> None:
+        """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
+        check_delta(self.delta, n)
+        if self.domain is not None:
+            refuse_too_wide(self.domain.total)
+
     def _check_size(self, n: int, width: int) -> None:
         """Checks and advice that need the public size of the table."""
-        check_delta(self.delta, n)
+        self.check(n)
         noise = expect_noise(n, width, self._budget)
         if noise > 0.1:
             warnings.warn(
@@ -293,11 +362,26 @@ class PrivateSynthesizer(_Synthesizer):
                 stacklevel=4,
             )
 
+    @property
+    def n(self) -> int:
+        """Rows of the fitted table, which are public."""
+        if self.privacy is None:
+            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
+        return self.privacy.n
+
+    def release(self, m: int) -> PrivateRelease:
+        """Draw m rows and put everything that may leave together, for `covey.release.bundle.write_bundle`."""
+        if self.schema is None or self.privacy is None:
+            raise ParameterError(
+                "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
+            )
+        return PrivateRelease(self._sample(m), self.schema, self.centres, self.privacy, self.certificate, __version__)
+
     def certify(self, Z: Any) -> dict[int, float]:
         """95% bounds, by degree, on the error of a table drawn from these centres: certificate plus exact distance."""
         if self.certificate is None:
             raise NotFittedError("there is no certificate: fit with method='regain' and a positive certificate_share.")
-        Z = np.asarray(Z)
+        Z = self._codec.encode(Z)[0] if self._codec is not None else np.asarray(Z)
         if self.domain is not None:
             distance = category_distances(Z.astype(np.int64), self.domain.sizes, self.centres)
         else:
@@ -309,6 +393,11 @@ class PrivateSynthesizer(_Synthesizer):
         mark = f", {SEEDED_MARK}" if self.seeded and self._centres is None else ""
         delta = f", delta={float(self.delta):g}" if self.delta else ""
         return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
+
+
+def check_rows(m: Any) -> int:
+    """How many rows to draw, or a refusal."""
+    return whole_number(m, "m", 1, "It counts the synthetic rows.")
 
 
 def check_domain(domain: Sequence[int] | None, ordinal: Sequence[int]) -> Domain | None:
@@ -363,6 +452,7 @@ class AnonymousSynthesizer(_Synthesizer):
     Args:
         group_size: r, the least number of records (rows) behind every centre; at least 2.
         method: "paper", Algorithm 1 of the paper.
+        schema: the public schema of a table with names; fit then takes a frame or a file.
         body: the convex set K that real-valued records lie in; None for records of 0 and 1.
         seed: makes the sampling reproducible, and is marked on the result.
     """
@@ -372,12 +462,17 @@ class AnonymousSynthesizer(_Synthesizer):
         group_size: int,
         *,
         method: Literal["paper"] = "paper",
+        schema: Schema | None = None,
         body: Body | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(body, seed)
+        super().__init__(body, seed, schema)
         if method != "paper":
             raise ParameterError(f"method must be 'paper', got {method!r}.")
+        if schema is not None and body is not None:
+            raise ParameterError("give a schema or a body, not both.")
+        if self._codec is not None:
+            self.body = ProductOfSimplices(self._codec.domain_sizes)
         if body is not None and not 0 < body.radius < float("inf"):
             raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
         self.group_size = whole_number(group_size, "group_size", 2, "A group of one is a record.")
@@ -387,6 +482,8 @@ class AnonymousSynthesizer(_Synthesizer):
 
     def fit(self, X: Any) -> Self:
         """Group the records and average each group. X is not changed."""
+        if self._codec is not None:
+            X = one_hot(self._encode(X), self._codec.domain_sizes)
         records, _ = self._read(X)
         if self.group_size > records.rows.n:
             raise ParameterError(
@@ -399,6 +496,22 @@ class AnonymousSynthesizer(_Synthesizer):
         self._centres, self._draw = result.cloud, self._draw_like_the_paper()
         self.n, self.covariance_loss = records.rows.n, result.covariance_loss
         return self
+
+    def release(self, m: int) -> AnonymousRelease:
+        """Draw m rows and put everything that may leave together, for `covey.release.bundle.write_bundle`."""
+        if self.schema is None or self.n is None or self.covariance_loss is None:
+            raise ParameterError("a release needs a schema and a fitted table.")
+        return AnonymousRelease(
+            rows=self._sample(m),
+            schema=self.schema,
+            group_size=self.group_size,
+            n=self.n,
+            groups=self.groups,
+            covariance_loss=self.covariance_loss,
+            method=self.method,
+            seeded=self.seeded,
+            version=__version__,
+        )
 
     @property
     def groups(self) -> int:

@@ -204,7 +204,7 @@ class Polytope:
     def _slowly(self, point: Floats) -> Floats:
         """The same projection by Dykstra's algorithm over the half-spaces."""
         half_spaces = [HalfSpace(g, h) for g, h in zip(self.G, self.h, strict=True)]
-        return Intersection(*half_spaces, self.within).project(point[None])[0]
+        return np.asarray(Intersection(*half_spaces, self.within).project(point[None])[0])
 
 
 class Intersection:

@@ -49,7 +49,7 @@ def regain_bits(
 ) -> Regained:
     """Private centres for rows of bits, and their certificate."""
     n, p = rows.n, rows.p
-    _refuse_too_wide(p)
+    refuse_too_wide(p)
     plan = plan_bits(n, p, budget.amount * (1 - share), budget.pure, declared)
     charges = budget.split({**{name: s * (1 - share) for name, s in plan.shares.items()}, "certificate": share})
     public = streams.postprocessing("fit")
@@ -72,7 +72,7 @@ def regain_categories(
     rows: ArrayRows, domain: Domain, budget: Budget, share: Fraction, source: str, streams: Streams
 ) -> Regained:
     """Private centres for rows of category codes, and their certificate."""
-    _refuse_too_wide(domain.total)
+    refuse_too_wide(domain.total)
     first = Fraction(histogram_share(rows.n, domain, budget.amount, budget.pure)) * (1 - share)
     charges = budget.split({"histograms": first, "pairs": 1 - share - first, "certificate": share})
     public = streams.postprocessing("fit")
@@ -106,7 +106,7 @@ def _spent(charges: dict[str, Charge]) -> tuple[Charge, ...]:
     return tuple(charge for charge in charges.values() if charge.amount)
 
 
-def _refuse_too_wide(width: int) -> None:
+def refuse_too_wide(width: int) -> None:
     """Dense second moments and a few copies of them must fit."""
     require_memory(8 * 12 * width**2, f"a table of {width} encoded columns", "Use fewer columns or categories.")
 

@@ -1,0 +1,462 @@
+"""The command line: from a table to a release that cannot leak by accident.
+
+Exit codes: 0 done; 2 a public parameter is wrong, no data was opened, nothing was charged; 3 the table cannot be read as the
+schema says, nothing was charged; 4 the ledger refuses. Heavy imports happen inside commands, so that `covey --help` is quick.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+try:
+    import click
+except ImportError:  # pragma: no cover - exercised by hand: the environment of the tests has it
+    sys.exit("covey's command line needs click: pip install 'covey[cli]'.")
+
+from covey.errors import CoveyError, CoveyWarning, ParameterError
+
+
+class Family(click.Group):
+    """Commands whose covey errors become one line on standard error and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a CoveyError is an answer, not a crash."""
+        try:
+            return super().invoke(ctx)
+        except CoveyError as error:
+            click.echo(f"covey: {error}", err=True)
+            ctx.exit(error.exit_code)
+
+
+def _version(ctx: click.Context, _: Any, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"covey {version('covey')}")
+        ctx.exit()
+
+
+@click.group(cls=Family, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+def main() -> None:
+    """Turn a sensitive table into a synthetic one that you can share.
+
+    A first release: covey init TABLE -o schema.json; look at it, then covey confirm schema.json --all; covey ledger open NAME
+    --budget 3; covey release TABLE --schema schema.json --epsilon 1 --dataset NAME --out release/
+    """
+
+
+def _example(*lines: str) -> str:
+    return "\b\nExample:\n" + "\n".join("  " + line for line in lines)
+
+
+def _say(as_json: bool, facts: dict[str, Any], words: str) -> None:
+    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else words)
+
+
+def _number(name: str) -> Callable[[Any, Any, str | None], Fraction | None]:
+    def read(_: Any, __: Any, value: str | None) -> Fraction | None:
+        if value is None:
+            return None
+        from covey.privacy.budget import exact
+
+        try:
+            return exact(float(value), name)
+        except ValueError:
+            raise ParameterError(f"{name} must be a number, got {value!r}.") from None
+
+    return read
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
+schema_option = click.option(
+    "--schema", "schema_path", type=Path, required=True, help="The public schema (JSON or YAML)."
+)
+encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Encoding of a CSV table.")
+ledger_option = click.option(
+    "--ledger", "ledger_path", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."
+)
+out_option = click.option("--out", "out", type=Path, required=True, help="Folder to write the bundle to.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing bundle.")
+epsilon_option = click.option("--epsilon", callback=_number("epsilon"), help="Privacy budget ε.")
+delta_option = click.option(
+    "--delta", callback=_number("delta"), default="0", show_default=True, help="δ; 0 is pure ε-DP."
+)
+
+
+@contextmanager
+def _advice() -> Iterator[None]:
+    """Show covey's warnings, which follow from public numbers, as plain lines."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CoveyWarning)
+        yield
+    for warning in caught:
+        click.echo(f"warning: {warning.message}", err=True)
+
+
+def _ledger(path: Path | None) -> Any:
+    from covey.privacy.ledger import Ledger, default_ledger_path
+
+    return Ledger(path or default_ledger_path())
+
+
+@main.command(epilog=_example("covey init patients.csv -o schema.json"))
+@click.argument("table", type=Path)
+@click.option("-o", "--out", "out", type=Path, required=True, help="Where to write the draft.")
+@click.option(
+    "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata instead of the data."
+)
+@encoding_option
+@force_option
+@json_option
+def init(table: Path, out: Path, metadata: Path | None, encoding: str, force: bool, as_json: bool) -> None:
+    """Draft a schema from TABLE. The draft describes private data: check it, then confirm it."""
+    from covey.table.metadata import from_sdv_json, from_smartnoise_yaml
+    from covey.table.schema import Schema
+    from covey.table.sources import read_table
+
+    _refuse_same(table, out)
+    if out.exists() and not force:
+        raise ParameterError(f"{out} exists. Choose another name, or say --force.")
+    if metadata is not None:
+        schema = from_sdv_json(metadata) if metadata.suffix == ".json" else from_smartnoise_yaml(metadata)
+    else:
+        schema = Schema.from_frame_draft(read_table(table, encoding=encoding))
+    schema.save(out)
+    names = [field.name for field in schema.fields]
+    _say(
+        as_json,
+        {"schema": str(out), "fields": names, "draft": True},
+        f"draft with {len(names)} fields → {out}\nIt describes private data. Make each field's values public knowledge "
+        f"(ranges, categories), then: covey confirm {out} FIELD … or --all",
+    )
+
+
+@main.command(epilog=_example("covey confirm schema.json age sex", "covey confirm schema.json --all"))
+@click.argument("schema_path", metavar="SCHEMA", type=Path)
+@click.argument("fields", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Confirm every field.")
+@json_option
+def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """Say that what SCHEMA tells about these fields is public knowledge."""
+    from covey.table.schema import Schema
+
+    if everything == bool(fields):
+        raise ParameterError("name the fields to confirm, or say --all.")
+    schema = Schema.load(schema_path)
+    schema = schema.confirm([field.name for field in schema.fields] if everything else list(fields))
+    schema.save(schema_path)
+    left = [field.name for field in schema.fields if not field.confirmed]
+    _say(
+        as_json,
+        {"schema": str(schema_path), "unconfirmed": left},
+        "every field is confirmed" if not left else f"still to confirm: {', '.join(left)}",
+    )
+
+
+@main.command(
+    epilog=_example(
+        "covey plan schema.json --rows 20000 --epsilon 1", "covey plan schema.json --rows 20000 --target-error 0.01"
+    )
+)
+@click.argument("schema_path", metavar="SCHEMA", type=Path)
+@click.option("--rows", "n", type=int, required=True, help="Rows of the confidential table (public).")
+@epsilon_option
+@delta_option
+@click.option(
+    "--target-error", callback=_number("target-error"), help="Find the ε that is predicted to reach this error."
+)
+@json_option
+def plan(
+    schema_path: Path, n: int, epsilon: Fraction | None, delta: Fraction, target_error: Fraction | None, as_json: bool
+) -> None:
+    """Predict accuracy, time and memory from public sizes alone. Opens no data."""
+    from covey.methods.plan import predict
+    from covey.table.codec import Codec
+    from covey.table.schema import Schema
+
+    if (epsilon is None) == (target_error is None):
+        raise ParameterError("give --epsilon, or --target-error to find it.")
+    codec = Codec(Schema.load(schema_path))
+    prediction = predict(codec.domain_sizes, n, epsilon, delta, target_error)
+    words = [
+        f"n = {n}, {len(codec.domain_sizes)} attributes, {sum(codec.domain_sizes)} categories",
+        f"ε = {prediction.epsilon:g}, δ = {float(delta):g}",
+        f"predicted error of a 2-way share: about {prediction.error:.2g}",
+        f"time about {prediction.seconds:.0f} s, memory about {prediction.memory_gib:.2g} GiB",
+        *(f"warning: {warning}" for warning in prediction.warnings),
+    ]
+    _say(as_json, prediction.as_dict(), "\n".join(words))
+
+
+@main.command(
+    epilog=_example("covey release patients.csv --schema schema.json --epsilon 1 --dataset patients --out release/")
+)
+@click.argument("table", type=Path)
+@schema_option
+@epsilon_option
+@delta_option
+@click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
+@click.option("--dataset", help="Name of the dataset in the ledger.")
+@click.option("--rows-per-person", type=int, default=1, show_default=True)
+@click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
+@click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
+@click.option("--seed", type=int, help="For tests only: not private, not charged, and marked so.")
+@encoding_option
+@ledger_option
+@out_option
+@force_option
+@json_option
+def release(
+    table: Path,
+    schema_path: Path,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    m: int | None,
+    dataset: str | None,
+    rows_per_person: int,
+    parquet: bool,
+    confirm_large_epsilon: bool,
+    seed: int | None,
+    encoding: str,
+    ledger_path: Path | None,
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Make a differentially private bundle from TABLE, and charge the ledger for it."""
+    from covey.release.bundle import check_target, write_bundle
+    from covey.synthesizers import PrivateSynthesizer, check_rows
+    from covey.table.schema import Schema
+
+    # Public parameters first: nothing is opened, nothing is charged.
+    if epsilon is None:
+        raise ParameterError("give --epsilon, the privacy budget of this release.")
+    if epsilon > 10 and not confirm_large_epsilon:
+        raise ParameterError(
+            f"epsilon = {float(epsilon):g} is above 10, a weak guarantee. Say --confirm-large-epsilon to go on."
+        )
+    if m is not None:
+        check_rows(m)
+    schema = Schema.load(schema_path)
+    schema.require_confirmed()
+    synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=rows_per_person, seed=seed)
+    _refuse_same(table, out)
+    check_target(out, force)
+    ledger = None
+    if seed is not None:
+        if dataset is not None:
+            raise ParameterError("a seeded run is not private and cannot be charged: leave out --dataset, or the seed.")
+    else:
+        if dataset is None:
+            raise ParameterError("give --dataset, the name under which the ledger keeps this table's budget.")
+        ledger = _ledger(ledger_path)
+        ledger.check(dataset, epsilon, delta)
+    # Preparing: the owner's machine; may fail on the table, nothing is charged yet.
+    prepared = synth.prepare(table, encoding)
+    synth.check(len(prepared.codes))
+    receipt = ledger.charge(dataset, epsilon, delta, "release") if ledger is not None else None
+    # From here on nothing depends on what a record holds.
+    with _advice():
+        synth.fit(prepared)
+    bundle = write_bundle(synth.release(m or synth.n), out, parquet=parquet, force=force)
+    if ledger is not None:
+        ledger.mark_released(receipt, _sums_digest(bundle))
+    facts = {
+        "bundle": str(bundle),
+        "rows": m or synth.n,
+        "certificate": synth.certificate.sentence if synth.certificate else None,
+        "privacy": str(synth.privacy),
+    }
+    _say(as_json, facts, f"bundle → {bundle}\n{synth.privacy}\n{synth.certificate or ''}".rstrip())
+
+
+@main.command(epilog=_example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))
+@click.argument("table", type=Path)
+@schema_option
+@click.option("--group-size", type=int, required=True, help="Least number of rows behind every centre.")
+@click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
+@click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
+@click.option("--seed", type=int, help="Make the sampling reproducible; marked on the bundle.")
+@encoding_option
+@out_option
+@force_option
+@json_option
+def anonymize(
+    table: Path,
+    schema_path: Path,
+    group_size: int,
+    m: int | None,
+    parquet: bool,
+    seed: int | None,
+    encoding: str,
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
+    from covey.release.bundle import check_target, write_bundle
+    from covey.synthesizers import AnonymousSynthesizer, check_rows
+    from covey.table.schema import Schema
+
+    if m is not None:
+        check_rows(m)
+    schema = Schema.load(schema_path)
+    synth = AnonymousSynthesizer(group_size, schema=schema, seed=seed)
+    _refuse_same(table, out)
+    check_target(out, force)
+    synth.fit(synth.prepare(table, encoding))
+    bundle = write_bundle(synth.release(m or synth.n or 1), out, parquet=parquet, force=force)
+    facts = {"bundle": str(bundle), "groups": synth.groups, "group_size": group_size, "private": False}
+    _say(
+        as_json, facts, f"bundle → {bundle}\n{synth.groups} groups of at least {group_size}; NOT differentially private"
+    )
+
+
+@main.command(epilog=_example("covey verify release/"))
+@click.argument("folder", type=Path)
+@json_option
+def verify(folder: Path, as_json: bool) -> None:
+    """Check a bundle: checksums, validity of every row, arithmetic of the budget. Needs no true data."""
+    from covey.release.bundle import verify_bundle
+
+    found = verify_bundle(folder)
+    note = found.facts.get("note")
+    words = f"{folder}: whole and consistent, {found.rows} rows; {found.facts['guarantee']}" + (
+        f"; {note}" if note else ""
+    )
+    _say(as_json, {"bundle": str(folder), "rows": found.rows, "privacy": dict(found.facts)}, words)
+
+
+@main.command(
+    epilog=_example("covey evaluate patients.csv release/", "covey evaluate patients.csv release/ -o evaluation.json")
+)
+@click.argument("table", type=Path)
+@click.argument("folder", type=Path)
+@click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file.")
+@encoding_option
+@json_option
+def evaluate(table: Path, folder: Path, out: Path | None, encoding: str, as_json: bool) -> None:
+    """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
+    from covey.release.bundle import is_bundle
+    from covey.release.evaluation import evaluate_bundle
+
+    if out is not None and is_bundle(out.parent):
+        raise ParameterError(f"{out} lies inside a bundle: confidential figures are not written there.")
+    facts = evaluate_bundle(table, folder, encoding)
+    if out is not None:
+        out.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    words = ["CONFIDENTIAL: computed on true data"]
+    words += [f"mean total variation of {d}-way tables: {v:.4f}" for d, v in facts["total_variation"].items()]
+    words += [f"worst pairs: {', '.join(f'{a} × {b} ({v:.3f})' for a, b, v in facts['worst_pairs'])}"]
+    _say(as_json, facts, "\n".join(words))
+
+
+@main.group()
+def ledger() -> None:
+    """Keep count of what each dataset has spent."""
+
+
+@ledger.command("open", epilog=_example("covey ledger open patients --budget 3"))
+@click.argument("name")
+@click.option("--budget", callback=_number("budget"), required=True, help="Cap on the sum of ε.")
+@click.option(
+    "--delta-budget", callback=_number("delta-budget"), default="1e-6", show_default=True, help="Cap on the sum of δ."
+)
+@ledger_option
+@json_option
+def ledger_open(name: str, budget: Fraction, delta_budget: Fraction, ledger_path: Path | None, as_json: bool) -> None:
+    """Open a dataset with a budget. The cap is final."""
+    book = _ledger(ledger_path)
+    book.open_dataset(name, budget, delta_budget)
+    _say(as_json, {"dataset": name, "budget": float(budget)}, f"{name}: budget ε = {float(budget):g}")
+
+
+@ledger.command("show", epilog=_example("covey ledger show"))
+@ledger_option
+@json_option
+def ledger_show(ledger_path: Path | None, as_json: bool) -> None:
+    """Show every dataset with what is spent and left."""
+    found = _ledger(ledger_path).datasets()
+    facts = [
+        {
+            "dataset": d.name,
+            "budget": float(d.budget.epsilon),
+            "spent": float(d.spent.epsilon),
+            "left": float(d.remaining.epsilon),
+        }
+        for d in found
+    ]
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    if not facts:
+        click.echo("no dataset was opened yet: covey ledger open NAME --budget B")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table("dataset", "budget ε", "spent", "left")
+    for fact in facts:
+        grid.add_row(str(fact["dataset"]), *(f"{fact[key]:g}" for key in ("budget", "spent", "left")))
+    Console().print(grid)
+
+
+@ledger.command("history", epilog=_example("covey ledger history patients"))
+@click.argument("name")
+@ledger_option
+@json_option
+def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
+    """List every charge of a dataset."""
+    events = _ledger(ledger_path).history(name)
+    facts = [
+        {
+            "time": event.time,
+            "kind": event.kind,
+            "epsilon": float(event.amount.epsilon),
+            "delta": float(event.amount.delta),
+            "purpose": event.purpose or "",
+        }
+        for event in events
+    ]
+    words = "\n".join(f"{e['time']}  {e['kind']:9} ε {e['epsilon']:g}  δ {e['delta']:g}  {e['purpose']}" for e in facts)
+    _say(as_json, {"dataset": name, "events": facts}, words or "no charges yet")
+
+
+@main.command(epilog=_example("covey demo --out demo/"))
+@click.option("--out", "out", type=Path, default=Path("covey-demo"), show_default=True)
+@click.option("--rows", type=int, default=20_000, show_default=True)
+@json_option
+def demo(out: Path, rows: int, as_json: bool) -> None:
+    """Make an example table, synthesize it, and show how good the result is."""
+    from covey.demo import main as run
+
+    said = io.StringIO()
+    with redirect_stdout(said if as_json else sys.stdout):
+        run(["--out", str(out), "--rows", str(rows)])
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "words": said.getvalue()}, ensure_ascii=False))
+
+
+def _refuse_same(table: Path, out: Path) -> None:
+    """The input is never overwritten."""
+    if table.resolve() == out.resolve():
+        raise ParameterError(f"{out} is the input table. Choose another output.")
+
+
+def _sums_digest(bundle: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256((bundle / "SHA256SUMS").read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What a release will be like, predicted from public sizes before any data is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import physical_memory
+from covey.core.domain import Domain
+from covey.core.pairlaw import pair_law
+from covey.errors import ParameterError, whole_number
+from covey.methods.bits import expected_pair_noise
+from covey.methods.categories import coarse, histogram_share
+from covey.methods.regain import CERTIFICATE_SHARE
+from covey.privacy.budget import Budget, check_delta, make_budget
+
+# Denoising leaves about this part of the noise on a pair share: the public tables of docs/benchmarks lie between 0.1 and 1.4.
+LEFT_AFTER_DENOISING = 0.6
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Rules of thumb, from public numbers alone."""
+
+    epsilon: float
+    delta: float
+    error: float
+    seconds: float
+    memory_gib: float
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a JSON answer."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "predicted_error": self.error,
+            "seconds": self.seconds,
+            "memory_gib": self.memory_gib,
+            "warnings": list(self.warnings),
+        }
+
+
+def predict(
+    sizes: Sequence[int], n: int, epsilon: Fraction | None, delta: Fraction, target_error: Fraction | None = None
+) -> Prediction:
+    """Predicted error of a 2-way share, time and memory; with a target error instead of ε, the ε that should reach it."""
+    n = whole_number(n, "rows", 1)
+    check_delta(delta, n)
+    if epsilon is None:
+        epsilon = solve_epsilon(sizes, n, delta, target_error)
+    error = predicted_error(sizes, n, make_budget(epsilon, delta))
+    width = sum(min(c, 60) for c in sizes)
+    seconds = 1 + 4e-9 * n * len(sizes) ** 2 + 1.5e-4 * width**1.9
+    memory = (12 * 8 * width**2 + 10 * n * len(sizes)) / 2**30 + 0.2
+    warnings = []
+    if error > 0.1:
+        warnings.append("expect noise, not data: more rows, a larger epsilon, a positive delta or fewer columns help")
+    if epsilon > 10:
+        warnings.append("an epsilon above 10 is a weak guarantee")
+    if memory * 2**30 > 0.75 * physical_memory():
+        warnings.append("this will not fit this machine's memory")
+    return Prediction(float(epsilon), float(delta), error, seconds, memory, tuple(warnings))
+
+
+def predicted_error(sizes: Sequence[int], n: int, budget: Budget) -> float:
+    """Noise on a pair share, as far as denoising leaves it; never above that of a blind guess."""
+    domain = Domain(tuple(sizes), (False,) * len(sizes))
+    amount = budget.amount * (1 - CERTIFICATE_SHARE)
+    if all(c <= 2 for c in sizes):
+        noise = expected_pair_noise(n, max(len(sizes), 2), amount, budget.pure)
+    else:
+        share = Fraction(1 - histogram_share(n, domain, amount, budget.pure))
+        law = pair_law(coarse(domain), amount * max(share, Fraction(1, 10)), budget.pure)
+        noise = law.sd / n if law.kind != "none" else 0.0
+    return float(min(0.5, LEFT_AFTER_DENOISING * noise + 0.1 / np.sqrt(n)))
+
+
+def solve_epsilon(sizes: Sequence[int], n: int, delta: Fraction, target: Fraction | None) -> Fraction:
+    """The smallest ε, to two digits, whose predicted error is at most the target."""
+    if target is None or not 0 < target < Fraction(1, 2):
+        raise ParameterError(f"target-error must lie between 0 and 0.5, got {target}.")
+    low, high = 1e-6, 1e6
+    if predicted_error(sizes, n, make_budget(high, delta)) > target:
+        raise ParameterError(
+            f"no epsilon reaches a predicted error of {float(target):g} with {n} rows: sampling alone costs more."
+        )
+    for _ in range(80):
+        middle = float(np.sqrt(low * high))
+        if predicted_error(sizes, n, make_budget(middle, delta)) > target:
+            low = middle
+        else:
+            high = middle
+    digits = int(np.ceil(-np.log10(high))) + 1
+    return Fraction(int(np.ceil(high * 10.0**digits))) / Fraction(10) ** digits

@@ -1,0 +1,3 @@
+"""The version of covey, in one place."""
+
+__version__ = "0.1.0"
