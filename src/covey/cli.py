@@ -431,17 +431,18 @@ def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
     _say(as_json, {"dataset": name, "events": facts}, words or "no charges yet")
 
 
-@main.command(epilog=_example("covey demo --out demo/"))
+@main.command(epilog=_example("covey demo --out demo/", "covey demo --table visits.csv"))
 @click.option("--out", "out", type=Path, default=Path("covey-demo"), show_default=True)
 @click.option("--rows", type=int, default=20_000, show_default=True)
+@click.option("--table", type=Path, help="Only write an example table with names, numbers, dates and holes.")
 @json_option
-def demo(out: Path, rows: int, as_json: bool) -> None:
+def demo(out: Path, rows: int, table: Path | None, as_json: bool) -> None:
     """Make an example table, synthesize it, and show how good the result is."""
     from covey.demo import main as run
 
     said = io.StringIO()
     with redirect_stdout(said if as_json else sys.stdout):
-        run(["--out", str(out), "--rows", str(rows)])
+        run(["--out", str(out), "--rows", str(rows), *(["--table", str(table)] if table else [])])
     if as_json:
         click.echo(json.dumps({"out": str(out), "words": said.getvalue()}, ensure_ascii=False))
 

@@ -54,6 +54,31 @@ def example_patients(n: int, seed: int = 7) -> tuple[list[str], Bits]:
     return names, (score > cut).astype(np.uint8)
 
 
+def example_visits(path: Path, n: int = 5000, seed: int = 11) -> None:
+    """Write a fictitious table as stewards have them: names, categories, numbers, dates, flags and holes."""
+    generator = np.random.default_rng(seed)
+    age = np.clip(generator.normal(52, 19, n), 0, 104).astype(int)
+    frail = generator.random(n) < 1 / (1 + np.exp(-(age - 78) / 9))
+    ward = np.where(
+        frail,
+        generator.choice(["geriatrics", "medicine"], n),
+        generator.choice(["medicine", "surgery", "maternity"], n),
+    )
+    insurance = generator.choice(["public", "private", "none"], n, p=[0.72, 0.21, 0.07])
+    cost = np.round(np.exp(generator.normal(7 + 0.6 * frail, 0.7, n)), 2)
+    day = np.datetime64("2024-01-01") + generator.integers(0, 366, n)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["age", "ward", "insurance", "cost", "emergency", "readmitted", "admitted"])
+        for i in range(n):
+            emergency = generator.random() < 0.25 + 0.3 * frail[i]
+            readmitted = generator.random() < 0.06 + 0.12 * emergency
+            row = [age[i], ward[i], insurance[i], cost[i], str(emergency).lower(), str(readmitted).lower(), day[i]]
+            # Holes, as in any real table.
+            writer.writerow(["" if generator.random() < 0.02 else value for value in row])
+
+
 def write_csv(path: Path, names: list[str], rows: Array) -> None:
     """Write a table of 0 and 1."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +93,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m covey.demo", description=main.__doc__)
     parser.add_argument("--out", type=Path, default=Path("covey-demo"), help="folder for the tables")
     parser.add_argument("--rows", type=int, default=20_000, help="patients in the example table")
+    parser.add_argument("--table", type=Path, help="only write a table with names, numbers, dates and holes, here")
     options = parser.parse_args(arguments)
+    if options.table is not None:
+        example_visits(options.table)
+        print(f"example table of 5000 fictitious visits → {options.table}")
+        return 0
     names, X = example_patients(options.rows)
     n = len(X)
     write_csv(options.out / "patients.csv", names, X)

@@ -184,12 +184,12 @@ class Grid:
         self.fill = default if field.required else MISSING
         self.missing_values = frozenset(missing_values)
         # "-99" declared missing holds for the number −99 as well, so that a frame and its CSV are read alike.
-        markers = self._parse(optional("polars").Series(missing_values, dtype=optional("polars").String))
+        markers = self.parse(optional("polars").Series(missing_values, dtype=optional("polars").String))
         self.markers = markers[~np.isnan(markers)]
 
     def read(self, series: Series, log: ColumnLog) -> Integers:
         """Cells of a column."""
-        values = self._parse(series)
+        values = self.parse(series)
         if len(self.markers):
             values[np.isin(values, self.markers)] = np.nan
         empty = np.isnan(values)
@@ -215,7 +215,7 @@ class Grid:
         said = bare.str.to_lowercase().is_in(list(MISSING_WORDS)) | bare.is_in(list(self.missing_values))
         return int((~said).sum())
 
-    def _parse(self, series: Series) -> Floats:
+    def parse(self, series: Series) -> Floats:
         """The values as floats (days and seconds for dates and times), NaN for none."""
         pl = optional("polars")
         kind = series.dtype
@@ -373,34 +373,34 @@ class Codec:
 
     def problems(self, table: Any) -> list[str]:
         """What a table breaks of the schema, field by field and rule by rule."""
-        table = read_table(table)
-        absent = [f"column {name!r} is missing" for name in self.schema.names if name not in table.columns]
+        table, known = read_table(table), self.schema.names
+        columns = {name if name in known else unguarded(name): series for name, series in table.columns.items()}
+        absent = [f"column {name!r} is missing" for name in known if name not in columns]
         if absent:
             return absent
-        found = [f"column {name!r} is not in the schema" for name in table.columns if name not in self.schema.names]
+        found = [f"column {name!r} is not in the schema" for name in columns if name not in known]
         log, cells = EncodeLog(), {}
         for name, attribute in self.attributes.items():
             seen = log.columns[name] = ColumnLog()
-            cells[name] = attribute.read(table.columns[name], seen)
+            cells[name] = attribute.read(columns[name], seen)
             if not attribute.field.required:
                 seen.missing = 0
             for word in ("missing", "unknown", "clipped", "unparseable"):
                 if count := getattr(seen, word):
                     found.append(f"column {name!r} has {count} cells that are {word}")
             if isinstance(attribute, Grid) and attribute.field.type != "date":
-                read, there = attribute._parse(table.columns[name]), cells[name] != MISSING
+                read, there = attribute.parse(columns[name]), cells[name] != MISSING
                 if not np.array_equal(read[there], attribute.value(cells[name])[there]) and not seen.clipped:
                     found.append(f"column {name!r} has values finer than its precision")
         for field in self.schema.fields:
-            if field.constant is not None and not self._is_constant(field, table):
+            if field.constant is not None and not self._is_constant(field, columns[field.name]):
                 found.append(f"column {field.name!r} is not the declared constant")
         for rule in self.schema.rules:
             if count := int(np.count_nonzero(self._broken(rule, cells))):
                 found.append(f"{count} rows break the rule {rule.to_dict()}")
         return found
 
-    def _is_constant(self, field: Field, table: Table) -> bool:
-        column = table.columns[field.name]
+    def _is_constant(self, field: Field, column: Series) -> bool:
         texts = _as_text(column).drop_nulls().unique().to_list()
         wanted = _as_text(self._constant(field, 1)).to_list()[0]
         same = [t for t in texts if t.strip() and wanted not in (t, unguarded(t))]
@@ -459,6 +459,8 @@ class Codec:
     # what is still broken after a number of rounds is replaced by a valid row. All of this sees released values alone.
 
     def _obey(self, cells: Cells, generator: np.random.Generator) -> Cells:
+        if not self.schema.rules:
+            return cells
         cells = {name: column.copy() for name, column in cells.items()}
         bad = self._take_turns(cells, generator)
         if bad.any():

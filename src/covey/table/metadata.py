@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_CATEGORIES = 100  # a column of more different texts keeps the most frequent, and an "other"
 _BLANK = ("", "nan", "null")
+_FLAGS = ("true", "false", "yes", "no", "0", "1")
 
 
 def draft(table: Any) -> Schema:
@@ -42,7 +43,7 @@ def _draft_field(name: str, series: Series) -> Field:
     text = text.drop_nulls()
     if not len(text):
         return Field(name, "string", constant=Constant(None), confirmed=False)
-    if kind == pl.Boolean or set(text.unique()[:10].str.to_lowercase()) <= {"true", "false", "yes", "no", "0", "1"}:
+    if kind == pl.Boolean or bool(text.str.to_lowercase().is_in(list(_FLAGS)).all()):
         return Field(name, "boolean", required=required, confirmed=False)
     numbers = text.cast(pl.Float64, strict=False)
     if not numbers.null_count() and not kind.is_temporal():
@@ -52,9 +53,10 @@ def _draft_field(name: str, series: Series) -> Field:
         whole = bool((values == np.rint(values)).all()) and max(abs(low), abs(high)) < 2**53
         if whole:
             return Field(name, "integer", int(low), int(high), required=required, confirmed=False)
-        if max(abs(low), abs(high)) < 2**52:
+        try:
             return Field(name, "number", low, high, required=required, confirmed=False)
-        return Field(name, "number", required=required, confirmed=False)
+        except ParameterError:  # too large for exact steps: the steward declares bounds
+            return Field(name, "number", required=required, confirmed=False)
     for shape in ("date", "datetime"):
         days = _moments(series if kind.is_temporal() else text, shape)
         if days is not None:

@@ -34,6 +34,7 @@ TYPES = ("boolean", "string", "integer", "number", "date", "datetime")
 ORDERED_TYPES = TYPES[2:]
 DEFAULT_BINS = 20
 MOST_DECIMALS = 15
+GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 
 Value = bool | int | float | str | date | datetime
@@ -94,8 +95,8 @@ class Field:
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)  # title, description: kept, never read
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ParameterError(f"a field needs a name, got {self.name!r}.")
+        if not isinstance(self.name, str) or not self.name or self.name != self.name.strip():
+            raise ParameterError(f"a field needs a name without white space around it, got {self.name!r}.")
         if self.type not in TYPES:
             raise self.wrong(f"has type {self.type!r}", f"Use one of {', '.join(TYPES)}.")
         for word in ("minimum", "maximum", "default"):
@@ -162,16 +163,21 @@ class Field:
             for label in self.enum:
                 if not isinstance(label, str):
                     raise self.wrong(f"lists category {label!r}", "Categories are text: put them in quotes.")
-                if label != label.strip() or not label or "\0" in label:
+                if not _is_label(label):
                     raise self.wrong(
-                        f"lists category {label!r}", "Leave out blank categories and white space around them."
+                        f"lists category {label!r}",
+                        "Leave out blank ones, white space around them, NUL and carriage returns.",
+                    )
+                if f"'{label}" in self.enum and label.startswith(GUARDED):
+                    raise self.wrong(
+                        f"lists {label!r} with and without an apostrophe", "CSV could not tell them apart."
                     )
             twice = sorted({label for label in self.enum if self.enum.count(label) > 1}) if self._repeats() else []
             if twice:
                 raise self.wrong(f"lists category {twice[0]!r} twice", "List each category once.")
             if self.default is not None and self.default not in self.labels:
                 raise self.wrong(f"has default {self.default!r}, not a category", "Choose one of its categories.")
-        if self.other is not None and (not isinstance(self.other, str) or not self.other.strip()):
+        if self.other is not None and (not isinstance(self.other, str) or not _is_label(self.other)):
             raise self.wrong(f"has other {self.other!r}", "Give a label, or true.")
 
     def _repeats(self) -> bool:
@@ -430,7 +436,7 @@ class Schema:
             if field.name in seen:
                 raise field.wrong("is declared twice", "Give each column one entry and a name of its own.")
             seen.add(field.name)
-            hidden = set(field.enum or ()) & set(self.missing_values) if field.type == "string" else set()
+            hidden = set(field.labels) & set(self.missing_values) if field.type == "string" else set()
             if hidden:
                 raise field.wrong(
                     f"lists category {min(hidden)!r}, which missingValues declares missing", "Remove it from either."
@@ -645,6 +651,13 @@ def _typed(kind: str, value: Any) -> Value | None:
         return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
     except (ValueError, OverflowError):
         return None
+
+
+def _is_label(text: str) -> bool:
+    """Whether a category survives being written to a file and read again."""
+    if not text or text != text.strip() or "\0" in text or "\r" in text:
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _number(value: Any) -> Decimal:

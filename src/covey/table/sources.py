@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.errors import InputError, ParameterError
-from covey.table.schema import Schema, optional
+from covey.table.schema import GUARDED, Schema, optional
 
 if TYPE_CHECKING:
     from polars import Series
@@ -29,7 +29,6 @@ Columns = Mapping[str, Any]  # values by column: polars Series, arrays or lists
 
 FIELD_LIMIT = 2**20  # bytes in one cell
 SIZE_LIMIT = 8 * 2**30  # bytes of the whole table, decompressed
-GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this
 
 _CHUNK = 2**22
 _QUOTE, _COMMA, _LINE = 34, 44, 10
@@ -226,10 +225,10 @@ def _header(data: bytes, where: str) -> tuple[list[str], int]:
     end = len(data) if end < 0 else end
     try:
         lines = csv.reader(io.StringIO(data[:end].decode(), newline=""), strict=True)
-        names = [name.strip() for name in next(lines, [])]
+        names = next(lines, [])
     except csv.Error as error:
         raise InputError(f"{where} has an unbalanced quote in its header, line 1: {error}.") from None
-    if not any(names):
+    if not any(name.strip() for name in names):
         raise InputError(f"{where} has no header. Its first line must name the columns.")
     if any("\0" in name for name in names):
         raise InputError(f"{where} has NUL bytes in its header. If it is UTF-16, declare it: encoding='utf-16'.")
@@ -371,6 +370,7 @@ def _match(names: list[str], schema: Schema | None) -> tuple[dict[str, int], tup
     places: dict[str, int] = {}
     known = None if schema is None else set(schema.names)
     for j, name in enumerate(names):
+        name = name.strip()
         read = name if known is None or name in known else unguarded(name)
         if read in places and read:
             raise InputError(f"the table has two columns named {read!r}. Rename one.")
@@ -405,7 +405,7 @@ def _as_series(name: str, values: Any) -> Series:
 def _plain(series: Series) -> Series:
     """Columns of nested or unknown things become text, cell by cell."""
     pl = optional("polars")
-    if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary):
+    if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary, pl.Duration):
         return _texts(series.name, series.to_list())
     return series
 

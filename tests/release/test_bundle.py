@@ -1,0 +1,236 @@
+"""Bundles: whole or absent, public things only, and verifiable without true data."""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+import pytest
+
+import covey
+from covey.core.blocks import BlockSums, WeightedPoints
+from covey.core.counts import Counts
+from covey.core.moments import Moments
+from covey.demo import example_visits
+from covey.errors import InputError, ParameterError
+from covey.methods import regain
+from covey.release import bundle as module
+from covey.release.bundle import PrivateRelease, is_bundle, verify_bundle, write_bundle
+from covey.release.evaluation import evaluate_bundle, total_variation
+from covey.synthesizers import Prepared
+from covey.table.codec import EncodeLog
+from covey.table.schema import Schema
+from covey.table.sources import Table, read_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    path = tmp_path_factory.mktemp("visits") / "visits.csv"
+    example_visits(path, 1200)
+    schema = Schema.from_frame_draft(read_table(path))
+    return path, schema.confirm([field.name for field in schema.fields])
+
+
+@pytest.fixture(scope="module")
+def released(visits):
+    path, schema = visits
+    synth = covey.PrivateSynthesizer(1.0, 1e-6, schema=schema).fit(path)
+    return synth.release(300)
+
+
+@pytest.fixture
+def folder(released, tmp_path):
+    return write_bundle(released, tmp_path / "bundle")
+
+
+def test_a_bundle_holds_what_it_promises_and_verifies(folder):
+    assert {p.name for p in folder.iterdir()} == {
+        "synthetic.csv",
+        "schema.json",
+        "privacy.json",
+        "certificate.json",
+        "centres.npz",
+        "croissant.json",
+        "README.md",
+        "SHA256SUMS",
+    }
+    found = verify_bundle(folder)
+    assert found.rows == 300
+    facts = json.loads((folder / "privacy.json").read_text())
+    assert facts["epsilon"] == "1"
+    assert facts["delta"] == "1/1000000"
+    assert facts["n"] == 1200
+    assert facts["private"] is True
+    assert facts["neighbours"].startswith("replace-one")
+    assert {c["purpose"] for c in facts["charges"]} == {"histograms", "pairs", "certificate"}
+    certificate = json.loads((folder / "certificate.json").read_text())
+    assert set(certificate["bound"]) == {"1", "2", "3", "4"}
+    assert json.loads((folder / "croissant.json").read_text())["recordSet"][0]["field"][0]["name"] == "age"
+    assert "differential privacy with ε = 1, δ = 1e-06" in (folder / "README.md").read_text()
+    centres = np.load(folder / "centres.npz")
+    assert centres["weights"].sum() == pytest.approx(1)
+
+
+def test_parquet_bundles(released, tmp_path):
+    folder = write_bundle(released, tmp_path / "b", parquet=True)
+    assert verify_bundle(folder).rows == 300
+    assert (folder / "synthetic.parquet").exists()
+
+
+def test_anonymous_bundles_say_first_what_they_are_not(visits, tmp_path):
+    path, schema = visits
+    synth = covey.AnonymousSynthesizer(20, schema=schema).fit(path)
+    folder = write_bundle(synth.release(100), tmp_path / "anonymous")
+    words = (folder / "README.md").read_text()
+    assert words.startswith("This table is NOT differentially private")
+    facts = verify_bundle(folder).facts
+    assert facts["private"] is False
+    assert facts["covariance_loss_note"] == "computed on true data"
+    assert not (folder / "centres.npz").exists()  # group means are not for publication
+
+
+def test_a_seeded_bundle_is_marked_everywhere(visits, tmp_path):
+    path, schema = visits
+    synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=3).fit(path)
+    folder = write_bundle(synth.release(20), tmp_path / "seeded")
+    assert "seeded: not private" in (folder / "README.md").read_text()
+    facts = verify_bundle(folder).facts
+    assert facts["seeded"] is True
+    assert facts["private"] is False
+    assert facts["note"] == "seeded: not private"
+
+
+@pytest.mark.parametrize("name", ["synthetic.csv", "privacy.json", "schema.json", "centres.npz", "README.md"])
+def test_a_changed_file_is_noticed(folder, name):
+    with (folder / name).open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(InputError, match=name):
+        verify_bundle(folder)
+
+
+def test_missing_and_foreign_files_are_noticed(folder):
+    (folder / "extra.txt").write_text("x")
+    with pytest.raises(InputError, match=r"extra\.txt"):
+        verify_bundle(folder)
+    (folder / "extra.txt").unlink()
+    (folder / "README.md").unlink()
+    with pytest.raises(InputError, match="README"):
+        verify_bundle(folder)
+    with pytest.raises(InputError, match="not a covey bundle"):
+        verify_bundle(folder.parent)
+
+
+def rewrite(folder, **changes):
+    path = folder / "privacy.json"
+    facts = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(facts))
+    (folder / "SHA256SUMS").unlink()
+    module._write_sums(folder)
+
+
+def test_false_budget_arithmetic_is_noticed_even_with_right_checksums(folder):
+    rewrite(folder, charges=[{"purpose": "all", "amount": "5"}])
+    with pytest.raises(InputError, match="sum to 5"):
+        verify_bundle(folder)
+    rewrite(folder, charges=[], amount_per_row="1/2")
+    with pytest.raises(InputError, match="larger amount"):
+        verify_bundle(folder)
+
+
+def test_rows_that_break_the_schema_are_noticed(folder):
+    table = folder / "synthetic.csv"
+    table.write_text(table.read_text().replace("public", "martian", 1))
+    (folder / "SHA256SUMS").unlink()
+    module._write_sums(folder)
+    with pytest.raises(InputError, match="insurance"):
+        verify_bundle(folder)
+
+
+def test_a_failure_in_the_middle_leaves_nothing(released, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_write_sums", full)
+    with pytest.raises(OSError, match="No space"):
+        write_bundle(released, tmp_path / "bundle")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_existing_outputs_are_refused_or_replaced_whole(released, folder, tmp_path):
+    with pytest.raises(ParameterError, match="exists"):
+        write_bundle(released, folder)
+    before = (folder / "SHA256SUMS").read_text()
+    write_bundle(dataclasses.replace(released, version="0.0.test"), folder, force=True)
+    assert (folder / "SHA256SUMS").read_text() != before
+    assert [p.name for p in tmp_path.iterdir()] == ["bundle"]
+    other = tmp_path / "not-a-bundle"
+    other.mkdir()
+    (other / "thesis.txt").write_text("years of work")
+    with pytest.raises(ParameterError, match="not a covey bundle"):
+        write_bundle(released, other, force=True)
+    assert (other / "thesis.txt").exists()
+
+
+def test_files_can_be_read_by_others_and_the_scratch_folder_could_not(folder):
+    assert oct(folder.stat().st_mode & 0o777) == "0o755"
+
+
+def test_only_public_types_have_a_way_out():
+    """The fields of a release are a closed list; what is private can neither be put in nor written."""
+    allowed = {"Columns", "Schema", "WeightedPoints", "PrivacyStatement", "Certificate | None", "str"}
+    assert {field.type for field in dataclasses.fields(PrivateRelease)} == allowed
+    for private in (Moments, BlockSums, Counts, Prepared, Table, EncodeLog):
+        assert not any(hasattr(private, name) for name in ("save", "to_dict", "to_json", "write", "__reduce_covey__"))
+    with pytest.raises((TypeError, AttributeError, ParameterError)):
+        write_bundle(Prepared(np.zeros((2, 2), dtype=np.int64), "csv"), os.devnull + "-bundle")
+
+
+def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monkeypatch):
+    """Two different tables of one size, the noisy results held fixed: the bundles are equal, byte for byte."""
+    path, schema = visits
+    fixed = regain.regain_categories(
+        covey.synthesizers.ArrayRows(covey.PrivateSynthesizer(1.0, schema=schema).prepare(path).codes),
+        covey.PrivateSynthesizer(1.0, schema=schema).domain,
+        covey.privacy.budget.make_budget(1.0),
+        regain.CERTIFICATE_SHARE,
+        "covey",
+        covey.entropy.Streams.from_seed(1),
+    )
+    monkeypatch.setattr("covey.synthesizers.regain_categories", lambda *_: fixed)
+    header, *lines = path.read_text().splitlines()
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join([header] + [lines[0]] * len(lines)) + "\n")
+    sums = []
+    for i, table in enumerate((path, other)):
+        synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=5).fit(table)
+        sums.append((write_bundle(synth.release(200), tmp_path / f"b{i}") / "SHA256SUMS").read_text())
+    assert sums[0] == sums[1]
+
+
+def test_evaluation_is_confidential_and_right(visits, folder):
+    path, _ = visits
+    facts = evaluate_bundle(path, folder)
+    assert facts["watermark"].startswith("confidential")
+    assert set(facts["total_variation"]) == {"1", "2", "3"}
+    assert 0 < facts["total_variation"]["1"] < 0.3
+    assert is_bundle(folder)
+    assert is_bundle(folder / "sub")
+    assert not is_bundle(path.parent)
+    X, Z = np.array([[0], [0], [1], [1]]), np.array([[0], [1], [1], [1]])
+    assert total_variation(X, Z, [2], (0,)) == pytest.approx(0.25)
+
+
+def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
+    _, schema = visits
+    from covey.core.balanced import sample_categories
+    from covey.core.domain import Domain
+    from covey.table.codec import Codec
+
+    centres = np.load(folder / "centres.npz")
+    codec = Codec(schema)
+    domain = Domain(codec.domain_sizes, tuple(a in codec.ordinal for a in range(len(codec.names))))
+    cloud = WeightedPoints(centres["weights"], centres["points"])
+    codes = sample_categories(cloud, domain, 50, np.random.default_rng(0))
+    assert codec.problems(codec.decode(codes.astype(np.int64), np.random.default_rng(1))) == []

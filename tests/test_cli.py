@@ -1,0 +1,189 @@
+"""The command line as a person uses it."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from covey.cli import main
+from covey.demo import example_visits
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = [
+    "init",
+    "confirm",
+    "plan",
+    "release",
+    "anonymize",
+    "verify",
+    "evaluate",
+    "demo",
+    "ledger open",
+    "ledger show",
+    "ledger history",
+]
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A folder with an example table, a confirmed schema and a ledger."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))
+    example_visits(Path("visits.csv"), 400)
+    assert run("init visits.csv -o schema.json").exit_code == 0
+    assert run("confirm schema.json --all").exit_code == 0
+    assert run("ledger open visits --budget 2").exit_code == 0
+    return tmp_path
+
+
+def run(line):
+    return CliRunner().invoke(main, shlex.split(line))
+
+
+def spent():
+    return json.loads(run("ledger show --json").stdout)[0]["spent"]
+
+
+def test_the_transcript_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))
+    text = (ROOT / "README.md").read_text()
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.S) for line in block.splitlines()]
+    commands = [line.split("#")[0].strip() for line in lines if line.startswith("covey ")]
+    assert len(commands) == 8
+    for command in commands:
+        result = run(command.removeprefix("covey "))
+        assert result.exit_code == 0, f"{command}: {result.output}"
+    assert "CONFIDENTIAL" in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_and_json(command):
+    said = run(f"{command} --help").stdout
+    assert f"covey {command}" in said
+    assert "Example" in said
+    assert "--json" in said
+
+
+def test_a_release_says_what_it_carries_and_charges_once(desk):
+    result = run("release visits.csv --schema schema.json --epsilon 1 --dataset visits --out out --rows 150 --json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert facts["rows"] == 150
+    assert "95% confidence" in facts["certificate"]
+    assert spent() == 1
+    assert run("verify out").exit_code == 0
+    assert json.loads(run("verify out --json").stdout)["rows"] == 150
+    history = json.loads(run("ledger history visits --json").stdout)["events"]
+    assert [event["kind"] for event in history] == ["open", "charge", "release"]
+    assert "visits" in run("ledger show").stdout
+
+
+def test_delta_and_parquet(desk):
+    line = "release visits.csv --schema schema.json --epsilon 0.5 --delta 1e-7 --dataset visits --out out --parquet"
+    assert run(line).exit_code == 0
+    assert (desk / "out" / "synthetic.parquet").exists()
+    assert "δ = 1e-07" in (desk / "out" / "README.md").read_text()
+
+
+def test_drafts_are_refused_until_every_field_is_confirmed(desk):
+    assert run("init visits.csv -o draft.json").exit_code == 0
+    line = "release visits.csv --schema draft.json --epsilon 1 --dataset visits --out out"
+    result = run(line)
+    assert result.exit_code == 2
+    assert "covey confirm" in result.stderr
+    names = ["age", "ward", "insurance", "cost", "emergency", "readmitted"]
+    assert "admitted" in run(f"confirm draft.json {' '.join(names)}").stdout
+    assert run(line).exit_code == 2
+    assert run("confirm draft.json admitted").exit_code == 0
+    assert spent() == 0
+    assert run(line).exit_code == 0
+
+
+def test_delta_beyond_one_nth_is_refused_before_the_charge(desk):
+    result = run("release visits.csv --schema schema.json --epsilon 1 --delta 0.01 --dataset visits --out out")
+    assert result.exit_code in (2, 4)
+    assert spent() == 0
+
+
+def test_plan_opens_no_data_and_solves_for_epsilon(desk):
+    (desk / "visits.csv").unlink()
+    small, large = (json.loads(run(f"plan schema.json --rows 400 --epsilon {e} --json").stdout) for e in (0.1, 5))
+    assert small["predicted_error"] > large["predicted_error"]
+    solved = json.loads(run("plan schema.json --rows 100000 --target-error 0.01 --json").stdout)
+    assert solved["predicted_error"] <= 0.01
+    assert run("plan schema.json --rows 400").exit_code == 2
+    assert run("plan schema.json --rows 400 --target-error 0.9").exit_code == 2
+    assert "warning" in run("plan schema.json --rows 5 --epsilon 0.01").stdout
+
+
+def test_anonymize_and_its_words(desk):
+    result = run("anonymize visits.csv --schema schema.json --group-size 10 --out anonymous")
+    assert result.exit_code == 0
+    assert "NOT differentially private" in result.stdout
+    assert run("verify anonymous").exit_code == 0
+    assert run("anonymize visits.csv --schema schema.json --group-size 1 --out a2").exit_code == 2
+
+
+def test_evaluation_stays_out_of_bundles(desk):
+    assert run("release visits.csv --schema schema.json --epsilon 1 --dataset visits --out out").exit_code == 0
+    assert run("evaluate visits.csv out -o figures.json").exit_code == 0
+    assert json.loads((desk / "figures.json").read_text())["watermark"].startswith("confidential")
+    result = run("evaluate visits.csv out -o out/figures.json")
+    assert result.exit_code == 2
+    assert not (desk / "out" / "figures.json").exists()
+
+
+def test_typos_get_an_answer_and_not_a_traceback(desk):
+    for line in (
+        "release visits.csv --schema nope.json --epsilon 1 --dataset visits --out out",
+        "release nope.csv --schema schema.json --epsilon 1 --dataset visits --out out",
+        "release visits.csv --schema schema.json --epsilon one --dataset visits --out out",
+        "release visits.csv --schema schema.json --epsilon 1 --dataset wisits --out out",
+        "confirm schema.json agee",
+        "confirm schema.json",
+        "verify nowhere",
+        "ledger history nobody",
+    ):
+        result = run(line)
+        assert result.exit_code in (2, 3, 4), line
+        assert result.exception is None or isinstance(result.exception, SystemExit), line
+        assert result.stderr.startswith("covey:"), line
+    assert spent() == 0
+
+
+def test_a_large_epsilon_needs_a_word(desk):
+    line = "release visits.csv --schema schema.json --epsilon 11 --dataset visits --out out"
+    assert run(line).exit_code == 2
+    assert run("ledger open big --budget 20").exit_code == 0
+    assert run(line.replace("visits --out", "big --out") + " --confirm-large-epsilon").exit_code == 0
+    assert "weak" in json.loads((desk / "out" / "certificate.json").read_text())["note"]
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys, covey.cli; print([m for m in ('numpy', 'scipy', 'polars', 'pyarrow', 'rich') if m in sys.modules])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
+
+
+def test_frames_come_back_as_they_went_in(desk):
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    import covey
+
+    schema = covey.Schema.load("schema.json")
+    frame = pl.read_csv("visits.csv")
+    for table, kind in ((frame, pl.DataFrame), (frame.to_pandas(), pd.DataFrame), (frame.to_arrow(), pa.Table)):
+        out = covey.PrivateSynthesizer(5.0, 1e-6, schema=schema, seed=1).fit(table).sample(30)
+        assert isinstance(out, kind)
+        assert len(out) == 30
