@@ -157,7 +157,7 @@ def total(terms: Sequence[Term], logits: Array) -> tuple[float, Array]:
 
 def descend(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, steps: int) -> Floats:
     """L-BFGS for a given number of steps."""
-    options: Any = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 12, "ftol": 1e-12, "gtol": 1e-12}
+    options: Any = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 6, "ftol": 1e-12, "gtol": 1e-12}
     return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x)
 
 

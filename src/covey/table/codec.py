@@ -13,7 +13,9 @@ Numbers are rounded to the field's precision and clipped to its bounds. No cell 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from dataclasses import field as entry
 from datetime import UTC, datetime
@@ -51,7 +53,7 @@ Mask = NDArray[np.bool_]
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 _EPOCH = datetime(1970, 1, 1)
 _ROUNDS = 12
-_BLOCK = 2**14
+_BLOCK = 2**16
 
 
 @dataclass
@@ -62,6 +64,13 @@ class ColumnLog:
     unknown: int = 0
     clipped: int = 0
     unparseable: int = 0
+
+    def add(self, other: ColumnLog) -> None:
+        """Count another part of the same column."""
+        self.missing += other.missing
+        self.unknown += other.unknown
+        self.clipped += other.clipped
+        self.unparseable += other.unparseable
 
 
 @dataclass
@@ -87,6 +96,7 @@ class Labels:
         else:
             words = {label: j for j, label in enumerate(field.labels)}
         self.words = {word: j for word, j in words.items() if word not in self.missing_values}
+        self.kind = optional("polars").Enum(list(self.words))
         fallback = (
             field.default if field.default is None or isinstance(field.default, str) else str(field.default).lower()
         )
@@ -102,7 +112,7 @@ class Labels:
         text = _as_text(series)
         known = list(self.words)
         # Nearly all cells are declared labels: these are looked up by the frame library, the rest one by one.
-        found = text.cast(pl.Enum(known), strict=False).to_physical()
+        found = text.cast(self.kind, strict=False).to_physical()
         absent = text.null_count()
         if found.null_count():
             found = found.cast(pl.UInt32)
@@ -302,7 +312,8 @@ class Grid:
             high = self.axis.high if condition.maximum is None else self._step(condition.maximum, up=False)
             found = [(max(low, self.axis.low), min(high, self.axis.high))]
         else:
-            found = [(step, step) for step in (self.field.on_grid(v) for v in condition.values if v is not None)]
+            exact = [v for v in condition.values if v is not None]
+            found = [(self._step(v, up=True), self._step(v, up=False)) for v in exact]  # empty between two steps
         return [(low, high) for low, high in found if self.axis.low <= low <= high <= self.axis.high]
 
     def _step(self, value: Any, up: bool) -> int:
@@ -346,13 +357,23 @@ class Codec:
     def encode(self, table: Any) -> tuple[Integers, EncodeLog]:
         """Category codes, a row per record and a column per encoded field, and the private log."""
         table = read_table(table, self.schema)
-        log = EncodeLog({}, table.short_rows, table.long_rows, table.ignored)
-        cells = self._read(table, log)
         out = np.empty((table.rows, len(self.names)), dtype=np.int64)
-        columns = [self.attributes[name].codes(cells.pop(name)) for name in self.names]
-        for start in range(0, table.rows, _BLOCK):  # in blocks that stay in the processor's cache
-            for j, column in enumerate(columns):
-                out[start : start + _BLOCK, j] = column[start : start + _BLOCK]
+
+        def fill(start: int) -> EncodeLog:
+            log = EncodeLog()
+            for j, name in enumerate(self.names):
+                seen = log.columns[name] = ColumnLog()
+                cells = self.attributes[name].read(table.columns[name].slice(start, _BLOCK), seen)
+                out[start : start + _BLOCK, j] = self.attributes[name].codes(cells)
+            return log
+
+        # Blocks stay in the processor's cache, and both libraries release the lock while they work on one.
+        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+            logs = list(pool.map(fill, range(0, table.rows, _BLOCK)))
+        log = EncodeLog({name: ColumnLog() for name in self.names}, table.short_rows, table.long_rows, table.ignored)
+        for part in logs:
+            for name, seen in part.columns.items():
+                log.columns[name].add(seen)
         return out, log
 
     def decode(self, codes: Array, generator: np.random.Generator) -> dict[str, Series]:
@@ -500,7 +521,10 @@ class Codec:
         cells = self._cells(codes, generator)
         valid = np.flatnonzero(~self._take_turns(cells, generator))
         if not len(valid):
-            raise ParameterError("no row was found that obeys all rules of the schema: they contradict each other.")
+            raise ParameterError(
+                "no row was found that obeys all rules of the schema: they contradict each other, or "
+                "leave hardly any room. Loosen one."
+            )
         return {name: int(column[valid[0]]) for name, column in cells.items()}
 
     def _grid(self, name: str) -> Grid:
@@ -588,17 +612,13 @@ class Codec:
                     rows, there = rows[still], there[still]
                     if not len(rows):
                         return
-        redraws: list[tuple[str, Callable[[int], Integers | None]]] = [
-            (name, lambda n, a=self.attributes[name], c=condition: a.avoid(c, n, generator))  # type: ignore[misc]
-            for name, condition in rule.conditions
-        ]
-        able = [(name, redraw) for name, redraw in redraws if redraw(1) is not None]
+        able = [(n, c) for n, c in rule.conditions if self.attributes[n].avoid(c, 1, generator) is not None]
         if not able:
             return
         chosen = generator.integers(0, len(able), len(rows))
-        for j, (name, redraw) in enumerate(able):
+        for j, (name, condition) in enumerate(able):
             mine = rows[chosen == j]
-            fresh = redraw(len(mine))
+            fresh = self.attributes[name].avoid(condition, len(mine), generator)
             if fresh is not None:
                 cells[name][mine] = fresh
 

@@ -129,7 +129,7 @@ class Field:
         if isinstance(self.bins, Sequence) and not isinstance(self.bins, str):
             edges = tuple(self.value(edge, "bins") for edge in self.bins)
             object.__setattr__(self, "bins", edges)
-            if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):  # type: ignore[operator]
+            if len(edges) < 2 or any(not _below(a, b) for a, b in pairwise(edges)):
                 raise self.wrong(f"has bin edges {_shown(edges)}", "Give two or more, each above the one before.")
             for word, edge in (("minimum", edges[0]), ("maximum", edges[-1])):
                 if getattr(self, word) is None:
@@ -143,7 +143,7 @@ class Field:
             whole_number(self.bins, f"bins of field {self.name!r}", 1, "Give a count or a list of edges.")
         if self.minimum is None or self.maximum is None:
             return
-        if self.minimum > self.maximum:  # type: ignore[operator]
+        if _below(self.maximum, self.minimum):
             raise self.wrong(
                 f"has minimum {_shown(self.minimum)} above maximum {_shown(self.maximum)}", "Exchange the two."
             )
@@ -272,7 +272,7 @@ class Field:
         """Read one entry of "fields"; confirmed is what holds where the file does not say."""
         if not isinstance(data, Mapping):
             raise ParameterError(f"each field must be an object with a name and a type, got {data!r}.")
-        name = data.get("name")
+        name: Any = data.get("name")
         own, limits = _section(data, "covey", name), _section(data, "constraints", name)
         _only(
             own,
@@ -290,7 +290,7 @@ class Field:
         if enum is not None and (isinstance(enum, str) or not isinstance(enum, Sequence)):
             raise ParameterError(f"field {name!r} has enum {enum!r}. Give a list of categories.")
         return cls(
-            name=name,  # type: ignore[arg-type]  # checked by the constructor
+            name=name,
             type=data.get("type", "string"),
             minimum=limits.get("minimum"),
             maximum=limits.get("maximum"),
@@ -646,11 +646,16 @@ def _typed(kind: str, value: Any) -> Value | None:
         if kind == "date":
             return value.date() if isinstance(value, datetime) else value if isinstance(value, date) else None
         if isinstance(value, datetime):
-            value = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-            return value.replace(microsecond=0)  # type: ignore[no-any-return]
+            moment: datetime = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            return moment.replace(microsecond=0)
         return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
     except (ValueError, OverflowError):
         return None
+
+
+def _below(a: Any, b: Any) -> bool:
+    """Whether one value of an ordered type lies below another."""
+    return bool(a < b)
 
 
 def _is_label(text: str) -> bool:

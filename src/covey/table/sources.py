@@ -30,7 +30,7 @@ Columns = Mapping[str, Any]  # values by column: polars Series, arrays or lists
 FIELD_LIMIT = 2**20  # bytes in one cell
 SIZE_LIMIT = 8 * 2**30  # bytes of the whole table, decompressed
 
-_CHUNK = 2**22
+_CHUNK = 2**18  # bytes that fit the processor's cache
 _QUOTE, _COMMA, _LINE = 34, 44, 10
 _FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
