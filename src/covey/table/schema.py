@@ -168,7 +168,7 @@ class Field:
                         f"lists category {label!r}",
                         "Leave out blank ones, white space around them, NUL and carriage returns.",
                     )
-                if f"'{label}" in self.enum and label.startswith(GUARDED):
+                if label.startswith(GUARDED) and f"'{label}" in self.enum:
                     raise self.wrong(
                         f"lists {label!r} with and without an apostrophe", "CSV could not tell them apart."
                     )

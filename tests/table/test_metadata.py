@@ -1,0 +1,145 @@
+import json
+from datetime import date, datetime
+
+import pandas as pd
+import pytest
+
+from covey.errors import ParameterError
+from covey.table.codec import Codec
+from covey.table.metadata import MOST_CATEGORIES, from_sdv_json, from_smartnoise_yaml
+from covey.table.schema import Schema
+from covey.table.sources import read_table
+
+SMARTNOISE = """
+"":
+  PUMS:
+    PUMS:
+      max_ids: 1
+      row_privacy: true
+      rows: 1000
+      age: {type: int, lower: 0, upper: 100, nullable: false}
+      income: {type: float, lower: 0, upper: 500000}
+      weight: {type: float}
+      married: {type: boolean}
+      sex: {type: string, cardinality: 2}
+      seen: {type: datetime}
+      pid: {type: int, private_id: true}
+"""
+
+
+def test_smartnoise_metadata(tmp_path):
+    file = tmp_path / "meta.yaml"
+    file.write_text(SMARTNOISE)
+    schema = from_smartnoise_yaml(file)
+    assert schema.names == ("age", "income", "weight", "married", "sex", "seen")
+    assert [f.confirmed for f in schema.fields] == [True, True, False, True, False, False]
+    assert (schema["age"].minimum, schema["age"].maximum, schema["age"].required) == (0, 100, True)
+    assert Schema.from_dict(schema.to_dict()) == schema
+    with pytest.raises(ParameterError, match="'weight', 'sex', 'seen'"):
+        schema.require_confirmed()
+    with pytest.raises(ParameterError, match="no bounds"):
+        Codec(schema)
+
+
+def test_smartnoise_with_several_tables_needs_a_name(tmp_path):
+    file = tmp_path / "meta.yaml"
+    file.write_text("'':\n  s:\n    a: {x: {type: boolean}}\n    b: {y: {type: boolean}}\n")
+    with pytest.raises(ParameterError, match="'a', 'b'"):
+        from_smartnoise_yaml(file)
+    assert from_smartnoise_yaml(file, table="b").names == ("y",)
+    file.write_text("'':\n  s:\n    a: {x: {type: blob}}\n")
+    with pytest.raises(ParameterError, match="'blob'"):
+        from_smartnoise_yaml(file)
+    with pytest.raises(ParameterError, match="yaml"):
+        from_smartnoise_yaml(tmp_path / "meta.txt")
+
+
+COLUMNS = {
+    "id": {"sdtype": "id"},
+    "age": {"sdtype": "numerical", "computer_representation": "Int64"},
+    "dose": {"sdtype": "numerical"},
+    "born": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d"},
+    "seen": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d %H:%M:%S"},
+    "ill": {"sdtype": "boolean"},
+    "sex": {"sdtype": "categorical"},
+    "size": {"sdtype": "categorical", "order": ["S", "M", "L"]},
+    "mail": {"sdtype": "email", "pii": True},
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda t: t, lambda t: {"tables": {"people": t}, "METADATA_SPEC_VERSION": "V1"}])
+def test_sdv_metadata(tmp_path, wrap):
+    file = tmp_path / "meta.json"
+    file.write_text(json.dumps(wrap({"columns": COLUMNS, "primary_key": "id"})))
+    schema = from_sdv_json(file)
+    kinds = {f.name: f.type for f in schema.fields}
+    assert kinds == {
+        "age": "integer",
+        "dose": "number",
+        "born": "date",
+        "seen": "datetime",
+        "ill": "boolean",
+        "sex": "string",
+        "size": "string",
+        "mail": "string",
+    }
+    assert [f.name for f in schema.fields if f.confirmed] == ["ill", "size"]
+    assert Schema.from_dict(schema.to_dict()) == schema
+
+
+def test_metadata_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "m.json").write_text("[]")
+    with pytest.raises(ParameterError, match="SDV"):
+        from_sdv_json(tmp_path / "m.json")
+    (tmp_path / "m.json").write_text("{}")
+    with pytest.raises(ParameterError, match="tables none"):
+        from_sdv_json(tmp_path / "m.json")
+
+
+def test_a_draft_finds_types_bounds_and_categories(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(
+        "flag,bit,age,dose,born,seen,sex,void,name\n"
+        + "".join(
+            f"yes,{j % 2},{j},{j / 4},2020-01-0{j},2020-01-01T0{j}:00:00,{'fm'[j % 2]},,n{j}\n" for j in range(1, 9)
+        )
+        + "no,,,,,,,,\n"
+    )
+    schema = Schema.from_frame_draft(read_table(file))
+    assert {f.name: f.type for f in schema.fields} == {
+        "flag": "boolean",
+        "bit": "boolean",
+        "age": "integer",
+        "dose": "number",
+        "born": "date",
+        "seen": "datetime",
+        "sex": "string",
+        "void": "string",
+        "name": "string",
+    }
+    assert (schema["age"].minimum, schema["age"].maximum) == (1, 8)
+    assert schema["born"].maximum == date(2020, 1, 8)
+    assert schema["seen"].minimum == datetime(2020, 1, 1, 1)
+    assert schema["sex"].enum == ("f", "m")
+    assert schema["flag"].required
+    assert not schema["age"].required
+    assert not any(f.confirmed for f in schema.fields)
+    codes, log = Codec(schema).encode(read_table(file, schema))
+    assert len(codes) == 9
+    assert not any(c.unknown or c.unparseable or c.clipped for c in log.columns.values())
+
+
+def test_a_draft_of_a_frame_with_types_and_many_categories():
+    frame = pd.DataFrame(
+        {
+            "when": pd.to_datetime(["2020-01-01", None] * 100),
+            "text": [f"t{j}" for j in range(200)],
+            "x": [0.5, None] * 100,
+            "b": [True, False] * 100,
+        }
+    )
+    schema = Schema.from_frame_draft(frame)
+    assert [f.type for f in schema.fields] == ["datetime", "string", "number", "boolean"]
+    assert len(schema["text"].enum) == MOST_CATEGORIES
+    assert schema["text"].other == "other"
+    Codec(schema.confirm()).encode(frame)
