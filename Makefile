@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(RUN)python -m covey.demo --out build/demo
+	$(RUN)python -m covey.demo --out build/demo --force
 
 check: $(STAMP)
 	$(RUN)ruff format --check .

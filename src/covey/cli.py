@@ -34,6 +34,9 @@ class Family(click.Group):
         except CoveyError as error:
             click.echo(f"covey: {error}", err=True)
             ctx.exit(error.exit_code)
+        except OSError as error:  # a full disk, say; nothing partial is left behind
+            click.echo(f"covey: {error.strerror or error}", err=True)
+            ctx.exit(1)
 
 
 def _version(ctx: click.Context, _: Any, wanted: bool) -> None:
@@ -235,7 +238,9 @@ def release(
     """Make a differentially private bundle from TABLE, and charge the ledger for it."""
     from covey.release.bundle import check_target, write_bundle
     from covey.synthesizers import PrivateSynthesizer, check_rows
+    from covey.table.codec import Codec
     from covey.table.schema import Schema
+    from covey.table.sources import check_encoding
 
     # Public parameters first: nothing is opened, nothing is charged.
     if epsilon is None:
@@ -244,10 +249,11 @@ def release(
         raise ParameterError(
             f"epsilon = {float(epsilon):g} is above 10, a weak guarantee. Say --confirm-large-epsilon to go on."
         )
-    if m is not None:
-        check_rows(m)
+    check_encoding(encoding)
     schema = Schema.load(schema_path)
     schema.require_confirmed()
+    width = Codec(schema).width
+    check_rows(1 if m is None else m, width)
     synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=rows_per_person, seed=seed)
     _refuse_same(table, out)
     check_target(out, force)
@@ -263,6 +269,7 @@ def release(
     # Preparing: the owner's machine; may fail on the table, nothing is charged yet.
     prepared = synth.prepare(table, encoding)
     synth.check(len(prepared.codes))
+    check_rows(len(prepared.codes) if m is None else m, width)
     receipt = ledger.charge(dataset, epsilon, delta, "release") if ledger is not None else None
     # From here on nothing depends on what a record holds.
     with _advice():
@@ -305,11 +312,13 @@ def anonymize(
     """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
     from covey.release.bundle import check_target, write_bundle
     from covey.synthesizers import AnonymousSynthesizer, check_rows
+    from covey.table.codec import Codec
     from covey.table.schema import Schema
+    from covey.table.sources import check_encoding
 
-    if m is not None:
-        check_rows(m)
+    check_encoding(encoding)
     schema = Schema.load(schema_path)
+    check_rows(1 if m is None else m, Codec(schema).width)
     synth = AnonymousSynthesizer(group_size, schema=schema, seed=seed)
     _refuse_same(table, out)
     check_target(out, force)
@@ -343,14 +352,19 @@ def verify(folder: Path, as_json: bool) -> None:
 @click.argument("folder", type=Path)
 @click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file.")
 @encoding_option
+@force_option
 @json_option
-def evaluate(table: Path, folder: Path, out: Path | None, encoding: str, as_json: bool) -> None:
+def evaluate(table: Path, folder: Path, out: Path | None, encoding: str, force: bool, as_json: bool) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
     from covey.release.bundle import is_bundle
     from covey.release.evaluation import evaluate_bundle
 
-    if out is not None and is_bundle(out.parent):
-        raise ParameterError(f"{out} lies inside a bundle: confidential figures are not written there.")
+    if out is not None:
+        if is_bundle(out.parent):
+            raise ParameterError(f"{out} lies inside a bundle: confidential figures are not written there.")
+        _refuse_same(table, out)
+        if out.exists() and not force:
+            raise ParameterError(f"{out} exists. Choose another name, or say --force.")
     facts = evaluate_bundle(table, folder, encoding)
     if out is not None:
         out.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
@@ -435,22 +449,32 @@ def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
 @click.option("--out", "out", type=Path, default=Path("covey-demo"), show_default=True)
 @click.option("--rows", type=int, default=20_000, show_default=True)
 @click.option("--table", type=Path, help="Only write an example table with names, numbers, dates and holes.")
+@force_option
 @json_option
-def demo(out: Path, rows: int, table: Path | None, as_json: bool) -> None:
+def demo(out: Path, rows: int, table: Path | None, force: bool, as_json: bool) -> None:
     """Make an example table, synthesize it, and show how good the result is."""
     from covey.demo import main as run
 
     said = io.StringIO()
     with redirect_stdout(said if as_json else sys.stdout):
-        run(["--out", str(out), "--rows", str(rows), *(["--table", str(table)] if table else [])])
+        run(
+            [
+                "--out",
+                str(out),
+                "--rows",
+                str(rows),
+                *(["--table", str(table)] if table else []),
+                *(["--force"] if force else []),
+            ]
+        )
     if as_json:
         click.echo(json.dumps({"out": str(out), "words": said.getvalue()}, ensure_ascii=False))
 
 
 def _refuse_same(table: Path, out: Path) -> None:
-    """The input is never overwritten."""
-    if table.resolve() == out.resolve():
-        raise ParameterError(f"{out} is the input table. Choose another output.")
+    """The input is never overwritten, nor the folder that holds it."""
+    if out.resolve() in (table.resolve(), *table.resolve().parents):
+        raise ParameterError(f"{out} is the input table, or holds it. Choose another output.")
 
 
 def _sums_digest(bundle: Path) -> str:

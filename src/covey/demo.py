@@ -12,6 +12,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Bits
 from covey.core.marginals import marginal_error
+from covey.errors import ParameterError
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 
 # Flag: (share in the population, loading on age, on metabolic disease, on smoking, on frailty).
@@ -54,6 +55,9 @@ def example_patients(n: int, seed: int = 7) -> tuple[list[str], Bits]:
     return names, (score > cut).astype(np.uint8)
 
 
+TABLE_NAMES = ("patients", "private", "private-delta", "anonymous")
+
+
 def example_visits(path: Path, n: int = 5000, seed: int = 11) -> None:
     """Write a fictitious table as stewards have them: names, categories, numbers, dates, flags and holes."""
     generator = np.random.default_rng(seed)
@@ -94,7 +98,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("covey-demo"), help="folder for the tables")
     parser.add_argument("--rows", type=int, default=20_000, help="patients in the example table")
     parser.add_argument("--table", type=Path, help="only write a table with names, numbers, dates and holes, here")
+    parser.add_argument("--force", action="store_true", help="replace tables of the same names")
     options = parser.parse_args(arguments)
+    for path in [options.table] if options.table else [options.out / f"{name}.csv" for name in TABLE_NAMES]:
+        if path.exists() and not options.force:
+            raise ParameterError(f"{path} exists. Choose another place, or say --force.")
     if options.table is not None:
         example_visits(options.table)
         print(f"example table of 5000 fictitious visits → {options.table}")

@@ -104,9 +104,7 @@ class _Synthesizer:
     def _sample(self, m: int) -> Any:
         """An array, or with a schema a mapping of columns."""
         centres = self.centres
-        m = check_rows(m)
-        width = centres.points.shape[1]
-        require_memory(m * width * max(2, self._dtype.itemsize), f"a sample of {m} rows", "Draw fewer rows at a time.")
+        m = check_rows(m, centres.points.shape[1])
         streams = self._next_streams()
         if self._draw is None:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
@@ -241,6 +239,7 @@ class PrivateSynthesizer(_Synthesizer):
         self.noise = noise
         if schema is not None and self._codec is not None:
             schema.require_confirmed()
+            refuse_too_wide(self._codec.width)
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
             flags = all(size == 2 for size in self._codec.domain_sizes)
@@ -346,8 +345,6 @@ class PrivateSynthesizer(_Synthesizer):
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
         check_delta(self.delta, n)
-        if self.domain is not None:
-            refuse_too_wide(self.domain.total)
 
     def _check_size(self, n: int, width: int) -> None:
         """Checks and advice that need the public size of the table."""
@@ -395,9 +392,11 @@ class PrivateSynthesizer(_Synthesizer):
         return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
 
 
-def check_rows(m: Any) -> int:
-    """How many rows to draw, or a refusal."""
-    return whole_number(m, "m", 1, "It counts the synthetic rows.")
+def check_rows(m: Any, width: int) -> int:
+    """How many rows to draw, or a refusal: rows of so many encoded columns must fit the memory."""
+    rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
+    require_memory(8 * rows * width, f"a sample of {rows} rows", "Draw fewer rows at a time.")
+    return rows
 
 
 def check_domain(domain: Sequence[int] | None, ordinal: Sequence[int]) -> Domain | None:

@@ -67,10 +67,10 @@ def cube_noise(scale: Number, dimension: int, generator: np.random.Generator) ->
     If r has P(r) ∝ (r + ½)^p·e^{−r/scale}, then a uniform point of {−r, …, r}^p has the law: summing over r ≥ ‖k‖∞
     leaves e^{−‖k‖∞/scale}. Such an r is a sum of p + 1 geometrics, which has P ∝ ∏(r + i)·e^{−r/scale}, accepted with
     ∏_{i≤p} (r + ½)/(r + i), one integer coin after the other. The scale should be 2p or more: refine the grid.
-    An r beyond 2^61 is drawn again; for the scales allowed here that has a probability below e^{−2000}.
+    An r beyond 2^61 is drawn again; for the scales allowed here that has a probability below e^{−100}.
     """
-    if not 0 < scale * (dimension + 1) <= 1 << 50:
-        raise ParameterError(f"scale must be positive and at most 2^50/(dimension + 1), got {float(scale):.3g}.")
+    if not 0 < scale * (dimension + 1) <= 1 << 54:
+        raise ParameterError(f"scale must be positive and at most 2^54/(dimension + 1), got {float(scale):.3g}.")
     while True:
         r = sum(int(x) for x in geometric(scale, dimension + 1, generator))
         if r <= CLAMP and all(int(generator.integers(0, 2 * r + 2 * i)) < 2 * r + 1 for i in range(1, dimension + 1)):

@@ -10,7 +10,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.domain import Domain
-from covey.core.noise import add_noise, matrix_laplace, to_grid
+from covey.core.noise import MAX_SCALE, add_noise, matrix_laplace, to_grid
 from covey.core.samplers import IntegerNoise
 from covey.core.sensitivity import pair_table_sensitivity, simplex_radius_squared
 
@@ -103,4 +103,4 @@ def pair_law(domain: Domain, amount: Fraction, pure: bool) -> PairLaw:
         return PairLaw("gaussian", domain, pair_table_sensitivity(domain.sizes) / (2 * amount))
     cells = PairLaw("laplace", domain, q * (q - 1) / amount)
     matrix = PairLaw("matrix", domain, 2 * simplex_radius_squared(live) / amount)
-    return min(cells, matrix, key=lambda law: law.sd)
+    return matrix if cells.scale > MAX_SCALE else min(cells, matrix, key=lambda law: law.sd)

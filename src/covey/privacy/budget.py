@@ -19,6 +19,7 @@ from covey.errors import ParameterError, whole_number
 
 MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
+MIN_RHO = Fraction(1, 10**24)
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -91,7 +92,13 @@ def make_budget(epsilon: Any, delta: Any = 0, rows_per_person: Any = 1, n: int |
     """Check the public parameters and find what one row may cost."""
     e, d = check_epsilon(epsilon), check_delta(delta, n)
     k = whole_number(rows_per_person, "rows_per_person", 1)
-    return Budget(e, d, k, e / k if d == 0 else rho_for(e, d) / k**2)
+    amount = e / k if d == 0 else rho_for(e, d) / k**2
+    if amount < (MIN_EPSILON if d == 0 else MIN_RHO):
+        raise ParameterError(
+            f"rows_per_person = {str(k)[:20]} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
+            "noise alone. Limit how many rows a person has."
+        )
+    return Budget(e, d, k, amount)
 
 
 def delta_of(rho: float, epsilon: float, alpha: float) -> float:
@@ -114,7 +121,7 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if proved(middle) else (low, middle)
-    digits = 40 - max(-1022, int(log(max(low, 1e-300), 2)))
+    digits = 40 - max(-1022, int(log(max(low, 1e-300), 2)))  # significant ones
     return Fraction(int(Fraction(low) * 2**digits), 2**digits)
 
 

@@ -82,10 +82,7 @@ def write_bundle(
         for path in [*scratch.iterdir(), scratch]:
             _sync(path)
         if folder.exists():
-            old = Path(tempfile.mkdtemp(prefix=".covey-old-", dir=folder.parent))
-            os.replace(folder, old / "bundle")
-            os.replace(scratch, folder)
-            shutil.rmtree(old)
+            _exchange(scratch, folder)
         else:
             os.replace(scratch, folder)
         _sync(folder.parent)
@@ -96,14 +93,42 @@ def write_bundle(
     return folder
 
 
+def _exchange(scratch: Path, folder: Path) -> None:
+    """Put the new bundle in the place of the old one; if that fails the old one goes back."""
+    old = Path(tempfile.mkdtemp(prefix=".covey-old-", dir=folder.parent))
+    os.replace(folder, old / "bundle")
+    try:
+        os.replace(scratch, folder)
+    except BaseException:
+        os.replace(old / "bundle", folder)
+        raise
+    finally:
+        shutil.rmtree(old)
+
+
 def check_target(folder: Path, force: bool) -> None:
-    """Refuse an output that exists, unless forced; refuse to replace what is not a bundle in any case."""
-    if not folder.exists():
+    """Refuse an output that exists, unless forced, or cannot be made; never replace what is not a bundle."""
+    try:
+        there = folder.exists()
+        parent = next(p for p in folder.absolute().parents if p.exists())
+    except OSError as error:
+        raise ParameterError(f"the output {folder} cannot be made: {error.strerror}. Choose another folder.") from None
+    if not there:
+        if not parent.is_dir() or not os.access(parent, os.W_OK):
+            raise ParameterError(f"the output {folder} cannot be made in {parent}. Choose another folder.")
         return
     if not force:
         raise ParameterError(f"the output {folder} exists. Choose another folder, or say --force to replace it.")
-    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / SUMS).exists()):
+    if not folder.is_dir() or (any(folder.iterdir()) and not _looks_like_a_bundle(folder)):
         raise ParameterError(f"the output {folder} is not a covey bundle and will not be replaced, even by force.")
+
+
+def _looks_like_a_bundle(folder: Path) -> bool:
+    """Whether a folder holds just the files that its list of checksums names, a privacy statement among them."""
+    if not (folder / SUMS).is_file():
+        return False
+    listed = {line.partition("  ")[2] for line in (folder / SUMS).read_text(encoding="utf-8").splitlines()}
+    return "privacy.json" in listed and {path.name for path in folder.iterdir()} <= listed | {SUMS}
 
 
 def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: bool) -> None:
@@ -129,8 +154,9 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
 def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
     """privacy.json of a private bundle; fractions are written exactly."""
     budget = privacy.budget
+    guarantee = "pure ε-differential privacy" if budget.pure else "(ε, δ)-differential privacy through ρ-zCDP"
     return {
-        "guarantee": "pure ε-differential privacy" if budget.pure else "(ε, δ)-differential privacy through ρ-zCDP",
+        "guarantee": SEEDED_MARK if privacy.seeded else guarantee,
         "epsilon": str(budget.epsilon),
         "delta": str(budget.delta),
         "neighbours": "replace-one: tables of the same public size that differ in one row",
@@ -189,12 +215,13 @@ def private_words(release: PrivateRelease) -> str:
     pure = "pure " if budget.pure else ""
     epsilon = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
     accuracy = release.certificate.sentence if release.certificate else "No certificate was bought for this release."
+    carries = "would carry, but for the seed," if privacy.seeded else "carries"
     lines = ["# Synthetic data", ""]
     if privacy.seeded:
         lines += [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
     lines += [
         f"This table is synthetic: no row belongs to a person. It was made by covey {release.version} from a confidential",
-        f"table of {privacy.n} rows and carries {pure}differential privacy with {epsilon}.",
+        f"table of {privacy.n} rows and {carries} {pure}differential privacy with {epsilon}.",
         "",
     ]
     if budget.epsilon > 10:

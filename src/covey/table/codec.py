@@ -349,6 +349,11 @@ class Codec:
             _ = self._witness  # rules that contradict each other are refused before any data is read
 
     @property
+    def width(self) -> int:
+        """The number of categories of all encoded fields."""
+        return sum(self.domain_sizes)
+
+    @property
     def limits(self) -> list[tuple[list[int], int]]:
         """The at_most rules, by attribute, for synthesizers that use them."""
         rules = [rule for rule in self.schema.rules if isinstance(rule, AtMost)]

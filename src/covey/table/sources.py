@@ -130,11 +130,26 @@ def unguarded(label: str) -> str:
 
 
 def _existing(path: Path) -> Path:
-    if path.is_dir():
+    try:
+        folder, file = path.is_dir(), path.is_file()
+    except OSError as error:  # a name too long for the system, for example
+        raise InputError(f"{path} cannot be looked up: {error.strerror}.") from None
+    if folder:
         raise InputError(f"{path} is a directory. Name a CSV or Parquet file in it.")
-    if not path.is_file():
+    if not file:
         raise InputError(f"there is no file {path}. Check the name.")
     return path
+
+
+def check_encoding(encoding: str) -> str:
+    """The name of a text encoding, or a refusal; asked before a table is opened."""
+    try:
+        found = codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        found = None
+    if found is None or not getattr(found, "_is_text_encoding", True):
+        raise ParameterError(f"encoding {encoding!r} is unknown. Use a name such as utf-8, utf-16 or latin-1.")
+    return found.name
 
 
 def _read_bytes(path: Path, limit: int) -> bytes:
@@ -194,12 +209,7 @@ def _read_csv(data: bytes, schema: Schema | None, encoding: str, field_limit: in
 
 def _utf8(data: bytes, encoding: str, where: str) -> bytes:
     """The contents in UTF-8 without a byte order mark. Nothing is guessed: the encoding is what was declared."""
-    try:
-        declared = codecs.lookup(encoding).name
-    except LookupError:
-        raise ParameterError(
-            f"encoding {encoding!r} is unknown. Use a name such as utf-8, utf-16 or latin-1."
-        ) from None
+    declared = check_encoding(encoding)
     if not data:
         raise InputError(f"{where} is empty.")
     if declared not in ("utf-8", "utf-8-sig"):

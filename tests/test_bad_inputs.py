@@ -1,0 +1,1269 @@
+"""../shared/bad-inputs.md, row by row, through the command line.
+
+Exit codes: 2 a bad public parameter, no data opened, nothing charged; 3 preparing failed, nothing charged; 4 the ledger
+refuses. What one record holds changes nothing that leaves but the sampled rows and the noise: see `Desk.twins`.
+"""
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import covey
+from covey.cli import main
+from covey.core.bodies import Box
+from covey.errors import ParameterError
+from covey.release import bundle as bundles
+from covey.table.codec import Codec
+from covey.table.schema import Schema
+from covey.table.sources import GUARDED, read_table
+
+HEADER = "city,age,income,member,joined"
+CLEAN = "Rome,34,1234.56,true,2020-05-17"
+PLACE = 17  # of the record that differs between neighbours
+FIELDS = [
+    {"name": "city", "type": "string", "constraints": {"enum": ["Rome", "Oslo", "Lima"]}, "covey": {"other": "other"}},
+    {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}, "covey": {"bins": 5}},
+    {
+        "name": "income",
+        "type": "number",
+        "constraints": {"minimum": 0, "maximum": 5000},
+        "covey": {"bins": 4, "decimals": 2},
+    },
+    {"name": "member", "type": "boolean", "constraints": {"required": True}},
+    {
+        "name": "joined",
+        "type": "date",
+        "constraints": {"minimum": "2020-01-01", "maximum": "2020-12-31"},
+        "covey": {"bins": 4},
+    },
+]
+FILES = {
+    "README.md",
+    "SHA256SUMS",
+    "centres.npz",
+    "certificate.json",
+    "croissant.json",
+    "privacy.json",
+    "schema.json",
+    "synthetic.csv",
+}
+
+
+def records(n=60):
+    generator = np.random.default_rng(11)
+    cities = generator.choice(["Rome", "Oslo", "Lima"], n)
+    days = np.datetime64("2020-01-01") + generator.integers(0, 366, n)
+    # Values with five significant digits: a message that showed one would be found out.
+    incomes = generator.integers(100_000, 500_000, n) / 100
+    rows = zip(cities, generator.integers(18, 90, n), incomes, generator.random(n) < 0.5, days, strict=True)
+    return [f"{c},{a},{i:.2f},{str(m).lower()},{d}" for c, a, i, m, d in rows]
+
+
+ROWS = records()
+
+
+def table_bytes(rows=ROWS, header=HEADER, end="\n"):
+    return end.join([header, *rows, ""]).encode()
+
+
+def with_record(line):
+    """The example table with one record replaced; bytes may hold what is no text."""
+    line = line if isinstance(line, bytes) else line.encode()
+    lines = [row.encode() for row in ROWS]
+    lines[PLACE] = line
+    return b"\n".join([HEADER.encode(), *lines, b""])
+
+
+def without_noise(words):
+    """The certificate's bound is the only number in the words that carries noise."""
+    return re.sub(r"within [\d.]+ of the truth", "within … of the truth", words)
+
+
+class Desk:
+    """A folder with a table, a confirmed schema and a ledger, and the commands run in it."""
+
+    def __init__(self, folder, monkeypatch):
+        self.folder, self.monkeypatch = folder, monkeypatch
+        self.ledger = folder / "books" / "ledger.sqlite"
+        folder.mkdir(exist_ok=True)
+        self.enter()
+        (folder / "table.csv").write_bytes(table_bytes())
+        self.schema(FIELDS)
+        self.ok("ledger", "open", "people", "--budget", "20")
+
+    def enter(self):
+        self.monkeypatch.chdir(self.folder)
+        self.monkeypatch.setenv("COVEY_LEDGER", str(self.ledger))
+
+    def schema(self, fields, name="schema.json"):
+        (self.folder / name).write_text(json.dumps({"fields": fields}), encoding="utf-8")
+
+    def table(self, data, name="table.csv"):
+        (self.folder / name).write_bytes(data)
+
+    def run(self, *arguments):
+        return CliRunner().invoke(main, [str(a) for a in arguments])
+
+    def ok(self, *arguments):
+        result = self.run(*arguments)
+        assert result.exit_code == 0, result.output + repr(result.exception)
+        return result
+
+    def release(self, *options, table="table.csv", epsilon="1", dataset="people", out="out"):
+        names = ["--dataset", dataset] if dataset else []
+        return self.run(
+            "release", table, "--schema", "schema.json", "--epsilon", epsilon, *names, "--out", out, *options
+        )
+
+    def seeded(self, *options, out="out", **named):
+        return self.release("--seed", "5", *options, dataset=None, out=out, **named)
+
+    def spent(self):
+        [status] = json.loads(self.ok("ledger", "show", "--json").stdout)
+        return status["spent"]
+
+    def left_behind(self):
+        """Whatever a failed release might have left: its output, or the hidden folder it writes to."""
+        return [path.name for path in self.folder.iterdir() if path.name == "out" or path.name.startswith(".covey")]
+
+    def refused(self, result, code, *words, charged=0):
+        """It failed as it should: code, message, no output, no charge and, but for preparing, no private cell."""
+        assert result.exit_code == code, (result.output, result.exception)
+        assert not result.stdout
+        assert "Traceback" not in result.stderr
+        for word in words:
+            assert word in result.stderr
+        if code != 3:
+            assert not shown_cells(result.output)
+        assert not self.left_behind()
+        if charged is not None:
+            assert self.spent() == charged
+
+    def no_data(self):
+        """From here on reading a table is a failure of the test."""
+
+        def opened(*_, **__):
+            raise AssertionError("the data was opened")
+
+        self.monkeypatch.setattr("covey.synthesizers.read_table", opened)
+
+    def encoded(self, name="table.csv"):
+        """Codes and the private log."""
+        return Codec(Schema.load(self.folder / "schema.json")).encode(self.folder / name)
+
+    def values(self, line):
+        """How one record is understood: its columns, decoded without choice where the bins are single values."""
+        self.table(with_record(line))
+        codes, log = self.encoded()
+        assert len(codes) == len(ROWS)
+        return codes[PLACE].tolist(), log
+
+    def traces(self, data, *options):
+        """Everything that leaves a release of this table, without sampled rows and noise."""
+        self.table(data)
+        result = self.release(*options, dataset=None if "--seed" in options else "people")
+        assert result.exit_code == 0, (result.output, result.exception)
+        out = self.folder / "out"
+        checked = self.ok("verify", "out")
+        certificate = json.loads((out / "certificate.json").read_text(encoding="utf-8"))
+        croissant = json.loads((out / "croissant.json").read_text(encoding="utf-8"))
+        croissant["distribution"][0].pop("sha256")
+        with (out / "synthetic.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+        with np.load(out / "centres.npz") as centres:
+            arrays = {name: (centres[name].dtype, centres[name].shape[1:]) for name in centres.files}
+        events = json.loads(self.ok("ledger", "history", "people", "--json").stdout)["events"]
+        return {
+            "stdout": without_noise(result.stdout),
+            "stderr": result.stderr,
+            "verify": (checked.stdout, checked.stderr),
+            "files": sorted(path.name for path in out.iterdir()),
+            "schema": (out / "schema.json").read_bytes(),
+            "privacy": (out / "privacy.json").read_bytes(),
+            "certificate keys": list(certificate),
+            "certificate": {k: v for k, v in certificate.items() if k not in ("sentence", "bound", "estimate")},
+            "sentence": without_noise(certificate["sentence"]),
+            "degrees": [list(certificate[k]) for k in ("bound", "estimate")],
+            "words": without_noise((out / "README.md").read_text(encoding="utf-8")),
+            "croissant": croissant,
+            "rows": (rows[0], len(rows)),
+            "arrays": arrays,
+            "events": [{k: v for k, v in event.items() if k != "time"} for event in events],
+            "left behind": self.left_behind(),
+        }
+
+    def twins(self, dirty, clean=None, fields=FIELDS, modes=((),)):
+        """A table and its clean neighbour leave the same traces, in a private run unless other modes are named."""
+        clean = with_record(CLEAN) if clean is None else clean
+        assert dirty != clean
+        for mode in modes:
+            seen = []
+            for name, data in (("clean", clean), ("dirty", dirty)):
+                desk = Desk(Path(tempfile.mkdtemp(prefix=name, dir=self.folder)), self.monkeypatch)
+                desk.schema(fields)
+                seen.append(desk.traces(data, *mode))
+            assert seen[0] == seen[1]
+            assert set(seen[0]["files"]) == FILES
+        self.enter()
+
+
+def shown_cells(words):
+    """Distinctive private cells that appear in a message."""
+    cells = {cell for row in ROWS for cell in row.split(",") if re.fullmatch(r"\d+\.\d\d|2020-\d\d-\d\d", cell)}
+    return [cell for cell in cells if cell in words]
+
+
+def bad_parameter(desk, result, *words):
+    desk.refused(result, 2, *words)
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    return Desk(tmp_path, monkeypatch)
+
+
+def bundle_bytes(folder):
+    """The public files that a seed fixes to the byte."""
+    return {name: (folder / name).read_bytes() for name in ("synthetic.csv", "privacy.json", "certificate.json")}
+
+
+def same_as_clean(desk, data, *options, clean=None, name="table.csv"):
+    """With a seed, this table gives the very bundle that the clean one gives: it was read as the same records."""
+    desk.table(table_bytes() if clean is None else clean)
+    assert desk.seeded(out="reference").exit_code == 0
+    desk.table(data, name)
+    result = desk.seeded(*options, table=name)
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert bundle_bytes(desk.folder / "out") == bundle_bytes(desk.folder / "reference")
+
+
+def test_the_example_itself_is_released_and_charged(desk):
+    result = desk.release()
+    assert result.exit_code == 0, result.output
+    assert desk.spent() == 1
+    assert {path.name for path in (desk.folder / "out").iterdir()} == FILES
+    desk.ok("verify", "out")
+
+
+def test_twins_tells_tables_apart_that_leave_different_traces(desk):
+    with pytest.raises(AssertionError):
+        desk.twins(table_bytes(ROWS[1:]), table_bytes())
+
+
+# 1 to 11: the file.
+
+
+@pytest.mark.parametrize("name", ["absent.csv", "absent.parquet", "no/such/folder.csv"])
+def test_bad_input_01_missing_file(desk, name):
+    desk.refused(desk.release(table=name), 3, name)
+
+
+def test_bad_input_01_a_folder_is_no_file(desk):
+    (desk.folder / "tables").mkdir()
+    desk.refused(desk.release(table="tables"), 3, "tables")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_bad_input_01_unreadable_file(desk, monkeypatch, suffix):
+    desk.table(b"\x1f\x8b broken" if suffix != "csv" else table_bytes(), f"broken.{suffix}")
+    if suffix == "csv":  # root may read everything, so the system's refusal is played
+        real = Path.open
+
+        def refuse(self, *arguments, **named):
+            if self.name == "broken.csv":
+                raise PermissionError(13, "Permission denied", str(self))
+            return real(self, *arguments, **named)
+
+        monkeypatch.setattr(Path, "open", refuse)
+    desk.refused(desk.release(table=f"broken.{suffix}"), 3, f"broken.{suffix}")
+
+
+def test_bad_input_01_a_name_too_long_for_the_system(desk):
+    desk.refused(desk.release(table="a" * 300 + ".csv"), 3)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf", HEADER.encode(), HEADER.encode() + b"\n\r\n\n"])
+def test_bad_input_02_empty_or_header_only(desk, data):
+    desk.table(data)
+    desk.refused(desk.release(), 3)
+
+
+def test_bad_input_02_parquet_without_rows(desk):
+    import polars as pl
+
+    pl.read_csv(io.BytesIO(table_bytes())).head(0).write_parquet(desk.folder / "table.parquet")
+    desk.refused(desk.release(table="table.parquet"), 3, "no rows")
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_bad_input_03_one_or_two_rows_run_on_noise(desk, n):
+    said = []
+    for rows in (ROWS[:n], [CLEAN, *ROWS[1:n]]):
+        desk.table(table_bytes(rows))
+        result = desk.release("--rows", "40", "--force")
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert f"warning: with n = {n}," in result.stderr
+        said.append(result.stderr)
+        desk.ok("verify", "out")
+    assert said[0] == said[1]
+    assert not shown_cells(said[0])
+    desk.twins(table_bytes(ROWS[:n]), table_bytes([CLEAN, *ROWS[1:n]]))
+
+
+RAGGED = {
+    "short": "Rome,34",
+    "very-short": "Rome",
+    "blank-line": "",
+    "long": CLEAN + ",surplus,fields",
+    "only-commas": "," * 30,
+}
+
+
+@pytest.mark.parametrize("line", RAGGED.values(), ids=RAGGED)
+def test_bad_input_04_ragged_rows_leave_no_trace(desk, line):
+    desk.twins(with_record(line))
+
+
+def test_bad_input_04_short_fields_are_missing_and_extra_ones_ignored(desk):
+    codes, log = desk.values("Rome,34")
+    blank, _ = desk.values("Rome,34,,,")
+    assert codes == blank
+    assert (log.short_rows, log.long_rows) == (1, 0)
+    codes, log = desk.values(CLEAN + ",surplus,fields")
+    clean, _ = desk.values(CLEAN)
+    assert codes == clean
+    assert (log.short_rows, log.long_rows) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "line", ['"Rome,34,1234.56,true,2020-05-17', 'Ro"me,34,1234.56,true,2020-05-17', '"Rome"x,34,1,true,2020-05-17']
+)
+def test_bad_input_05_unbalanced_quote_names_the_line(desk, line):
+    desk.table(with_record(line))
+    desk.refused(desk.release(), 3, f"line {PLACE + 2}")
+
+
+def test_bad_input_05_unbalanced_quote_in_the_header(desk):
+    desk.table(b'"' + table_bytes())
+    desk.refused(desk.release(), 3, "line 1")
+
+
+def test_bad_input_06_a_byte_order_mark_is_accepted(desk):
+    same_as_clean(desk, b"\xef\xbb\xbf" + table_bytes())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        with_record("Málaga,34,1,true,2020-05-17".encode("latin-1")),
+        table_bytes().decode().encode("utf-16"),
+        table_bytes().decode().encode("utf-16-le"),
+        table_bytes().decode().encode("utf-32"),
+    ],
+    ids=["latin-1", "utf-16", "utf-16-without-mark", "utf-32"],
+)
+def test_bad_input_06_other_encodings_are_not_guessed(desk, data):
+    desk.table(data)
+    desk.refused(desk.release(), 3, "table.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "latin-1"])
+def test_bad_input_06_the_declared_encoding_is_used(desk, encoding):
+    same_as_clean(desk, table_bytes().decode().encode(encoding), "--encoding", encoding)
+
+
+def test_bad_input_06_a_wrong_declaration_is_refused(desk):
+    desk.table(with_record("Málaga,34,1,true,2020-05-17"))
+    desk.refused(desk.release("--encoding", "ascii"), 3, "ascii")
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "", "base64"])
+def test_bad_input_06_an_unknown_encoding_is_a_bad_parameter(desk, encoding):
+    bad_parameter(desk, desk.release("--encoding", encoding), "encoding")
+
+
+def test_bad_input_06_an_unknown_encoding_is_refused_before_data_is_opened(desk):
+    desk.no_data()
+    bad_parameter(desk, desk.release("--encoding", "klingon"), "encoding")
+
+
+NUL = {
+    "nul-category": "Ro\0me,34,1234.56,true,2020-05-17",
+    "nul-numbers": "Rome,\0,12\x0034.56,true,2020-05-17",
+    "nul-flag": "Rome,34,1234.56,\0true,2020-\x0005-17",
+    "nul-alone": "\0,\0,\0,\0,\0",
+}
+
+
+@pytest.mark.parametrize("line", NUL.values(), ids=NUL)
+def test_bad_input_07_nul_bytes_leave_no_trace(desk, line):
+    desk.twins(with_record(line))
+
+
+def test_bad_input_07_nul_is_missing(desk):
+    blank, _ = desk.values(",,,,")
+    assert desk.values("\0,\0,\0,\0,\0")[0] == blank
+    assert desk.values("Ro\0me,3\x004,12\x0034.56,tr\0ue,2020-05-17\0")[0] == blank
+
+
+def test_bad_input_07_mixed_line_ends_are_normalised(desk):
+    ends = ["\r\n", "\n", "\r"]
+    same_as_clean(desk, "".join(row + ends[i % 3] for i, row in enumerate([HEADER, *ROWS])).encode())
+
+
+def test_bad_input_07_one_odd_line_end_leaves_no_trace(desk):
+    desk.twins(with_record(CLEAN + "\r"))
+
+
+def test_bad_input_08_a_huge_field(desk):
+    desk.table(with_record("R" * (2**20 + 1) + ",34,1234.56,true,2020-05-17"))
+    desk.refused(desk.release(), 3, "city", str(2**20), "limit")
+
+
+def test_bad_input_08_a_huge_table(desk, monkeypatch):
+    monkeypatch.setitem(read_table.__kwdefaults__, "size_limit", 1000)
+    desk.refused(desk.release(), 3, "table.csv", "1000", "limit")
+
+
+@pytest.mark.parametrize("kind", ["gz", "parquet"])
+def test_bad_input_08_a_compression_bomb(desk, monkeypatch, kind):
+    limit = 2**20
+    monkeypatch.setitem(read_table.__kwdefaults__, "size_limit", limit)
+    if kind == "gz":
+        name = "bomb.csv.gz"
+        desk.table(gzip.compress(table_bytes() + b"\n" * (4 * limit)), name)
+    else:
+        import polars as pl
+
+        name = "bomb.parquet"
+        row = pl.read_csv(io.BytesIO(table_bytes([CLEAN])))
+        pl.concat([row] * 20_000).write_parquet(desk.folder / name, compression="zstd")
+    assert (desk.folder / name).stat().st_size < limit
+    desk.refused(desk.release(table=name), 3, name, str(limit), "limit")
+
+
+@pytest.mark.parametrize("header", ["city,age,income,member,age", "city,age,income,member,joined,joined"])
+def test_bad_input_09_duplicate_columns(desk, header):
+    desk.table(table_bytes(header=header))
+    desk.refused(desk.release(), 3, header.rpartition(",")[2])
+
+
+def test_bad_input_09_duplicate_in_the_schema(desk):
+    desk.schema([*FIELDS, FIELDS[1]])
+    desk.no_data()
+    bad_parameter(desk, desk.release(), "age")
+    bad_parameter(
+        desk, desk.run("anonymize", "table.csv", "--schema", "schema.json", "--group-size", 5, "--out", "out")
+    )
+
+
+def test_bad_input_10_missing_column(desk):
+    desk.table(table_bytes(header="city,years,income,member,joined"))
+    desk.refused(desk.release(), 3, "'age'")
+
+
+def test_bad_input_10_extra_column_is_ignored_and_logged(desk):
+    wide = table_bytes([f"secret{i},{row}" for i, row in enumerate(ROWS)], "note," + HEADER)
+    same_as_clean(desk, wide)
+    assert desk.encoded()[1].ignored == ("note",)
+    for path in (desk.folder / "out").iterdir():
+        assert b"note," not in path.read_bytes()
+        assert b"secret" not in path.read_bytes()
+
+
+def test_bad_input_11_columns_in_another_order(desk):
+    order = [3, 0, 4, 2, 1]
+    turned = [",".join(row.split(",")[j] for j in order) for row in [HEADER, *ROWS]]
+    same_as_clean(desk, table_bytes(turned[1:], turned[0]))
+
+
+# 12 to 18: records.
+
+REQUIRED = [
+    {**FIELDS[0], "constraints": {"enum": ["Rome", "Oslo", "Lima"], "required": True}, "covey": {"default": "Oslo"}},
+    {**FIELDS[1], "constraints": {"minimum": 0, "maximum": 99, "required": True}, "covey": {"default": 50, "bins": 5}},
+    *FIELDS[2:],
+]
+BLANKS = {
+    "blank": ",,,,",
+    "spaces": " ,  ,\t, ,   ",
+    "NaN": "NaN,nan,NAN,NaN,nan",
+    "null": "null,NULL,null,Null,null",
+    "quoted": '"","","","",""',
+}
+
+
+@pytest.mark.parametrize("line", BLANKS.values(), ids=BLANKS)
+@pytest.mark.parametrize("fields", [FIELDS, REQUIRED], ids=["optional", "required"])
+def test_bad_input_12_missing_cells_leave_no_trace(desk, line, fields):
+    desk.twins(with_record(line), fields=fields)
+
+
+@pytest.mark.parametrize("line", BLANKS.values(), ids=BLANKS)
+def test_bad_input_12_missing_cells_take_the_missing_category_or_the_default(desk, line):
+    codes, log = desk.values(line)
+    assert codes == [4, 5, 4, 0, 4]  # the last category of each, and false for the required flag
+    assert {column.missing for column in log.columns.values()} == {1}
+    desk.schema(REQUIRED)
+    assert desk.values(line)[0] == [1, 2, 4, 0, 4]  # Oslo, and the bin of 50
+
+
+STRANGE = {"unknown": "Atlantis", "case": "ROME", "long": "x" * 5000, "umlaut": "Köln", "quote": '"a ""b"", c"'}
+
+
+@pytest.mark.parametrize("label", STRANGE.values(), ids=STRANGE)
+def test_bad_input_13_unknown_categories_leave_no_trace(desk, label):
+    desk.twins(with_record(f"{label},34,1234.56,true,2020-05-17"))
+    assert not any(label.encode() in path.read_bytes() for path in desk.folder.glob("dirty*/out/*") if label != "ROME")
+
+
+def test_bad_input_13_unknown_categories_become_other_default_or_missing(desk):
+    line = "Atlantis,34,1234.56,true,2020-05-17"
+    codes, log = desk.values(line)
+    assert codes[0] == 3
+    assert log.columns["city"].unknown == 1
+    desk.schema(REQUIRED)
+    assert desk.values(line)[0][0] == 1
+    desk.schema([{**FIELDS[0], "covey": {}}, *FIELDS[1:]])
+    assert desk.values(line)[0][0] == 3  # missing
+
+
+BEYOND = {
+    "above": ("Rome,100,5000.01,true,2021-01-01", [4, 3, 3]),
+    "below": ("Rome,-1,-0.01,true,2019-12-31", [0, 0, 0]),
+    "inf": ("Rome,inf,inf,true,9999-12-31", [4, 3, 3]),
+    "-inf": ("Rome,-inf,-inf,true,0001-01-01", [0, 0, 0]),
+    "1e400": ("Rome,1e400,1e400,true,9999-12-31", [4, 3, 3]),
+    "-1e400": ("Rome,-1e400,-1e400,true,0001-01-01", [0, 0, 0]),
+    "digits": ("Rome," + "9" * 400 + "," + "9" * 30 + ",true,2020-12-31", [4, 3, 3]),
+}
+
+
+@pytest.mark.parametrize("line", [line for line, _ in BEYOND.values()], ids=BEYOND)
+def test_bad_input_14_values_out_of_bounds_leave_no_trace(desk, line):
+    desk.twins(with_record(line))
+
+
+@pytest.mark.parametrize(("line", "bins"), BEYOND.values(), ids=BEYOND)
+def test_bad_input_14_values_out_of_bounds_are_clipped(desk, line, bins):
+    codes, log = desk.values(line)
+    assert [codes[1], codes[2], codes[4]] == bins
+    assert log.columns["age"].clipped == log.columns["income"].clipped == 1
+    assert log.columns["age"].missing == log.columns["age"].unparseable == 0
+
+
+TEXTS = {
+    "words": "Rome,forty,a lot,perhaps,yesterday",
+    "comma": 'Rome,"1,5","1,5",true,"17,5,2020"',
+    "locale": 'Rome,1 000,"1.234,56",ja,17.05.2020',
+    "hex": "Rome,0x10,1_000,2,2020-13-45",
+    "spaces": "Rome, 34 , 1234.56 , true , 2020-05-17 ",
+    "arabic": "Rome,٣٤,½,✓,二〇二〇",
+}
+
+
+@pytest.mark.parametrize("line", TEXTS.values(), ids=TEXTS)
+def test_bad_input_15_text_in_numbers_leaves_no_trace(desk, line):
+    desk.twins(with_record(line))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_bad_input_15_one_rule_for_numbers(desk, name):
+    codes, log = desk.values(TEXTS[name])
+    clean, _ = desk.values(CLEAN)
+    if name == "spaces":
+        assert codes == clean
+        assert not any(column.unparseable for column in log.columns.values())
+        return
+    assert [codes[1], codes[2], codes[4]] == [5, 4, 4]  # missing
+    assert log.columns["age"].unparseable == log.columns["income"].unparseable == 1
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_bad_input_16_records_outside_the_body_are_projected():
+    # The command line has no real vectors: this is about arrays in a convex body.
+    body = Box([0, 0], [1, 1])
+    far = np.vstack([np.full((50, 2), 1e6), np.full((50, 2), -1e300)])
+    near = np.vstack([np.ones((50, 2)), np.zeros((50, 2))])
+    one, two = (covey.PrivateSynthesizer(1.0, method="paper", body=body, seed=2).fit(X).sample(20) for X in (far, near))
+    assert (one == two).all()
+    assert ((one >= 0) & (one <= 1)).all()
+
+
+def test_bad_input_17_constant_columns_and_identical_rows_are_nothing_special(desk):
+    same = [CLEAN] * len(ROWS)
+    desk.twins(table_bytes(same), table_bytes([*same[1:], ROWS[0]]), modes=((), ("--seed", "5")))
+
+
+def test_bad_input_17_a_constant_table_leaves_the_traces_of_any_other(desk):
+    desk.twins(table_bytes([CLEAN] * len(ROWS)), table_bytes())
+    desk.twins(table_bytes(["Rome" + row[4:] for row in ROWS]), table_bytes())
+    desk.twins(table_bytes([",,,,"] * len(ROWS)), table_bytes())
+
+
+def test_bad_input_18_one_category_is_carried_as_a_public_constant(desk):
+    only = {"name": "country", "type": "string", "constraints": {"enum": ["Utopia"], "required": True}}
+    desk.schema([*FIELDS, only])
+    assert desk.seeded(out="without").exit_code == 0  # the table need not have it
+    desk.table(table_bytes([f"{row},Utopia" for row in ROWS], HEADER + ",country"))
+    assert desk.release().exit_code == 0
+    desk.ok("verify", "out")
+    with (desk.folder / "out" / "synthetic.csv").open(encoding="utf-8", newline="") as file:
+        assert {row["country"] for row in csv.DictReader(file)} == {"Utopia"}
+
+
+def test_bad_input_18_constants_alone_are_nothing_to_synthesize(desk):
+    desk.schema([{"name": "city", "type": "string", "constraints": {"enum": ["Rome"], "required": True}}])
+    desk.no_data()
+    bad_parameter(desk, desk.release(), "constant")
+
+
+# 19 to 29: public parameters.
+
+
+def test_bad_input_19_more_columns_than_rows_warn_from_public_numbers(desk):
+    fields = [{"name": f"f{j}", "type": "boolean", "constraints": {"required": True}} for j in range(40)]
+    desk.schema(fields)
+    header, said = ",".join(f["name"] for f in fields), []
+    for cell in ("0", "1"):
+        desk.table(table_bytes([",".join([cell] * 40)] * 5, header))
+        result = desk.release("--force")
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert "warning: with n = 5, 40 columns and epsilon = 1 " in result.stderr
+        assert "expect noise" in result.stderr
+        said.append(result.stderr)
+    assert said[0] == said[1]
+    desk.ok("verify", "out")
+
+
+def test_bad_input_19_plan_warns_without_data(desk):
+    desk.no_data()
+    planned = json.loads(desk.ok("plan", "schema.json", "--rows", 5, "--epsilon", "0.1", "--json").stdout)
+    assert any("expect noise" in warning for warning in planned["warnings"])
+
+
+def test_bad_input_20_one_column(desk):
+    for field, header, rows in (
+        (FIELDS[3], "member", ["true", "false"] * 30),
+        (FIELDS[0], "city", ["Rome", "Oslo", "Lima"] * 20),
+    ):
+        desk.schema([field])
+        desk.table(table_bytes(rows, header))
+        assert desk.release("--force").exit_code == 0
+        desk.ok("verify", "out")
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+@pytest.mark.parametrize("p", [1, 2])
+def test_bad_input_20_t_is_at_most_p_and_then_projects_nothing(p):
+    X = np.random.default_rng(0).integers(0, 2, (300, p), dtype=np.uint8)
+    synth = covey.PrivateSynthesizer(1.0, method="paper", t=9, alpha=0.6, seed=1).fit(X)
+    assert synth.parameters.t == p
+    assert synth.privacy.charges[0].amount == 0
+
+
+def anonymize(desk, *options, out="out"):
+    return desk.run("anonymize", "table.csv", "--schema", "schema.json", "--out", out, *options)
+
+
+@pytest.mark.parametrize("size", ["1", "0", "-3", "2.5", "many", ""])
+def test_bad_input_21_impossible_group_sizes(desk, size):
+    desk.no_data()
+    result = anonymize(desk, "--group-size", size)
+    bad_parameter(desk, result)
+    assert "group" in result.stderr
+
+
+def test_bad_input_21_group_size_beyond_n(desk):
+    bad_parameter(desk, anonymize(desk, "--group-size", "61"), "group_size", "60", "61")
+    assert anonymize(desk, "--group-size", "60").exit_code == 0
+
+
+@pytest.mark.parametrize("size", [7, 11, 31, 59])
+def test_bad_input_22_no_group_below_the_size(desk, size):
+    assert anonymize(desk, "--group-size", size).exit_code == 0
+    facts = json.loads((desk.folder / "out" / "privacy.json").read_text(encoding="utf-8"))
+    assert facts["groups"] == 60 // size
+    desk.ok("verify", "out")
+    synth = covey.AnonymousSynthesizer(size, schema=Schema.load("schema.json")).fit("table.csv")
+    assert synth.centres.weights.min() >= size / 60 - 1e-15
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "-0.0", "nan", "inf", "-inf", "abc", "", "1e400", "1e-13", "1,5"])
+def test_bad_input_23_impossible_epsilons(desk, epsilon):
+    desk.no_data()
+    bad_parameter(desk, desk.release(epsilon=epsilon), "epsilon")
+
+
+def test_bad_input_23_no_epsilon(desk):
+    desk.no_data()
+    result = desk.run("release", "table.csv", "--schema", "schema.json", "--dataset", "people", "--out", "out")
+    bad_parameter(desk, result, "epsilon")
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+def test_bad_input_24_tiny_epsilon_runs(desk, delta):
+    result = desk.release("--delta", delta, epsilon="1e-12")
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "expect noise" in result.stderr
+    desk.ok("verify", "out")
+    with np.load(desk.folder / "out" / "centres.npz") as centres:
+        assert np.isfinite(centres["points"]).all()
+        assert centres["weights"].sum() == pytest.approx(1)
+    assert desk.spent() == 1e-9  # the ledger's smallest step, rounded up
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+def test_bad_input_24_tiny_epsilon_runs_on_many_flags(desk, delta):
+    desk.schema(wide_schema("flags"))
+    desk.table(wide_table("flags"))
+    result = desk.release("--delta", delta, epsilon="1e-12")
+    assert result.exit_code == 0, (result.output, result.exception)
+    desk.ok("verify", "out")
+
+
+def test_bad_input_25_large_epsilon_must_be_confirmed(desk):
+    assert desk.release(epsilon="10", out="ten").exit_code == 0
+    assert "note" not in json.loads((desk.folder / "ten" / "certificate.json").read_text(encoding="utf-8"))
+    result = desk.release(epsilon="10.001", table="absent.csv")
+    desk.refused(result, 2, "10", "--confirm-large-epsilon", charged=10)
+
+
+def test_bad_input_25_a_confirmed_large_epsilon_is_on_the_certificate(desk):
+    assert desk.release("--confirm-large-epsilon", epsilon="11").exit_code == 0
+    out = desk.folder / "out"
+    assert "larger than 10" in json.loads((out / "certificate.json").read_text(encoding="utf-8"))["note"]
+    assert "larger than 10" in (out / "README.md").read_text(encoding="utf-8")
+    desk.ok("verify", "out")
+    assert desk.spent() == 11
+
+
+def test_bad_input_25_confirmation_has_an_end(desk):
+    desk.no_data()
+    bad_parameter(desk, desk.release("--confirm-large-epsilon", epsilon="1e7"), "epsilon")
+
+
+@pytest.mark.parametrize("delta", ["-1e-9", "1", "2", "nan", "inf", "abc", ""])
+def test_bad_input_26_impossible_deltas(desk, delta):
+    desk.no_data()
+    bad_parameter(desk, desk.release("--delta", delta), "delta")
+
+
+@pytest.mark.parametrize("delta", ["0.0167", "0.5", repr(1 / 50)])
+def test_bad_input_26_delta_from_one_nth_on(desk, delta):
+    # n is public, but only the table tells it: it is opened, and nothing is charged.
+    desk.ledger.unlink()
+    desk.ledger.with_name(desk.ledger.name + ".mark").unlink()
+    desk.ok("ledger", "open", "people", "--budget", "20", "--delta-budget", "0.9")
+    bad_parameter(desk, desk.release("--delta", delta), "delta", "1/n")
+
+
+@pytest.mark.parametrize("rows", ["0", "-1", "1.5", "abc"])
+def test_bad_input_26_impossible_rows_per_person(desk, rows):
+    desk.no_data()
+    bad_parameter(desk, desk.release("--rows-per-person", rows), "rows")
+
+
+@pytest.mark.parametrize("rows", [10**13, 10**40, 10**400], ids=["1e13", "1e40", "1e400"])
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+def test_bad_input_26_extreme_rows_per_person_run_or_are_refused(desk, rows, delta):
+    result = desk.release("--rows-per-person", rows, "--delta", delta)
+    if result.exit_code == 2:
+        bad_parameter(desk, result)
+    else:
+        assert result.exit_code == 0, (result.output, result.exception)
+        desk.ok("verify", "out")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kappa": 0},
+        {"kappa": 1},
+        {"alpha": 0},
+        {"alpha": -1},
+        {"b": 0},
+        {"b": -2},
+        {"split": (0.5, 0.5, 0.5)},
+        {"delta": 1},
+        {"delta": -0.1},
+        {"certificate_share": 1},
+    ],
+    ids=str,
+)
+def test_bad_input_26_impossible_parameters_of_the_library(wrong):
+    # Not options of the command line. The constructor sees no data.
+    method = {} if "certificate_share" in wrong or "delta" in wrong else {"method": "paper"}
+    with pytest.raises(ParameterError):
+        covey.PrivateSynthesizer(1.0, **method, **wrong)
+
+
+@pytest.mark.parametrize("m", ["0", "-5", "2.5", "abc", ""])
+def test_bad_input_27_impossible_numbers_of_rows(desk, m):
+    desk.no_data()
+    bad_parameter(desk, desk.release("--rows", m))
+    bad_parameter(desk, anonymize(desk, "--group-size", "5", "--rows", m))
+
+
+@pytest.mark.parametrize("m", [10**15, 10**30], ids=["1e15", "1e30"])
+def test_bad_input_27_more_rows_than_fit_are_not_charged(desk, m):
+    bad_parameter(desk, desk.release("--rows", m), str(m))
+
+
+def test_bad_input_27_more_rows_than_fit_are_refused_before_data_is_opened(desk):
+    desk.no_data()
+    bad_parameter(desk, desk.release("--rows", 10**15), str(10**15))
+
+
+@pytest.mark.parametrize("m", [10**15, 10**30], ids=["1e15", "1e30"])
+def test_bad_input_27_more_anonymous_rows_than_fit(desk, m):
+    bad_parameter(desk, anonymize(desk, "--group-size", "5", "--rows", m), str(m))
+
+
+def wide_schema(kind):
+    if kind == "categories":
+        labels = [f"c{j}" for j in range(200)]
+        return [{"name": "city", "type": "string", "constraints": {"enum": labels}}, *FIELDS[1:]]
+    return [{"name": f"f{j}", "type": "boolean", "constraints": {"required": True}} for j in range(200)]
+
+
+def wide_table(kind):
+    if kind == "categories":
+        return table_bytes()
+    return table_bytes(
+        [",".join("10"[(i + j) % 2] for j in range(200)) for i in range(60)], ",".join(f"f{j}" for j in range(200))
+    )
+
+
+@pytest.mark.parametrize("kind", ["categories", "flags"])
+def test_bad_input_28_a_table_too_large_for_memory_is_not_charged(desk, monkeypatch, kind):
+    desk.schema(wide_schema(kind))
+    desk.table(wide_table(kind))
+    monkeypatch.setattr("covey.core.arrays.physical_memory", lambda: 2**21)
+    bad_parameter(desk, desk.release(), "GiB")
+
+
+@pytest.mark.parametrize("kind", ["categories", "flags"])
+def test_bad_input_28_a_schema_too_large_for_memory_is_refused_before_data_is_opened(desk, monkeypatch, kind):
+    desk.schema(wide_schema(kind))
+    monkeypatch.setattr("covey.core.arrays.physical_memory", lambda: 2**21)
+    desk.no_data()
+    bad_parameter(desk, desk.release(), "GiB")
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_bad_input_28_a_covering_too_large_is_refused_before_allocation():
+    with pytest.raises(ParameterError, match="alpha"):
+        covey.PrivateSynthesizer(1.0, method="paper", t=60, alpha=0.2).fit(np.zeros((100, 80), dtype=bool))
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_bad_input_29_no_positive_weight_means_uniform_weights():
+    # Which weights are positive is noise: seeds until one has none, through the method that weighs cells.
+    X = np.zeros((3, 2), dtype=np.uint8)
+    seen = set()
+    for seed in range(40):
+        synth = covey.PrivateSynthesizer(1e-9, method="paper", t=1, alpha=0.9, seed=seed)
+        cloud = synth.fit(X).centres
+        assert cloud.weights.sum() == pytest.approx(1)
+        assert np.isfinite(cloud.points).all()
+        seen.add(bool((cloud.weights == cloud.weights[0]).all()))
+    assert True in seen
+
+
+# 30 to 32: the ledger.
+
+
+def test_bad_input_30_budget_exhausted(desk):
+    assert desk.release(epsilon="9.5", out="first").exit_code == 0
+    assert desk.release(epsilon="9.5", out="second").exit_code == 0
+    desk.no_data()
+    for name in ("table.csv", "absent.csv"):
+        result = desk.release(epsilon="1.000000001", table=name)
+        desk.refused(result, 4, "people", "Budget: ε = 20,", "Spent: ε = 19,", "Remaining: ε = 1,", charged=19)
+
+
+def test_bad_input_30_delta_exhausted_or_dataset_unknown(desk):
+    desk.no_data()
+    desk.refused(desk.release("--delta", "1e-5"), 4, "people", "δ = 1e-5")
+    desk.refused(desk.release(dataset="nobody"), 4, "nobody", "covey ledger open nobody")
+
+
+def ledger_refuses(desk, *words):
+    """Exit code 4 with the data closed, and not a byte of the ledger changed."""
+    desk.no_data()
+    before = desk.ledger.read_bytes() if desk.ledger.is_file() else None
+    result = desk.release()
+    desk.refused(result, 4, str(desk.ledger.parent), *words, charged=None)
+    assert (desk.ledger.read_bytes() if desk.ledger.is_file() else None) == before
+
+
+def test_bad_input_31_locked(desk, monkeypatch):
+    monkeypatch.setattr("covey.privacy.ledger.LOCK_TIMEOUT_S", 0.05)
+    with closing(sqlite3.connect(desk.ledger, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        ledger_refuses(desk, "locked")
+    assert desk.spent() == 0
+
+
+@pytest.mark.parametrize("damage", ["not-sqlite", "middle", "cut", "empty"])
+def test_bad_input_31_corrupt(desk, damage):
+    whole = desk.ledger.read_bytes()
+    broken = {
+        "not-sqlite": b"this is no database" * 100,
+        "middle": whole[:4000] + b"\xff" * 2000 + whole[6000:],
+        "cut": whole[: len(whole) // 2],
+        "empty": b"",
+    }[damage]
+    desk.ledger.write_bytes(broken)
+    ledger_refuses(desk)
+    assert desk.run("ledger", "show").exit_code == 4
+    assert desk.run("ledger", "open", "people", "--budget", "20").exit_code == 4
+
+
+TAMPERINGS = {
+    "cap": "UPDATE events SET body = replace(body, '20000000000', '90000000000')",
+    "name": "UPDATE events SET body = replace(body, 'people', 'peoples')",
+    "charge-removed": "DELETE FROM events WHERE sequence = 2",
+    "all-removed": "DELETE FROM events",
+    "hash": "UPDATE events SET hash = 'a' || substr(hash, 2) || 'b'",
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END",
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERINGS.values(), ids=TAMPERINGS)
+def test_bad_input_31_tampered(desk, statement):
+    assert desk.release(out="first").exit_code == 0
+    with closing(sqlite3.connect(desk.ledger)) as other:
+        other.execute(statement)
+        other.commit()
+    ledger_refuses(desk)
+    assert desk.run("ledger", "show").exit_code == 4
+
+
+@pytest.mark.parametrize("what", ["older-copy", "ledger-deleted", "mark-deleted", "mark-damaged"])
+def test_bad_input_31_ledger_and_mark_disagree(desk, what):
+    mark, older = desk.ledger.with_name(desk.ledger.name + ".mark"), desk.ledger.read_bytes()
+    assert desk.release(out="first").exit_code == 0
+    if what == "older-copy":
+        desk.ledger.write_bytes(older)
+    elif what == "ledger-deleted":
+        desk.ledger.unlink()
+    elif what == "mark-deleted":
+        mark.unlink()
+    else:
+        mark.write_bytes(b"{")
+    ledger_refuses(desk, "mark")
+
+
+@pytest.mark.parametrize("which", ["file", "folder"])
+def test_bad_input_31_read_only(desk, which):
+    place = desk.ledger if which == "file" else desk.ledger.parent
+    mode = place.stat().st_mode
+    place.chmod(mode & ~0o222)
+    try:
+        ledger_refuses(desk, "read-only")
+    finally:
+        place.chmod(mode)
+    assert desk.spent() == 0
+
+
+def test_bad_input_31_a_folder_or_another_database(desk):
+    (desk.folder / "books" / "folder").mkdir()
+    with closing(sqlite3.connect(desk.folder / "books" / "other.sqlite")) as other:
+        other.execute("CREATE TABLE t (x)")
+        other.commit()
+    desk.no_data()
+    for name in ("folder", "other.sqlite"):
+        desk.refused(desk.release("--ledger", f"books/{name}"), 4, name)
+
+
+def test_bad_input_32_a_seed_in_a_private_run(desk):
+    desk.no_data()
+    bad_parameter(desk, desk.release("--seed", "5"), "seed")
+
+
+@pytest.mark.parametrize("seed", ["-1", "abc", "1.5", ""])
+def test_bad_input_32_impossible_seeds(desk, seed):
+    desk.no_data()
+    bad_parameter(desk, desk.release("--seed", seed, dataset=None), "seed")
+
+
+def test_bad_input_32_a_private_run_needs_a_dataset(desk):
+    desk.no_data()
+    bad_parameter(desk, desk.release(dataset=None), "--dataset")
+
+
+def test_bad_input_32_a_seeded_run_is_stamped_and_not_charged(desk):
+    before = desk.ledger.read_bytes()
+    result = desk.seeded("--ledger", str(desk.ledger))
+    assert result.exit_code == 0
+    assert "not private" in result.stdout
+    out = desk.folder / "out"
+    facts = json.loads((out / "privacy.json").read_text(encoding="utf-8"))
+    assert (facts["private"], facts["seeded"]) == (False, True)
+    assert "not private" in facts["note"]
+    assert "not private" in (out / "README.md").read_text(encoding="utf-8")
+    assert "not private" in desk.ok("verify", "out").stdout
+    assert json.loads(desk.ok("verify", "out", "--json").stdout)["privacy"]["private"] is False
+    assert desk.ledger.read_bytes() == before
+    assert desk.spent() == 0
+
+
+def test_bad_input_32_a_seeded_run_makes_no_ledger(desk):
+    assert desk.seeded("--ledger", "new.sqlite").exit_code == 0
+    assert not (desk.folder / "new.sqlite").exists()
+
+
+# 33 to 35: the output.
+
+
+def test_bad_input_33_output_exists(desk):
+    (desk.folder / "taken").mkdir()
+    (desk.folder / "file").write_text("mine")
+    desk.no_data()
+    for name in ("taken", "file"):
+        bad_parameter(desk, desk.release(out=name), name)
+        bad_parameter(
+            desk, desk.run("anonymize", "table.csv", "--schema", "schema.json", "--group-size", 5, "--out", name), name
+        )
+    assert (desk.folder / "file").read_text() == "mine"
+
+
+def test_bad_input_33_output_is_the_input(desk):
+    (desk.folder / "link.csv").symlink_to("table.csv")
+    desk.no_data()
+    for name in ("table.csv", "./table.csv", "link.csv", str(desk.folder / "table.csv")):
+        for force in ((), ("--force",)):
+            bad_parameter(desk, desk.release(*force, out=name))
+            assert desk.run("init", "table.csv", "-o", name, *force).exit_code == 2
+    assert (desk.folder / "table.csv").read_bytes() == table_bytes()
+
+
+def test_bad_input_33_force_replaces_a_bundle(desk):
+    assert desk.release().exit_code == 0
+    first = (desk.folder / "out" / "SHA256SUMS").read_bytes()
+    assert desk.release().exit_code == 2
+    assert desk.release("--force").exit_code == 0
+    assert (desk.folder / "out" / "SHA256SUMS").read_bytes() != first
+    desk.ok("verify", "out")
+    assert desk.left_behind() == ["out"]
+    assert desk.spent() == 2
+
+
+def test_bad_input_33_force_replaces_nothing_but_a_bundle(desk):
+    home, plain = desk.folder / "home", desk.folder / "file"
+    home.mkdir()
+    (home / "precious").write_text("mine")
+    plain.write_text("mine")
+    desk.no_data()
+    for name in ("home", "file", "."):
+        bad_parameter(desk, desk.release("--force", out=name))
+    assert (home / "precious").read_text() == plain.read_text() == "mine"
+
+
+def test_bad_input_33_checksums_of_other_things_do_not_make_a_bundle(desk):
+    home = desk.folder / "downloads"
+    home.mkdir()
+    (home / "SHA256SUMS").write_text("0" * 64 + "  image.iso\n")
+    (home / "precious").write_text("mine")
+    desk.no_data()
+    bad_parameter(desk, desk.release("--force", out="downloads"), "downloads")
+    assert (home / "precious").read_text() == "mine"
+
+
+def test_bad_input_33_the_input_inside_a_forced_output_is_not_overwritten(desk):
+    assert desk.seeded(out="bundle").exit_code == 0
+    before = (desk.folder / "bundle" / "synthetic.csv").read_bytes()
+    bad_parameter(desk, desk.release("--force", table="bundle/synthetic.csv", out="bundle"), "bundle")
+    assert (desk.folder / "bundle" / "synthetic.csv").read_bytes() == before
+
+
+def test_bad_input_33_init_overwrites_nothing_unasked(desk):
+    before = (desk.folder / "schema.json").read_bytes()
+    assert desk.run("init", "table.csv", "-o", "schema.json").exit_code == 2
+    assert (desk.folder / "schema.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["table.csv", "kept.txt", "schema.json"])
+def test_bad_input_33_evaluate_overwrites_nothing(desk, name):
+    assert desk.seeded().exit_code == 0
+    (desk.folder / "kept.txt").write_text("mine")
+    before = (desk.folder / name).read_bytes()
+    assert desk.run("evaluate", "table.csv", "out", "-o", name).exit_code == 2
+    assert (desk.folder / name).read_bytes() == before
+
+
+def test_bad_input_33_the_demo_overwrites_no_table_of_that_name(desk):
+    (desk.folder / "patients.csv").write_text("mine")
+    assert desk.run("demo", "--out", ".", "--rows", "200").exit_code == 2
+    assert (desk.folder / "patients.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", ["table.csv/out", "o" * 300], ids=["below-a-file", "long-name"])
+def test_bad_input_33_an_output_that_cannot_be_made_is_refused_before_the_charge(desk, out):
+    bad_parameter(desk, desk.release(out=out))
+
+
+LABELS = ["=cmd()", "<script>alert(1)</script>", "../x", "+1", "-1", "@SUM(A1)", "/etc/passwd", "a,b", 'say "x"']
+
+
+def hostile(name):
+    return {"name": name, "type": "string", "constraints": {"enum": LABELS, "required": True}}
+
+
+@pytest.mark.parametrize("name", ["city", "=cmd()", "<script>", "../x"])
+def test_bad_input_34_hostile_labels_in_schema_and_data(desk, name):
+    desk.schema([hostile(name), *FIELDS[1:]])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([name, *HEADER.split(",")[1:]])
+    writer.writerows([LABELS[i % len(LABELS)], *row.split(",")[1:]] for i, row in enumerate(ROWS))
+    desk.table(text.getvalue().encode())
+    before = set(desk.folder.parent.rglob("*"))
+    runs = {
+        "out": desk.release("--rows", "300"),
+        "anonymous": anonymize(desk, "--group-size", "5", "--rows", "300", out="anonymous"),
+    }
+    for out, run in runs.items():
+        assert run.exit_code == 0, (run.output, run.exception)
+        desk.ok("verify", out)
+        desk.ok("evaluate", "table.csv", out)
+        with (desk.folder / out / "synthetic.csv").open(encoding="utf-8", newline="") as file:
+            header, *rows = csv.reader(file)
+        assert header[0].removeprefix("'") == name
+        assert {row[0].removeprefix("'") for row in rows} <= set(LABELS)
+        assert {row[0] for row in rows} & {"'=cmd()", "'+1", "'-1", "'@SUM(A1)"}
+        assert not any(cell.startswith(GUARDED) for row in [header, *rows] for cell in row)
+        words = (desk.folder / out / "README.md").read_text(encoding="utf-8")
+        assert "<script" not in words
+        assert not any(label in words for label in LABELS if len(label) > 3)
+    made = set(desk.folder.parent.rglob("*")) - before
+    expected = {desk.folder / "out" / f for f in FILES} | {desk.folder / "anonymous" / f for f in FILES}
+    assert made <= expected | {desk.folder / "out", desk.folder / "anonymous"}
+    assert {path.name for path in (desk.folder / "out").iterdir()} == FILES
+
+
+@pytest.mark.parametrize("label", ["=cmd()", "<script>", "../x", "'=1+1", "\u202eabc", "\x1b[31mred", "%s{0}"])
+def test_bad_input_34_hostile_cells_leave_no_trace(desk, label):
+    desk.twins(with_record(f"{label},{label},{label},{label},{label}"))
+    assert not any(label.encode() in path.read_bytes() for path in desk.folder.glob("*/out/*") if path.suffix != ".npz")
+
+
+@pytest.mark.parametrize("label", ["a\rb", "a\nb", "\ud800", "\x1b[31m", "\u202e", "null", "NaN", "'=x", "x" * 5000])
+def test_bad_input_34_odd_labels_in_the_schema_are_refused_or_verify(desk, label):
+    # A public thing: refused before the charge, or carried to a bundle that is whole.
+    field = {"name": "city", "type": "string", "constraints": {"enum": [label, "Rome"], "required": True}}
+    desk.schema([field, *FIELDS[1:]])
+    result = desk.release("--rows", "100")
+    if result.exit_code == 2:
+        bad_parameter(desk, result)
+        return
+    assert result.exit_code == 0, (result.output, result.exception)
+    desk.ok("verify", "out")
+
+
+@pytest.mark.parametrize("name", ["../x", "=cmd()", "<script>", "/etc/passwd"])
+def test_bad_input_34_dataset_names_build_no_path(desk, name):
+    before = set(desk.folder.parent.rglob("*"))
+    desk.ok("ledger", "open", name, "--budget", "2")
+    assert desk.release(dataset=name).exit_code == 0
+    made = set(desk.folder.parent.rglob("*")) - before
+    assert made == {desk.folder / "out"} | {desk.folder / "out" / f for f in FILES}
+
+
+@pytest.mark.parametrize("writer", ["write_csv", "_write_json", "_write_sums", "_sync"])
+def test_bad_input_35_disk_full_in_the_middle_of_writing(desk, monkeypatch, writer):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bundles, writer, full)
+        result = desk.release()
+    assert result.exit_code != 0
+    assert not desk.left_behind()
+    assert desk.spent() == 1  # the charge stays
+    assert desk.release().exit_code == 0
+    assert desk.spent() == 2  # and noise is never drawn again for free
+    desk.ok("verify", "out")
+
+
+def test_bad_input_35_a_failed_replacement_keeps_the_old_bundle(desk, monkeypatch):
+    assert desk.release().exit_code == 0
+    old = (desk.folder / "out" / "SHA256SUMS").read_bytes()
+    real = os.replace
+
+    def full(source, target):
+        if Path(target).name == "out" and "old" not in str(source):
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        assert desk.release("--force").exit_code != 0
+    assert desk.left_behind() == ["out"]
+    assert (desk.folder / "out" / "SHA256SUMS").read_bytes() == old
+    desk.ok("verify", "out")
+    assert desk.spent() == 2
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+import covey.release.bundle as bundles
+
+def wait(*_):
+    Path("writing").touch()
+    time.sleep(60)
+
+bundles._write_sums = wait
+from covey.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_bad_input_35_killed_in_the_middle_of_writing(desk):
+    command = [
+        "release",
+        "table.csv",
+        "--schema",
+        "schema.json",
+        "--epsilon",
+        "1",
+        "--dataset",
+        "people",
+        "--out",
+        "out",
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while not (desk.folder / "writing").exists() and time.monotonic() < deadline:
+                assert process.poll() is None
+                time.sleep(0.02)
+        finally:
+            process.kill()
+        assert process.wait(10) == -signal.SIGKILL
+    assert (desk.folder / "writing").exists()
+    assert not (desk.folder / "out").exists()
+    assert desk.spent() == 1
+    assert desk.release().exit_code == 0
+    assert desk.spent() == 2
+    desk.ok("verify", "out")
