@@ -290,6 +290,16 @@ def release(
 @click.argument("table", type=Path)
 @schema_option
 @click.option("--group-size", type=int, required=True, help="Least number of rows behind every centre.")
+@click.option(
+    "--method",
+    type=click.Choice(["tree", "paper", "mdav", "best"]),
+    default="tree",
+    show_default=True,
+    help="Grouping.",
+)
+@click.option(
+    "--sensitive", multiple=True, metavar="FIELD", help="Tell (you alone) how many groups agree on this field."
+)
 @click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
 @click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
 @click.option("--seed", type=int, help="Make the sampling reproducible; marked on the bundle.")
@@ -301,6 +311,8 @@ def anonymize(
     table: Path,
     schema_path: Path,
     group_size: int,
+    method: Any,
+    sensitive: tuple[str, ...],
     m: int | None,
     parquet: bool,
     seed: int | None,
@@ -319,11 +331,20 @@ def anonymize(
     check_encoding(encoding)
     schema = Schema.load(schema_path)
     check_rows(1 if m is None else m, Codec(schema).width)
-    synth = AnonymousSynthesizer(group_size, schema=schema, seed=seed)
+    synth = AnonymousSynthesizer(group_size, method=method, schema=schema, seed=seed)
+    for name in sensitive:
+        if name not in schema.names:
+            raise ParameterError(f"--sensitive names {name!r}, which is not a field of the schema.")
     _refuse_same(table, out)
     check_target(out, force)
     synth.fit(synth.prepare(table, encoding))
     bundle = write_bundle(synth.release(m or synth.n or 1), out, parquet=parquet, force=force)
+    agreeing = synth.homogeneity()
+    for name in sensitive:  # to the steward's eyes alone: standard error, never the bundle
+        click.echo(
+            f"confidential: {agreeing.get(name, synth.groups)} of {synth.groups} groups agree on {name!r} and disclose it",
+            err=True,
+        )
     facts = {"bundle": str(bundle), "groups": synth.groups, "group_size": group_size, "private": False}
     _say(
         as_json, facts, f"bundle → {bundle}\n{synth.groups} groups of at least {group_size}; NOT differentially private"

@@ -11,18 +11,18 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from covey.core.arrays import Array, Integers, require_memory
-from covey.core.balanced import keep_limits, sample_bits, sample_categories
+from covey.core.balanced import keep_limits, sample_bits, sample_categories, share_out
 from covey.core.blocks import WeightedPoints
 from covey.core.bodies import Body, Cube, ProductOfSimplices
 from covey.core.distance import bit_distances, category_distances
 from covey.core.domain import Domain
 from covey.core.rounding import bootstrap, one_hot, round_bits, round_categories
-from covey.core.threads import blas_threads
+from covey.core.threads import blas_threads, processors
 from covey.engines.local import ArrayRows
 from covey.entropy import SEEDED_MARK, Streams
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError, whole_number
-from covey.methods.paper import PaperParameters, anonymous_centres, paper_parameters, private_centres
-from covey.methods.records import Records, boolean_records, limited_records, real_records
+from covey.methods.paper import PaperParameters, paper_parameters, private_centres
+from covey.methods.records import Records, boolean_records, limited_records, plain_records, real_records
 from covey.methods.regain import (
     CERTIFICATE_SHARE,
     declared_coding,
@@ -31,6 +31,7 @@ from covey.methods.regain import (
     regain_bits,
     regain_categories,
 )
+from covey.methods.tree import METHODS, group_centres
 from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate
 from covey.release.bundle import AnonymousRelease, PrivateRelease
@@ -56,6 +57,8 @@ class Prepared:
 
 class _Synthesizer:
     """What both synthesizers share: reading an array, and sampling rows of the same kind from the centres."""
+
+    _real = staticmethod(real_records)
 
     def __init__(self, body: Body | None, seed: int | None, schema: Schema | None) -> None:
         if body is not None and not isinstance(body, Body):
@@ -154,7 +157,7 @@ class _Synthesizer:
                 raise InputError(f"X has {X.shape[1]} columns and body has dimension {self.body.dimension}.")
             if self._dtype.kind == "f" or not isinstance(self.body, ProductOfSimplices):
                 self._dtype = np.dtype(np.float64)  # averages of integers are not integers
-            return real_records(X, self.body), self.body
+            return self._real(X, self.body), self.body
         if X.dtype.kind != "b" and not ((X == 0) | (X == 1)).all():
             raise InputError(
                 "X must hold only 0 and 1. For categories give their numbers, domain=[…]; for real-valued records the "
@@ -175,6 +178,23 @@ class _Synthesizer:
                 drawn = round_categories(centres.points, chosen, body.sizes, rounding)
                 return drawn if codes else one_hot(drawn, body.sizes)
             return np.asarray(centres.points[chosen])
+
+        return draw
+
+    def _draw_balanced(self) -> Draw:
+        """Balanced rounding for bits and categories; averages stay as they are for numbers."""
+        body, onehot, codes = self.body, self._dtype.kind in "biu", self._codec is not None
+
+        def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
+            public = streams.postprocessing("rows")
+            if body is None:
+                return sample_bits(centres, m, public)
+            if isinstance(body, ProductOfSimplices) and onehot:
+                domain = Domain(body.sizes, (False,) * len(body.sizes))
+                drawn = sample_categories(centres, domain, m, public).astype(np.int64)
+                return drawn if codes else one_hot(drawn, body.sizes)
+            shares = share_out(centres.weights, m, public)
+            return np.asarray(centres.points[public.permutation(np.repeat(shares.order, shares.size))])
 
         return draw
 
@@ -449,25 +469,29 @@ class AnonymousSynthesizer(_Synthesizer):
     This is r-anonymity, NOT differential privacy: a group whose members agree on a column discloses it.
 
     Args:
-        group_size: r, the least number of records (rows) behind every centre; at least 2.
-        method: "paper", Algorithm 1 of the paper.
+        group_size: r, the least number of rows behind every centre; at least 2. It counts rows, not persons: where a person
+            has up to k rows, r rows may be as few as r/k persons.
+        method: "tree", the spectral tree; "paper", Algorithm 1; "mdav", the field's standard, for comparison; "best", the
+            better of tree and paper.
         schema: the public schema of a table with names; fit then takes a frame or a file.
         body: the convex set K that real-valued records lie in; None for records of 0 and 1.
         seed: makes the sampling reproducible, and is marked on the result.
     """
 
+    _real = staticmethod(plain_records)
+
     def __init__(
         self,
         group_size: int,
         *,
-        method: Literal["paper"] = "paper",
+        method: Literal["tree", "paper", "mdav", "best"] = "tree",
         schema: Schema | None = None,
         body: Body | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__(body, seed, schema)
-        if method != "paper":
-            raise ParameterError(f"method must be 'paper', got {method!r}.")
+        if method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
         if schema is not None and body is not None:
             raise ParameterError("give a schema or a body, not both.")
         if self._codec is not None:
@@ -483,18 +507,32 @@ class AnonymousSynthesizer(_Synthesizer):
         """Group the records and average each group. X is not changed."""
         if self._codec is not None:
             X = one_hot(self._encode(X), self._codec.domain_sizes)
-        records, _ = self._read(X)
+        records, body = self._read(X)
         if self.group_size > records.rows.n:
             raise ParameterError(
                 f"group_size must not exceed the number of rows, {records.rows.n}, got {self.group_size}."
             )
-        result = anonymous_centres(records, self.group_size)
+        with blas_threads(processors()):
+            result = group_centres(records, body, self.group_size, self.method)
         smallest = int(np.bincount(result.groups).min())
         if smallest < self.group_size:
             raise AssertionError(f"a group of {smallest} rows was formed; please report this.")
-        self._centres, self._draw = result.cloud, self._draw_like_the_paper()
+        self._centres = result.cloud
+        self._draw = self._draw_like_the_paper() if self.method == "paper" else self._draw_balanced()
         self.n, self.covariance_loss = records.rows.n, result.covariance_loss
         return self
+
+    def homogeneity(self) -> dict[Any, int]:
+        """For each column (or field of the schema) how many groups agree on it entirely. Confidential: for the steward."""
+        points = self.centres.points
+        if self._codec is None:
+            return {i: int(np.sum((column == 0) | (column == 1))) for i, column in enumerate(points.T)}
+        ends = np.cumsum(self._codec.domain_sizes)
+        blocks = np.split(points, ends[:-1], axis=1)
+        return {
+            name: int(np.sum(block.max(axis=1) > 1 - 1e-5))
+            for name, block in zip(self._codec.names, blocks, strict=True)
+        }
 
     def release(self, m: int) -> AnonymousRelease:
         """Draw m rows and put everything that may leave together, for `covey.release.bundle.write_bundle`."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covey.core.arrays import Array
+from covey.core.arrays import Array, Floats
 from covey.core.bodies import Body
 from covey.engines.local import ArrayRows
 
@@ -33,16 +33,27 @@ def boolean_records(X: Array) -> Records:
     return Records(ArrayRows(X), unit=1.0, radius=float(np.sqrt(X.shape[1])))
 
 
+def _inside(batch: Array, body: Body) -> Floats:
+    """The records, projected onto K one by one.
+
+    Records beyond FAR radii are pulled in along their ray first: no record may overflow, warn, fail or take long.
+    """
+    x = np.clip(np.ascontiguousarray(batch, dtype=np.float64), -1e150, 1e150)
+    length = np.sqrt((x * x).sum(axis=1, keepdims=True))
+    return body.project(x * np.minimum(1.0, FAR * body.radius / np.maximum(length, 1e-300)))
+
+
+def plain_records(X: Array, body: Body) -> Records:
+    """Records in K as they are, for anonymous averages, where no privacy rests on a grid."""
+    return Records(ArrayRows(X, lambda batch: _inside(batch, body)), unit=1.0, radius=body.radius)
+
+
 def real_records(X: Array, body: Body) -> Records:
-    """Records in K, in fixed point."""
+    """Records in K, in fixed point: coordinates far smaller than K's radius lose digits, so give columns of one scale."""
     grid = 1 << REAL_BITS
 
     def prepare(batch: Array) -> Array:
-        # Records beyond FAR radii are pulled in along their ray first: no record may overflow, warn, fail or take long.
-        x = np.clip(np.ascontiguousarray(batch, dtype=np.float64), -1e150, 1e150)
-        length = np.sqrt((x * x).sum(axis=1, keepdims=True))
-        x = x * np.minimum(1.0, FAR * body.radius / np.maximum(length, 1e-300))
-        inside = body.project(x) / body.radius
+        inside = _inside(batch, body) / body.radius
         # An iterative projection is accurate to its tolerance: make sure of the norm bound that privacy rests on.
         inside = np.nan_to_num(inside, posinf=1.0, neginf=-1.0)
         inside /= np.maximum(np.sqrt((inside * inside).sum(axis=1, keepdims=True)), 1.0)

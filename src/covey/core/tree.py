@@ -1,0 +1,183 @@
+"""Groups of similar rows: the spectral tree, and MDAV to compare it with.
+
+The tree splits recursively along the leading principal direction at an equal-count cut. Each cut is then sharpened by balanced
+2-means, whose best assignment to two given centroids at fixed sizes is a sort along their difference, and finished leaves
+trade rows with their neighbours by the same step. All nodes of a level are handled at once, so a level costs a few passes over
+the rows: O(np log(n/r)) in all, and nothing of size n × n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from covey.core.arrays import Array, Integers
+
+POWER_STEPS = 4
+SHARPEN_STEPS = 3
+TRADES = 4
+MANY_NODES = 64  # up to so many, a matrix product for each node is quicker
+
+
+@dataclass
+class _Nodes:
+    """Rows sorted by node: `rows` is the sorted matrix, `order` where each row came from, `sizes` the nodes' sizes."""
+
+    rows: Array
+    order: Integers
+    sizes: Integers
+
+    @property
+    def starts(self) -> Integers:
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def node(self) -> Integers:
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def arrange(self, order: Integers) -> None:
+        """Sort the rows anew."""
+        self.rows, self.order = self.rows[order], self.order[order]
+
+
+def spectral_tree(X: Array, group_size: int, trades: int = TRADES) -> Integers:
+    """Labels of groups with `group_size` rows or a few more (sizes differ by one at most, where n allows)."""
+    n = len(X)
+    nodes = _Nodes(np.ascontiguousarray(X, dtype=np.float32), np.arange(n), np.array([n]))
+    leaves = np.array([max(1, n // group_size)])
+    while leaves.max() > 1:
+        open_ = leaves > 1
+        left_leaves = np.where(open_, leaves // 2, leaves)
+        left = np.where(open_, nodes.sizes * left_leaves // leaves, nodes.sizes)
+        _cut(nodes, left, open_)
+        halves = np.column_stack([left, nodes.sizes - left]).ravel()
+        counts = np.column_stack([left_leaves, leaves - left_leaves]).ravel()
+        nodes.sizes, leaves = halves[counts > 0], counts[counts > 0]
+    for turn in range(trades if len(leaves) > 1 else 0):
+        _trade(nodes, turn)
+    labels = np.empty(n, dtype=np.int64)
+    labels[nodes.order] = nodes.node
+    return labels
+
+
+def _cut(nodes: _Nodes, left: Integers, open_: Array) -> None:
+    """Sort the rows of every open node so that its first `left` rows are one half of a good balanced cut."""
+    direction = np.random.default_rng(0).standard_normal((len(left), nodes.rows.shape[1])).astype(np.float32)
+    for _ in range(POWER_STEPS):
+        score = _scores(nodes, direction)
+        score -= (np.add.reduceat(score, nodes.starts) / nodes.sizes)[nodes.node].astype(np.float32)
+        direction = _weighted_sums(nodes, score)
+        direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-30)
+    _sort_within(nodes, _scores(nodes, direction), open_)
+    _sharpen(nodes, left, open_, SHARPEN_STEPS)
+
+
+def _sharpen(nodes: _Nodes, left: Integers, open_: Array, steps: int) -> None:
+    """Balanced 2-means: sort by the difference of the halves' centroids, a few times."""
+    for _ in range(steps):
+        place = np.arange(len(nodes.rows)) - nodes.starts[nodes.node]
+        first = place < left[nodes.node]
+        right = np.maximum(nodes.sizes - left, 1)
+        weight = np.where(first, 1 / np.maximum(left, 1)[nodes.node], -1 / right[nodes.node]).astype(np.float32)
+        # Ties keep their place, so a settled cut stays as it is.
+        _sort_within(nodes, -_scores(nodes, _weighted_sums(nodes, weight)), open_)
+
+
+def _trade(nodes: _Nodes, turn: int) -> None:
+    """Pair each leaf with a neighbour and cut every pair anew.
+
+    Leaves are put in order along one principal direction of their centroids, a different one each turn; neighbours in that
+    order make a pair, shifted by one on odd turns.
+    """
+    centroids = np.add.reduceat(nodes.rows, nodes.starts, axis=0) / nodes.sizes[:, None]
+    centred = centroids - centroids.mean(axis=0)
+    component = turn // 2
+    if component >= min(centred.shape):
+        return
+    vectors = np.linalg.svd(centred.T @ centred, hermitian=True)[0]
+    ranked = np.argsort(centred @ vectors[:, component], kind="stable")
+    shift = turn % 2
+    pairs = ranked[shift : shift + (len(ranked) - shift) // 2 * 2].reshape(-1, 2)
+    alone = np.setdiff1d(ranked, pairs.ravel())
+    leaf_order = np.concatenate([pairs.ravel(), alone])
+    rank = np.empty(len(leaf_order), dtype=np.int64)
+    rank[leaf_order] = np.arange(len(leaf_order))
+    sizes = nodes.sizes
+    nodes.arrange(np.argsort(rank[nodes.node], kind="stable"))
+    left = np.concatenate([sizes[pairs[:, 0]], sizes[alone]])
+    nodes.sizes = np.concatenate([sizes[pairs].sum(axis=1), sizes[alone]])
+    open_ = np.arange(len(left)) < len(pairs)
+    _sharpen(nodes, left, open_, 2)
+    nodes.sizes = sizes[leaf_order]
+
+
+def _scores(nodes: _Nodes, direction: Array) -> Array:
+    """⟨row, direction of its node⟩."""
+    out = np.empty(len(nodes.rows), dtype=np.float32)
+    if len(nodes.sizes) <= MANY_NODES:
+        for start, size, v in zip(nodes.starts, nodes.sizes, direction, strict=True):
+            out[start : start + size] = nodes.rows[start : start + size] @ v
+        return out
+    node = nodes.node
+    step = max(1, (1 << 22) // nodes.rows.shape[1])
+    for start in range(0, len(out), step):
+        part = slice(start, start + step)
+        out[part] = np.einsum("ij,ij->i", nodes.rows[part], direction[node[part]])
+    return out
+
+
+def _weighted_sums(nodes: _Nodes, weight: Array) -> Array:
+    """Σ weight·row over each node."""
+    if len(nodes.sizes) <= MANY_NODES:
+        parts = [
+            weight[start : start + size] @ nodes.rows[start : start + size]
+            for start, size in zip(nodes.starts, nodes.sizes, strict=True)
+        ]
+        return np.array(parts)
+    out = np.empty((len(nodes.sizes), nodes.rows.shape[1]), dtype=np.float32)
+    ends = np.cumsum(nodes.sizes)
+    rows_at_once = max(int(nodes.sizes.max()), (1 << 22) // nodes.rows.shape[1])
+    first = 0
+    while first < len(ends):
+        begin = ends[first] - nodes.sizes[first]
+        last = max(first + 1, int(np.searchsorted(ends, begin + rows_at_once, side="right")))
+        part = slice(begin, ends[last - 1])
+        out[first:last] = np.add.reduceat(
+            nodes.rows[part] * weight[part, None], nodes.starts[first:last] - begin, axis=0
+        )
+        first = last
+    return out
+
+
+def _sort_within(nodes: _Nodes, score: Array, open_: Array) -> None:
+    """Sort the rows of open nodes by score, stably; the others stay."""
+    node = nodes.node
+    nodes.arrange(np.lexsort((np.where(open_[node], score, 0), node)))
+
+
+def mdav(X: Array, group_size: int) -> Integers:
+    """Maximum distance to average vector, the field's standard: O(n²p/r), for comparison."""
+    rows = np.ascontiguousarray(X, dtype=np.float32)
+    labels = np.full(len(rows), -1, dtype=np.int64)
+    left = np.arange(len(rows))
+    group = 0
+
+    def squared(points: Array, centre: Array) -> Array:
+        return np.asarray(((points - centre) ** 2).sum(axis=1))
+
+    def take(seed: Array) -> None:
+        nonlocal left, group
+        nearest = np.argsort(squared(rows[left], seed), kind="stable")[:group_size]
+        labels[left[nearest]] = group
+        left = np.delete(left, nearest)
+        group += 1
+
+    while len(left) >= 3 * group_size:
+        far = rows[left[int(np.argmax(squared(rows[left], rows[left].mean(axis=0))))]]
+        take(far)
+        take(rows[left[int(np.argmax(squared(rows[left], far)))]])
+    if len(left) >= 2 * group_size:
+        take(rows[left[int(np.argmax(squared(rows[left], rows[left].mean(axis=0))))]])
+    labels[left] = group
+    return labels
