@@ -165,9 +165,20 @@ class _Synthesizer:
             )
         return boolean_records(X if X.dtype.kind != "f" else X.astype(np.uint8)), Cube(X.shape[1])
 
+    def _read_codes(self, X: Any, domain: Domain) -> tuple[Integers, np.dtype[Any]]:
+        """Category codes, and the type they come back in: the one they came in, where that holds the whole domain."""
+        X = self._read_matrix(X)
+        if X.shape[1] != len(domain.sizes):
+            raise InputError(f"X has {X.shape[1]} columns and domain names {len(domain.sizes)} attributes.")
+        codes = X.astype(np.int64)
+        if (codes != X).any() or (codes < 0).any() or (codes >= domain.counts).any():
+            raise InputError("X must hold category codes 0, …, c − 1 of the declared domain.")
+        kind = np.promote_types(self._dtype, np.min_scalar_type(max(domain.sizes) - 1))
+        return codes, kind if kind.kind in "iu" else np.dtype(np.int64)
+
     def _draw_like_the_paper(self) -> Draw:
         """Bootstrapping and independent rounding, for the kind of records that were read."""
-        body, onehot, codes = self.body, self._dtype.kind in "biu", self._codec is not None
+        body, onehot, codes = self.body, self._dtype.kind in "biu", self._holds_codes()
 
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             chosen = bootstrap(centres, m, streams.postprocessing("bootstrap"))
@@ -181,9 +192,13 @@ class _Synthesizer:
 
         return draw
 
+    def _holds_codes(self) -> bool:
+        """Whether rows are category codes rather than one-hot columns."""
+        return self._codec is not None or getattr(self, "domain", None) is not None
+
     def _draw_balanced(self) -> Draw:
         """Balanced rounding for bits and categories; averages stay as they are for numbers."""
-        body, onehot, codes = self.body, self._dtype.kind in "biu", self._codec is not None
+        body, onehot, codes = self.body, self._dtype.kind in "biu", self._holds_codes()
 
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             public = streams.postprocessing("rows")
@@ -327,24 +342,16 @@ class PrivateSynthesizer(_Synthesizer):
         self._finish(result.cloud, draw, result.charges, rows.n, result.certificate)
 
     def _fit_categories(self, X: Any, domain: Domain) -> None:
-        X = self._read_matrix(X)
-        if X.shape[1] != len(domain.sizes):
-            raise InputError(f"X has {X.shape[1]} columns and domain names {len(domain.sizes)} attributes.")
-        codes = X.astype(np.int64)
-        if (codes != X).any() or (codes < 0).any() or (codes >= domain.counts).any():
-            raise InputError("X must hold category codes 0, …, c − 1 of the declared domain.")
-        self._check_size(len(X), int(np.sum(domain.counts - 1)))
+        codes, kind = self._read_codes(X, domain)
+        self._check_size(len(codes), int(np.sum(domain.counts - 1)))
         rows = ArrayRows(codes)
         result = regain_categories(rows, domain, self._budget, self._share, self.noise, self._next_streams())
-        # Codes come back in the type they came in, where that can hold the whole domain.
-        self._dtype = np.promote_types(self._dtype, np.min_scalar_type(max(domain.sizes) - 1))
-        if self._dtype.kind not in "iu":
-            self._dtype = np.dtype(np.int64)
+        self._dtype = kind
 
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             return sample_categories(centres, domain, m, streams.postprocessing("rows"))
 
-        self._finish(result.cloud, draw, result.charges, len(X), result.certificate)
+        self._finish(result.cloud, draw, result.charges, len(codes), result.certificate)
 
     def _fit_paper(self, X: Any) -> None:
         records, body = self._read(X)
@@ -474,6 +481,7 @@ class AnonymousSynthesizer(_Synthesizer):
         method: "tree", the spectral tree; "paper", Algorithm 1; "mdav", the field's standard, for comparison; "best", the
             better of tree and paper.
         schema: the public schema of a table with names; fit then takes a frame or a file.
+        domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
         body: the convex set K that real-valued records lie in; None for records of 0 and 1.
         seed: makes the sampling reproducible, and is marked on the result.
     """
@@ -486,16 +494,20 @@ class AnonymousSynthesizer(_Synthesizer):
         *,
         method: Literal["tree", "paper", "mdav", "best"] = "tree",
         schema: Schema | None = None,
+        domain: Sequence[int] | None = None,
         body: Body | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__(body, seed, schema)
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-        if schema is not None and body is not None:
-            raise ParameterError("give a schema or a body, not both.")
+        if sum(given is not None for given in (schema, domain, body)) > 1:
+            raise ParameterError("give a schema, a domain or a body, only one of them.")
+        self.domain = check_domain(domain, ())
         if self._codec is not None:
             self.body = ProductOfSimplices(self._codec.domain_sizes)
+        elif self.domain is not None:
+            self.body = ProductOfSimplices(self.domain.sizes)
         if body is not None and not 0 < body.radius < float("inf"):
             raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
         self.group_size = whole_number(group_size, "group_size", 2, "A group of one is a record.")
@@ -505,8 +517,12 @@ class AnonymousSynthesizer(_Synthesizer):
 
     def fit(self, X: Any) -> Self:
         """Group the records and average each group. X is not changed."""
+        kind = None
         if self._codec is not None:
             X = one_hot(self._encode(X), self._codec.domain_sizes)
+        elif self.domain is not None:
+            codes, kind = self._read_codes(X, self.domain)
+            X = one_hot(codes, self.domain.sizes)
         records, body = self._read(X)
         if self.group_size > records.rows.n:
             raise ParameterError(
@@ -520,18 +536,18 @@ class AnonymousSynthesizer(_Synthesizer):
         self._centres = result.cloud
         self._draw = self._draw_like_the_paper() if self.method == "paper" else self._draw_balanced()
         self.n, self.covariance_loss = records.rows.n, result.covariance_loss
+        self._dtype = self._dtype if kind is None else kind
         return self
 
     def homogeneity(self) -> dict[Any, int]:
         """For each column (or field of the schema) how many groups agree on it entirely. Confidential: for the steward."""
         points = self.centres.points
-        if self._codec is None:
+        if not isinstance(self.body, ProductOfSimplices):
             return {i: int(np.sum((column == 0) | (column == 1))) for i, column in enumerate(points.T)}
-        ends = np.cumsum(self._codec.domain_sizes)
-        blocks = np.split(points, ends[:-1], axis=1)
+        names: Sequence[Any] = self._codec.names if self._codec is not None else range(len(self.body.sizes))
         return {
-            name: int(np.sum(block.max(axis=1) > 1 - 1e-5))
-            for name, block in zip(self._codec.names, blocks, strict=True)
+            name: int(np.sum(points[:, at].max(axis=1) > 1 - 1e-5))
+            for name, at in zip(names, self.body.blocks(), strict=True)
         }
 
     def release(self, m: int) -> AnonymousRelease:

@@ -73,6 +73,27 @@ def test_homogeneity_is_counted_for_the_steward_and_not_released():
     assert "homogeneity" not in repr(synth)
 
 
+@pytest.mark.parametrize("method", ["tree", "paper", "mdav"])
+def test_categories_by_domain(method):
+    generator = np.random.default_rng(3)
+    sizes = [4, 2, 7]
+    latent = generator.integers(0, 2, 500)
+    X = np.column_stack([(latent * (c // 2) + generator.integers(0, max(1, c // 2), 500)) for c in sizes]).astype(
+        np.int16
+    )
+    synth = covey.AnonymousSynthesizer(10, domain=sizes, method=method, seed=1).fit(X)
+    Z = synth.sample(600)
+    assert Z.shape == (600, 3)
+    assert Z.dtype == np.int16
+    assert (np.array(sizes) > Z).all()
+    for a, c in enumerate(sizes):
+        shares = [np.bincount(t[:, a], minlength=c) / len(t) for t in (X, Z)]
+        assert np.abs(shares[0] - shares[1]).max() < 0.06
+    assert set(synth.homogeneity()) == {0, 1, 2}
+    with pytest.raises(ParameterError, match="only one"):
+        covey.AnonymousSynthesizer(10, domain=sizes, body=Box([0], [1]))
+
+
 def test_an_unknown_method_is_refused():
     with pytest.raises(ParameterError, match="method"):
         covey.AnonymousSynthesizer(5, method="magic")

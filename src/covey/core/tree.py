@@ -17,6 +17,7 @@ from covey.core.arrays import Array, Integers
 POWER_STEPS = 4
 SHARPEN_STEPS = 3
 TRADES = 4
+CACHE_ENTRIES = 1_000_000
 MANY_NODES = 64  # up to so many, a matrix product for each node is quicker
 
 
@@ -44,8 +45,30 @@ class _Nodes:
 def spectral_tree(X: Array, group_size: int, trades: int = TRADES) -> Integers:
     """Labels of groups with `group_size` rows or a few more (sizes differ by one at most, where n allows)."""
     n = len(X)
-    nodes = _Nodes(np.ascontiguousarray(X, dtype=np.float32), np.arange(n), np.array([n]))
-    leaves = np.array([max(1, n // group_size)])
+    root = _Nodes(np.ascontiguousarray(X, dtype=np.float32), np.arange(n), np.array([n]))
+    labels = np.empty(n, dtype=np.int64)
+    groups = 0
+    stack = [(root, max(1, n // group_size))]
+    while stack:
+        nodes, leaves = stack.pop()
+        if len(nodes.rows) * nodes.rows.shape[1] > CACHE_ENTRIES and leaves > 1:
+            # Large nodes are cut one by one; below that a whole subtree stays in the processor's cache.
+            left_leaves = leaves // 2
+            left = len(nodes.rows) * left_leaves // leaves
+            _cut(nodes, np.array([left]), np.array([True]))
+            for part, count in ((slice(left), left_leaves), (slice(left, None), leaves - left_leaves)):
+                rows = nodes.rows[part]
+                stack.append((_Nodes(rows, nodes.order[part], np.array([len(rows)])), count))
+            continue
+        _grow(nodes, leaves, trades)
+        labels[nodes.order] = groups + nodes.node
+        groups += len(nodes.sizes)
+    return labels
+
+
+def _grow(nodes: _Nodes, leaves_wanted: int, trades: int) -> None:
+    """Cut a node into leaves, level by level, and let neighbouring leaves trade rows."""
+    leaves = np.array([leaves_wanted])
     while leaves.max() > 1:
         open_ = leaves > 1
         left_leaves = np.where(open_, leaves // 2, leaves)
@@ -56,9 +79,6 @@ def spectral_tree(X: Array, group_size: int, trades: int = TRADES) -> Integers:
         nodes.sizes, leaves = halves[counts > 0], counts[counts > 0]
     for turn in range(trades if len(leaves) > 1 else 0):
         _trade(nodes, turn)
-    labels = np.empty(n, dtype=np.int64)
-    labels[nodes.order] = nodes.node
-    return labels
 
 
 def _cut(nodes: _Nodes, left: Integers, open_: Array) -> None:
@@ -69,19 +89,20 @@ def _cut(nodes: _Nodes, left: Integers, open_: Array) -> None:
         score -= (np.add.reduceat(score, nodes.starts) / nodes.sizes)[nodes.node].astype(np.float32)
         direction = _weighted_sums(nodes, score)
         direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-30)
-    _sort_within(nodes, _scores(nodes, direction), open_)
-    _sharpen(nodes, left, open_, SHARPEN_STEPS)
+    order = _order_within(nodes, _scores(nodes, direction), open_)
+    nodes.arrange(_sharpen(nodes, order, left, open_, SHARPEN_STEPS))
 
 
-def _sharpen(nodes: _Nodes, left: Integers, open_: Array, steps: int) -> None:
-    """Balanced 2-means: sort by the difference of the halves' centroids, a few times."""
+def _sharpen(nodes: _Nodes, order: Integers, left: Integers, open_: Array, steps: int) -> Integers:
+    """Balanced 2-means: order the rows by the difference of the halves' centroids, a few times. Returns the last order."""
+    node = nodes.node
+    in_first_half = np.arange(len(node)) - nodes.starts[node] < left[node]  # of places, which hold rows by `order`
+    one, other = 1 / np.maximum(left, 1), -1 / np.maximum(nodes.sizes - left, 1)
+    weight = np.empty(len(node), dtype=np.float32)
     for _ in range(steps):
-        place = np.arange(len(nodes.rows)) - nodes.starts[nodes.node]
-        first = place < left[nodes.node]
-        right = np.maximum(nodes.sizes - left, 1)
-        weight = np.where(first, 1 / np.maximum(left, 1)[nodes.node], -1 / right[nodes.node]).astype(np.float32)
-        # Ties keep their place, so a settled cut stays as it is.
-        _sort_within(nodes, -_scores(nodes, _weighted_sums(nodes, weight)), open_)
+        weight[order] = np.where(in_first_half, one[node], other[node])
+        order = _order_within(nodes, -_scores(nodes, _weighted_sums(nodes, weight)), open_)
+    return order
 
 
 def _trade(nodes: _Nodes, turn: int) -> None:
@@ -108,7 +129,7 @@ def _trade(nodes: _Nodes, turn: int) -> None:
     left = np.concatenate([sizes[pairs[:, 0]], sizes[alone]])
     nodes.sizes = np.concatenate([sizes[pairs].sum(axis=1), sizes[alone]])
     open_ = np.arange(len(left)) < len(pairs)
-    _sharpen(nodes, left, open_, 2)
+    nodes.arrange(_sharpen(nodes, np.arange(len(nodes.rows)), left, open_, 2))
     nodes.sizes = sizes[leaf_order]
 
 
@@ -150,10 +171,15 @@ def _weighted_sums(nodes: _Nodes, weight: Array) -> Array:
     return out
 
 
-def _sort_within(nodes: _Nodes, score: Array, open_: Array) -> None:
-    """Sort the rows of open nodes by score, stably; the others stay."""
-    node = nodes.node
-    nodes.arrange(np.lexsort((np.where(open_[node], score, 0), node)))
+def _order_within(nodes: _Nodes, score: Array, open_: Array) -> Integers:
+    """The order that sorts the rows of open nodes by score and leaves every row in its node.
+
+    One sort for all nodes: the key is the node's number plus the score, scaled into [0, 1) inside each node.
+    """
+    node, starts = nodes.node, nodes.starts
+    low, high = np.minimum.reduceat(score, starts), np.maximum.reduceat(score, starts)
+    scale = np.where(open_ & (high > low), 0.999 / np.maximum(high - low, 1e-30), 0.0)
+    return np.argsort(node + (score - low[node]) * scale[node], kind="stable")
 
 
 def mdav(X: Array, group_size: int) -> Integers:
