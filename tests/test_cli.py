@@ -130,6 +130,22 @@ def test_anonymize_and_its_words(desk):
     assert run("anonymize visits.csv --schema schema.json --group-size 1 --out a2").exit_code == 2
 
 
+def test_the_private_log_counts_what_was_mended_and_stays_private(desk):
+    with (desk / "visits.csv").open("a") as file:
+        file.write("200,martian ward,public,-5,maybe\n")
+    line = "release visits.csv --schema schema.json --epsilon 0.5 --dataset visits"
+    assert run(f"{line} --out out --log out/log.json").exit_code == 2
+    assert run(f"{line} --out out --log visits.csv").exit_code == 2
+    assert run(f"{line} --out out --log log.json").exit_code == 0
+    log = json.loads((desk / "log.json").read_text())
+    assert log["short_rows"] == 1
+    assert log["columns"]["age"]["clipped"] == 1
+    assert log["columns"]["ward"]["unknown"] == 1
+    assert (desk / "log.json").stat().st_mode & 0o777 == 0o600
+    assert not (desk / "out" / "log.json").exists()
+    assert run("anonymize visits.csv --schema schema.json --group-size 5 --out a --sensitive ward").exit_code == 0
+
+
 def test_evaluation_stays_out_of_bundles(desk):
     assert run("release visits.csv --schema schema.json --epsilon 1 --dataset visits --out out").exit_code == 0
     assert run("evaluate visits.csv out -o figures.json").exit_code == 0

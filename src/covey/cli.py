@@ -83,6 +83,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Answer as on
 schema_option = click.option(
     "--schema", "schema_path", type=Path, required=True, help="The public schema (JSON or YAML)."
 )
+log_option = click.option(
+    "--log", "log_path", type=Path, help="Write what was missing, unknown, clipped or ragged to this private file."
+)
 encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Encoding of a CSV table.")
 ledger_option = click.option(
     "--ledger", "ledger_path", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."
@@ -213,6 +216,7 @@ def plan(
 @click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
 @click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
 @click.option("--seed", type=int, help="For tests only: not private, not charged, and marked so.")
+@log_option
 @encoding_option
 @ledger_option
 @out_option
@@ -229,6 +233,7 @@ def release(
     parquet: bool,
     confirm_large_epsilon: bool,
     seed: int | None,
+    log_path: Path | None,
     encoding: str,
     ledger_path: Path | None,
     out: Path,
@@ -257,6 +262,7 @@ def release(
     synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=rows_per_person, seed=seed)
     _refuse_same(table, out)
     check_target(out, force)
+    _check_log(log_path, table, out)
     ledger = None
     if seed is not None:
         if dataset is not None:
@@ -268,6 +274,7 @@ def release(
         ledger.check(dataset, epsilon, delta)
     # Preparing: the owner's machine; may fail on the table, nothing is charged yet.
     prepared = synth.prepare(table, encoding)
+    _write_log(log_path, prepared.log)
     synth.check(len(prepared.codes))
     check_rows(len(prepared.codes) if m is None else m, width)
     receipt = ledger.charge(dataset, epsilon, delta, "release") if ledger is not None else None
@@ -303,6 +310,7 @@ def release(
 @click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
 @click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
 @click.option("--seed", type=int, help="Make the sampling reproducible; marked on the bundle.")
+@log_option
 @encoding_option
 @out_option
 @force_option
@@ -316,6 +324,7 @@ def anonymize(
     m: int | None,
     parquet: bool,
     seed: int | None,
+    log_path: Path | None,
     encoding: str,
     out: Path,
     force: bool,
@@ -337,7 +346,10 @@ def anonymize(
             raise ParameterError(f"--sensitive names {name!r}, which is not a field of the schema.")
     _refuse_same(table, out)
     check_target(out, force)
-    synth.fit(synth.prepare(table, encoding))
+    _check_log(log_path, table, out)
+    prepared = synth.prepare(table, encoding)
+    _write_log(log_path, prepared.log)
+    synth.fit(prepared)
     bundle = write_bundle(synth.release(m or synth.n or 1), out, parquet=parquet, force=force)
     agreeing = synth.homogeneity()
     for name in sensitive:  # to the steward's eyes alone: standard error, never the bundle
@@ -490,6 +502,29 @@ def demo(out: Path, rows: int, table: Path | None, force: bool, as_json: bool) -
         )
     if as_json:
         click.echo(json.dumps({"out": str(out), "words": said.getvalue()}, ensure_ascii=False))
+
+
+def _check_log(path: Path | None, table: Path, out: Path) -> None:
+    """The private log must not overwrite anything, nor lie where it would be handed out."""
+    if path is None:
+        return
+    if path.exists():
+        raise ParameterError(f"the log {path} exists. Choose another name.")
+    if out.resolve() in (path.resolve(), *path.resolve().parents):
+        raise ParameterError(f"the log {path} would lie in the bundle. It is private: choose another place.")
+    _refuse_same(table, path)
+
+
+def _write_log(path: Path | None, log: Any) -> None:
+    """Counts from preparing, for the owner's eyes: a file that nobody else can read."""
+    if path is None:
+        return
+    import os
+    from dataclasses import asdict
+
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump({"confidential": "computed on true data", **asdict(log)}, file, indent=2, ensure_ascii=False)
 
 
 def _refuse_same(table: Path, out: Path) -> None:

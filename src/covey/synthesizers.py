@@ -35,7 +35,7 @@ from covey.methods.tree import METHODS, group_centres
 from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate
 from covey.release.bundle import AnonymousRelease, PrivateRelease
-from covey.table.codec import Codec
+from covey.table.codec import Codec, EncodeLog
 from covey.table.schema import Schema
 from covey.table.sources import Table, like, read_table
 from covey.version import __version__
@@ -50,6 +50,7 @@ class Prepared:
 
     codes: Integers
     kind: str
+    log: EncodeLog
 
     def __repr__(self) -> str:
         return f"Prepared({len(self.codes)} rows)"
@@ -122,7 +123,8 @@ class _Synthesizer:
         if self._codec is None:
             raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
         read = read_table(table, self.schema, encoding)
-        return Prepared(self._codec.encode(read)[0], read.kind)
+        codes, log = self._codec.encode(read)
+        return Prepared(codes, read.kind, log)
 
     def _encode(self, table: Any) -> Integers:
         """Category codes of a table, prepared or not; only the kind of frame is remembered."""

@@ -184,7 +184,7 @@ def test_only_public_types_have_a_way_out():
     for private in (Moments, BlockSums, Counts, Prepared, Table, EncodeLog):
         assert not any(hasattr(private, name) for name in ("save", "to_dict", "to_json", "write", "__reduce_covey__"))
     with pytest.raises((TypeError, AttributeError, ParameterError)):
-        write_bundle(Prepared(np.zeros((2, 2), dtype=np.int64), "csv"), os.devnull + "-bundle")
+        write_bundle(Prepared(np.zeros((2, 2), dtype=np.int64), "csv", EncodeLog()), os.devnull + "-bundle")
 
 
 def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monkeypatch):
