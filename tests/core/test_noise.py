@@ -241,3 +241,14 @@ def test_geometric_magnitudes():
     x = geometric(Fraction(5, 2), 50_000, np.random.default_rng(15))
     assert x.min() == 0
     assert x.mean() == pytest.approx(1 / np.expm1(0.4), rel=0.02)
+
+
+def test_samples_that_pass_the_machine_word_are_not_saturated_early(monkeypatch):
+    """With a tiny word size the careful way is taken often: the law must not change below the true saturation."""
+    monkeypatch.setattr(noise, "SATURATION", 100)
+    samples = discrete_laplace(Fraction(7, 2), 60_000, np.random.default_rng(16))
+    assert np.abs(samples).max() <= 100
+    assert laplace_p_value(samples, 3.5) > 1e-4
+    wide = geometric(Fraction(99, 2), 20_000, np.random.default_rng(17))
+    assert 0 < np.mean((wide > 50) & (wide < 100)) < 1
+    assert np.mean(wide == 100) == pytest.approx(np.exp(-100 / 49.5), rel=0.15)
