@@ -2,7 +2,7 @@
 
 python benchmarks/regain.py [--seeds 5] [--tables nltcs,plants] [--out docs/benchmarks]
 
-Reads NAME.npz (a 0/1 matrix under "x") and adult.csv from the folder in COVEY_DATA, by default ../shared/data. Writes regain.csv,
+Reads NAME.npz (a 0/1 matrix under "x") and adult.csv from the folder in COVEY_DATA. Writes regain.csv,
 regain.md and regain.svg. Yardsticks: "bootstrap" resamples the true rows (not private), "product" draws independent columns with
 the exact means (not private), "private means" spends the whole budget on means.
 """

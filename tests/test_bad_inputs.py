@@ -1,4 +1,4 @@
-"""../shared/bad-inputs.md, row by row, through the command line.
+"""What each bad input must give, by its number, through the command line.
 
 Exit codes: 2 a bad public parameter, no data opened, nothing charged; 3 preparing failed, nothing charged; 4 the ledger
 refuses. What one record holds changes nothing that leaves but the sampled rows and the noise: see `Desk.twins`.

@@ -188,7 +188,7 @@ def test_sampling_before_fitting_is_refused():
             synth.sample(5)
 
 
-# ../shared/bad-inputs.md, by number.
+# Bad inputs, by the numbers that tests/test_bad_inputs.py uses too.
 
 
 @pytest.mark.filterwarnings("default::covey.errors.CoveyWarning")
