@@ -27,6 +27,7 @@ from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.bits import measure_means, shrunken_means
 from covey.privacy.budget import Charge, make_budget
+from covey.release.evaluation import total_variation
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 TABLES = ["nltcs", "msnbc", "kdd", "plants", "baudio", "bnetflix", "accidents", "adult_bits", "nips", "moviereview"]
@@ -98,20 +99,8 @@ def bit_tables(names, seeds):
 
 def mean_variation(X, Z, sizes, degree):
     """Mean total variation over all tables of so many attributes."""
-    out = []
-    for subset in combinations(range(len(sizes)), degree):
-        codes = []
-        for table in (X, Z):
-            code = np.zeros(len(table), dtype=np.int64)
-            for a in subset:
-                code = code * sizes[a] + table[:, a]
-            codes.append(code)
-        _, where = np.unique(np.concatenate(codes), return_inverse=True)
-        one, two = where[: len(X)], where[len(X) :]
-        size = int(where.max()) + 1
-        gap = np.bincount(one, minlength=size) / len(X) - np.bincount(two, minlength=size) / len(Z)
-        out.append(np.abs(gap).sum() / 2)
-    return float(np.mean(out))
+    subsets = combinations(range(len(sizes)), degree)
+    return float(np.mean([total_variation(X, Z, sizes, subset) for subset in subsets]))
 
 
 def adult(seeds):

@@ -25,6 +25,12 @@ def is_bits(batch: Array) -> bool:
     return batch.dtype.kind in "iu" and bool(batch.max(initial=0) <= 1 and batch.min(initial=0) >= 0)
 
 
+def packed_columns(bits: Array) -> NDArray[np.uint64]:
+    """The columns of a 0/1 matrix, sixty-four records to the machine word: a marginal is an AND and a population count."""
+    columns = np.packbits(np.ascontiguousarray(bits.T, dtype=bool), axis=1)
+    return np.pad(columns, ((0, 0), (0, -columns.shape[1] % 8))).view(np.uint64)
+
+
 def physical_memory() -> int:
     """Bytes of memory in this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

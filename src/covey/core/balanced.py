@@ -65,7 +65,7 @@ def sample_bits(cloud: WeightedPoints, m: int, public: np.random.Generator) -> A
         order = np.argsort(group + public.random(m))
         rows[order, i] = place < ones[group, i]
     if p > 1:
-        refine_bits(rows, group, shares, (cloud.points * cloud.weights[:, None]).T @ cloud.points, public)
+        refine_bits(rows, group, shares, cloud.second_moment, public)
     return rows[public.permutation(m)]
 
 
@@ -161,7 +161,7 @@ def refine_categories(
     """
     m, q = rows.shape
     s, size = domain.starts[:-1], domain.total
-    target = domain.off_blocks((cloud.points * cloud.weights[:, None]).T @ cloud.points * m)
+    target = domain.off_blocks(cloud.second_moment * m)
     counts = pair_counts(rows.astype(np.int64), [np.arange(c) for c in domain.sizes]).values[0]
     error = domain.off_blocks(counts - target).astype(np.float32)
     weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)

@@ -31,6 +31,11 @@ class WeightedPoints:
     def __len__(self) -> int:
         return len(self.weights)
 
+    @property
+    def second_moment(self) -> Floats:
+        """Σ w_j y_j y_jᵀ."""
+        return np.asarray((self.points * self.weights[:, None]).T @ self.points)
+
 
 def block_sums(batch: Array, labels: Integers, count: int) -> BlockSums:
     """Sizes and sums of `count` blocks. Integer rows give exact integers."""

@@ -17,7 +17,7 @@ from math import comb, fsum
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats, Integers, packed_columns
 from covey.core.blocks import WeightedPoints
 from covey.core.moments import Moments, moments
 
@@ -56,12 +56,11 @@ def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGR
 
 def low_bit_distances(rows: Moments, cloud: WeightedPoints) -> dict[int, float]:
     """δ_1 and δ_2 from the moments of 0/1 rows."""
-    y, w = cloud.points, cloud.weights
     p = len(rows.first)
-    means = rows.first / rows.n - w @ y
+    means = rows.first / rows.n - cloud.weights @ cloud.points
     out = {1: float(np.sqrt(np.mean(means**2)))}
     if p > 1:
-        pairs = (rows.second_moment_matrix - (y * w[:, None]).T @ y)[np.triu_indices(p, 1)]
+        pairs = (rows.second_moment_matrix - cloud.second_moment)[np.triu_indices(p, 1)]
         out[2] = float(np.sqrt(np.mean(pairs**2)))
     return out
 
@@ -150,8 +149,7 @@ def bit_self_products(X: Array, degrees: Sequence[int]) -> dict[int, float]:
 def _enumerated_self_product(X: Array, degree: int) -> float:
     """Σ over d-subsets of (share of rows that are all ones)², sixty-four rows to the machine word."""
     n, p = X.shape
-    columns = np.packbits(np.ascontiguousarray(X.T, dtype=bool), axis=1)
-    columns = np.pad(columns, ((0, 0), (0, -columns.shape[1] % 8))).view(np.uint64)
+    columns = packed_columns(X)
     total = 0.0
     for head in combinations(range(p), degree - 1):
         tail = columns[head[-1] + 1 if head else 0 :]

@@ -11,8 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers, is_bits
+from covey.core.arrays import Array, Floats, Integers, is_bits, packed_columns
 from covey.core.blocks import block_sums, microaggregate
+from covey.core.distance import elementary
 from covey.core.moments import moments
 from covey.errors import ParameterError
 
@@ -65,9 +66,7 @@ def marginals(X: Array, subsets: Integers) -> Floats:
     n = len(X)
     out = np.empty(len(subsets))
     if is_bits(X):
-        # Sixty-four records in each machine word: a marginal is an AND and a population count.
-        columns = np.packbits(np.ascontiguousarray(X.T, dtype=bool), axis=1)
-        columns = np.pad(columns, ((0, 0), (0, -columns.shape[1] % 8))).view(np.uint64)
+        columns: Array = packed_columns(X)
         for i, subset in enumerate(subsets):
             out[i] = int(np.bitwise_count(np.bitwise_and.reduce(columns[subset], axis=0)).sum()) / n
     else:
@@ -98,12 +97,7 @@ def subset_kernel(X: Floats, Y: Floats, degree: int) -> Floats:
         for j in range(degree):
             value *= np.maximum(common - j, 0) / (j + 1)
         return value
-    power = [X**j @ (Y**j).T for j in range(1, degree + 1)]
-    e = [np.ones_like(power[0])]
-    for k in range(1, degree + 1):
-        signs = [(-1) ** (j - 1) for j in range(1, k + 1)]
-        e.append(sum(s * e[k - j] * power[j - 1] for j, s in enumerate(signs, 1)) / k)
-    return np.asarray(e[degree])
+    return elementary([X**j @ (Y**j).T for j in range(1, degree + 1)])[degree]
 
 
 def _distinct(X: Array) -> tuple[Floats, Floats]:

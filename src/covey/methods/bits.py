@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import logit
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Floats, Integers
 from covey.core.blocks import WeightedPoints
 from covey.core.centres import Tick
 from covey.core.coding import UNIT, Coding
@@ -26,7 +26,7 @@ from covey.core.counts import (
     size_counts,
 )
 from covey.core.factors import Factors, NoisyMoments, denoise_moments, empirical_bayes, fit_factors
-from covey.core.moments import moments
+from covey.core.moments import Moments, moments
 from covey.core.noise import add_noise, cube_noise, matrix_laplace, to_grid
 from covey.core.samplers import IntegerNoise
 from covey.core.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
@@ -191,9 +191,7 @@ def measure_matrix(rows: Rows, charge: Charge, generator: np.random.Generator) -
     the means is divided by a before.
     """
     n, p = rows.n, rows.p
-    M = rows.reduce(moments)
-    means = to_integers(2 * M.first - n)
-    pairs = to_integers(4 * M.second - 2 * M.first[:, None] - 2 * M.first + n)
+    means, pairs = sign_sums(rows.reduce(moments))
     a2 = float(CONSTANT * p)
     scale = float(2 * (1 + CONSTANT) * p / charge.amount)
     W = matrix_laplace(scale, p + 1, generator)
@@ -212,9 +210,7 @@ def measure_parities(rows: Rows, charge: Charge, noise: IntegerNoise) -> tuple[N
         if worst:
             weights[d] = HIGH_WEIGHT * p * p / 4 / worst
     variance = parity_sensitivity(p, weights) / (2 * charge.amount)
-    M = rows.reduce(moments)
-    means = to_integers(2 * M.first - n)
-    pairs = to_integers(4 * M.second - 2 * M.first[:, None] - 2 * M.first + n)
+    means, pairs = sign_sums(rows.reduce(moments))
     sd = float(np.sqrt(float(variance))) / n
     mean_sd = sd / float(np.sqrt(float(weights[1])))
     mean = add_noise(means, noise.gaussian(variance / weights[1], p)) / n
@@ -246,8 +242,8 @@ def measure_ball(rows: Rows, plan: Plan, charges: dict[str, Charge], noise: Inte
     variance = ball_sensitivity(R2, weight) / (2 * charges["moments"].amount)
     M = rows.reduce(lambda batch: coded_moments(batch, coding)) if coding.clips else half_moments(rows.reduce(moments))
     upper = np.triu_indices(p, 1)
-    mean = add_noise(to_integers(M.first), noise.gaussian(variance / weight, p)) / (n * UNIT)
-    pair = add_noise(to_integers(M.second[upper]), noise.gaussian(variance, len(upper[0]))) / (n * UNIT**2)
+    mean = add_noise(M.first.astype(np.int64), noise.gaussian(variance / weight, p)) / (n * UNIT)
+    pair = add_noise(M.second[upper].astype(np.int64), noise.gaussian(variance, len(upper[0]))) / (n * UNIT**2)
     pair_sd = float(np.sqrt(float(variance))) / (n * UNIT**2)
     mean_sd = float(np.sqrt(float(variance / weight))) / (n * UNIT)
     if first is not None and not coding.clips:  # a second, independent measurement of the same means
@@ -305,9 +301,10 @@ def measure_scores(
     return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, noisy / rows.n, sd / rows.n)
 
 
-def to_integers(values: Array) -> Integers:
-    """Exact integers that were summed in floating point."""
-    return values.astype(np.int64)
+def sign_sums(bits: Moments) -> tuple[Integers, Integers]:
+    """Σz_i and Σz_i z_j of signs z = 2x − 1, from the moments of the bits: exact integers."""
+    n, a, b = bits.n, bits.first, bits.second
+    return (2 * a - n).astype(np.int64), (4 * b - 2 * a[:, None] - 2 * a + n).astype(np.int64)
 
 
 # Post-processing.

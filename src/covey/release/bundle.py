@@ -127,8 +127,19 @@ def _looks_like_a_bundle(folder: Path) -> bool:
     """Whether a folder holds just the files that its list of checksums names, a privacy statement among them."""
     if not (folder / SUMS).is_file():
         return False
-    listed = {line.partition("  ")[2] for line in (folder / SUMS).read_text(encoding="utf-8").splitlines()}
-    return "privacy.json" in listed and {path.name for path in folder.iterdir()} <= listed | {SUMS}
+    listed = _listed(folder)
+    return "privacy.json" in listed and {path.name for path in folder.iterdir()} <= {*listed, SUMS}
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """The checksums that a bundle lists, by file name."""
+    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def rows_path(folder: Path) -> Path:
+    """The file with the synthetic rows of a bundle."""
+    return folder / ("synthetic.parquet" if (folder / "synthetic.parquet").exists() else "synthetic.csv")
 
 
 def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: bool) -> None:
@@ -349,10 +360,7 @@ def verify_bundle(folder: Path) -> Verified:
     """Check a bundle without any true data: checksums, the schema's validity for every row, the arithmetic of the budget."""
     if not (folder / SUMS).is_file():
         raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or not a whole one.")
-    listed = {}
-    for line in (folder / SUMS).read_text(encoding="utf-8").splitlines():
-        digest, _, name = line.partition("  ")
-        listed[name] = digest
+    listed = _listed(folder)
     present = {path.name for path in folder.iterdir()} - {SUMS}
     if present != set(listed):
         raise InputError(f"the files of the bundle are not those it lists: {sorted(present ^ set(listed))}.")
@@ -363,8 +371,7 @@ def verify_bundle(folder: Path) -> Verified:
     if "charges" in facts:
         _verify_budget(facts)
     schema = Schema.load(folder / "schema.json")
-    table = folder / ("synthetic.parquet" if (folder / "synthetic.parquet").exists() else "synthetic.csv")
-    rows = read_table(table)
+    rows = read_table(rows_path(folder))
     wrong = Codec(schema).problems(rows)
     if wrong:
         raise InputError(f"the synthetic rows break their schema: {wrong[0]}")

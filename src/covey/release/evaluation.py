@@ -11,7 +11,7 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.errors import InputError
-from covey.release.bundle import verify_bundle
+from covey.release.bundle import rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import read_table
@@ -24,9 +24,8 @@ def evaluate_bundle(table: Path, folder: Path, encoding: str = "utf-8") -> dict[
     verify_bundle(folder)
     schema = Schema.load(folder / "schema.json")
     codec = Codec(schema)
-    name = "synthetic.parquet" if (folder / "synthetic.parquet").exists() else "synthetic.csv"
     true, _ = codec.encode(read_table(table, schema, encoding=encoding))
-    synthetic, _ = codec.encode(read_table(folder / name, schema))
+    synthetic, _ = codec.encode(read_table(rows_path(folder), schema))
     sizes = codec.domain_sizes
     if not len(sizes):
         raise InputError("the schema has only constants: there is nothing to compare.")
