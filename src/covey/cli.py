@@ -243,7 +243,6 @@ def release(
     """Make a differentially private bundle from TABLE, and charge the ledger for it."""
     from covey.release.bundle import check_target, write_bundle
     from covey.synthesizers import PrivateSynthesizer, check_rows
-    from covey.table.codec import Codec
     from covey.table.schema import Schema
     from covey.table.sources import check_encoding
 
@@ -257,9 +256,8 @@ def release(
     check_encoding(encoding)
     schema = Schema.load(schema_path)
     schema.require_confirmed()
-    width = Codec(schema).width
-    check_rows(1 if m is None else m, width)
     synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=rows_per_person, seed=seed)
+    check_rows(1 if m is None else m, synth.width)
     _refuse_same(table, out)
     check_target(out, force)
     _check_log(log_path, table, out)
@@ -276,7 +274,7 @@ def release(
     prepared = synth.prepare(table, encoding)
     _write_log(log_path, prepared.log)
     synth.check(len(prepared.codes))
-    check_rows(len(prepared.codes) if m is None else m, width)
+    check_rows(len(prepared.codes) if m is None else m, synth.width)
     receipt = ledger.charge(dataset, epsilon, delta, "release") if ledger is not None else None
     # From here on nothing depends on what a record holds.
     with _advice():
@@ -333,14 +331,13 @@ def anonymize(
     """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
     from covey.release.bundle import check_target, write_bundle
     from covey.synthesizers import AnonymousSynthesizer, check_rows
-    from covey.table.codec import Codec
     from covey.table.schema import Schema
     from covey.table.sources import check_encoding
 
     check_encoding(encoding)
     schema = Schema.load(schema_path)
-    check_rows(1 if m is None else m, Codec(schema).width)
     synth = AnonymousSynthesizer(group_size, method=method, schema=schema, seed=seed)
+    check_rows(1 if m is None else m, synth.width)
     for name in sensitive:
         if name not in schema.names:
             raise ParameterError(f"--sensitive names {name!r}, which is not a field of the schema.")

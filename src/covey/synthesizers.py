@@ -118,6 +118,13 @@ class _Synthesizer:
             return self._codec.decode(rows.astype(np.int64), streams.postprocessing("decode"))
         return rows.astype(self._dtype, copy=False)
 
+    @property
+    def width(self) -> int:
+        """Encoded columns under the schema, which are public: what a sample's memory depends on."""
+        if self._codec is None:
+            raise ParameterError("only a synthesizer with a schema knows its width before fitting: give schema=….")
+        return self._codec.width
+
     def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
         """Read and encode a table under the schema. May fail on the table; spends nothing; what it returns is private."""
         if self._codec is None:
