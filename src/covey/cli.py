@@ -273,8 +273,8 @@ def release(
     # Preparing: the owner's machine; may fail on the table, nothing is charged yet.
     prepared = synth.prepare(table, encoding)
     _write_log(log_path, prepared.log)
-    synth.check(len(prepared.codes))
-    check_rows(len(prepared.codes) if m is None else m, synth.width)
+    synth.check(prepared.n)
+    check_rows(prepared.n if m is None else m, synth.width)
     receipt = ledger.charge(dataset, epsilon, delta, "release") if ledger is not None else None
     # From here on nothing depends on what a record holds.
     with _advice():

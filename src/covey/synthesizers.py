@@ -16,13 +16,16 @@ from covey.core.blocks import WeightedPoints
 from covey.core.bodies import Body, Cube, ProductOfSimplices
 from covey.core.distance import bit_distances, category_distances
 from covey.core.domain import Domain
+from covey.core.moments import moments
 from covey.core.rounding import bootstrap, one_hot, round_bits, round_categories
 from covey.core.threads import blas_threads, processors
-from covey.engines.local import ArrayRows
+from covey.engines.local import KEEP_BYTES, ArrayRows, StreamRows
+from covey.engines.rows import Mapped, Rows
 from covey.entropy import SEEDED_MARK, Streams
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError, whole_number
+from covey.methods.categories import first_kernel
 from covey.methods.paper import PaperParameters, paper_parameters, private_centres
-from covey.methods.records import Records, boolean_records, limited_records, plain_records, real_records
+from covey.methods.records import Limit, Records, boolean_records, plain_records, real_records
 from covey.methods.regain import (
     CERTIFICATE_SHARE,
     declared_coding,
@@ -37,23 +40,29 @@ from covey.privacy.certificate import Certificate
 from covey.release.bundle import AnonymousRelease, PrivateRelease
 from covey.table.codec import Codec, EncodeLog
 from covey.table.schema import Schema
-from covey.table.sources import Table, like, read_table
+from covey.table.sources import Table, like, open_source
 from covey.version import __version__
 
 Limits = Sequence[tuple[Sequence[int], int]]
+NARROW = 500  # columns; moments of so many are summed while a table is read first
 Draw = Callable[[WeightedPoints, int, Streams], Array]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table as category codes. Private: it has no serializer, and its repr shows no record."""
+    """A table as rows of category codes. Private: it has no serializer, and its repr shows no record."""
 
-    codes: Integers
+    rows: Rows
     kind: str
     log: EncodeLog
 
+    @property
+    def n(self) -> int:
+        """The number of records, which is public."""
+        return self.rows.n
+
     def __repr__(self) -> str:
-        return f"Prepared({len(self.codes)} rows)"
+        return f"Prepared({self.n} rows)"
 
 
 class _Synthesizer:
@@ -126,18 +135,31 @@ class _Synthesizer:
         return self._codec.width
 
     def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
-        """Read and encode a table under the schema. May fail on the table; spends nothing; what it returns is private."""
+        """Read and encode a table under the schema. May fail on the table; spends nothing; what it returns is private.
+
+        The table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
+        """
         if self._codec is None:
             raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
-        read = read_table(table, self.schema, encoding)
-        codes, log = self._codec.encode(read)
-        return Prepared(codes, read.kind, log)
+        codec, source = self._codec, open_source(table, self.schema, encoding)
+        rows = StreamRows(
+            source.parts,
+            lambda part: codec.encode_part(source.table(part)),
+            len(codec.names),
+            self._ahead(),
+            KEEP_BYTES,
+        )
+        return Prepared(rows, source.kind, rows.log)
 
-    def _encode(self, table: Any) -> Integers:
-        """Category codes of a table, prepared or not; only the kind of frame is remembered."""
+    def _ahead(self) -> Sequence[Callable[[Array], Any]]:
+        """Kernels that `fit` will ask for whatever the data is: their sums are taken while the table is read first."""
+        return ()
+
+    def _encode(self, table: Any) -> Rows:
+        """Rows of category codes of a table, prepared or not; only the kind of frame is remembered."""
         prepared = table if isinstance(table, Prepared) else self.prepare(table)
         self._kind = Table({}, 0, prepared.kind)
-        return prepared.codes
+        return prepared.rows
 
     def _read_matrix(self, X: Any) -> Array:
         """An array with a row per record. Happens before any budget is spent, on the owner's machine."""
@@ -321,9 +343,6 @@ class PrivateSynthesizer(_Synthesizer):
 
     def fit(self, X: Any) -> Self:
         """Measure the table privately: this is the step that spends ε. X is not changed."""
-        if self._codec is not None:
-            X = self._encode(X)
-            X = X.astype(np.uint8) if self.domain is None else X
         if self.method == "paper":
             self._fit_paper(X)
         elif self.domain is not None:
@@ -332,15 +351,19 @@ class PrivateSynthesizer(_Synthesizer):
             self._fit_bits(X)
         return self
 
+    def _ahead(self) -> Sequence[Callable[[Array], Any]]:
+        if self.domain is not None:
+            return (first_kernel(self.domain),)
+        return (moments,) if self.width // 2 <= NARROW and not self._limits else ()  # a flag has two categories
+
     def _fit_bits(self, X: Any) -> None:
-        records, _ = self._read(X)
-        rows = records.rows
+        rows: Rows = self._encode(X) if self._codec is not None else self._read(X)[0].rows
         self._check_size(rows.n, rows.p)
         limits = [(columns, most) for columns, most in self._limits if most < len(columns)]
         if limits:
             if max(max(columns) for columns, _ in limits) >= rows.p:
                 raise ParameterError(f"at_most names a column beyond the last one, {rows.p - 1}.")
-            rows = limited_records(rows, limits)
+            rows = Mapped(rows, Limit(limits))
         coding = declared_coding(rows.p, limits)
         result = regain_bits(rows, self._budget, self._share, coding, self.noise, self._next_streams())
 
@@ -351,16 +374,20 @@ class PrivateSynthesizer(_Synthesizer):
         self._finish(result.cloud, draw, result.charges, rows.n, result.certificate)
 
     def _fit_categories(self, X: Any, domain: Domain) -> None:
-        codes, kind = self._read_codes(X, domain)
-        self._check_size(len(codes), int(np.sum(domain.counts - 1)))
-        rows = ArrayRows(codes)
+        rows: Rows
+        if self._codec is not None:
+            rows, kind = self._encode(X), np.dtype(np.int64)
+        else:
+            codes, kind = self._read_codes(X, domain)
+            rows = ArrayRows(codes)
+        self._check_size(rows.n, int(np.sum(domain.counts - 1)))
         result = regain_categories(rows, domain, self._budget, self._share, self.noise, self._next_streams())
         self._dtype = kind
 
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             return sample_categories(centres, domain, m, streams.postprocessing("rows"))
 
-        self._finish(result.cloud, draw, result.charges, len(codes), result.certificate)
+        self._finish(result.cloud, draw, result.charges, rows.n, result.certificate)
 
     def _fit_paper(self, X: Any) -> None:
         records, body = self._read(X)
@@ -528,7 +555,7 @@ class AnonymousSynthesizer(_Synthesizer):
         """Group the records and average each group. X is not changed."""
         kind = None
         if self._codec is not None:
-            X = one_hot(self._encode(X), self._codec.domain_sizes)
+            X = one_hot(self._collected(self._encode(X)), self._codec.domain_sizes)
         elif self.domain is not None:
             codes, kind = self._read_codes(X, self.domain)
             X = one_hot(codes, self.domain.sizes)
@@ -547,6 +574,13 @@ class AnonymousSynthesizer(_Synthesizer):
         self.n, self.covariance_loss = records.rows.n, result.covariance_loss
         self._dtype = self._dtype if kind is None else kind
         return self
+
+    def _collected(self, rows: Rows) -> Integers:
+        """All records: grouping looks at every one of them again and again, so they must fit the memory."""
+        if not isinstance(rows, StreamRows):
+            raise ParameterError("anonymous groups need all records in the memory of this machine.")
+        require_memory(24 * rows.n * self.width, f"grouping {rows.n} records", "Use `covey release`, or fewer rows.")
+        return rows.records().astype(np.int64)
 
     def homogeneity(self) -> dict[Any, int]:
         """For each column (or field of the schema) how many groups agree on it entirely. Confidential: for the steward."""

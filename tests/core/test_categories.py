@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from covey.core.centres import fit_category_centres
-from covey.core.counts import pair_counts
 from covey.core.domain import Domain
 from covey.core.histograms import denoise_histogram, denoisers, project_to_total
 from covey.core.merging import merge_maps, merge_nominal, merge_ordered, unmerge, unmerge_block
 from covey.core.pairlaw import PairLaw, pair_law
 from covey.core.samplers import CoveyNoise
 from covey.core.spectrum import pair_covariances
+from covey.core.tables import pair_matrix
 
 DOMAIN = Domain((3, 2, 4), (True, False, False))
 
@@ -92,7 +92,7 @@ def test_merge_maps_look_at_noisy_tables_and_public_numbers_only():
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "matrix"])
 def test_measured_pairs_are_the_centred_tables_plus_the_simulated_law(kind):
     X = table(3)
-    counts = pair_counts(X, [np.arange(c) for c in DOMAIN.sizes]).integers()[0]
+    counts = pair_matrix(X, DOMAIN.sizes)
     hot = np.hstack([np.eye(c)[X[:, a]] - 1 / c for a, c in enumerate(DOMAIN.sizes)])
     exact = DOMAIN.off_blocks(hot.T @ hot)
     scale = Fraction(400) if kind == "gaussian" else Fraction(20)
@@ -126,7 +126,7 @@ def test_shrinkage_beats_the_raw_tables():
     truth = domain.off_blocks(hot.T @ hot / n - np.outer(shares, shares))
     law = pair_law(domain, Fraction(1, 200), pure=False)
     generator = np.random.default_rng(6)
-    counts = pair_counts(X, [np.arange(c) for c in sizes]).integers()[0]
+    counts = pair_matrix(X, sizes)
     noisy = law.measure(counts, n, CoveyNoise(generator), generator) / n
     found = pair_covariances(noisy, lambda: law.simulate(generator) / n, law.sd / n, shares, domain)
     mean = shares - np.repeat(1 / domain.counts, domain.counts)

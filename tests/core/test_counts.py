@@ -3,16 +3,13 @@
 from itertools import combinations
 
 import numpy as np
-import pytest
 
 from covey.core.coding import UNIT, Coding
 from covey.core.counts import (
-    category_counts,
     coded_moments,
     column_counts,
     half_moments,
     norm_counts,
-    pair_counts,
     parity_sums,
     score_counts,
     size_counts,
@@ -86,16 +83,3 @@ def test_score_histograms_put_each_row_in_one_bin_of_each():
     assert (counts.sum(axis=1) == 400).all()
     parts = score_counts(X[:123], quantised, edges) + score_counts(X[123:], quantised, edges)
     assert (parts.values[0] == counts).all()
-
-
-@pytest.mark.parametrize("sizes", [(3, 2, 4), (5, 1, 2)])
-def test_category_and_pair_counts(sizes):
-    generator = np.random.default_rng(8)
-    X = np.column_stack([generator.integers(0, c, 150) for c in sizes])
-    hot = np.hstack([np.eye(c, dtype=int)[X[:, a]] for a, c in enumerate(sizes)])
-    assert category_counts(X, sizes).integers()[0].tolist() == hot.sum(axis=0).tolist()
-    maps = [np.arange(c) for c in sizes]
-    assert (pair_counts(X, maps).integers()[0] == hot.T @ hot).all()
-    merged = [np.minimum(m, 1) for m in maps]
-    small = np.hstack([np.eye(int(m.max()) + 1, dtype=int)[m[X[:, a]]] for a, m in enumerate(merged)])
-    assert (pair_counts(X, merged).integers()[0] == small.T @ small).all()

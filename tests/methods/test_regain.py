@@ -27,7 +27,7 @@ from covey.methods.bits import (
     measure_sizes,
     plan_bits,
 )
-from covey.methods.categories import histogram_share, measure_histograms, measure_pairs
+from covey.methods.categories import Tables, histogram_share, measure_histograms, measure_pairs
 from covey.methods.regain import declared_coding, regain_bits
 from covey.privacy.budget import Charge, make_budget
 from tests.audit import epsilon_lower_bound
@@ -464,7 +464,7 @@ def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is
     scores = measure_scores(rows, v, np.sort(generator.normal(0, 1, (2, 5)), axis=1), one, True, source)
     assert on_grid(scores.shares, n)
     domain = Domain((3, 4), (False, False))
-    codes = ArrayRows(generator.integers(0, 3, (n, 2)))
+    codes = Tables(ArrayRows(generator.integers(0, 3, (n, 2))), domain)
     assert on_grid(np.concatenate(measure_histograms(codes, domain, rho, False, source).counts), 1)
     maps = [np.arange(3), np.arange(4)]
     for pure in (True, False):

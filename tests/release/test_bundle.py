@@ -12,6 +12,7 @@ from covey.core.blocks import BlockSums, WeightedPoints
 from covey.core.counts import Counts
 from covey.core.moments import Moments
 from covey.demo import example_visits
+from covey.engines.local import ArrayRows
 from covey.errors import InputError, ParameterError
 from covey.methods import regain
 from covey.release import bundle as module
@@ -184,14 +185,14 @@ def test_only_public_types_have_a_way_out():
     for private in (Moments, BlockSums, Counts, Prepared, Table, EncodeLog):
         assert not any(hasattr(private, name) for name in ("save", "to_dict", "to_json", "write", "__reduce_covey__"))
     with pytest.raises((TypeError, AttributeError, ParameterError)):
-        write_bundle(Prepared(np.zeros((2, 2), dtype=np.int64), "csv", EncodeLog()), os.devnull + "-bundle")
+        write_bundle(Prepared(ArrayRows(np.zeros((2, 2), dtype=np.int64)), "csv", EncodeLog()), os.devnull + "-bundle")
 
 
 def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monkeypatch):
     """Two different tables of one size, the noisy results held fixed: the bundles are equal, byte for byte."""
     path, schema = visits
     fixed = regain.regain_categories(
-        covey.synthesizers.ArrayRows(covey.PrivateSynthesizer(1.0, schema=schema).prepare(path).codes),
+        covey.PrivateSynthesizer(1.0, schema=schema).prepare(path).rows,
         covey.PrivateSynthesizer(1.0, schema=schema).domain,
         covey.privacy.budget.make_budget(1.0),
         regain.CERTIFICATE_SHARE,

@@ -13,10 +13,10 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.blocks import WeightedPoints
-from covey.core.counts import pair_counts
 from covey.core.domain import Domain
 from covey.core.moments import moments
 from covey.core.rounding import round_bits
+from covey.core.tables import pair_matrix
 
 # Beyond these sizes chance is small and swaps are dear: bits are rounded independently, categories are not refined.
 BALANCED_ROWS = 250_000
@@ -162,7 +162,7 @@ def refine_categories(
     m, q = rows.shape
     s, size = domain.starts[:-1], domain.total
     target = domain.off_blocks(cloud.second_moment * m)
-    counts = pair_counts(rows.astype(np.int64), [np.arange(c) for c in domain.sizes]).values[0]
+    counts = pair_matrix(rows, domain.sizes)
     error = domain.off_blocks(counts - target).astype(np.float32)
     weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
     codes = rows.astype(np.int64) + s

@@ -5,7 +5,6 @@ Everything that privacy rests on is an integer, and what a record adds depends o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +37,7 @@ def half_moments(bits: Moments) -> Moments:
 class Counts:
     """Integer sums under any names."""
 
-    values: tuple[Floats, ...]
+    values: tuple[Array, ...]
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
@@ -87,32 +86,3 @@ def score_counts(batch: Array, directions: Floats, edges: Integers) -> Counts:
     bins = edges.shape[1] + 1
     rows = [np.bincount(np.searchsorted(e, s), minlength=bins) for e, s in zip(edges, scores.T, strict=True)]
     return Counts((np.array(rows, dtype=np.float64).reshape(len(edges), bins),))
-
-
-def category_counts(batch: Array, sizes: Sequence[int]) -> Counts:
-    """One-way counts of every attribute, side by side."""
-    counts = [np.bincount(column, minlength=c) for column, c in zip(batch.T, sizes, strict=True)]
-    return Counts((np.concatenate(counts).astype(np.float64),))
-
-
-def pair_counts(batch: Array, maps: Sequence[Integers]) -> Counts:
-    """Counts of all pair tables of the merged categories maps[a][x_a], as one symmetric matrix.
-
-    Diagonal blocks hold the one-way counts on their diagonal. Attributes merged into one category stay in.
-    """
-    sizes = [int(m.max()) + 1 for m in maps]
-    starts = np.cumsum([0, *sizes])
-    out = np.zeros((starts[-1], starts[-1]))
-    for begin in range(0, len(batch), 4 * BLOCK_ROWS):
-        part = batch[begin : begin + 4 * BLOCK_ROWS]
-        merged = [m[part[:, a]] for a, m in enumerate(maps)]
-        for a, x in enumerate(merged):
-            rows = slice(starts[a], starts[a + 1])
-            out[rows, rows] += np.diag(np.bincount(x, minlength=sizes[a]))
-            for b in range(a + 1, len(maps)):
-                cells = np.bincount(x * sizes[b] + merged[b], minlength=sizes[a] * sizes[b])
-                table = cells.reshape(sizes[a], sizes[b])
-                columns = slice(starts[b], starts[b + 1])
-                out[rows, columns] += table
-                out[columns, rows] += table.T
-    return Counts((out,))

@@ -11,7 +11,8 @@ sum runs over all cells of all d-way tables. Computed on true rows these numbers
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import comb, fsum
 
@@ -19,6 +20,8 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, packed_columns
 from covey.core.blocks import WeightedPoints
+from covey.core.counts import Counts
+from covey.core.domain import Domain
 from covey.core.moments import Moments, moments
 
 DEGREES = (1, 2, 3, 4)
@@ -34,12 +37,16 @@ KERNEL_ERROR = 2.0**-40
 
 def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
     """δ_d(X, cloud) over all d-subsets of 0/1 columns, for each degree that is affordable for this size."""
+    return low_bit_distances(moments(X), cloud) | high_bit_distances(X, cloud, degrees)
+
+
+def high_bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
+    """δ_3 and δ_4, as far as they are affordable for this size."""
     n, p = X.shape
     y, w = cloud.points, cloud.weights
-    low = low_bit_distances(moments(X), cloud)
     own = bit_self_products(X, [d for d in degrees if 2 < d <= p])
     if not own:
-        return low
+        return {}
     parts: dict[int, list[float]] = {d: [] for d in own}
     rows, counts = _distinct_bits(X)
     y_powers = [(y**r).T for r in range(1, max(own) + 1)]
@@ -50,8 +57,56 @@ def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGR
             parts[d].append(float(counts[start : start + CHUNK] @ (e[d] @ w)))
     cross = {d: fsum(values) / n for d, values in parts.items()}
     among = elementary([(y**r) @ (y**r).T for r in range(1, max(own) + 1)])
-    high = {d: _root(own[d] - 2 * cross[d] + float(w @ among[d] @ w), comb(p, d), n) for d in own}
-    return low | high
+    return {d: _root(own[d] - 2 * cross[d] + float(w @ among[d] @ w), comb(p, d), n) for d in own}
+
+
+@dataclass(frozen=True)
+class HighBits:
+    """Kernel on all records at once: δ_3 and δ_4, the same in whatever order the records come."""
+
+    cloud: WeightedPoints
+
+    def __call__(self, X: Array) -> dict[int, float]:
+        """The distances of a table of bits."""
+        return high_bit_distances(X[in_order(np.packbits(X.astype(bool), axis=1))], self.cloud)
+
+
+@dataclass(frozen=True)
+class SubsetCounts:
+    """Kernel: how many rows have ones in all of d columns, for every set of d columns, in lexicographic order."""
+
+    degree: int
+
+    def __call__(self, batch: Array) -> Counts:
+        """Count a batch of bits."""
+        return Counts((np.concatenate(list(_subset_counts(batch, self.degree))),))
+
+
+def affordable_subsets(n: int, p: int) -> list[int]:
+    """The degrees above 2 whose subsets can all be counted in one pass, batch by batch; public."""
+    batches = n // (1 << 17) + 1
+    return [
+        d
+        for d in DEGREES
+        if 2 < d <= p and comb(p, d) * -(-n // 64) <= ENUMERATION_LIMIT and comb(p, d - 1) * batches <= 50_000
+    ]
+
+
+def subset_distance(counts: Integers, n: int, degree: int, cloud: WeightedPoints) -> float:
+    """δ_d from the counts of all d-subsets."""
+    p, total, at = cloud.points.shape[1], 0.0, 0
+    for head in combinations(range(p), degree - 1):
+        weight = cloud.weights * cloud.points[:, list(head)].prod(axis=1)
+        shares = weight @ cloud.points[:, head[-1] + 1 :]
+        difference = counts[at : at + len(shares)] / n - shares
+        total, at = total + float(difference @ difference), at + len(shares)
+    return float(np.sqrt(total / comb(p, degree)))
+
+
+def in_order(keys: Array) -> Integers:
+    """An order of records by their bytes, so that what follows does not depend on how they came."""
+    keys = np.ascontiguousarray(keys)
+    return np.argsort(keys.view(f"V{keys.dtype.itemsize * keys.shape[1]}")[:, 0], kind="stable")
 
 
 def low_bit_distances(rows: Moments, cloud: WeightedPoints) -> dict[int, float]:
@@ -73,8 +128,7 @@ def category_distances(
     One replaced row moves two cells of each table by 1/n, so each distance by at most 1/n.
     """
     n, q = X.shape
-    affordable = [d for d in degrees if d <= q and (d == 1 or comb(q, d) * n <= SORT_LIMIT)]
-    own = {d: _sorted_self_product(X, sizes, d) for d in affordable}
+    own = {d: _sorted_self_product(X, sizes, d) for d in affordable_tables(n, q) if d in degrees}
     starts = np.cumsum([0, *sizes])
     blocks = [cloud.points[:, a:b] for a, b in pairwise(starts)]
     w = cloud.weights
@@ -88,6 +142,43 @@ def category_distances(
     cross = {d: fsum(values) / n for d, values in parts.items()}
     among = _products([block @ block.T for block in blocks], highest)
     return {d: _root((own[d] - 2 * cross[d] + float(w @ among[d] @ w)) / 2, comb(q, d), n) for d in own}
+
+
+@dataclass(frozen=True)
+class HighTables:
+    """Kernel on all records at once: the distances of these degrees, the same in whatever order the records come."""
+
+    sizes: tuple[int, ...]
+    cloud: WeightedPoints
+    degrees: tuple[int, ...]
+
+    def __call__(self, X: Array) -> dict[int, float]:
+        """The distances of a table of category codes."""
+        ordered = X[in_order(X.astype(np.min_scalar_type(max(self.sizes) - 1)))].astype(np.int64)
+        return category_distances(ordered, self.sizes, self.cloud, self.degrees)
+
+
+def affordable_tables(n: int, q: int) -> list[int]:
+    """The degrees of the tables that can be counted from all records at once; public."""
+    return [d for d in DEGREES if d <= q and (d == 1 or comb(q, d) * n <= SORT_LIMIT)]
+
+
+def pair_distances(pairs: Integers, n: int, domain: Domain, cloud: WeightedPoints) -> dict[int, float]:
+    """δ_1 and δ_2 from the exact pair tables of all attributes."""
+    q = len(domain.sizes)
+    blocks = domain.block_of
+    square = (pairs / n - cloud.second_moment) ** 2
+    one = (pairs.diagonal() / n - cloud.weights @ cloud.points) ** 2
+    out = {1: float(np.sqrt(one.sum() / 2 / q))}
+    if q > 1:
+        different = blocks[:, None] < blocks
+        out[2] = float(np.sqrt(square[different].sum() / 2 / comb(q, 2)))
+    return out
+
+
+def one_way_distance(counts: Integers, n: int, q: int, cloud: WeightedPoints) -> float:
+    """δ_1 from the exact one-way tables."""
+    return float(np.sqrt(np.sum((counts / n - cloud.weights @ cloud.points) ** 2) / 2 / q))
 
 
 def _distinct_bits(X: Array) -> tuple[Array, Array]:
@@ -147,16 +238,17 @@ def bit_self_products(X: Array, degrees: Sequence[int]) -> dict[int, float]:
 
 
 def _enumerated_self_product(X: Array, degree: int) -> float:
-    """Σ over d-subsets of (share of rows that are all ones)², sixty-four rows to the machine word."""
-    n, p = X.shape
+    """Σ over d-subsets of (share of rows that are all ones)²."""
+    return sum(float(c.astype(np.float64) @ c) for c in _subset_counts(X, degree)) / float(len(X)) ** 2
+
+
+def _subset_counts(X: Array, degree: int) -> Iterator[Integers]:
+    """Counts of rows that are all ones on d columns, for each choice of the first d − 1; sixty-four rows to the machine word."""
     columns = packed_columns(X)
-    total = 0.0
-    for head in combinations(range(p), degree - 1):
+    for head in combinations(range(X.shape[1]), degree - 1):
         tail = columns[head[-1] + 1 if head else 0 :]
         both = tail & np.bitwise_and.reduce(columns[list(head)], axis=0) if head else tail
-        counts = np.bitwise_count(both).sum(axis=1, dtype=np.int64).astype(np.float64)
-        total += float(counts @ counts)
-    return total / float(n) ** 2
+        yield np.bitwise_count(both).sum(axis=1, dtype=np.int64)
 
 
 def overlap_histogram(X: Array) -> Integers:

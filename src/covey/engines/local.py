@@ -1,16 +1,22 @@
-"""Rows that are in memory already."""
+"""Rows on this machine: a matrix in memory, or a source of any length that is read in parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array
+from covey.core.arrays import Array, is_bits
 from covey.core.threads import blas_threads, processors
-from covey.engines.rows import S
+from covey.engines.rows import First, S, T
+from covey.errors import InputError
 
 BATCH_ENTRIES = 1 << 23
+KEEP_BYTES = 1 << 28  # encoded records are kept in memory up to here, so that they are read and encoded only once
+WIDE = 1500  # beyond so many columns one product fills all processors
 
 
 class ArrayRows:
@@ -20,10 +26,6 @@ class ArrayRows:
         self._X = X
         self._prepare = prepare
         self.n, self.p = X.shape
-
-    def prepared(self, prepare: Callable[[Array], Array]) -> ArrayRows:
-        """The same rows with one more step, applied record by record."""
-        return ArrayRows(self._X, lambda batch: prepare(self._prepare(batch)))
 
     def batches(self) -> Iterator[Array]:
         """The prepared records, in order."""
@@ -44,3 +46,122 @@ class ArrayRows:
             for batch in batches:
                 total = total + kernel(batch)
         return total
+
+    def whole(self, kernel: Callable[[Array], T]) -> T:
+        """kernel(all records)."""
+        with blas_threads(processors()):
+            return kernel(self.records())
+
+
+class StreamRows:
+    """Records that are read in parts from a source, such as a file larger than memory, and encoded part by part.
+
+    Args:
+        parts: brings the parts of the source, from the beginning, each time it is called.
+        encode: turns a part into records and a log that can be added; runs in several threads.
+        p: the number of coordinates.
+        ahead: kernels whose sums will be asked for; they are computed during the first reading.
+
+    The first reading happens here, before anything is charged: it finds n, and whatever cannot be read.
+    """
+
+    def __init__(
+        self,
+        parts: Callable[[], Iterator[Any]],
+        encode: Callable[[Any], tuple[Array, Any]],
+        p: int,
+        ahead: Sequence[Callable[[Array], Any]] = (),
+        keep_bytes: int = KEEP_BYTES,
+    ) -> None:
+        self._parts, self._encode, self.p = parts, encode, p
+        full = False
+
+        def read(part: Any) -> tuple[First, Kept | None]:
+            batch, log = encode(part)
+            return First(len(batch), log, tuple(kernel(batch) for kernel in ahead)), None if full else keep(batch)
+
+        total: First | None = None
+        stored: list[Kept] = []
+        for found, kept in self._work(parts(), read):
+            total = found if total is None else total + found
+            stored += [kept] if kept is not None and not full else []
+            if sum(part.bytes for part in stored) > keep_bytes:
+                full, stored = True, []
+        if total is None or not total.n:
+            raise InputError("the table has a header and no rows. There is nothing to synthesize.")
+        self._keep = None if full else stored
+        self.n, self.log = total.n, total.log
+        self._known = dict(zip(ahead, total.sums, strict=True))
+
+    def batches(self) -> Iterator[Array]:
+        """The records, in order."""
+        if self._keep is not None:
+            yield from (part.batch() for part in self._keep)
+            return
+        for part in self._parts():
+            yield self._encode(part)[0]
+
+    def records(self) -> Array:
+        """All records at once."""
+        return np.concatenate(list(self.batches()))
+
+    def reduce(self, kernel: Callable[[Array], S]) -> S:
+        """The sum of kernel(batch) over all parts: known from the first reading, or computed in another one."""
+        if kernel in self._known:
+            known: S = self._known[kernel]
+            return known
+        encode = self._encode
+
+        def task(part: Any) -> tuple[int, S]:
+            batch = part.batch() if isinstance(part, Kept) else encode(part)[0]
+            return len(batch), kernel(batch)
+
+        source: Iterator[Any] = iter(self._keep) if self._keep is not None else self._parts()
+        results = self._work(source, task)
+        seen, total = next(results)
+        for count, found in results:
+            seen, total = seen + count, total + found
+        if seen != self.n:
+            raise InputError("the table changed while it was read. Nothing was released.")
+        return total
+
+    def whole(self, kernel: Callable[[Array], T]) -> T:
+        """kernel(all records)."""
+        with blas_threads(processors()):
+            return kernel(self.records())
+
+    def _work(self, parts: Iterator[Any], task: Callable[[Any], T]) -> Iterator[T]:
+        """task(part) for each part, in order, on all processors, with a bounded number of parts in memory."""
+        workers = 1 if self.p > WIDE else processors()
+        with blas_threads(processors() // workers), ThreadPoolExecutor(workers) as pool:
+            waiting: deque[Future[T]] = deque()
+            try:
+                for part in parts:
+                    waiting.append(pool.submit(task, part))
+                    if len(waiting) > workers:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+
+class Kept:
+    """A batch in little memory: bits eight to the byte, codes as they are."""
+
+    def __init__(self, data: Array, shape: tuple[int, int], packed: bool) -> None:
+        self._data, self._shape, self._packed = data, shape, packed
+        self.bytes = data.nbytes
+
+    def batch(self) -> Array:
+        """The batch as it was."""
+        if not self._packed:
+            return self._data
+        return np.unpackbits(self._data, axis=0, count=self._shape[0])
+
+
+def keep(batch: Array) -> Kept:
+    """Put a batch away."""
+    packed = is_bits(batch)
+    return Kept(np.packbits(batch, axis=0) if packed else batch, batch.shape, packed)

@@ -1,8 +1,14 @@
-"""The contract between methods and data: rows are seen only through sums over batches."""
+"""The contract between methods and data: rows are seen only through sums over batches.
+
+An engine knows where the rows are; a method knows what to measure. Between them stands the kernel: a pure function from a batch
+of records to a partial result that can be added to others of its kind. What a record adds must depend on that record alone, and
+sums are exact integers, so the result is the same for every engine, order and size of batches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from covey.core.arrays import Array
@@ -15,10 +21,11 @@ class Sum(Protocol):
 
 
 S = TypeVar("S", bound=Sum)
+T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """n records of p coordinates, reachable only through `reduce`."""
+    """n records of p coordinates, reachable only through kernels."""
 
     @property
     def n(self) -> int:
@@ -30,3 +37,45 @@ class Rows(Protocol):
 
     def reduce(self, kernel: Callable[[Array], S]) -> S:
         """The sum of kernel(batch) over all batches; the kernel is pure and batches come in any shape."""
+
+    def whole(self, kernel: Callable[[Array], T]) -> T:
+        """kernel(all records), in any order, where the data is: for tables that public numbers say are small."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Rows with one more step, applied record by record, before any kernel sees them."""
+
+    rows: Rows
+    step: Callable[[Array], Array]
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return self.rows.n
+
+    @property
+    def p(self) -> int:
+        """The number of coordinates."""
+        return self.rows.p
+
+    def reduce(self, kernel: Callable[[Array], S]) -> S:
+        """The sum of kernel(step(batch)) over all batches."""
+        return self.rows.reduce(lambda batch: kernel(self.step(batch)))
+
+    def whole(self, kernel: Callable[[Array], T]) -> T:
+        """kernel(step(all records))."""
+        return self.rows.whole(lambda batch: kernel(self.step(batch)))
+
+
+@dataclass(frozen=True)
+class First:
+    """What the first reading of a table gives: its size, what encoding met, and sums that later steps will ask for."""
+
+    n: int
+    log: Any
+    sums: tuple[Any, ...]
+
+    def __add__(self, other: First) -> First:
+        sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
+        return First(self.n + other.n, self.log + other.log, sums)

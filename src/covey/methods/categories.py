@@ -1,7 +1,8 @@
 """`regain` for categorical records: one-way tables, merged pair tables, centres, categories again.
 
-Records are read by the two `measure_*` functions alone; all else is post-processing of what they return. The public formulas
-below fix every choice before the data is seen; merging rests on the noisy one-way tables.
+Records are counted exactly by `Tables`, and noise meets the counts in the two `measure_*` functions; all else is post-processing
+of what these return. The public formulas below fix every choice before the data is seen; merging rests on the noisy one-way
+tables.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 from covey.core.blocks import WeightedPoints
 from covey.core.centres import Tick, fit_category_centres
-from covey.core.counts import category_counts, pair_counts
+from covey.core.distance import HighTables, affordable_tables, one_way_distance, pair_distances
 from covey.core.domain import Domain
 from covey.core.histograms import denoise_histogram
 from covey.core.merging import merge_maps, unmerge
@@ -23,14 +24,69 @@ from covey.core.pairlaw import PairLaw, pair_law
 from covey.core.samplers import IntegerNoise
 from covey.core.sensitivity import pair_table_sensitivity
 from covey.core.spectrum import pair_covariances
-from covey.engines.rows import Rows
+from covey.core.tables import OneWayTables, PairTables
+from covey.engines.rows import Mapped, Rows
 from covey.privacy.budget import Charge, split
 
 CENTRES = 300
+FULL_TABLES = (
+    1000  # up to so many categories, all pair tables are counted in one pass; everything else follows from them
+)
+
+
+def first_kernel(domain: Domain) -> OneWayTables | PairTables:
+    """What the first pass over the records counts; public."""
+    return (PairTables if domain.total <= FULL_TABLES else OneWayTables)(domain.sizes)
+
+
+class Tables:
+    """Exact tables of the records, counted when they are first asked for. Private: only noisy versions of them leave."""
+
+    def __init__(self, rows: Rows, domain: Domain) -> None:
+        self._rows, self.domain, self.n = rows, domain, rows.n
+        kernel = first_kernel(domain)
+        counts = rows.reduce(kernel)
+        self._pairs = kernel.matrix(counts) if isinstance(kernel, PairTables) else None
+        self.one_way: Integers = counts.integers()[0] if self._pairs is None else self._pairs.diagonal()
+
+    def pairs(self, maps: list[Integers]) -> Integers:
+        """All pair tables of the merged categories maps[a][x_a], as one symmetric matrix."""
+        sizes = [int(m.max()) + 1 for m in maps]
+        if self._pairs is not None:
+            starts = np.cumsum([0, *sizes[:-1]])
+            place = np.concatenate([m + start for m, start in zip(maps, starts, strict=True)])
+            half = np.zeros((sum(sizes), len(place)), dtype=np.int64)
+            np.add.at(half, place, self._pairs)
+            out = np.zeros((sum(sizes), sum(sizes)), dtype=np.int64)
+            np.add.at(out, place, half.T)
+            return out
+        kernel = PairTables(tuple(sizes))
+        return kernel.matrix(Mapped(self._rows, Merge(maps)).reduce(kernel))
+
+    def distances(self, cloud: WeightedPoints) -> dict[int, float]:
+        """How far the records are from a cloud, by degree, as far as public numbers say that this is affordable."""
+        sizes, q = self.domain.sizes, len(self.domain.sizes)
+        if self._pairs is not None:
+            low = pair_distances(self._pairs, self.n, self.domain, cloud)
+        else:
+            low = {1: one_way_distance(self.one_way, self.n, q, cloud)}
+        rest = tuple(d for d in affordable_tables(self.n, q) if d not in low)
+        return low | (self._rows.whole(HighTables(sizes, cloud, rest)) if rest else {})
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A step on records: categories become merged ones."""
+
+    maps: list[Integers]
+
+    def __call__(self, batch: Array) -> Array:
+        """Merge the categories of a batch."""
+        return np.stack([m[batch[:, a]] for a, m in enumerate(self.maps)], axis=1)
 
 
 def category_centres(
-    rows: Rows,
+    tables: Tables,
     domain: Domain,
     charges: dict[str, Charge],
     pure: bool,
@@ -40,8 +96,8 @@ def category_centres(
     tick: Tick,
 ) -> WeightedPoints:
     """Private centres over the categories of the domain; spends charges["histograms"] and charges["pairs"]."""
-    n = rows.n
-    one_way = measure_histograms(rows, domain, charges["histograms"], pure, noise)
+    n = tables.n
+    one_way = measure_histograms(tables, domain, charges["histograms"], pure, noise)
     fine = [
         denoise_histogram(v, sd, n, o, public) / n
         for v, sd, o in zip(one_way.counts, one_way.sds, domain.ordered, strict=True)
@@ -51,7 +107,7 @@ def category_centres(
     merged = Domain(tuple(int(m.max()) + 1 for m in maps), domain.ordered)
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
     law = pair_law(merged, amount, pure)
-    pairs = measure_pairs(rows, maps, law, noise, generator) / n
+    pairs = measure_pairs(tables, maps, law, noise, generator) / n
     tick(0.2)
     covariances = pair_covariances(pairs, lambda: law.simulate(public) / n, law.sd / n, shares, merged)
     tick(0.4)
@@ -69,7 +125,7 @@ class OneWay:
     sds: Floats
 
 
-def measure_histograms(rows: Rows, domain: Domain, charge: Charge, pure: bool, noise: IntegerNoise) -> OneWay:
+def measure_histograms(tables: Tables, domain: Domain, charge: Charge, pure: bool, noise: IntegerNoise) -> OneWay:
     """One-way counts. A replaced row moves each histogram by 2 in ℓ1 and √2 in ℓ2.
 
     Shares of the charge minimise Σ c_a·sd_a: proportional to √c_a (Laplace of scale 2/ε_a) or c_a^{2/3} (Gaussian of variance
@@ -77,7 +133,7 @@ def measure_histograms(rows: Rows, domain: Domain, charge: Charge, pure: bool, n
     """
     weight = domain.counts ** (1 / 2 if pure else 2 / 3)
     parts = split(charge.amount, {str(a): float(w) for a, w in enumerate(weight / weight.sum())})
-    exact = rows.reduce(lambda batch: category_counts(batch, domain.sizes)).integers()[0]
+    exact = tables.one_way
     counts, sds = [], []
     for a, part in enumerate(parts.values()):
         own = exact[domain.block(a)]
@@ -93,13 +149,12 @@ def measure_histograms(rows: Rows, domain: Domain, charge: Charge, pure: bool, n
 
 
 def measure_pairs(
-    rows: Rows, maps: list[Integers], law: PairLaw, noise: IntegerNoise, generator: np.random.Generator
+    tables: Tables, maps: list[Integers], law: PairLaw, noise: IntegerNoise, generator: np.random.Generator
 ) -> Floats:
     """Noisy centred pair tables of the merged categories, in counts."""
     if law.kind == "none":
         return np.zeros((law.domain.total, law.domain.total))
-    exact = rows.reduce(lambda batch: pair_counts(batch, maps)).integers()[0]
-    return law.measure(exact, rows.n, noise, generator)
+    return law.measure(tables.pairs(maps), tables.n, noise, generator)
 
 
 # Public formulas: functions of n, the declared sizes and the budget.

@@ -62,14 +62,16 @@ def real_records(X: Array, body: Body) -> Records:
     return Records(ArrayRows(X, prepare), unit=body.radius / grid, radius=float(grid))
 
 
-def limited_records(rows: ArrayRows, limits: list[tuple[list[int], int]]) -> ArrayRows:
-    """Records that keep declared limits: of the ones in a set, the first L stay, in the order of the declared columns."""
+@dataclass(frozen=True)
+class Limit:
+    """A step on records of bits: of the ones in a declared set the first L stay, in the order of the declared columns."""
 
-    def prepare(batch: Array) -> Array:
+    limits: list[tuple[list[int], int]]
+
+    def __call__(self, batch: Array) -> Array:
+        """Trim the records that break a limit."""
         out = batch.copy()
-        for columns, most in limits:
+        for columns, most in self.limits:
             part = out[:, columns]
             out[:, columns] = part * (np.cumsum(part, axis=1) <= most)
         return out
-
-    return rows.prepared(prepare)

@@ -20,14 +20,22 @@ import numpy as np
 from covey.core.arrays import require_memory
 from covey.core.blocks import WeightedPoints
 from covey.core.coding import UNIT, Coding
-from covey.core.distance import bit_distances, category_distances
+from covey.core.distance import (
+    GRAM_LIMIT,
+    HighBits,
+    SubsetCounts,
+    affordable_subsets,
+    low_bit_distances,
+    subset_distance,
+)
 from covey.core.domain import Domain
+from covey.core.moments import moments
 from covey.core.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
 from covey.core.threads import blas_threads, processors
-from covey.engines.local import ArrayRows
+from covey.engines.rows import Rows
 from covey.entropy import Streams
 from covey.methods.bits import bit_centres, expected_pair_noise, plan_bits
-from covey.methods.categories import category_centres, histogram_share
+from covey.methods.categories import Tables, category_centres, histogram_share
 from covey.privacy.budget import Budget, Charge
 from covey.privacy.certificate import Certificate, certify
 from covey.progress import Progress
@@ -45,7 +53,7 @@ class Regained:
 
 
 def regain_bits(
-    rows: ArrayRows, budget: Budget, share: Fraction, declared: Coding | None, source: str, streams: Streams
+    rows: Rows, budget: Budget, share: Fraction, declared: Coding | None, source: str, streams: Streams
 ) -> Regained:
     """Private centres for rows of bits, and their certificate."""
     n, p = rows.n, rows.p
@@ -62,14 +70,14 @@ def regain_bits(
         if not share:
             return Regained(cloud, None, _spent(charges))
         with blas_threads(processors()):
-            distances = bit_distances(rows.records(), cloud)
+            distances = distances_of_bits(rows, cloud)
         noise = noise_source(source, streams, "certificate")
         certificate = certify(distances, n, charges["certificate"], noise)
     return Regained(cloud, certificate, _spent(charges))
 
 
 def regain_categories(
-    rows: ArrayRows, domain: Domain, budget: Budget, share: Fraction, source: str, streams: Streams
+    rows: Rows, domain: Domain, budget: Budget, share: Fraction, source: str, streams: Streams
 ) -> Regained:
     """Private centres for rows of category codes, and their certificate."""
     refuse_too_wide(domain.total)
@@ -80,16 +88,27 @@ def regain_categories(
         progress.next()
         noise = noise_source(source, streams, "moments")
         generator = streams.noise("matrix")
+        tables = Tables(rows, domain)
         with blas_threads(1):
-            cloud = category_centres(rows, domain, charges, budget.pure, noise, generator, public, progress.tick)
+            cloud = category_centres(tables, domain, charges, budget.pure, noise, generator, public, progress.tick)
         progress.next()
         if not share:
             return Regained(cloud, None, _spent(charges))
         with blas_threads(1):
-            distances = category_distances(rows.records(), domain.sizes, cloud)
+            distances = tables.distances(cloud)
         noise = noise_source(source, streams, "certificate")
         certificate = certify(distances, rows.n, charges["certificate"], noise, categorical=True)
     return Regained(cloud, certificate, _spent(charges))
+
+
+def distances_of_bits(rows: Rows, cloud: WeightedPoints) -> dict[int, float]:
+    """How far the records are from a cloud, by degree, as far as public numbers say that this is affordable. Private."""
+    low = low_bit_distances(rows.reduce(moments), cloud)
+    if rows.n <= GRAM_LIMIT:
+        return low | rows.whole(HighBits(cloud))
+    degrees = affordable_subsets(rows.n, rows.p)
+    counts = {d: rows.reduce(SubsetCounts(d)).integers()[0] for d in degrees}
+    return low | {d: subset_distance(counts[d], rows.n, d, cloud) for d in degrees}
 
 
 def noise_source(source: str, streams: Streams, purpose: str) -> IntegerNoise:

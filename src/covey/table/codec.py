@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.errors import ParameterError
+from covey.table.columns import Table, Words, unguarded
 from covey.table.schema import (
     ORDERED_TYPES,
     AtMost,
@@ -39,7 +40,7 @@ from covey.table.schema import (
     Schema,
     optional,
 )
-from covey.table.sources import Table, read_table, unguarded
+from covey.table.sources import no_rows, open_source, read_table
 
 if TYPE_CHECKING:
     from polars import Series
@@ -65,12 +66,12 @@ class ColumnLog:
     clipped: int = 0
     unparseable: int = 0
 
-    def add(self, other: ColumnLog) -> None:
+    def add(self, other: ColumnLog, times: int = 1) -> None:
         """Count another part of the same column."""
-        self.missing += other.missing
-        self.unknown += other.unknown
-        self.clipped += other.clipped
-        self.unparseable += other.unparseable
+        self.missing += times * other.missing
+        self.unknown += times * other.unknown
+        self.clipped += times * other.clipped
+        self.unparseable += times * other.unparseable
 
 
 @dataclass
@@ -81,6 +82,14 @@ class EncodeLog:
     short_rows: int = 0
     long_rows: int = 0
     ignored: tuple[str, ...] = ()
+
+    def __add__(self, other: EncodeLog) -> EncodeLog:
+        columns = {name: ColumnLog() for name in self.columns}
+        for part in (self, other):
+            for name, seen in part.columns.items():
+                columns[name].add(seen)
+        short, long = self.short_rows + other.short_rows, self.long_rows + other.long_rows
+        return EncodeLog(columns, short, long, self.ignored)
 
 
 class Labels:
@@ -345,6 +354,7 @@ class Codec:
         self.ordinal: tuple[int, ...] = tuple(
             j for j, f in enumerate(encoded) if f.ordered or self.attributes[f.name].ordered
         )
+        self.dtype = np.min_scalar_type(max(self.domain_sizes) - 1)
         if schema.rules:
             _ = self._witness  # rules that contradict each other are refused before any data is read
 
@@ -359,26 +369,31 @@ class Codec:
         rules = [rule for rule in self.schema.rules if isinstance(rule, AtMost)]
         return [([self.names.index(n) for n in rule.fields if n in self.names], rule.limit) for rule in rules]
 
-    def encode(self, table: Any) -> tuple[Integers, EncodeLog]:
+    def encode(self, table: Any) -> tuple[Array, EncodeLog]:
         """Category codes, a row per record and a column per encoded field, and the private log."""
-        table = read_table(table, self.schema)
-        out = np.empty((table.rows, len(self.names)), dtype=np.int64)
-
-        def fill(start: int) -> EncodeLog:
-            log = EncodeLog()
-            for j, name in enumerate(self.names):
-                seen = log.columns[name] = ColumnLog()
-                cells = self.attributes[name].read(table.columns[name].slice(start, _BLOCK), seen)
-                out[start : start + _BLOCK, j] = self.attributes[name].codes(cells)
-            return log
-
-        # Blocks stay in the processor's cache, and both libraries release the lock while they work on one.
+        source = open_source(table, self.schema)
+        # Both libraries release the lock while they work on a part.
         with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-            logs = list(pool.map(fill, range(0, table.rows, _BLOCK)))
-        log = EncodeLog({name: ColumnLog() for name in self.names}, table.short_rows, table.long_rows, table.ignored)
-        for part in logs:
-            for name, seen in part.columns.items():
-                log.columns[name].add(seen)
+            parts = list(pool.map(lambda part: self.encode_part(source.table(part)), source.parts()))
+        if not parts:
+            raise no_rows()
+        codes = [codes for codes, _ in parts]
+        log = sum((log for _, log in parts[1:]), parts[0][1])
+        return codes[0] if len(codes) == 1 else np.concatenate(codes), log
+
+    def encode_part(self, table: Table) -> tuple[Array, EncodeLog]:
+        """The codes of one part of a table, in the smallest integers that hold the domain, column after column."""
+        out = np.empty((table.rows, len(self.names)), dtype=self.dtype, order="F")
+        log = EncodeLog({}, table.short_rows, table.long_rows, table.ignored)
+        for j, name in enumerate(self.names):
+            seen = log.columns[name] = ColumnLog()
+            attribute, column = self.attributes[name], table.columns[name]
+            if isinstance(column, Words):
+                out[:, j] = _word_codes(attribute, column, seen)
+                continue
+            for start in range(0, table.rows, _BLOCK):  # blocks stay in the processor's cache
+                cells = attribute.read(column.slice(start, _BLOCK), seen)
+                out[start : start + _BLOCK, j] = attribute.codes(cells)
         return out, log
 
     def decode(self, codes: Array, generator: np.random.Generator) -> dict[str, Series]:
@@ -626,6 +641,24 @@ class Codec:
             fresh = self.attributes[name].avoid(condition, len(mine), generator)
             if fresh is not None:
                 cells[name][mine] = fresh
+
+
+def _word_codes(attribute: Attribute, column: Words, log: ColumnLog) -> Array:
+    """Codes of a column of words: each word is read once, and counts as often as it occurs."""
+    trial = ColumnLog()
+    codes = attribute.codes(attribute.read(column.words, trial))
+    nothing = optional("polars").Series([None], dtype=optional("polars").String)
+    absent = attribute.codes(attribute.read(nothing, ColumnLog()))
+    if trial != ColumnLog() or column.places.min(initial=0) < 0:
+        counts = np.bincount(column.places.astype(np.int64) + 1, minlength=len(codes) + 1)
+        log.missing += int(counts[0])
+        for word, count in enumerate(counts[1:]):
+            if count:
+                one = ColumnLog()
+                attribute.read(column.words.slice(word, 1), one)
+                log.add(one, int(count))
+    # Place −1, missing, picks the last entry.
+    return np.concatenate([codes, absent]).astype(np.min_scalar_type(attribute.size))[column.places]
 
 
 def _as_text(series: Series) -> Series:
