@@ -28,9 +28,10 @@ from covey.cli import main
 from covey.core.bodies import Box
 from covey.errors import ParameterError
 from covey.release import bundle as bundles
+from covey.table import csvfile
 from covey.table.codec import Codec
 from covey.table.schema import Schema
-from covey.table.sources import GUARDED, read_table
+from covey.table.sources import GUARDED, open_source
 
 HEADER = "city,age,income,member,joined"
 CLEAN = "Rome,34,1234.56,true,2020-05-17"
@@ -160,7 +161,7 @@ class Desk:
         def opened(*_, **__):
             raise AssertionError("the data was opened")
 
-        self.monkeypatch.setattr("covey.synthesizers.read_table", opened)
+        self.monkeypatch.setattr("covey.synthesizers.open_source", opened)
 
     def encoded(self, name="table.csv"):
         """Codes and the private log."""
@@ -435,15 +436,20 @@ def test_bad_input_08_a_huge_field(desk):
     desk.refused(desk.release(), 3, "city", str(2**20), "limit")
 
 
-def test_bad_input_08_a_huge_table(desk, monkeypatch):
-    monkeypatch.setitem(read_table.__kwdefaults__, "size_limit", 1000)
-    desk.refused(desk.release(), 3, "table.csv", "1000", "limit")
+@pytest.mark.parametrize("tail", [b'Rome,"', b"", b"Rome,"], ids=["open-quote", "blank-lines", "one-field"])
+def test_bad_input_08_a_record_that_never_ends(desk, monkeypatch, tail):
+    """A table may be of any length; what is held in memory at once may not."""
+    monkeypatch.setattr(csvfile, "BLOCK", 1000)
+    monkeypatch.setattr(csvfile, "RECORD_LIMIT", 2000)
+    monkeypatch.setitem(open_source.__kwdefaults__, "field_limit", 100)
+    desk.table(table_bytes() + tail + (b"x" if tail.endswith(b",") else b"\n") * 10_000)
+    desk.refused(desk.release(), 3, "table.csv", "line")
 
 
 @pytest.mark.parametrize("kind", ["gz", "parquet"])
 def test_bad_input_08_a_compression_bomb(desk, monkeypatch, kind):
     limit = 2**20
-    monkeypatch.setitem(read_table.__kwdefaults__, "size_limit", limit)
+    monkeypatch.setitem(open_source.__kwdefaults__, "size_limit", limit)
     if kind == "gz":
         name = "bomb.csv.gz"
         desk.table(gzip.compress(table_bytes() + b"\n" * (4 * limit)), name)

@@ -358,3 +358,25 @@ def test_every_exception_has_an_exit_code():
         "ParameterError": 2,
         "InputError": 3,
     }
+
+
+def test_rows_are_drawn_in_parts_that_are_the_same_whenever_they_are_asked_for(monkeypatch):
+    monkeypatch.setattr(covey.synthesizers, "PART_ROWS", 100)
+    X = np.random.default_rng(3).integers(0, 2, (400, 6))
+    synth = covey.PrivateSynthesizer(5.0, 1e-6, seed=1).fit(X)
+    drawn = synth.draw(250)
+    assert drawn.parts == 3
+    assert [len(part) for part in drawn] == [100, 100, 50]
+    assert (drawn.part(2) == list(drawn)[2]).all()
+    assert not (drawn.part(0) == drawn.part(1)).all()
+    assert not (synth.draw(250).part(0) == drawn.part(0)).all()  # another call draws other rows
+    assert synth.sample(250).shape == (250, 6)
+    together = np.concatenate(list(synth.draw(20_000)))
+    assert np.abs(together.mean(axis=0) - synth.centres.weights @ synth.centres.points).max() < 0.005
+
+
+@pytest.mark.parametrize("m", [0, -5, 2.0, "all", None, True])
+def test_impossible_numbers_of_rows_to_draw(m):
+    synth = covey.PrivateSynthesizer(5.0, seed=1).fit([[0, 1], [1, 0]])
+    with pytest.raises(ParameterError):
+        synth.draw(m)

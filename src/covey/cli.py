@@ -241,8 +241,8 @@ def release(
     as_json: bool,
 ) -> None:
     """Make a differentially private bundle from TABLE, and charge the ledger for it."""
-    from covey.release.bundle import check_target, write_bundle
-    from covey.synthesizers import PrivateSynthesizer, check_rows
+    from covey.release.bundle import check_rows, check_target, write_bundle
+    from covey.synthesizers import PrivateSynthesizer
     from covey.table.schema import Schema
     from covey.table.sources import check_encoding
 
@@ -257,9 +257,9 @@ def release(
     schema = Schema.load(schema_path)
     schema.require_confirmed()
     synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=rows_per_person, seed=seed)
-    check_rows(1 if m is None else m, synth.width)
     _refuse_same(table, out)
     check_target(out, force)
+    check_rows(1 if m is None else m, len(schema.fields), out)
     _check_log(log_path, table, out)
     ledger = None
     if seed is not None:
@@ -274,7 +274,7 @@ def release(
     prepared = synth.prepare(table, encoding)
     _write_log(log_path, prepared.log)
     synth.check(prepared.n)
-    check_rows(prepared.n if m is None else m, synth.width)
+    check_rows(prepared.n if m is None else m, len(schema.fields), out)
     receipt = ledger.charge(dataset, epsilon, delta, "release") if ledger is not None else None
     # From here on nothing depends on what a record holds.
     with _advice():
@@ -329,20 +329,20 @@ def anonymize(
     as_json: bool,
 ) -> None:
     """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
-    from covey.release.bundle import check_target, write_bundle
-    from covey.synthesizers import AnonymousSynthesizer, check_rows
+    from covey.release.bundle import check_rows, check_target, write_bundle
+    from covey.synthesizers import AnonymousSynthesizer
     from covey.table.schema import Schema
     from covey.table.sources import check_encoding
 
     check_encoding(encoding)
     schema = Schema.load(schema_path)
     synth = AnonymousSynthesizer(group_size, method=method, schema=schema, seed=seed)
-    check_rows(1 if m is None else m, synth.width)
     for name in sensitive:
         if name not in schema.names:
             raise ParameterError(f"--sensitive names {name!r}, which is not a field of the schema.")
     _refuse_same(table, out)
     check_target(out, force)
+    check_rows(1 if m is None else m, len(schema.fields), out)
     _check_log(log_path, table, out)
     prepared = synth.prepare(table, encoding)
     _write_log(log_path, prepared.log)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
@@ -40,10 +40,11 @@ from covey.privacy.certificate import Certificate
 from covey.release.bundle import AnonymousRelease, PrivateRelease
 from covey.table.codec import Codec, EncodeLog
 from covey.table.schema import Schema
-from covey.table.sources import Table, like, open_source
+from covey.table.sources import Table, joined, like, open_source
 from covey.version import __version__
 
 Limits = Sequence[tuple[Sequence[int], int]]
+PART_ROWS = 1 << 18  # synthetic rows that are drawn, decoded and written at a time
 NARROW = 500  # columns; moments of so many are summed while a table is read first
 Draw = Callable[[WeightedPoints, int, Streams], Array]
 
@@ -63,6 +64,35 @@ class Prepared:
 
     def __repr__(self) -> str:
         return f"Prepared({self.n} rows)"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """m synthetic rows in parts. A part comes from a stream of its own: it is the same whenever and wherever it is drawn."""
+
+    m: int
+    _centres: WeightedPoints
+    _draw: Draw
+    _codec: Codec | None
+    _dtype: np.dtype[Any]
+    _streams: Streams
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return -(-self.m // PART_ROWS)
+
+    def part(self, k: int) -> Any:
+        """The rows of part k: an array, or with a schema a mapping of columns."""
+        streams = self._streams.child(f"part {k}")
+        with blas_threads(1):
+            rows = self._draw(self._centres, min(PART_ROWS, self.m - k * PART_ROWS), streams)
+        if self._codec is not None:
+            return self._codec.decode(rows.astype(np.int64), streams.postprocessing("decode"))
+        return rows.astype(self._dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.part(k) for k in range(self.parts))
 
 
 class _Synthesizer:
@@ -111,21 +141,17 @@ class _Synthesizer:
 
         Costs no privacy, however often it is called.
         """
-        rows = self._sample(m)
-        return rows if self._kind is None else like(self._kind, rows)
+        parts = list(self.draw(check_rows(m, self.centres.points.shape[1])))
+        if self._kind is not None:
+            return like(self._kind, joined(parts))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _sample(self, m: int) -> Any:
-        """An array, or with a schema a mapping of columns."""
-        centres = self.centres
-        m = check_rows(m, centres.points.shape[1])
-        streams = self._next_streams()
+    def draw(self, m: int) -> Drawn:
+        """m synthetic rows that are drawn part by part when they are asked for, so m may be larger than the memory."""
         if self._draw is None:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
-        with blas_threads(1):
-            rows = self._draw(centres, m, streams)
-        if self._codec is not None:
-            return self._codec.decode(rows.astype(np.int64), streams.postprocessing("decode"))
-        return rows.astype(self._dtype, copy=False)
+        m = whole_number(m, "m", 1, "It counts the synthetic rows.")
+        return Drawn(m, self.centres, self._draw, self._codec, self._dtype, self._next_streams())
 
     @property
     def width(self) -> int:
@@ -435,7 +461,7 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
-        return PrivateRelease(self._sample(m), self.schema, self.centres, self.privacy, self.certificate, __version__)
+        return PrivateRelease(self.draw(m), self.schema, self.centres, self.privacy, self.certificate, __version__)
 
     def certify(self, Z: Any) -> dict[int, float]:
         """95% bounds, by degree, on the error of a table drawn from these centres: certificate plus exact distance."""
@@ -456,9 +482,9 @@ class PrivateSynthesizer(_Synthesizer):
 
 
 def check_rows(m: Any, width: int) -> int:
-    """How many rows to draw, or a refusal: rows of so many encoded columns must fit the memory."""
+    """How many rows to draw at once, or a refusal: rows of so many encoded columns must fit the memory."""
     rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
-    require_memory(8 * rows * width, f"a sample of {rows} rows", "Draw fewer rows at a time.")
+    require_memory(8 * rows * width, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m).")
     return rows
 
 
@@ -598,7 +624,7 @@ class AnonymousSynthesizer(_Synthesizer):
         if self.schema is None or self.n is None or self.covariance_loss is None:
             raise ParameterError("a release needs a schema and a fitted table.")
         return AnonymousRelease(
-            rows=self._sample(m),
+            rows=self.draw(m),
             schema=self.schema,
             group_size=self.group_size,
             n=self.n,

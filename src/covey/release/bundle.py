@@ -20,7 +20,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -31,12 +31,12 @@ import numpy as np
 
 from covey.core.blocks import WeightedPoints
 from covey.entropy import SEEDED_MARK
-from covey.errors import InputError, ParameterError
+from covey.errors import InputError, ParameterError, whole_number
 from covey.privacy.budget import Charge, PrivacyStatement, make_budget
 from covey.privacy.certificate import Certificate
 from covey.table.codec import Codec
 from covey.table.schema import Schema
-from covey.table.sources import Columns, read_table, write_csv, write_parquet
+from covey.table.sources import Columns, open_source, write_csv, write_parquet
 
 SUMS = "SHA256SUMS"
 NOT_PRIVATE = "This table is NOT differentially private"
@@ -46,7 +46,7 @@ NOT_PRIVATE = "This table is NOT differentially private"
 class PrivateRelease:
     """Everything a differentially private release may contain."""
 
-    rows: Columns
+    rows: Iterable[Columns]  # parts, written one after the other
     schema: Schema
     centres: WeightedPoints
     privacy: PrivacyStatement
@@ -58,7 +58,7 @@ class PrivateRelease:
 class AnonymousRelease:
     """Everything an anonymous release may contain. The groups themselves never leave."""
 
-    rows: Columns
+    rows: Iterable[Columns]  # parts, written one after the other
     schema: Schema
     group_size: int
     n: int
@@ -104,6 +104,19 @@ def _exchange(scratch: Path, folder: Path) -> None:
         raise
     finally:
         shutil.rmtree(old)
+
+
+def check_rows(m: Any, columns: int, folder: Path) -> int:
+    """How many rows to write, or a refusal: a cell takes a byte or more, and they must fit the disk."""
+    rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
+    there = next(p for p in folder.absolute().parents if p.exists())
+    free = shutil.disk_usage(there).free
+    if rows * columns > free:
+        raise ParameterError(
+            f"{rows} rows need {rows * columns / 2**30:.3g} GiB or more, and the disk has {free / 2**30:.3g} GiB left. "
+            "Write fewer rows, or choose another disk."
+        )
+    return rows
 
 
 def check_target(folder: Path, force: bool) -> None:
@@ -371,11 +384,16 @@ def verify_bundle(folder: Path) -> Verified:
     if "charges" in facts:
         _verify_budget(facts)
     schema = Schema.load(folder / "schema.json")
-    rows = read_table(rows_path(folder))
-    wrong = Codec(schema).problems(rows)
-    if wrong:
-        raise InputError(f"the synthetic rows break their schema: {wrong[0]}")
-    return Verified(rows.rows, facts)
+    codec, source, rows = Codec(schema), open_source(rows_path(folder)), 0
+    for part in source.parts():
+        table = source.table(part)
+        wrong = codec.problems(table)
+        if wrong:
+            raise InputError(f"the synthetic rows break their schema: {wrong[0]}")
+        rows += table.rows
+    if not rows:
+        raise InputError("the bundle has no synthetic rows.")
+    return Verified(rows, facts)
 
 
 def _verify_budget(facts: Mapping[str, Any]) -> None:

@@ -74,7 +74,9 @@ class CsvFile:
                 continue
             # Blank lines may turn out to be the last ones: they wait for what follows.
             keep = len(pending[:cut].rstrip(b"\n")) + 1
-            if keep > 1:
+            if keep == 1:
+                self._refuse_endless(pending, line)
+            else:
                 yield Block(pending[:keep], line)
                 line += pending.count(b"\n", 0, keep)
                 pending = pending[keep:]

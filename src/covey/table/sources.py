@@ -36,6 +36,7 @@ __all__ = [
     "Table",
     "check_encoding",
     "guarded",
+    "joined",
     "like",
     "open_source",
     "read_table",
@@ -82,7 +83,7 @@ def open_source(
         return CsvFile(path, schema, encoding, field_limit, budget)
     table = source if isinstance(source, Table) else _read_frame(source, schema)
     if isinstance(source, Table):
-        columns, ignored = _choose(dict(source.columns), schema)
+        columns, ignored = _choose({name: _spelled(name, values) for name, values in source.columns.items()}, schema)
         table = Table(columns, source.rows, source.kind, source.short_rows, source.long_rows, source.ignored + ignored)
     for name, series in table.columns.items():
         check_cells(name, series, field_limit)
@@ -207,6 +208,15 @@ def write_parquet(parts: Columns | Iterable[Columns], path: str | Path) -> None:
     finally:
         if writer is not None:
             writer.close()
+
+
+def joined(parts: Iterable[Columns]) -> Columns:
+    """Parts of columns, one below the other."""
+    pl = optional("polars")
+    listed = list(parts)
+    if len(listed) == 1:
+        return listed[0]
+    return {name: pl.concat([as_series(name, part[name]) for part in listed]) for name in listed[0]}
 
 
 def _parts(parts: Columns | Iterable[Columns]) -> Iterable[Columns]:
