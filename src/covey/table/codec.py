@@ -354,6 +354,7 @@ class Codec:
         self.ordinal: tuple[int, ...] = tuple(
             j for j, f in enumerate(encoded) if f.ordered or self.attributes[f.name].ordered
         )
+        self._dictionaries = {name: Dictionary(self.attributes[name]) for name in self.names}
         self.dtype = np.min_scalar_type(max(self.domain_sizes) - 1)
         if schema.rules:
             _ = self._witness  # rules that contradict each other are refused before any data is read
@@ -389,7 +390,7 @@ class Codec:
             seen = log.columns[name] = ColumnLog()
             attribute, column = self.attributes[name], table.columns[name]
             if isinstance(column, Words):
-                out[:, j] = _word_codes(attribute, column, seen)
+                out[:, j] = self._dictionaries[name].codes(column, seen)
                 continue
             for start in range(0, table.rows, _BLOCK):  # blocks stay in the processor's cache
                 cells = attribute.read(column.slice(start, _BLOCK), seen)
@@ -643,22 +644,34 @@ class Codec:
                 cells[name][mine] = fresh
 
 
-def _word_codes(attribute: Attribute, column: Words, log: ColumnLog) -> Array:
-    """Codes of a column of words: each word is read once, and counts as often as it occurs."""
-    trial = ColumnLog()
-    codes = attribute.codes(attribute.read(column.words, trial))
-    nothing = optional("polars").Series([None], dtype=optional("polars").String)
-    absent = attribute.codes(attribute.read(nothing, ColumnLog()))
-    if trial != ColumnLog() or column.places.min(initial=0) < 0:
-        counts = np.bincount(column.places.astype(np.int64) + 1, minlength=len(codes) + 1)
-        log.missing += int(counts[0])
-        for word, count in enumerate(counts[1:]):
-            if count:
-                one = ColumnLog()
-                attribute.read(column.words.slice(word, 1), one)
-                log.add(one, int(count))
-    # Place −1, missing, picks the last entry.
-    return np.concatenate([codes, absent]).astype(np.min_scalar_type(attribute.size))[column.places]
+class Dictionary:
+    """Codes of single words of one attribute, each read once. It remembers words of the data: private, in memory only."""
+
+    most = 1 << 16
+
+    def __init__(self, attribute: Attribute) -> None:
+        self.attribute = attribute
+        self.known: dict[str | None, tuple[int, ColumnLog]] = {}
+
+    def codes(self, column: Words, log: ColumnLog) -> Array:
+        """Codes of a column of words; each word counts in the log as often as it occurs."""
+        found = [self._look_up(word) for word in [*column.words.to_list(), None]]
+        if any(seen != ColumnLog() for _, seen in found[:-1]) or column.places.min(initial=0) < 0:
+            counts = np.bincount(column.places.astype(np.int64) + 1, minlength=len(found))
+            for (_, seen), count in zip(found, [*counts[1:], counts[0]], strict=True):
+                log.add(seen, int(count))
+        # Place −1, missing, picks the last entry.
+        codes = np.array([code for code, _ in found], dtype=np.min_scalar_type(self.attribute.size))
+        return codes.take(column.places, mode="wrap")
+
+    def _look_up(self, word: str | None) -> tuple[int, ColumnLog]:
+        if word not in self.known:
+            if len(self.known) >= self.most:
+                self.known.clear()
+            pl, seen = optional("polars"), ColumnLog()
+            cells = self.attribute.read(pl.Series([word], dtype=pl.String), seen)
+            self.known[word] = int(self.attribute.codes(cells)[0]), seen
+        return self.known[word]
 
 
 def _as_text(series: Series) -> Series:
