@@ -6,7 +6,9 @@ may run in another thread, turns one into columns. So a table of any length is r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -122,7 +124,8 @@ def read_table(
     if isinstance(opened, FrameParts):
         table = opened.whole
     else:
-        table = _joined([opened.table(part) for part in opened.parts()], opened.kind)
+        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+            table = _joined(list(pool.map(opened.table, opened.parts())), opened.kind)
     if not table.rows:
         raise no_rows()
     return table
