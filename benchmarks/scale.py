@@ -1,0 +1,125 @@
+"""How a release of a Parquet file grows with its rows: time against reading the file twice, and peak memory.
+
+    python benchmarks/scale.py [--rows 100000 1000000 20000000] [--folder build/scale]
+
+Each figure comes from a process of its own. "read twice" reads the needed columns two times with the same reader, in the same
+process as the release, just before it. The release is complete: reading, encoding, measuring, certificate, drawing and writing
+`--draw` rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+SIZES = [2, 3, 4, 5, 6, 8] * 5
+ROWS = [100_000, 1_000_000, 20_000_000]
+STEP = 500_000
+
+
+def make_table(path: Path, n: int, seed: int = 1) -> None:
+    """30 text columns with a common cause, written in row groups."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    generator, writer = np.random.default_rng(seed), None
+    for start in range(0, n, STEP):
+        k = min(STEP, n - start)
+        z, columns = generator.random(k), {}
+        for a, c in enumerate(SIZES):
+            x = np.minimum((c * (0.5 * z + 0.5 * generator.random(k)) ** 1.5).astype(np.int32), c - 1)
+            words = pa.array([f"answer {j}" for j in range(c)])
+            columns[f"q{a}"] = pa.DictionaryArray.from_arrays(pa.array(x), words).cast(pa.string())
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def survey_schema():
+    from covey.table.schema import Field, Schema
+
+    fields = [
+        Field(f"q{a}", "string", enum=tuple(f"answer {j}" for j in range(c)), required=True, confirmed=True)
+        for a, c in enumerate(SIZES)
+    ]
+    return Schema(tuple(fields))
+
+
+def measure(path: Path, draw: int) -> dict[str, float]:
+    """Read twice, then release, in this process."""
+    from covey.release.bundle import write_bundle
+    from covey.synthesizers import PrivateSynthesizer
+    from covey.table.sources import open_source
+
+    schema = survey_schema()
+
+    def read() -> int:
+        return sum(len(part) for part in open_source(path, schema).parts())
+
+    n = read()  # the file is in the system's cache for both
+    begin = time.perf_counter()
+    read()
+    read()
+    twice = time.perf_counter() - begin
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        synth = PrivateSynthesizer(1.0, 1e-9, schema=schema)
+        prepared = synth.prepare(path)
+        reading = time.perf_counter() - begin
+        synth.fit(prepared)
+        fitting = time.perf_counter() - begin - reading
+        write_bundle(synth.release(min(draw, n)), path.with_suffix(".bundle"), parquet=True, force=True)
+    total = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"n": n, "twice": twice, "reading": reading, "fitting": fitting, "total": total, "peak_gib": peak}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--folder", type=Path, default=Path("build/scale"))
+    parser.add_argument("--draw", type=int, default=100_000)
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.one, options.draw)))
+        return
+    options.folder.mkdir(parents=True, exist_ok=True)
+    print("| rows | read twice | first pass | fit | release | release / read twice | peak GiB |")
+    print("|---|---|---|---|---|---|---|")
+    found = []
+    for n in options.rows:
+        path = options.folder / f"survey-{n}.parquet"
+        if not path.exists():
+            make_table(path, n)
+        command = [sys.executable, __file__, "--one", str(path), "--draw", str(options.draw)]
+        result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        found.append(result)
+        print(
+            f"| {n} | {result['twice']:.2f} s | {result['reading']:.2f} s | {result['fitting']:.2f} s "
+            f"| {result['total']:.2f} s | {result['total'] / result['twice']:.2f} | {result['peak_gib']:.2f} |",
+            flush=True,
+        )
+    if len(found) > 1:
+        a, b = found[0], found[-1]
+        exponent = math.log(b["total"] / a["total"]) / math.log(b["n"] / a["n"])
+        passes = math.log(b["reading"] / a["reading"]) / math.log(b["n"] / a["n"])
+        print(
+            f"\ngrowth exponent from {a['n']} to {b['n']} rows: {exponent:.2f} (the pass over the rows alone: {passes:.2f})"
+        )
+
+
+if __name__ == "__main__":
+    main()
