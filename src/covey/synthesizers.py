@@ -18,6 +18,7 @@ from covey.core.distance import bit_distances, category_distances
 from covey.core.domain import Domain
 from covey.core.moments import moments
 from covey.core.rounding import bootstrap, one_hot, round_bits, round_categories
+from covey.core.spectrum import Spectrum
 from covey.core.threads import blas_threads, processors
 from covey.engines.local import KEEP_BYTES, ArrayRows, StreamRows
 from covey.engines.rows import Mapped, Rows
@@ -37,7 +38,7 @@ from covey.methods.regain import (
 from covey.methods.tree import METHODS, group_centres
 from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate
-from covey.release.bundle import AnonymousRelease, PrivateRelease
+from covey.release.contents import AnonymousRelease, PrivateRelease
 from covey.table.codec import Codec, EncodeLog
 from covey.table.schema import Schema
 from covey.table.sources import Table, joined, like, open_source
@@ -366,6 +367,7 @@ class PrivateSynthesizer(_Synthesizer):
         self.parameters: PaperParameters | None = None
         self.privacy: PrivacyStatement | None = None
         self.certificate: Certificate | None = None
+        self.spectrum: Spectrum | None = None
 
     def fit(self, X: Any) -> Self:
         """Measure the table privately: this is the step that spends ε. X is not changed."""
@@ -397,7 +399,7 @@ class PrivateSynthesizer(_Synthesizer):
             bits = sample_bits(centres, m, streams.postprocessing("rows"))
             return keep_limits(bits, limits, streams.postprocessing("limits")) if limits else bits
 
-        self._finish(result.cloud, draw, result.charges, rows.n, result.certificate)
+        self._finish(result.cloud, draw, result.charges, rows.n, result.certificate, result.spectrum)
 
     def _fit_categories(self, X: Any, domain: Domain) -> None:
         rows: Rows
@@ -413,7 +415,7 @@ class PrivateSynthesizer(_Synthesizer):
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             return sample_categories(centres, domain, m, streams.postprocessing("rows"))
 
-        self._finish(result.cloud, draw, result.charges, rows.n, result.certificate)
+        self._finish(result.cloud, draw, result.charges, rows.n, result.certificate, result.spectrum)
 
     def _fit_paper(self, X: Any) -> None:
         records, body = self._read(X)
@@ -423,8 +425,16 @@ class PrivateSynthesizer(_Synthesizer):
         self.parameters = par
         self._finish(result.cloud, self._draw_like_the_paper(), result.charges, par.n, None)
 
-    def _finish(self, cloud: WeightedPoints, draw: Draw, charges: Any, n: int, certificate: Certificate | None) -> None:
-        self._centres, self._draw, self.certificate = cloud, draw, certificate
+    def _finish(
+        self,
+        cloud: WeightedPoints,
+        draw: Draw,
+        charges: Any,
+        n: int,
+        certificate: Certificate | None,
+        spectrum: Spectrum | None = None,
+    ) -> None:
+        self._centres, self._draw, self.certificate, self.spectrum = cloud, draw, certificate, spectrum
         # PVEC and matrix Laplace noise are drawn in floating point: the guarantee is that of their ideal laws.
         ideal = "; ε-DP for the ideal noise law" if self._budget.pure else ""
         constants = f" with {self.parameters.constants} constants" if self.parameters else ""
@@ -461,7 +471,10 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
-        return PrivateRelease(self.draw(m), self.schema, self.centres, self.privacy, self.certificate, __version__)
+        rows = self.draw(m)
+        return PrivateRelease(
+            rows, self.schema, self.centres, self.privacy, self.certificate, __version__, self.spectrum
+        )
 
     def certify(self, Z: Any) -> dict[int, float]:
         """95% bounds, by degree, on the error of a table drawn from these centres: certificate plus exact distance."""

@@ -180,7 +180,7 @@ def test_files_can_be_read_by_others_and_the_scratch_folder_could_not(folder):
 
 def test_only_public_types_have_a_way_out():
     """The fields of a release are a closed list; what is private can neither be put in nor written."""
-    allowed = {"Iterable[Columns]", "Schema", "WeightedPoints", "PrivacyStatement", "Certificate | None", "str"}
+    allowed = {"Parts", "Schema", "WeightedPoints", "PrivacyStatement", "Certificate | None", "str"}
     assert {field.type for field in dataclasses.fields(PrivateRelease)} == allowed
     for private in (Moments, BlockSums, Counts, Prepared, Table, EncodeLog):
         assert not any(hasattr(private, name) for name in ("save", "to_dict", "to_json", "write", "__reduce_covey__"))

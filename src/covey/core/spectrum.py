@@ -7,12 +7,43 @@ stream that protected the data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import nnls
 
-from covey.core.arrays import Floats
+from covey.core.arrays import Array, Floats
 from covey.core.domain import Domain
+
+LEADING = 40  # so many eigenvalues of a noisy covariance are kept for the report
+WIDEST = 2000  # beyond so many coordinates they are not computed
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Leading eigenvalues of a covariance that carries its noise, in falling order, and where noise alone would end."""
+
+    values: tuple[float, ...]
+    edge: float
+    dimension: int
+
+    @property
+    def above(self) -> int:
+        """How many directions stand out of the noise."""
+        return sum(value > self.edge for value in self.values)
+
+
+def noisy_spectrum(covariance: Floats, noise: Floats) -> Spectrum | None:
+    """The spectrum of a noisy covariance beside that of a simulated noise matrix of the same law: post-processing of both."""
+    if len(covariance) > WIDEST:
+        return None
+    values = np.linalg.eigvalsh(covariance)[::-1][:LEADING]
+    return Spectrum(tuple(map(float, values)), edge_of(np.linalg.eigvalsh(noise)), len(covariance))
+
+
+def edge_of(noise: Array) -> float:
+    """Where the eigenvalues of noise end, with two per cent to spare."""
+    return 1.02 * float(np.abs(noise).max())
 
 
 def pair_covariances(
@@ -68,7 +99,7 @@ def shrink_spectrum(target: Floats, noise: Floats, domain: Domain, rounds: int) 
     q = len(domain.sizes)
     if len(mu) > 2 * q:  # the centred coding has q null directions
         mu = np.delete(mu, np.argsort(np.abs(mu))[:q])
-    edge = 1.02 * np.abs(mu).max()
+    edge = edge_of(mu)
     filled = low = target
     for _ in range(rounds):
         w, vectors = np.linalg.eigh(filled)

@@ -30,6 +30,7 @@ from covey.core.moments import Moments, moments
 from covey.core.noise import add_noise, cube_noise, matrix_laplace, to_grid
 from covey.core.samplers import IntegerNoise
 from covey.core.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
+from covey.core.spectrum import Spectrum, noisy_spectrum
 from covey.core.subspace import DIRECTION_BITS, quantise_directions
 from covey.core.terms import (
     Parities,
@@ -118,11 +119,12 @@ def bit_centres(
     noise: IntegerNoise,
     generator: np.random.Generator,
     public: np.random.Generator,
+    shown: np.random.Generator,
     tick: Tick,
-) -> WeightedPoints:
-    """Private centres in [0, 1]ᵖ, equally weighted; spends the charges named by the plan."""
+) -> tuple[WeightedPoints, Spectrum | None]:
+    """Private centres in [0, 1]ᵖ, equally weighted, and the noisy spectrum; spends the charges named by the plan."""
     if plan.kind == "means":
-        return shrunken_means(*measure_means(rows, charges["means"], noise, generator))
+        return shrunken_means(*measure_means(rows, charges["means"], noise, generator)), None
     sizes: list[Term] = []
     parities: Parities | None = None
     if plan.kind == "matrix":
@@ -133,6 +135,7 @@ def bit_centres(
         noisy, parities = measure_parities(rows, charges["moments"], noise)
     else:
         noisy = measure_ball(rows, plan, charges, noise)
+    spectrum = moment_spectrum(noisy, plan.kind, shown)
     tick(0.1)
     noisy, f, prior, target = denoise_moments(noisy, plan.centres, plan.factors, public, lambda t: tick(0.1 + 0.4 * t))
     # The centres follow the target closely: at a fifth of the noise the fit is not what limits.
@@ -148,14 +151,14 @@ def bit_centres(
             loose = replace(prior, mean=np.zeros(plan.factors), sd=np.full(plan.factors, 1.5))
             f = fit_factors([raw, shape], f, loose, 150, float(HOLD))
             tick(0.7)
-            return equal(fit_centres([fine, shape], f.logits, plan.final_steps))
-        return equal(fit_centres([fine], f.logits, plan.final_steps))
+            return equal(fit_centres([fine, shape], f.logits, plan.final_steps)), spectrum
+        return equal(fit_centres([fine], f.logits, plan.final_steps)), spectrum
     y = fit_centres([fine, *sizes], f.logits, 300 if sizes else 150)
     if parities is not None:
         tick(0.7)
         term = parity_term(parity_target(parities, y))
         y = fit_centres([fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
-    return equal(y)
+    return equal(y), spectrum
 
 
 def equal(points: Floats) -> WeightedPoints:
@@ -308,6 +311,17 @@ def sign_sums(bits: Moments) -> tuple[Integers, Integers]:
 
 
 # Post-processing.
+
+
+def moment_spectrum(noisy: NoisyMoments, kind: str, shown: np.random.Generator) -> Spectrum | None:
+    """Eigenvalues of the noisy covariance as measured, beside those of simulated noise of the same law."""
+    p = len(noisy.mean)
+    if kind == "matrix":
+        W = matrix_laplace(float(np.sqrt(2 / (p + 2))), p + 1, shown)[1:, 1:]  # off-diagonal sd 1
+    else:
+        W = np.triu(shown.standard_normal((p, p)), 1)
+        W = W + W.T
+    return noisy_spectrum(hollow(noisy.pair - np.outer(noisy.mean, noisy.mean)), hollow(W) * noisy.pair_sd)
 
 
 def shrunken_means(noisy: Floats, sd: float) -> WeightedPoints:

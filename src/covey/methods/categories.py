@@ -23,7 +23,7 @@ from covey.core.noise import add_noise
 from covey.core.pairlaw import PairLaw, pair_law
 from covey.core.samplers import IntegerNoise
 from covey.core.sensitivity import pair_table_sensitivity
-from covey.core.spectrum import pair_covariances
+from covey.core.spectrum import Spectrum, noisy_spectrum, pair_covariances
 from covey.core.tables import OneWayTables, PairTables
 from covey.engines.rows import Mapped, Rows
 from covey.privacy.budget import Charge, split
@@ -93,9 +93,10 @@ def category_centres(
     noise: IntegerNoise,
     generator: np.random.Generator,
     public: np.random.Generator,
+    shown: np.random.Generator,
     tick: Tick,
-) -> WeightedPoints:
-    """Private centres over the categories of the domain; spends charges["histograms"] and charges["pairs"]."""
+) -> tuple[WeightedPoints, Spectrum | None]:
+    """Private centres over the categories, and the noisy spectrum; spends charges["histograms"] and charges["pairs"]."""
     n = tables.n
     one_way = measure_histograms(tables, domain, charges["histograms"], pure, noise)
     fine = [
@@ -108,13 +109,23 @@ def category_centres(
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
     law = pair_law(merged, amount, pure)
     pairs = measure_pairs(tables, maps, law, noise, generator) / n
+    spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)
     covariances = pair_covariances(pairs, lambda: law.simulate(public) / n, law.sd / n, shares, merged)
     tick(0.4)
     steps = fit_steps(n, domain, amount, pure, merged.total)
     y = fit_category_centres(shares, covariances, merged, CENTRES, steps, public, lambda t: tick(0.4 + 0.6 * t))
     weights = np.full(len(y), 1 / len(y))
-    return WeightedPoints(weights, unmerge(y, weights, fine, maps, merged))
+    return WeightedPoints(weights, unmerge(y, weights, fine, maps, merged)), spectrum
+
+
+def pair_spectrum(pairs: Floats, law: PairLaw, n: int, shares: Floats, shown: np.random.Generator) -> Spectrum | None:
+    """Eigenvalues of the noisy covariance of the merged categories, beside those of simulated noise of the same law."""
+    if law.kind == "none":
+        return None
+    d = law.domain
+    mean = shares - np.repeat(1 / d.counts, d.counts)
+    return noisy_spectrum(d.off_blocks(pairs - np.outer(mean, mean)), law.simulate(shown) / n)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from covey.core.distance import (
 from covey.core.domain import Domain
 from covey.core.moments import moments
 from covey.core.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
+from covey.core.spectrum import Spectrum
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import Rows
 from covey.entropy import Streams
@@ -45,11 +46,12 @@ CERTIFICATE_SHARE = Fraction(5, 100)
 
 @dataclass(frozen=True)
 class Regained:
-    """Everything that leaves: centres, certificate and what they cost. All of it is private."""
+    """Everything that leaves: centres, certificate, noisy spectrum and what they cost. All of it is private."""
 
     cloud: WeightedPoints
     certificate: Certificate | None
     charges: tuple[Charge, ...]
+    spectrum: Spectrum | None = None
 
 
 def regain_bits(
@@ -60,20 +62,22 @@ def regain_bits(
     refuse_too_wide(p)
     plan = plan_bits(n, p, budget.amount * (1 - share), budget.pure, declared)
     charges = budget.split({**{name: s * (1 - share) for name, s in plan.shares.items()}, "certificate": share})
-    public = streams.postprocessing("fit")
+    public, shown = streams.postprocessing("fit"), streams.postprocessing("spectrum")
     with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
         progress.next()
         noise = noise_source(source, streams, "moments")
         with blas_threads(1):
-            cloud = bit_centres(rows, plan, charges, noise, streams.noise("matrix"), public, progress.tick)
+            cloud, spectrum = bit_centres(
+                rows, plan, charges, noise, streams.noise("matrix"), public, shown, progress.tick
+            )
         progress.next()
         if not share:
-            return Regained(cloud, None, _spent(charges))
+            return Regained(cloud, None, _spent(charges), spectrum)
         with blas_threads(processors()):
             distances = distances_of_bits(rows, cloud)
         noise = noise_source(source, streams, "certificate")
         certificate = certify(distances, n, charges["certificate"], noise)
-    return Regained(cloud, certificate, _spent(charges))
+    return Regained(cloud, certificate, _spent(charges), spectrum)
 
 
 def regain_categories(
@@ -83,22 +87,24 @@ def regain_categories(
     refuse_too_wide(domain.total)
     first = Fraction(histogram_share(rows.n, domain, budget.amount, budget.pure)) * (1 - share)
     charges = budget.split({"histograms": first, "pairs": 1 - share - first, "certificate": share})
-    public = streams.postprocessing("fit")
+    public, shown = streams.postprocessing("fit"), streams.postprocessing("spectrum")
     with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress:
         progress.next()
         noise = noise_source(source, streams, "moments")
         generator = streams.noise("matrix")
         tables = Tables(rows, domain)
         with blas_threads(1):
-            cloud = category_centres(tables, domain, charges, budget.pure, noise, generator, public, progress.tick)
+            cloud, spectrum = category_centres(
+                tables, domain, charges, budget.pure, noise, generator, public, shown, progress.tick
+            )
         progress.next()
         if not share:
-            return Regained(cloud, None, _spent(charges))
+            return Regained(cloud, None, _spent(charges), spectrum)
         with blas_threads(1):
             distances = tables.distances(cloud)
         noise = noise_source(source, streams, "certificate")
         certificate = certify(distances, rows.n, charges["certificate"], noise, categorical=True)
-    return Regained(cloud, certificate, _spent(charges))
+    return Regained(cloud, certificate, _spent(charges), spectrum)
 
 
 def distances_of_bits(rows: Rows, cloud: WeightedPoints) -> dict[int, float]:

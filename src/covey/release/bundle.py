@@ -7,6 +7,7 @@
     centres.npz                 the weighted centres, from which more rows can be drawn at no cost (private bundles)
     croissant.json              MLCommons Croissant metadata
     README.md                   the same in plain words
+    report.html                 the same in pictures: one page without scripts or network
     SHA256SUMS                  a checksum for every file above
 
 Only a `PrivateRelease` or an `AnonymousRelease` can be written. Their fields are public by type: rows already sampled, centres
@@ -20,7 +21,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -29,44 +30,20 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.blocks import WeightedPoints
 from covey.entropy import SEEDED_MARK
 from covey.errors import InputError, ParameterError, whole_number
 from covey.privacy.budget import Charge, PrivacyStatement, make_budget
 from covey.privacy.certificate import Certificate
+from covey.release.contents import NOT_PRIVATE
+from covey.release.contents import AnonymousRelease as AnonymousRelease
+from covey.release.contents import PrivateRelease as PrivateRelease
+from covey.release.report import report_html
 from covey.table.codec import Codec
 from covey.table.schema import Schema
-from covey.table.sources import Columns, open_source, write_csv, write_parquet
+from covey.table.sources import open_source, write_csv, write_parquet
 
 SUMS = "SHA256SUMS"
-NOT_PRIVATE = "This table is NOT differentially private"
-
-
-@dataclass(frozen=True)
-class PrivateRelease:
-    """Everything a differentially private release may contain."""
-
-    rows: Iterable[Columns]  # parts, written one after the other
-    schema: Schema
-    centres: WeightedPoints
-    privacy: PrivacyStatement
-    certificate: Certificate | None
-    version: str
-
-
-@dataclass(frozen=True)
-class AnonymousRelease:
-    """Everything an anonymous release may contain. The groups themselves never leave."""
-
-    rows: Iterable[Columns]  # parts, written one after the other
-    schema: Schema
-    group_size: int
-    n: int
-    groups: int
-    covariance_loss: float
-    method: str
-    seeded: bool
-    version: str
+REPORT = "report.html"
 
 
 def write_bundle(
@@ -172,7 +149,9 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
         _write_json(folder / "privacy.json", anonymous_facts(release))
         words = anonymous_words(release)
     (folder / "README.md").write_text(words, encoding="utf-8")
-    _write_json(folder / "croissant.json", croissant(release, table, _digest(folder / table)))
+    digest = _digest(folder / table)
+    _write_json(folder / "croissant.json", croissant(release, table, digest))
+    (folder / REPORT).write_text(report_html(release, table, digest), encoding="utf-8")
 
 
 def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
@@ -272,6 +251,7 @@ def private_words(release: PrivateRelease) -> str:
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
         "- `centres.npz`: the weighted centres that rows are drawn from",
+        "- `report.html`: this, and pictures of the data, in a browser",
         "- `croissant.json`: machine-readable metadata",
         "- `SHA256SUMS`: checksums; `covey verify` checks them",
     ]
@@ -380,17 +360,20 @@ def verify_bundle(folder: Path) -> Verified:
     for name, digest in listed.items():
         if _digest(folder / name) != digest:
             raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
+    table = rows_path(folder)
+    if REPORT in listed and listed[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
+        raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")
     facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
     if "charges" in facts:
         _verify_budget(facts)
     schema = Schema.load(folder / "schema.json")
-    codec, source, rows = Codec(schema), open_source(rows_path(folder)), 0
+    codec, source, rows = Codec(schema), open_source(table), 0
     for part in source.parts():
-        table = source.table(part)
-        wrong = codec.problems(table)
+        piece = source.table(part)
+        wrong = codec.problems(piece)
         if wrong:
             raise InputError(f"the synthetic rows break their schema: {wrong[0]}")
-        rows += table.rows
+        rows += piece.rows
     if not rows:
         raise InputError("the bundle has no synthetic rows.")
     return Verified(rows, facts)

@@ -1,0 +1,55 @@
+"""What a release may contain: only types that are public by construction. Nothing here holds a record, a moment or a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from covey.core.blocks import WeightedPoints
+from covey.core.spectrum import Spectrum
+from covey.privacy.budget import PrivacyStatement
+from covey.privacy.certificate import Certificate
+from covey.table.schema import Schema
+from covey.table.sources import Columns
+
+NOT_PRIVATE = "This table is NOT differentially private"
+
+
+class Parts(Protocol):
+    """Synthetic rows that come part by part, so that there may be more of them than the memory holds."""
+
+    @property
+    def m(self) -> int:
+        """How many rows there are in all."""
+
+    def __iter__(self) -> Iterator[Columns]:
+        """The parts, the same ones each time."""
+
+
+@dataclass(frozen=True)
+class PrivateRelease:
+    """Everything a differentially private release may contain."""
+
+    rows: Parts
+    schema: Schema
+    centres: WeightedPoints
+    privacy: PrivacyStatement
+    certificate: Certificate | None
+    version: str
+    spectrum: Spectrum | None = None
+
+
+@dataclass(frozen=True)
+class AnonymousRelease:
+    """Everything an anonymous release may contain. The groups themselves never leave."""
+
+    rows: Parts
+    schema: Schema
+    group_size: int
+    n: int
+    groups: int
+    covariance_loss: float
+    method: str
+    seeded: bool
+    version: str

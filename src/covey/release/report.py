@@ -1,0 +1,244 @@
+"""report.html: what a bundle holds, for a person who opens it. Made from the release alone, so all of it is public.
+
+The pictures show the synthetic rows, the certificate, the budget and the noisy spectrum; no true row is within reach here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from covey.core.arrays import Integers
+from covey.entropy import SEEDED_MARK
+from covey.html import Html, shorten, tag
+from covey.release import charts
+from covey.release.contents import NOT_PRIVATE, AnonymousRelease, PrivateRelease
+from covey.release.page import Part, facts, page, points, section
+from covey.release.sections import accuracy, budget_bar, distributions, epsilon_words, guarantee, pair_map, spectrum
+from covey.release.summary import describe, domain_words
+from covey.table.codec import Codec
+from covey.table.schema import Schema
+
+LISTED = 2000  # columns in the list
+PAPER = (
+    "M. Boedihardjo, T. Strohmer and R. Vershynin, “Covariance’s Loss is Privacy’s Gain: Computationally Efficient, "
+    "Private and Accurate Synthetic Data”"
+)
+
+
+def report_html(release: PrivateRelease | AnonymousRelease, table: str, digest: str) -> str:
+    """The page of a bundle whose rows are in the file `table` with this SHA-256 digest."""
+    codec = Codec(release.schema)
+    codes, _ = codec.encode(next(iter(release.rows)))  # rows come in random order: the first part shows them all
+    today = datetime.now(UTC).date().isoformat()
+    files = Files(release.schema, release.rows.m, len(codes), table, digest, today, release.version)
+    columns = describe(codec)
+    looks = [distributions(columns, codes), *pair_map(columns, codes)]
+    if isinstance(release, PrivateRelease):
+        return private_page(release, files, codes, codec, looks)
+    return anonymous_page(release, files, looks)
+
+
+@dataclass(frozen=True)
+class Files:
+    """What both kinds of page say about the files of the bundle."""
+
+    schema: Schema
+    rows: int
+    shown: int  # in pictures
+    table: str
+    digest: str
+    today: str
+    version: str
+
+    @property
+    def title(self) -> str:
+        """The schema's title, if it has one."""
+        return shorten(str(self.schema.notes.get("title") or "Synthetic data"), 120)
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.schema.fields)
+
+    def released(self, n: int, method: str) -> Part:
+        """What was released: sizes, origin, fingerprint, and every column with its public domain."""
+        notes = self.schema.notes.get("description")
+        fingerprint = [tag("code", self.digest), tag("span", f"SHA-256 of {self.table}", class_="note")]
+        rows = [
+            (
+                "Rows",
+                f"{self.rows:,}, in {self.table}"
+                + (f"; pictures show {self.shown:,} of them" * (self.shown < self.rows)),
+            ),
+            ("Columns", f"{self.width:,}"),
+            ("Made from", f"a confidential table of {n:,} rows; that number is public"),
+            ("Made by", f"covey {self.version}, {method}"),
+            ("Date", self.today),
+            ("Fingerprint", fingerprint),
+        ]
+        return section(
+            "released",
+            "What was released",
+            tag("p", shorten(str(notes), 2000)) if notes else None,
+            tag(
+                "p",
+                "The rows were drawn at random from a model. The schema, the number of rows and the method are public.",
+            ),
+            facts(rows, "About this release"),
+            self._columns(),
+        )
+
+    def _columns(self) -> Html:
+        listed = [
+            (shorten(f.name), f.type, domain_words(f), "always there" if f.required else "may be missing")
+            for f in self.schema.fields[:LISTED]
+        ]
+        head = ("column", "type", "public domain", "cells")
+        table = charts.table(head, listed, f"The columns and what the schema says about them ({self.width:,})")
+        cut = None
+        if self.width > LISTED:
+            cut = tag(
+                "p", f"The first {LISTED:,} of {self.width:,} columns are listed; schema.json has all.", class_="note"
+            )
+        folded = tag("details", tag("summary", "All columns"), table, cut)
+        return folded if self.width > 12 else tag("div", table, class_="apart")
+
+    def reuse(self, mark: str, notes: Sequence[str]) -> Part:
+        """How to check, read and cite the bundle."""
+        reader = "read_parquet" if self.table.endswith("parquet") else "read_csv"
+        check = f"covey verify .\npython -c \"import pandas; print(pandas.{reader}('{self.table}'))\""
+        cite = (
+            f"{self.title}. Synthetic table of {self.rows:,} rows, {mark}. Made by covey {self.version} on {self.today}. "
+            f"SHA-256 {self.digest[:16]}…"
+        )
+        return section(
+            "reuse",
+            "Cite and reuse",
+            tag("p", "In the folder of this page, check that nothing was changed and read the rows:"),
+            tag("pre", check),
+            tag("p", "Cite the table as:"),
+            tag("pre", cite),
+            tag("p", f"Cite the method as: {PAPER}."),
+            tag("ul", [tag("li", note) for note in notes]),
+        )
+
+    def footer(self) -> Html:
+        """The last line."""
+        return tag(
+            "p",
+            f"Written by covey {self.version}. This page is one file without scripts; it loads nothing and sends nothing. "
+            "README.md and privacy.json in the same folder say the same in words and in numbers.",
+        )
+
+
+def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: Codec, looks: Sequence[Part]) -> str:
+    """The page of a differentially private bundle."""
+    privacy, budget = release.privacy, release.privacy.budget
+    epsilon = f"{float(budget.epsilon):g}"
+    promise = f"ε = {epsilon}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
+    mark = f"differentially private with {promise}"
+    badges, banners = [("synthetic", ""), ("differentially private", "good"), (promise, "good")], []
+    if privacy.seeded:
+        mark, badges = SEEDED_MARK, [("synthetic", ""), (SEEDED_MARK, "alarm")]
+        words = ". This bundle was made with a declared seed, for testing. Whoever knows the seed can undo the noise."
+        banners.append(tag("p", tag("strong", SEEDED_MARK), words, class_="banner alarm"))
+    if budget.epsilon > 10:
+        badges.append(("weak guarantee", "warn"))
+        banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
+    tiles = [("rows", f"{files.rows:,}"), ("columns", f"{files.width:,}"), (epsilon_words(budget), epsilon)]
+    if release.certificate is not None:
+        bound = release.certificate.bound
+        degree = 2 if 2 in bound else min(bound)
+        kind = "table" if release.certificate.categorical else "share"
+        tiles.append((f"certified typical error of a {degree}-way {kind}", f"≤ {charts.up(bound[degree], 2)}"))
+    notes = [
+        "Use it as you would use the original table: for exploring, teaching, testing code, planning a study. Whatever "
+        "you compute from it costs no further privacy.",
+        "Shares and associations of few columns are what it keeps best. Single rows mean nothing, and rare combinations "
+        "may be off by more than the bound above, which is about the typical one.",
+        "centres.npz holds the weighted centres that the rows were drawn from: more rows can be drawn at no cost.",
+    ]
+    sections = [
+        files.released(privacy.n, f"mechanism: {privacy.mechanism}"),
+        guarantee(privacy),
+        accuracy(release, codes, codec),
+        budget_bar(privacy),
+        *looks,
+        *([] if release.spectrum is None else [spectrum(release.spectrum)]),
+        files.reuse(mark, notes),
+    ]
+    lead = f"A table that stands in for a confidential one of {privacy.n:,} rows. No row of it belongs to a person."
+    return page(files.title, "Release report", lead, badges, banners, tiles, sections, files.footer())
+
+
+def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part]) -> str:
+    """The page of an anonymous bundle: it says first what it is not, and carries no budget."""
+    r = release.group_size
+    badges = [("synthetic", ""), (f"{r}-anonymous", "warn"), ("not for publication", "alarm")]
+    caution = (
+        f": every row comes from the average of at least {r} records, and a group whose members agree on a column "
+        "discloses it."
+    )
+    banners = [tag("p", tag("strong", NOT_PRIVATE), caution, class_="banner alarm")]
+    if release.seeded:
+        badges.append((SEEDED_MARK, "alarm"))
+        words = f"{SEEDED_MARK} (sampling): the drawing of these rows can be repeated."
+        banners.append(tag("p", words, class_="banner warn"))
+    tiles = [
+        ("rows", f"{files.rows:,}"),
+        ("columns", f"{files.width:,}"),
+        ("groups", f"{release.groups:,}"),
+        ("records, at least, in every group", f"{r:,}"),
+    ]
+    notes = [
+        "Keep this notice with the table wherever it goes.",
+        "Associations of few columns are what it keeps best; drawing rows at random puts back the spread inside groups.",
+    ]
+    sections = [
+        files.released(release.n, f"method {release.method}"),
+        anonymity(r),
+        averaging(release),
+        *looks,
+        files.reuse(f"{r}-anonymous, not for publication", notes),
+    ]
+    lead = f"A table that stands in for a confidential one of {release.n:,} records, made by averaging groups of them."
+    return page(files.title, "Release report", lead, badges, banners, tiles, sections, files.footer())
+
+
+def anonymity(r: int) -> Part:
+    """What averaging protects, and what it does not."""
+    does = [
+        f"Records that resemble each other were put into groups of at least {r:,}, and each group was replaced by its average.",
+        "Rows are drawn from these averages, so no row copies one record.",
+    ]
+    does_not = [
+        "A group whose members agree on a column discloses that column for all of them.",
+        "Whoever knows most members of a group can learn about the others.",
+        "Several anonymous tables about the same people can be combined; nothing limits what they tell together.",
+        "A group counts rows. Where a person has several rows, a group may hold fewer persons.",
+    ]
+    advice = f"Hand it only to people who may see {r}-anonymous data. For data that can be published use "
+    return section(
+        "protects",
+        "What it protects, and what it does not",
+        tag("div", points("It does", does), points("It does not", does_not), class_="two"),
+        tag("p", advice, tag("code", "covey release"), "."),
+    )
+
+
+def averaging(release: AnonymousRelease) -> Part:
+    """What the averages no longer have."""
+    loss = [charts.number(release.covariance_loss), tag("span", "computed on true data", class_="note")]
+    rows = [
+        ("Covariance loss", loss),
+        ("Records", f"{release.n:,}"),
+        ("Groups", f"{release.groups:,}, each of at least {release.group_size:,} records"),
+        ("Grouping", release.method),
+    ]
+    words = (
+        "The covariance loss is how much of the spread of columns and of their associations the averages no longer have: the "
+        "Frobenius norm of the difference of the two covariance matrices. 0 means that nothing was lost."
+    )
+    return section("accuracy", "What averaging lost", tag("p", words), facts(rows, "What averaging lost"))

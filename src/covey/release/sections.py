@@ -1,0 +1,291 @@
+"""The parts of a report: guarantee, accuracy, budget, columns, pairs, spectrum. Each is made from public values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+
+import numpy as np
+
+from covey.core.arrays import Integers
+from covey.core.distance import DEGREES, bit_distances, category_distances
+from covey.core.spectrum import Spectrum
+from covey.core.threads import blas_threads
+from covey.entropy import SEEDED_MARK
+from covey.html import Html, tag
+from covey.privacy.budget import Budget, PrivacyStatement
+from covey.privacy.certificate import Certificate
+from covey.release import charts
+from covey.release.charts import number, percent
+from covey.release.contents import PrivateRelease
+from covey.release.page import Part, facts, points, section
+from covey.release.summary import MISSING, Column, associations, every_so_many, ranked
+from covey.table.codec import Codec
+
+CHARTS = 48  # columns that get a picture of their own
+FLAGS = 160  # flags that get a bar
+FLAGS_TOGETHER = 16  # bars in one list
+MAPPED = 40  # columns of the map of associations
+MAPPED_ROWS = 50_000
+DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
+
+PURPOSES = {
+    "means": "how often each flag is set",
+    "moments": "how often flags are set, alone and in pairs",
+    "row sums": "how many flags a row sets",
+    "scores": "the shape of the strongest directions",
+    "coding": "a centre and a radius that keep the noise small",
+    "histograms": "one-way tables, each column alone",
+    "pairs": "two-way tables, each pair of columns",
+    "certificate": "the accuracy certificate",
+}
+
+
+def epsilon_words(budget: Budget) -> str:
+    """What the number ε is called."""
+    return "privacy budget ε" if budget.pure else f"privacy budget ε, with δ = {float(budget.delta):g}"
+
+
+def guess(epsilon: float, delta: float) -> float:
+    """The best chance of telling two equally likely neighbours apart: (e^ε + δ)/(e^ε + 1)."""
+    other = exp(-epsilon)
+    return min(1.0, (1 + delta * other) / (1 + other))
+
+
+def guarantee(privacy: PrivacyStatement) -> Part:
+    """What the release protects, in plain words and then in technical ones."""
+    budget = privacy.budget
+    many = budget.rows_per_person > 1
+    unit = f"one person with up to {budget.rows_per_person} rows" if many else "one row"
+    rest = "those of one person" if many else "one"
+    chance = 100 * guess(float(budget.epsilon), float(budget.delta))
+    said = f"{chance:.1f}%" if chance < 99.95 else f"{chance:.4g}%"
+    promise = (
+        f"What anyone can learn from this release {'would be' if privacy.seeded else 'is'} almost the same, whatever {unit} of "
+        "the confidential table had been."
+    )
+    test = (
+        f"Suppose somebody knows every row of the confidential table except {rest}, and must say which of two equally likely "
+        "versions is the true one. Tossing a coin is right in 50% of cases. With this whole folder in hand they "
+        f"{'would be' if privacy.seeded else 'are'} right in at most {said}."
+    )
+    covered = [
+        "Every attack, whatever else is known or will be known: the promise does not rest on what an attacker lacks.",
+        "Everything in this folder together, this page and the accuracy certificate included.",
+        "Everything that is ever computed from it.",
+    ]
+    not_covered = [
+        "Facts about the population. That smoking goes with lung disease is the purpose of such data, not a leak.",
+        "Other releases about the same people. Budgets add up; the steward’s ledger keeps count.",
+        "The schema and the number of rows, which are public.",
+    ]
+    rows = [
+        ("Guarantee", "pure ε-differential privacy" if budget.pure else "(ε, δ)-differential privacy, through ρ-zCDP"),
+        ("ε", f"{float(budget.epsilon):g}"),
+        ("δ", f"{float(budget.delta):g}"),
+        ("Protects", unit),
+        ("Neighbours", "tables of the same public size that differ in one replaced row"),
+        ("Mechanism", privacy.mechanism),
+    ]
+    if privacy.seeded:
+        rows.insert(0, ("Holds", f"no: {SEEDED_MARK}"))
+    return section(
+        "protects",
+        "What it protects",
+        tag("p", promise),
+        tag("p", test, class_="statement"),
+        tag("div", points("Covered", covered), points("Not covered", not_covered), class_="two"),
+        tag("details", tag("summary", "In technical terms"), facts(rows, "The guarantee")),
+    )
+
+
+def accuracy(release: PrivateRelease, codes: Integers, codec: Codec) -> Part:
+    """The certificate as a picture: bounds for the centres, and for these very rows."""
+    title, certificate = "How accurate it is", release.certificate
+    if certificate is None:
+        words = "No certificate was bought for this release, so it carries no bound on its error."
+        return section("accuracy", title, tag("p", words))
+    whole = table_bounds(release, certificate, codes, codec)
+    meaning = (
+        "The measure δ is the distance between a true and a synthetic table of d columns in the typical case, from 0 (the same) "
+        "to 1: the root of half the sum of squared differences of its cells."
+        if certificate.categorical
+        else "The measure δ is the error of the share of rows in which d given flags are all set, in the typical case: the root "
+        "mean square over all choices of d columns. An error of 0.01 is one percentage point."
+    )
+    paid = "The bound was measured on the true data, with noise, and paid for from the same budget: it is private too. "
+    rows = [
+        (
+            f"{charts.SUBSCRIPTS[d]}, {charts.DEGREE_NAMES[d]}",
+            number(certificate.estimate[d]),
+            f"≤ {charts.up(certificate.bound[d])}",
+            f"≤ {charts.up(whole[d])}" if d in whole else "not computed",
+        )
+        for d in sorted(certificate.bound)
+    ]
+    legend = [("", "certified for the centres, with 95% confidence"), ("round", "noisy estimate")]
+    if whole:
+        legend.insert(1, ("b1", "added by drawing these rows, exactly"))
+    key = [tag("li", tag("i", class_=f"swatch {c}", aria_hidden="true"), words) for c, words in legend]
+    picture = charts.certificate_chart(
+        dict(certificate.bound), dict(certificate.estimate), whole, certificate.categorical
+    )
+    head = ("degree", "noisy estimate", "95% bound, centres", "95% bound, this table")
+    return section(
+        "accuracy",
+        title,
+        tag("p", certificate.sentence, class_="statement"),
+        tag("p", paid, meaning),
+        charts.figure(
+            "The accuracy certificate",
+            tag("div", picture, tag("ul", key, class_="legend")),
+            charts.table(head, rows, "Certificate by degree"),
+            "One noisy number, the largest error of all degrees, bounds every one of them; 95% is the joint confidence.",
+        ),
+    )
+
+
+def table_bounds(release: PrivateRelease, certificate: Certificate, codes: Integers, codec: Codec) -> dict[int, float]:
+    """Bounds for these very rows, for as many degrees as their distance to the centres is cheap to find."""
+    q, step = codes.shape[1], len(codes) * len(release.centres)
+    degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]
+    if not degrees:
+        return {}
+    with blas_threads(1):
+        if certificate.categorical:
+            distance = category_distances(codes, codec.domain_sizes, release.centres, degrees)
+        else:
+            distance = bit_distances(codes.astype(np.uint8), release.centres, degrees)
+    return certificate.for_table({d: distance[d] for d in degrees if d in distance})
+
+
+def budget_bar(privacy: PrivacyStatement) -> Part:
+    """The charges by purpose, as one bar and a table."""
+    budget, whole = privacy.budget, privacy.budget.amount
+    parts = [(charge.purpose, charge.amount) for charge in privacy.charges]
+    if whole > privacy.spent:
+        parts.append(("left unspent", whole - privacy.spent))
+    shares = [(name, float(amount / whole)) for name, amount in parts]
+    rows = [
+        (
+            Html(charts.swatch(i) + tag("span", name)),
+            PURPOSES.get(name, "–"),
+            f"{float(amount):.4g} {budget.unit}",
+            percent(float(amount / whole)),
+        )
+        for i, (name, amount) in enumerate(parts)
+    ]
+    per = "" if budget.rows_per_person == 1 else f" for each of a person’s up to {budget.rows_per_person} rows"
+    unit = f"ε\u00a0=\u00a0{float(whole):g} is spent in these parts{per}."
+    if not budget.pure:
+        promise = f"ε = {float(budget.epsilon):g} with δ = {float(budget.delta):g}"
+        unit = f"{promise} buys ρ = {float(whole):.4g} of zero-concentrated privacy{per}, spent in these parts."
+    return section(
+        "budget",
+        "How the budget was spent",
+        tag(
+            "p",
+            "Every look at the true table costs a part of the budget; the larger the part, the smaller the noise. ",
+            unit,
+        ),
+        charts.stacked(shares),
+        charts.table(("measurement", "what it asks", "amount", "share"), rows, "Charges by purpose"),
+    )
+
+
+def distributions(columns: Sequence[Column], codes: Integers) -> Part:
+    """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind."""
+    flags = [(column, codes[:, j]) for j, column in enumerate(columns) if column.is_flag]
+    lists = flags if len(flags) > 3 else []
+    single = [(c, codes[:, j]) for j, c in enumerate(columns) if not (lists and c.is_flag)]
+    cards = [_flag_list(lists[i : i + FLAGS_TOGETHER]) for i in range(0, min(len(lists), FLAGS), FLAGS_TOGETHER)]
+    cards += [_column_card(column, own) for column, own in single[:CHARTS]]
+    hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
+    words = (
+        "How the synthetic rows are spread over the values of each column. Nothing here was taken from the true rows."
+    )
+    if hidden:
+        words += f" To stay small, the page shows {len(columns) - hidden:,} of {len(columns):,} columns: the first of each kind."
+    return section("columns", "What the table looks like", tag("p", words), tag("div", cards, class_="grid"))
+
+
+def _flag_list(flags: Sequence[tuple[Column, Integers]]) -> Html:
+    shares = [column.shares(own) for column, own in flags]
+    rows = [(column.name, [float(s[1])]) for (column, _), s in zip(flags, shares, strict=True)]
+    missing = max(float(s[2]) if len(s) > 2 else 0.0 for s in shares)
+    note = "share of rows that are true" + (f"; up to {percent(missing)} missing" if missing > 0 else "")
+    return tag("article", tag("h3", "Flags"), tag("p", note, class_="note"), charts.bars(rows, "Share of true"))
+
+
+def _column_card(column: Column, own: Integers) -> Html:
+    shares = column.shares(own)
+    note = f"{column.kind}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
+    caption = f"Shares of {column.name}"
+    if not column.ordered:
+        rows = [(label, [float(v[0])]) for label, v in ranked(column.labels, shares, column.has_missing)]
+        picture = charts.bars(rows, caption)
+    else:
+        bins = len(column.labels) - column.has_missing
+        missing = [float(shares[-1])] if column.has_missing and shares[-1] > 0 else None
+        drawn = charts.histogram(column.name, column.labels[:bins], [shares[:bins]], missing, ("share",))
+        numbers = [
+            (label, percent(float(v)))
+            for label, v in zip(column.labels, shares, strict=True)
+            if label != MISSING or v > 0
+        ]
+        picture = charts.figure(caption, drawn, charts.table(("value", "share"), numbers, caption))
+    return tag("article", tag("h3", column.name), tag("p", note, class_="note"), picture)
+
+
+def pair_map(columns: Sequence[Column], codes: Integers) -> list[Part]:
+    """The associations of the synthetic rows as a map, and the strongest of them as a list; nothing for one column."""
+    shown = columns[:MAPPED]
+    if len(shown) < 2:
+        return []
+    some = every_so_many(codes, MAPPED_ROWS)
+    values = associations(some[:, : len(shown)], shown)
+    names = [column.name for column in shown]
+    words = (
+        "How strongly two columns of the synthetic table depend on each other: Cramér’s V, from 0 (not at all) to 1 (each "
+        "determines the other), corrected for chance."
+    )
+    if len(columns) > MAPPED:
+        words += f" The map shows the first {MAPPED} of {len(columns):,} columns."
+    if len(some) < len(codes):
+        words += f" It was computed on {len(some):,} of the {len(codes):,} rows, evenly chosen."
+    pairs = [(pair, value) for pair, value in charts.strongest_pairs(names, values, 10) if float(value) > 0.01]
+    strongest = tag("p", "No pair has more than 0.01: these columns are as good as independent.", class_="note")
+    if pairs:
+        strongest = charts.table(("pair", "Cramér’s V"), pairs, f"The {len(pairs)} strongest associations")
+    title = "Associations in the synthetic data"
+    picture = tag("div", charts.heat_map(names, values, title, "Cramér’s V"), strongest, class_="beside")
+    return [section("pairs", "What goes together", tag("p", words), charts.figure(title, picture))]
+
+
+def spectrum(seen: Spectrum) -> Part:
+    """Eigenvalues of the noisy covariance against the edge of the noise."""
+    above = seen.above
+    count = {0: "No direction stands", 1: "One direction stands"}.get(above, f"{above} directions stand")
+    if above == len(seen.values) < seen.dimension:
+        count = f"{above} directions or more stand"
+    rows = [
+        (str(i + 1), number(value), "above the edge" if value > seen.edge else "within the noise")
+        for i, value in enumerate(seen.values)
+    ]
+    words = (
+        "The covariance of the true table was measured with noise. Its eigenvalues say along how many directions the rows "
+        f"differ in a way that the noise did not drown. {count} above the edge at which noise of this strength, and nothing "
+        "else, would end."
+    )
+    return section(
+        "noise",
+        "What stood out of the noise",
+        tag("p", words),
+        charts.figure(
+            "Spectrum of the noisy covariance",
+            charts.spectrum_chart(seen.values, seen.edge),
+            charts.table(("direction", "eigenvalue", "where"), rows, "Leading eigenvalues"),
+            f"The {len(seen.values)} largest of {seen.dimension:,}, of a measurement that carries its noise already. The edge "
+            "comes from simulated noise.",
+        ),
+    )

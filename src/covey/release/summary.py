@@ -1,0 +1,186 @@
+"""Numbers behind the pictures: one-way tables and associations of category codes, with the labels a reader knows.
+
+Whoever calls these decides what the codes are. The public report gives them synthetic rows alone; the confidential evaluation
+gives them true rows too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.html import shorten
+from covey.table.codec import Codec
+from covey.table.schema import ORDERED_TYPES, Field
+
+MOST_BINS = 40
+MOST_LABELS = 12
+MISSING = "missing"
+_FIRST_DAY = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One attribute as a reader sees it: labels in order, and for each code the label that it counts toward."""
+
+    name: str
+    kind: str
+    domain: str
+    labels: tuple[str, ...]
+    group: Integers
+    ordered: bool
+    has_missing: bool
+
+    def shares(self, codes: Integers) -> Floats:
+        """The share of each label."""
+        counts = np.bincount(self.group[codes], minlength=len(self.labels))
+        return np.asarray(counts / max(1, len(codes)), dtype=np.float64)
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is a boolean."""
+        return self.kind == "boolean"
+
+
+def describe(codec: Codec) -> list[Column]:
+    """The attributes of a codec, from its public schema alone; many ordered bins are joined to MOST_BINS or fewer."""
+    out = []
+    for name, size in zip(codec.names, codec.domain_sizes, strict=True):
+        field = codec.schema[name]
+        bins = field.type in ORDERED_TYPES
+        labels = bin_labels(field) if bins else tuple(shorten(label, 40) for label in field.labels)
+        group = np.arange(size, dtype=np.int64)
+        ordered = bins or field.ordered
+        if ordered and len(labels) > MOST_BINS:
+            joined = np.arange(len(labels)) * MOST_BINS // len(labels)
+            first = np.searchsorted(joined, np.arange(MOST_BINS))
+            last = np.append(first[1:], len(labels)) - 1
+            group[: len(labels)] = joined
+            if bins:
+                labels = _ranges(field, field.axis.starts[first], field.axis.ends[last])
+            else:
+                labels = tuple(
+                    labels[i] if i == j else f"{labels[i]} … {labels[j]}" for i, j in zip(first, last, strict=True)
+                )
+            group[len(joined) :] = MOST_BINS
+        has_missing = not field.required
+        out.append(
+            Column(
+                shorten(name),
+                field.type,
+                domain_words(field),
+                labels + ((MISSING,) if has_missing else ()),
+                group,
+                ordered,
+                has_missing,
+            )
+        )
+    return out
+
+
+def domain_words(field: Field) -> str:
+    """What the schema says that a field may hold, in few words."""
+    if field.constant is not None:
+        return "constant"
+    if field.type == "boolean":
+        return "true or false"
+    if field.type == "string":
+        return f"{len(field.labels)} categories"
+    low, high = field.axis.low, field.axis.high
+    return f"{_point(field, low)} to {_point(field, high)}"
+
+
+def bin_labels(field: Field) -> tuple[str, ...]:
+    """The bins of a number or date."""
+    return _ranges(field, field.axis.starts, field.axis.ends)
+
+
+def _ranges(field: Field, starts: Integers, ends: Integers) -> tuple[str, ...]:
+    whole = field.type in ("integer", "date")
+    edges = [_point(field, s) for s in starts]
+    # Continuous bins meet at their edges; whole numbers and days end one step earlier.
+    closing = [_point(field, e if whole else e + 1) for e in ends]
+    return tuple(a if s == e else f"{a} – {b}" for a, b, s, e in zip(edges, closing, starts, ends, strict=True))
+
+
+def _point(field: Field, step: int) -> str:
+    step = int(step)
+    try:
+        if field.type == "date":
+            return (_FIRST_DAY + timedelta(days=step)).isoformat()
+        if field.type == "datetime":
+            return (datetime(1970, 1, 1) + timedelta(seconds=step)).isoformat(sep=" ", timespec="minutes")
+    except OverflowError:
+        return "…"
+    if field.type == "integer" or not field.axis.decimals:
+        return f"{step}"
+    return f"{step / 10**field.axis.decimals:.6g}"
+
+
+def ranked(
+    labels: Sequence[str], shares: Floats, has_missing: bool, most: int = MOST_LABELS
+) -> list[tuple[str, Floats]]:
+    """Nominal categories by falling share, the small ones joined, missing last; shares may have several rows.
+
+    The first row of shares decides the order.
+    """
+    table = np.atleast_2d(shares)
+    count = len(labels) - has_missing
+    order = np.argsort(-table[0, :count], kind="stable")
+    kept = order if count <= most else order[: most - 1]
+    out = [(labels[i], table[:, i]) for i in kept]
+    if len(kept) < count:
+        out.append((f"{count - len(kept)} others", table[:, order[len(kept) :]].sum(axis=1)))
+    return [*out, (MISSING, table[:, -1])] if has_missing else out
+
+
+def coarsened(codes: Integers, columns: Sequence[Column]) -> tuple[Integers, list[int]]:
+    """Codes of at most MOST_BINS + 1 levels a column, the rarest categories joined, and the numbers of levels."""
+    out = np.empty((len(codes), len(columns)), dtype=np.int64)
+    sizes = []
+    for j, column in enumerate(columns):
+        level, size = column.group[codes[:, j]], len(column.labels)
+        if size > MOST_BINS + 1:
+            order = np.argsort(-np.bincount(level, minlength=size), kind="stable")
+            place = np.empty(size, dtype=np.int64)
+            place[order] = np.minimum(np.arange(size), MOST_BINS)
+            level, size = place[level], MOST_BINS + 1
+        out[:, j] = level
+        sizes.append(size)
+    return out, sizes
+
+
+def associations(codes: Integers, columns: Sequence[Column]) -> Floats:
+    """Cramér's V of every pair of attributes, corrected for the bias of small tables (Bergsma 2013); the diagonal is 1."""
+    codes, sizes = coarsened(codes, columns)
+    q, m = len(sizes), len(codes)
+    out = np.eye(q)
+    for a in range(q):
+        for b in range(a + 1, q):
+            table = np.bincount(codes[:, a] * sizes[b] + codes[:, b], minlength=sizes[a] * sizes[b])
+            out[a, b] = out[b, a] = cramers_v(table.reshape(sizes[a], sizes[b]), m)
+    return out
+
+
+def cramers_v(table: Integers, m: int) -> float:
+    """Bias-corrected Cramér's V of a contingency table of m rows; 0 where a side is constant."""
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    seen = table[rows > 0][:, columns > 0].astype(np.float64)
+    r, c = seen.shape
+    if min(r, c) < 2 or m < 2:
+        return 0.0
+    expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / m
+    phi2 = float(((seen - expected) ** 2 / expected).sum()) / m
+    phi2 = max(0.0, phi2 - (r - 1) * (c - 1) / (m - 1))
+    rows_left, columns_left = r - (r - 1) ** 2 / (m - 1), c - (c - 1) ** 2 / (m - 1)
+    smaller = min(rows_left, columns_left) - 1
+    return float(min(1.0, np.sqrt(phi2 / smaller))) if smaller > 0 else 0.0
+
+
+def every_so_many(codes: Integers, most: int) -> Integers:
+    """At most so many rows, evenly chosen."""
+    return codes[:: -(-len(codes) // most)] if len(codes) > most else codes
