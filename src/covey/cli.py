@@ -376,31 +376,62 @@ def verify(folder: Path, as_json: bool) -> None:
 
 
 @main.command(
-    epilog=_example("covey evaluate patients.csv release/", "covey evaluate patients.csv release/ -o evaluation.json")
+    epilog=_example(
+        "covey evaluate patients.csv release/",
+        "covey evaluate patients.csv release/ --report evaluation.html --target readmitted",
+    )
 )
 @click.argument("table", type=Path)
 @click.argument("folder", type=Path)
-@click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file.")
+@click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file, as JSON.")
+@click.option("--report", type=Path, help="Write a confidential page, true beside synthetic, to this file.")
+@click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
 @encoding_option
 @force_option
 @json_option
-def evaluate(table: Path, folder: Path, out: Path | None, encoding: str, force: bool, as_json: bool) -> None:
+def evaluate(
+    table: Path,
+    folder: Path,
+    out: Path | None,
+    report: Path | None,
+    targets: tuple[str, ...],
+    encoding: str,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
-    from covey.release.bundle import is_bundle
-    from covey.release.evaluation import evaluate_bundle
+    from covey.release.confidential import evaluation_html, refuse_in_bundle, write_confidential
+    from covey.release.evaluation import check_targets, compare
+    from covey.release.evaluation import evaluate as measure
+    from covey.table.codec import Codec
+    from covey.table.schema import Schema
 
+    if out is not None and report is not None and out.resolve() == report.resolve():
+        raise ParameterError(f"--out and --report both name {out}. Give each its own file.")
+    for path in (out, report):
+        if path is not None:
+            refuse_in_bundle(path)
+            _refuse_same(table, path)
+            if path.exists() and not force:
+                raise ParameterError(f"{path} exists. Choose another name, or say --force.")
+    if targets:
+        check_targets(Codec(Schema.load(folder / "schema.json")), targets)
+    rows = compare(table, folder, encoding)
+    facts = measure(rows, targets)
     if out is not None:
-        if is_bundle(out.parent):
-            raise ParameterError(f"{out} lies inside a bundle: confidential figures are not written there.")
-        _refuse_same(table, out)
-        if out.exists() and not force:
-            raise ParameterError(f"{out} exists. Choose another name, or say --force.")
-    facts = evaluate_bundle(table, folder, encoding)
-    if out is not None:
-        out.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+    if report is not None:
+        write_confidential(report, evaluation_html(rows, facts))
     words = ["CONFIDENTIAL: computed on true data"]
     words += [f"mean total variation of {d}-way tables: {v:.4f}" for d, v in facts["total_variation"].items()]
-    words += [f"worst pairs: {', '.join(f'{a} × {b} ({v:.3f})' for a, b, v in facts['worst_pairs'])}"]
+    if facts["worst_pairs"]:
+        words += [f"worst pairs: {', '.join(f'{a} × {b} ({v:.3f})' for a, b, v in facts['worst_pairs'][:5])}"]
+    for entry in facts["prediction"] or []:
+        true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))
+        words += [f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic, {true:.3f} trained on true rows"]
+    if facts["prediction"] is None:
+        words += ["predictions left out: pip install 'covey[evaluate]'"]
+    words += [f"report → {report}"] if report is not None else []
     _say(as_json, facts, "\n".join(words))
 
 

@@ -46,24 +46,27 @@ def shorten(words: str, most: int = 60) -> str:
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
+def breakable(words: str) -> Html:
+    """A name that may be broken after an underscore."""
+    return Html(text(words).replace("_", "_<wbr/>"))
+
+
 # Notebooks: small cards that take colours and type from the page around them, dark or light.
 
 _FRAME = "border:1px solid rgba(128,128,128,.45);border-radius:8px;padding:.7em 1em;max-width:44em;line-height:1.45"
 _MARK = "border:1px solid currentColor;border-radius:1em;padding:0 .6em;font-size:.85em;margin-left:.6em"
-_LEFT = "text-align:left;padding:.15em 1em .15em 0;font-weight:normal;opacity:.85;vertical-align:top"
+_LEFT = "text-align:left;padding:.15em 1em .15em 0;font-weight:normal;opacity:.85;vertical-align:top;white-space:nowrap"
 
 
-def card(title: str, mark: str, facts: Iterable[tuple[str, Any]], below: Any = None) -> Html:
+def card(title: str, mark: str, facts: Iterable[tuple[str, Any]]) -> Html:
     """A titled list of facts for a notebook."""
-    cells = "text-align:left;padding:.15em 0"
+    cells = "text-align:left;padding:.15em 0;vertical-align:top"
     rows = [
-        tag("tr", tag("th", name, scope="row", style=_LEFT), tag("td", value, style=cells))
-        for name, value in facts
-        if value is not None
+        tag("tr", tag("th", name, scope="row", style=_LEFT), tag("td", value, style=cells)) for name, value in facts
     ]
     head = tag("div", tag("strong", title), tag("span", mark, style=_MARK) if mark else None)
     body = tag("table", tag("tbody", rows), style="border-collapse:collapse;margin-top:.4em;background:none")
-    return tag("div", head, body, below, style=_FRAME)
+    return tag("div", head, body, style=_FRAME)
 
 
 def meter(share: float) -> Html:

@@ -24,6 +24,7 @@ from covey.engines.local import KEEP_BYTES, ArrayRows, StreamRows
 from covey.engines.rows import Mapped, Rows
 from covey.entropy import SEEDED_MARK, Streams
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError, whole_number
+from covey.html import card, meter, shorten, tag
 from covey.methods.categories import first_kernel
 from covey.methods.paper import PaperParameters, paper_parameters, private_centres
 from covey.methods.records import Limit, Records, boolean_records, plain_records, real_records
@@ -493,6 +494,40 @@ class PrivateSynthesizer(_Synthesizer):
         delta = f", delta={float(self.delta):g}" if self.delta else ""
         return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: parameters before fitting; guarantee, budget and certificate after it."""
+        facts: list[tuple[str, Any]] = [("Guarantee asked for", _promise(self)), ("Method", self.method)]
+        mark = SEEDED_MARK if self.seeded else "not fitted"
+        if self.privacy is None:
+            facts.append(("Next", "call fit(table): this is the step that spends the budget"))
+        else:
+            whole = self._budget.amount
+            shares = [(c.purpose, float(c.amount / whole)) for c in self.privacy.charges]
+            facts[0] = ("Guarantee", str(self.privacy))
+            facts += [
+                ("Rows it has seen", f"{self.n:,}"),
+                ("Centres", f"{len(self.centres):,}"),
+                ("Budget", [tag("div", meter(share), f"{share:.1%} {purpose}") for purpose, share in shares]),
+                ("Accuracy", self.certificate.sentence if self.certificate else "no certificate was bought"),
+                ("Next", "sample(m): as many rows as you like, at no further cost"),
+            ]
+            mark = SEEDED_MARK if self.seeded else "differentially private"
+        return card("PrivateSynthesizer", mark, [*facts, *_schema_facts(self.schema)])
+
+
+def _promise(synth: PrivateSynthesizer) -> str:
+    delta = f", δ = {float(synth.delta):g}" if synth.delta else ", pure"
+    return f"differential privacy with ε = {float(synth.epsilon):g}{delta}"
+
+
+def _schema_facts(schema: Schema | None) -> list[tuple[str, Any]]:
+    """The columns of a schema, the first few by name."""
+    if schema is None:
+        return []
+    names = [shorten(name, 30) for name in schema.names[:8]]
+    more = f" and {len(schema.names) - len(names):,} more" if len(schema.names) > len(names) else ""
+    return [("Columns", f"{', '.join(names)}{more}")]
+
 
 def check_rows(m: Any, width: int) -> int:
     """How many rows to draw at once, or a refusal: rows of so many encoded columns must fit the memory."""
@@ -657,3 +692,17 @@ class AnonymousSynthesizer(_Synthesizer):
         mark = f", {SEEDED_MARK}" if self.seeded else ""
         state = "not fitted" if self._centres is None else f"{self.groups} groups, not differentially private"
         return f"AnonymousSynthesizer(group_size={self.group_size}, method={self.method!r}: {state}{mark})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: parameters before fitting, groups after it; in either case what it is not."""
+        facts: list[tuple[str, Any]] = [("Least group size", f"{self.group_size:,}"), ("Method", self.method)]
+        if self._centres is None:
+            facts.append(("Next", "call fit(table)"))
+        else:
+            loss = f"{self.covariance_loss:.4g}, computed on true data"
+            facts += [("Records", f"{self.n:,}"), ("Groups", f"{self.groups:,}"), ("Covariance loss", loss)]
+        if self.seeded:
+            facts.append(("Seed", SEEDED_MARK))
+        facts.append(("Caution", "not differentially private: a group that agrees on a column discloses it"))
+        mark = "not fitted" if self._centres is None else "not differentially private"
+        return card("AnonymousSynthesizer", mark, [*facts, *_schema_facts(self.schema)])

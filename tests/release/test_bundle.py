@@ -55,6 +55,7 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
         "centres.npz",
         "croissant.json",
         "README.md",
+        "report.html",
         "SHA256SUMS",
     }
     found = verify_bundle(folder)
@@ -103,7 +104,9 @@ def test_a_seeded_bundle_is_marked_everywhere(visits, tmp_path):
     assert facts["note"] == "seeded: not private"
 
 
-@pytest.mark.parametrize("name", ["synthetic.csv", "privacy.json", "schema.json", "centres.npz", "README.md"])
+@pytest.mark.parametrize(
+    "name", ["synthetic.csv", "privacy.json", "schema.json", "centres.npz", "README.md", "report.html"]
+)
 def test_a_changed_file_is_noticed(folder, name):
     with (folder / name).open("ab") as file:
         file.write(b" ")
@@ -143,9 +146,20 @@ def test_false_budget_arithmetic_is_noticed_even_with_right_checksums(folder):
 def test_rows_that_break_the_schema_are_noticed(folder):
     table = folder / "synthetic.csv"
     table.write_text(table.read_text().replace("public", "martian", 1))
+    (folder / "report.html").unlink()
     (folder / "SHA256SUMS").unlink()
     module._write_sums(folder)
     with pytest.raises(InputError, match="insurance"):
+        verify_bundle(folder)
+
+
+def test_a_report_of_another_table_is_noticed_even_with_right_checksums(folder):
+    table = folder / "synthetic.csv"
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join([lines[0], *reversed(lines[1:])]) + "\n")
+    (folder / "SHA256SUMS").unlink()
+    module._write_sums(folder)
+    with pytest.raises(InputError, match=r"report\.html describes another table"):
         verify_bundle(folder)
 
 
@@ -180,7 +194,15 @@ def test_files_can_be_read_by_others_and_the_scratch_folder_could_not(folder):
 
 def test_only_public_types_have_a_way_out():
     """The fields of a release are a closed list; what is private can neither be put in nor written."""
-    allowed = {"Parts", "Schema", "WeightedPoints", "PrivacyStatement", "Certificate | None", "str"}
+    allowed = {
+        "Parts",
+        "Schema",
+        "WeightedPoints",
+        "PrivacyStatement",
+        "Certificate | None",
+        "Spectrum | None",
+        "str",
+    }
     assert {field.type for field in dataclasses.fields(PrivateRelease)} == allowed
     for private in (Moments, BlockSums, Counts, Prepared, Table, EncodeLog):
         assert not any(hasattr(private, name) for name in ("save", "to_dict", "to_json", "write", "__reduce_covey__"))

@@ -19,6 +19,7 @@ from scipy.special import ndtri
 
 from covey.core.noise import add_noise
 from covey.core.samplers import IntegerNoise
+from covey.html import card, meter
 from covey.privacy.budget import Charge
 
 GRID = 1024  # steps per 1/n
@@ -50,6 +51,20 @@ class Certificate:
 
     def __str__(self) -> str:
         return self.sentence
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentence, and the numbers behind it."""
+        rows = [
+            (
+                f"{d}-way",
+                [
+                    meter(self.estimate[d] / self.bound[d]),
+                    f"{self.estimate[d]:.2g} estimated with noise, ≤ {_show(self.bound[d])}",
+                ],
+            )
+            for d in sorted(self.bound)
+        ]
+        return card("Accuracy certificate", f"{self.confidence:.0%} confidence", [("In words", self.sentence), *rows])
 
     def for_table(self, distance_to_centres: Mapping[int, float]) -> dict[int, float]:
         """Bounds for a table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public."""

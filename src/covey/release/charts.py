@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.html import Html, shorten, tag
+from covey.html import Html, breakable, shorten, tag
 
-_NUMBER = re.compile(r"[<≤±−-]? ?[0-9][0-9.,]*(e-?[0-9]+)?%?( [ερ])?")
+_NUMBER = re.compile(r"[<≤+−-]? ?[0-9][0-9.,]*(e-?[0-9]+)?%?( [ερ]| points)?")
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -114,7 +114,12 @@ def bars(rows: Sequence[tuple[str, Sequence[float]]], caption: str, kinds: Seque
         ]
         cells = [tag("td", percent(v), class_="n") for v in values]
         body.append(
-            tag("tr", tag("th", label, scope="row"), tag("td", drawn, class_="track", aria_hidden="true"), cells)
+            tag(
+                "tr",
+                tag("th", breakable(label), scope="row"),
+                tag("td", drawn, class_="track", aria_hidden="true"),
+                cells,
+            )
         )
     head = tag(
         "tr",
@@ -129,7 +134,7 @@ def bars(rows: Sequence[tuple[str, Sequence[float]]], caption: str, kinds: Seque
         tag("colgroup", tag("col", class_="what"), tag("col"), [tag("col", class_="how") for _ in kinds]),
         tag("thead", head, class_=visible),
         tag("tbody", body),
-        class_="bars",
+        class_="bars" if len(kinds) == 1 else "bars pair",
     )
 
 
@@ -185,7 +190,7 @@ def heat_map(names: Sequence[str], values: Floats, title: str, what: str) -> Htm
     margin = min(150, 12 + 7 * max(len(shorten(n, 22)) for n in names))
     size, foot = cell * q, int(margin * 0.75) + 12
     off = values[np.tril_indices(q, -1)]
-    top = next((t for t in (0.05, 0.1, 0.25, 0.5) if off.max(initial=0.0) <= t), 1.0)
+    top = next((t for t in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75) if off.max(initial=0.0) <= t), 1.0)
     drawn: list[Html] = []
     for i, name in enumerate(names):
         y, x = i * cell, margin + i * cell
@@ -199,13 +204,29 @@ def heat_map(names: Sequence[str], values: Floats, title: str, what: str) -> Htm
             value = float(values[i, j])
             depth = min(1.0, value / top)
             hint = tag("title", f"{name} × {names[j]}: {value:.3f}")
-            x, opacity = margin + j * cell, f"{0.04 + 0.96 * depth:.2f}"
+            x, opacity = margin + j * cell, 0.04 + 0.96 * depth
             drawn.append(
-                tag("rect", hint, x=x, y=y, width=cell - 1, height=cell - 1, class_="heat", fill_opacity=opacity)
+                tag(
+                    "rect",
+                    hint,
+                    x=x,
+                    y=y,
+                    width=cell - 1,
+                    height=cell - 1,
+                    class_="heat",
+                    fill_opacity=f"{opacity:.2f}",
+                )
             )
             if cell >= 30:
                 shown = f"{value:.2f}".removeprefix("0") if top > 0.1 else f"{value:.3f}".removeprefix("0")
-                drawn.append(_text(x + cell / 2, y + cell / 2 + 4, shown, "on" if depth > 0.55 else "off"))
+                drawn.append(
+                    _text(
+                        x + cell / 2,
+                        y + cell / 2 + 4,
+                        shown,
+                        "low" if opacity < 0.56 else "mid" if opacity < 0.8 else "high",
+                    )
+                )
     strongest = strongest_pairs(names, values, 1)
     said = f"{what} of {q} columns, pair by pair; the largest is {strongest[0][1]}, {strongest[0][0]}"
     width = margin + size + 8

@@ -2,65 +2,217 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Integers
-from covey.errors import InputError
+from covey.core.arrays import Bits, Floats, Integers
+from covey.core.marginals import subset_sample
+from covey.core.moments import moments
+from covey.core.rounding import one_hot
+from covey.errors import InputError, MissingExtraError, ParameterError
 from covey.release.bundle import rows_path, verify_bundle
+from covey.release.summary import every_so_many
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
-TABLES = 400  # so many tables of each degree are compared, at most
+WATERMARK = "confidential: computed on true data"
+TABLES = 1000  # so many tables of each degree are compared, at most
+WORST = 10
+WIDEST = 1500  # beyond so many categories the covariance is not compared
+LEARNED = 20_000  # rows that a classifier learns from, at most
+TARGETS = 3
+CLASSES = 12
 
 
-def evaluate_bundle(table: Path, folder: Path, encoding: str = "utf-8") -> dict[str, Any]:
-    """Mean total variation of 1-, 2- and 3-way tables, and the pairs that are furthest off."""
-    verify_bundle(folder)
+@dataclass(frozen=True)
+class Comparison:
+    """True and synthetic codes side by side. Private: it holds true records and has no serializer."""
+
+    codec: Codec
+    true: Integers
+    synthetic: Integers
+    bundle: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Comparison({len(self.true)} true and {len(self.synthetic)} synthetic rows)"
+
+
+def compare(table: Path, folder: Path, encoding: str = "utf-8") -> Comparison:
+    """Read the true table under the bundle's schema, and the bundle's rows."""
+    facts = dict(verify_bundle(folder).facts)
     schema = Schema.load(folder / "schema.json")
     codec = Codec(schema)
     true, _ = codec.encode(read_table(table, schema, encoding=encoding))
     synthetic, _ = codec.encode(read_table(rows_path(folder), schema))
-    sizes = codec.domain_sizes
-    if not len(sizes):
+    if not len(codec.domain_sizes):
         raise InputError("the schema has only constants: there is nothing to compare.")
-    variation = {
-        str(d): float(np.mean([total_variation(true, synthetic, sizes, s) for s in _subsets(len(sizes), d)]))
+    return Comparison(codec, true, synthetic, facts)
+
+
+def evaluate_bundle(table: Path, folder: Path, encoding: str = "utf-8", targets: Sequence[str] = ()) -> dict[str, Any]:
+    """The figures of `evaluate` for a table and a bundle on disk."""
+    return evaluate(compare(table, folder, encoding), targets)
+
+
+def evaluate(rows: Comparison, targets: Sequence[str] = ()) -> dict[str, Any]:
+    """Total variation of 1-, 2- and 3-way tables, the worst pairs, covariance, and train on synthetic, test on real.
+
+    `targets` names the fields to predict. Without any, a few with few categories are taken where scikit-learn is installed.
+    """
+    true, synthetic, names, sizes = rows.true, rows.synthetic, rows.codec.names, rows.codec.domain_sizes
+    found = {
+        d: [(total_variation(true, synthetic, sizes, s), s) for s in _subsets(len(sizes), d)]
         for d in (1, 2, 3)
         if d <= len(sizes)
     }
-    pairs = sorted(
-        ((total_variation(true, synthetic, sizes, s), s) for s in _subsets(len(sizes), 2)), key=lambda x: -x[0]
-    )
+    pairs = sorted(found.get(2, []), key=lambda x: -x[0])
+    again = true[np.random.default_rng(0).integers(0, len(true), len(synthetic))]
+    resampled = {d: [total_variation(true, again, sizes, s) for _, s in tables] for d, tables in found.items()}
     return {
-        "watermark": "confidential: computed on true data",
+        "watermark": WATERMARK,
         "rows": {"true": len(true), "synthetic": len(synthetic)},
-        "total_variation": variation,
-        "worst_pairs": [(codec.names[a], codec.names[b], value) for value, (a, b) in pairs[:5]],
+        "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
+        "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
+        "tables_compared": {str(d): [len(tables), comb(len(sizes), d)] for d, tables in found.items()},
+        "columns": {names[s[0]]: value for value, s in found[1]},
+        "worst_pairs": [(names[a], names[b], value) for value, (a, b) in pairs[:WORST]],
+        "covariance": covariance_difference(true, synthetic, sizes),
+        "prediction": predictions(rows, targets),
     }
 
 
 def total_variation(X: Integers, Z: Integers, sizes: Any, subset: tuple[int, ...]) -> float:
     """Half the ℓ1 distance between two tables of the attributes in the subset."""
-    codes = []
+    codes, cells = [], 1
+    for a in subset:
+        cells *= int(sizes[a])
     for table in (X, Z):
         code = np.zeros(len(table), dtype=np.int64)
         for a in subset:
             code = code * int(sizes[a]) + table[:, a]
         codes.append(code)
-    _, where = np.unique(np.concatenate(codes), return_inverse=True)
-    size = int(where.max()) + 1
-    one = np.bincount(where[: len(X)], minlength=size) / len(X)
-    two = np.bincount(where[len(X) :], minlength=size) / len(Z)
+    if cells > 1 << 16:
+        _, where = np.unique(np.concatenate(codes), return_inverse=True)
+        codes, cells = [where[: len(X)], where[len(X) :]], int(where.max()) + 1
+    one, two = (np.bincount(code, minlength=cells) / len(code) for code in codes)
     return float(np.abs(one - two).sum() / 2)
 
 
-def _subsets(q: int, degree: int) -> Iterator[tuple[int, ...]]:
-    """All subsets, or every so-manieth where there are too many."""
-    every = list(combinations(range(q), degree))
-    yield from every[:: max(1, len(every) // TABLES)]
+def _subsets(q: int, degree: int) -> list[tuple[int, ...]]:
+    """All subsets of columns, or TABLES of them, chosen once and for all."""
+    if degree < 2 or comb(q, degree) <= TABLES:
+        return list(combinations(range(q), degree))
+    return [tuple(sorted(map(int, s))) for s in subset_sample(q, degree, TABLES)]
+
+
+def pair_variation(rows: Comparison, most: int) -> Floats:
+    """Total variation of every pair of the first columns."""
+    q = min(most, len(rows.codec.names))
+    out = np.zeros((q, q))
+    for a, b in combinations(range(q), 2):
+        out[a, b] = out[b, a] = total_variation(rows.true, rows.synthetic, rows.codec.domain_sizes, (a, b))
+    return out
+
+
+def covariance_difference(X: Integers, Z: Integers, sizes: Sequence[int]) -> dict[str, float] | None:
+    """‖Cov true − Cov synthetic‖ in Frobenius norm, of category indicators, beside ‖Cov true‖; None for very wide tables."""
+    if sum(sizes) > WIDEST:
+        return None
+    true, synthetic = (_covariance(one_hot(every_so_many(codes, 100_000), sizes)) for codes in (X, Z))
+    return {"loss": float(np.linalg.norm(true - synthetic)), "true": float(np.linalg.norm(true))}
+
+
+def _covariance(bits: Bits) -> Floats:
+    seen = moments(bits)
+    mean = seen.first / seen.n
+    return np.asarray(seen.second_moment_matrix - np.outer(mean, mean))
+
+
+# Train on synthetic, test on real.
+
+
+def predictions(rows: Comparison, targets: Sequence[str]) -> list[dict[str, Any]] | None:
+    """How well a classifier that learned from synthetic rows predicts true ones, beside one that learned from true rows.
+
+    Half of the true rows teach the second classifier, the other half tests both. None where scikit-learn is missing.
+    """
+    check_targets(rows.codec, targets)
+    chosen = [rows.codec.names.index(name) for name in targets] or default_targets(rows.codec)
+    if not targets and not has_learner():
+        return None
+    if len(rows.codec.names) < 2 or len(rows.true) < 4:
+        return []
+    order = np.random.default_rng(0).permutation(len(rows.true))
+    half = len(order) // 2
+    teach, test = rows.true[order[:half]], rows.true[order[half:]]
+    out = []
+    for a in chosen:
+        own: dict[str, Any] = {"target": rows.codec.names[a]}
+        own["most_frequent"] = float(np.mean(test[:, a] == np.bincount(teach[:, a]).argmax()))
+        for kind, table in (("trained_on_true", teach), ("trained_on_synthetic", rows.synthetic)):
+            own[kind] = learn(every_so_many(table, LEARNED), every_so_many(test, LEARNED), a, rows.codec.domain_sizes)
+        out.append(own)
+    return out
+
+
+def check_targets(codec: Codec, targets: Sequence[str]) -> None:
+    """Refuse what cannot be predicted, and say what is missing to predict the rest."""
+    for name in targets:
+        if name not in codec.names:
+            raise ParameterError(
+                f"--target names {name!r}, which is no field that varies. Name one of the schema's fields."
+            )
+    if targets and not has_learner():
+        raise MissingExtraError("predicting needs scikit-learn: pip install 'covey[evaluate]'")
+
+
+def has_learner() -> bool:
+    """Whether scikit-learn is installed."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def default_targets(codec: Codec) -> list[int]:
+    """The last few fields with few categories: tables tend to end with outcomes."""
+    few = [
+        a
+        for a, size in enumerate(codec.domain_sizes)
+        if size <= CLASSES and not codec.attributes[codec.names[a]].ordered
+    ]
+    return few[-TARGETS:]
+
+
+def learn(teach: Integers, test: Integers, target: int, sizes: Sequence[int]) -> dict[str, float]:
+    """Accuracy on the test rows, and AUC averaged over classes, of a logistic regression on the other columns."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.preprocessing import OneHotEncoder
+
+    known, truth = np.unique(teach[:, target]), test[:, target]
+    if len(known) < 2:
+        return {"accuracy": float(np.mean(truth == known[0])), "auc": 0.5}
+    others = [a for a in range(len(sizes)) if a != target]
+    encoder = OneHotEncoder(categories=[np.arange(sizes[a]) for a in others], dtype=np.float32)
+    model = LogisticRegression(max_iter=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a fit that stops early is still a fit, on both sides
+        model.fit(encoder.fit_transform(teach[:, others]), teach[:, target])
+    chances = model.predict_proba(encoder.transform(test[:, others]))
+    areas = [
+        roc_auc_score(truth == value, chances[:, k])
+        for k, value in enumerate(model.classes_)
+        if 0 < np.count_nonzero(truth == value) < len(truth)
+    ]
+    guessed = model.classes_[chances.argmax(axis=1)]
+    return {"accuracy": float(np.mean(guessed == truth)), "auc": float(np.mean(areas)) if areas else 0.5}

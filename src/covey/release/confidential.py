@@ -1,0 +1,221 @@
+"""The steward's own report: true beside synthetic, watermarked, and kept out of bundles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Floats
+from covey.errors import ParameterError
+from covey.html import Html, tag
+from covey.release import charts
+from covey.release.bundle import is_bundle
+from covey.release.charts import number, percent
+from covey.release.evaluation import WATERMARK, Comparison, pair_variation
+from covey.release.page import Part, facts, page, section
+from covey.release.summary import Column, describe, ranked
+
+CHARTS = 36
+MAPPED = 40
+CELLS = 6
+KINDS = ("true", "synthetic")
+
+
+def refuse_in_bundle(path: Path) -> None:
+    """Whatever was computed on true data is not written where it would be handed out."""
+    if is_bundle(path.parent) or is_bundle(path.resolve().parent):
+        raise ParameterError(f"{path} lies inside a bundle: confidential figures are not written there.")
+
+
+def write_confidential(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, and never into a bundle."""
+    refuse_in_bundle(path)
+    path.unlink(missing_ok=True)  # a new file, so that old permissions and links do not live on
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def evaluation_html(rows: Comparison, figures: Mapping[str, Any]) -> str:
+    """The page for the figures of `evaluate`."""
+    columns = describe(rows.codec)
+    n, m = len(rows.true), len(rows.synthetic)
+    variation = figures["total_variation"]
+    tiles = [(f"mean error of {d}-way tables (total variation)", percent(value, 2)) for d, value in variation.items()]
+    if figures["covariance"]:
+        loss = figures["covariance"]
+        tiles.append(
+            (
+                "covariance loss, relative to the covariance",
+                percent(loss["loss"] / loss["true"]) if loss["true"] else "–",
+            )
+        )
+    banner = (
+        "The figures below come from the true records, without noise. Whoever sees them learns about single persons: they are "
+        "for the steward alone, and not part of any release."
+    )
+    sections = [
+        overview(rows, figures),
+        one_way(rows, columns, list(figures["columns"].values())),
+        two_way(rows, columns, figures),
+        *prediction(figures["prediction"]),
+    ]
+    guarantee = str(rows.bundle["guarantee"])
+    lead = f"A bundle of {m:,} synthetic rows beside the true table of {n:,}."
+    badges = [("confidential", "alarm"), (guarantee, "")]
+    banners = [tag("p", tag("strong", WATERMARK), ". ", banner, class_="banner alarm")]
+    footer = tag("p", "Written by covey. This page is one file without scripts; it loads nothing and sends nothing.")
+    return page("True and synthetic", "Evaluation", lead, badges, banners, tiles, sections, footer, WATERMARK)
+
+
+def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
+    """The figures in one table, and what they mean."""
+    listed = []
+    for d, value in figures["total_variation"].items():
+        done, all_ = figures["tables_compared"][d]
+        of = f"all {all_:,} tables" if done == all_ else f"{done:,} of {all_:,} tables, chosen at random"
+        free = figures["total_variation_of_resampled_true_rows"][d]
+        listed.append(
+            (f"{d}-way tables", f"{number(value)}, the mean over {of}; true rows, resampled, have {number(free)}")
+        )
+    loss = figures["covariance"]
+    if loss:
+        listed.append(
+            ("Covariance loss", f"{number(loss['loss'])}, where the true covariance has norm {number(loss['true'])}")
+        )
+    if "covariance_loss" in rows.bundle:
+        listed.append(
+            ("of which averaging", f"{number(float(rows.bundle['covariance_loss']))} when the groups were formed")
+        )
+    words = (
+        "Total variation is the share of rows that would have to change their cell for two tables to agree: 0 is perfect, 1 "
+        "is as wrong as can be. Rows drawn again from the true table, as many as the synthetic one has, are the yardstick. The "
+        "covariance loss is the Frobenius norm of the difference of two covariance matrices, of category indicators."
+    )
+    return section("overview", "In short", tag("p", words), facts(listed, "Errors"))
+
+
+def one_way(rows: Comparison, columns: Sequence[Column], errors: Sequence[float]) -> Part:
+    """Each column, true beside synthetic, the worst first."""
+    both = (rows.true, rows.synthetic)
+    order = np.argsort(-np.array(errors), kind="stable")[:CHARTS]
+    cards = [_card(columns[j], np.stack([columns[j].shares(t[:, j]) for t in both]), errors[j]) for j in order]
+    cut = f" The {CHARTS} worst of {len(columns):,} columns are drawn." if len(columns) > CHARTS else ""
+    legend = tag(
+        "ul",
+        tag("li", tag("i", class_="swatch", aria_hidden="true"), "true"),
+        tag("li", tag("i", class_="swatch b1", aria_hidden="true"), "synthetic"),
+        class_="legend",
+    )
+    return section(
+        "one",
+        "Column by column",
+        tag("p", f"The largest error comes first. Where a column has many values, neighbouring ones are joined.{cut}"),
+        legend,
+        tag("div", cards, class_="grid"),
+    )
+
+
+def _card(column: Column, both: Floats, error: float) -> Html:
+    note = f"total variation {percent(error, 2)}"
+    caption = f"Shares of {column.name}"
+    if not column.ordered:
+        rows = [(label, [float(x) for x in v]) for label, v in ranked(column.labels, both, column.has_missing, 10)]
+        picture = charts.bars(rows, caption, KINDS)
+    else:
+        bins = len(column.labels) - column.has_missing
+        missing = [float(x) for x in both[:, -1]] if column.has_missing and both[:, -1].any() else None
+        drawn = charts.histogram(column.name, column.labels[:bins], list(both[:, :bins]), missing, KINDS)
+        numbers = [
+            (label, percent(float(a)), percent(float(b))) for label, a, b in zip(column.labels, *both, strict=True)
+        ]
+        picture = charts.figure(caption, drawn, charts.table(("value", *KINDS), numbers, caption))
+    return tag("article", tag("h3", column.name), tag("p", note, class_="note"), picture)
+
+
+def two_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, Any]) -> Part:
+    """Errors of pairs as a map, and the cells that are furthest off in the worst of them."""
+    names = [column.name for column in columns]
+    if len(names) < 2:
+        return section("two", "Pair by pair", tag("p", "There is only one column."))
+    shown = names[:MAPPED]
+    title = "Total variation of pairs"
+    worst = [(f"{a} × {b}", percent(v, 2)) for a, b, v in figures["worst_pairs"]]
+    picture = tag(
+        "div",
+        charts.heat_map(shown, pair_variation(rows, MAPPED), title, "Total variation"),
+        charts.table(("pair", "total variation"), worst, "The worst pairs"),
+        class_="beside",
+    )
+    cut = f" The map shows the first {MAPPED} of {len(names):,} columns." if len(names) > MAPPED else ""
+    places = {name: j for j, name in enumerate(rows.codec.names)}
+    cells = [row for a, b, _ in figures["worst_pairs"][:5] for row in worst_cells(rows, columns, places[a], places[b])]
+    head = ("cell", "true", "synthetic", "difference")
+    return section(
+        "two",
+        "Pair by pair",
+        tag("p", f"How far the two-way tables are apart.{cut}"),
+        charts.figure(title, picture),
+        tag(
+            "div", charts.table(head, cells, "The cells of the five worst pairs that are furthest off"), class_="apart"
+        ),
+    )
+
+
+def worst_cells(rows: Comparison, columns: Sequence[Column], a: int, b: int) -> list[tuple[str, str, str, str]]:
+    """The cells of one pair, as a reader sees its values, whose shares differ most."""
+    one, two = columns[a], columns[b]
+    shape = (len(one.labels), len(two.labels))
+    if shape[0] * shape[1] > 1_000_000:
+        return []
+    tables = [
+        np.bincount(one.group[c[:, a]] * shape[1] + two.group[c[:, b]], minlength=shape[0] * shape[1]) / len(c)
+        for c in (rows.true, rows.synthetic)
+    ]
+    off = tables[1] - tables[0]
+    out = []
+    for k in np.argsort(-np.abs(off), kind="stable")[:CELLS]:
+        i, j = divmod(int(k), shape[1])
+        sign = "+" if off[k] >= 0 else "−"
+        label = f"{one.name} = {one.labels[i]}, {two.name} = {two.labels[j]}"
+        out.append((label, percent(tables[0][k], 2), percent(tables[1][k], 2), f"{sign}{100 * abs(off[k]):.2f} points"))
+    return out
+
+
+def prediction(found: Sequence[Mapping[str, Any]] | None) -> list[Part]:
+    """Train on synthetic, test on real."""
+    title = "Train on synthetic, test on real"
+    if found is None:
+        words = "scikit-learn is not installed, so nothing was predicted: pip install 'covey[evaluate]'."
+        return [section("prediction", title, tag("p", words))]
+    if not found:
+        return []
+    rows = [
+        (
+            entry["target"],
+            percent(entry["most_frequent"]),
+            percent(entry["trained_on_true"]["accuracy"]),
+            percent(entry["trained_on_synthetic"]["accuracy"]),
+            f"{entry['trained_on_true']['auc']:.3f}",
+            f"{entry['trained_on_synthetic']['auc']:.3f}",
+        )
+        for entry in found
+    ]
+    head = (
+        "predicted column",
+        "always the most frequent",
+        "accuracy, from true",
+        "accuracy, from synthetic",
+        "AUC, from true",
+        "AUC, from synthetic",
+    )
+    words = (
+        "A logistic regression on all other columns learned once from half of the true rows and once from the synthetic rows; "
+        "both were tested on the other half of the true rows. The closer the two, the better the synthetic rows serve such work. "
+        "AUC is averaged over classes; 0.5 is chance. The synthetic rows were made from all true rows, the tested half included."
+    )
+    return [section("prediction", title, tag("p", words), charts.table(head, rows, "Predictions"))]
