@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from covey.core.arrays import Array, Floats
+from covey.core.arrays import Floats
 from covey.core.domain import Domain
 
 LEADING = 40  # so many eigenvalues of a noisy covariance are kept for the report
@@ -34,16 +34,15 @@ class Spectrum:
 
 
 def noisy_spectrum(covariance: Floats, noise: Floats) -> Spectrum | None:
-    """The spectrum of a noisy covariance beside that of a simulated noise matrix of the same law: post-processing of both."""
+    """The spectrum of a noisy covariance beside that of a simulated noise matrix of the same law: post-processing of both.
+
+    Two draws of a largest eigenvalue differ by a part of the order d^(−2/3) (Tracy and Widom): the edge leaves twice that.
+    """
     if len(covariance) > WIDEST:
         return None
     values = np.linalg.eigvalsh(covariance)[::-1][:LEADING]
-    return Spectrum(tuple(map(float, values)), edge_of(np.linalg.eigvalsh(noise)), len(covariance))
-
-
-def edge_of(noise: Array) -> float:
-    """Where the eigenvalues of noise end, with two per cent to spare."""
-    return 1.02 * float(np.abs(noise).max())
+    edge = float(np.abs(np.linalg.eigvalsh(noise)).max()) * (1 + 2 * len(noise) ** (-2 / 3))
+    return Spectrum(tuple(map(float, values)), edge, len(covariance))
 
 
 def pair_covariances(
@@ -99,7 +98,7 @@ def shrink_spectrum(target: Floats, noise: Floats, domain: Domain, rounds: int) 
     q = len(domain.sizes)
     if len(mu) > 2 * q:  # the centred coding has q null directions
         mu = np.delete(mu, np.argsort(np.abs(mu))[:q])
-    edge = edge_of(mu)
+    edge = 1.02 * np.abs(mu).max()
     filled = low = target
     for _ in range(rounds):
         w, vectors = np.linalg.eigh(filled)

@@ -273,9 +273,8 @@ def spectrum(seen: Spectrum) -> Part:
         for i, value in enumerate(seen.values)
     ]
     words = (
-        "The covariance of the true table was measured with noise. Its eigenvalues say along how many directions the rows "
-        f"differ in a way that the noise did not drown. {count} above the edge at which noise of this strength, and nothing "
-        "else, would end."
+        "The covariance of the true table was measured with noise, for privacy. Its eigenvalues say along how many directions "
+        f"the rows differ in a way that the noise did not drown. {count} above the edge at which this noise alone would end."
     )
     return section(
         "noise",

@@ -1,0 +1,222 @@
+"""covey evaluate: right, watermarked, and never inside a bundle."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import covey
+from covey.cli import main
+from covey.core.marginals import covariance_loss
+from covey.demo import example_visits
+from covey.errors import MissingExtraError, ParameterError
+from covey.release import evaluation
+from covey.release.bundle import write_bundle
+from covey.release.confidential import evaluation_html, prediction, refuse_in_bundle, worst_cells, write_confidential
+from covey.release.evaluation import Comparison, compare, covariance_difference, evaluate, learn, total_variation
+from covey.release.summary import describe
+from covey.table.codec import Codec
+from covey.table.schema import Field, Schema
+from covey.table.sources import read_table
+from tests.release.pages import check_page, table_named
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("desk")
+    example_visits(folder / "visits.csv", 600)
+    schema = Schema.from_frame_draft(read_table(folder / "visits.csv")).confirm()
+    synth = covey.AnonymousSynthesizer(5, schema=schema).fit(folder / "visits.csv")
+    write_bundle(synth.release(500), folder / "bundle")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(desk):
+    return compare(desk / "visits.csv", desk / "bundle")
+
+
+@pytest.fixture(scope="module")
+def figures(rows):
+    return evaluate(rows)
+
+
+def run(line):
+    return CliRunner().invoke(main, shlex.split(line))
+
+
+def test_the_page_is_watermarked_and_has_true_beside_synthetic(rows, figures):
+    page = check_page(evaluation_html(rows, figures))
+    assert page.all("title")[0]["text"].startswith("confidential: computed on true data")
+    assert page.text.startswith("Skip to the reportconfidential: computed on true data")
+    assert (
+        page.all("body")[0]["attrs"]["class"] == "confidential"
+    )  # the style sheet draws it across every screen and sheet
+    wards = {a: (t, s) for a, _, t, s in table_named(page, "Shares of ward")}
+    codes = rows.codec.names.index("ward")
+    label = rows.codec.schema["ward"].labels[0]
+    true, synthetic = (float(np.mean(c[:, codes] == 0)) for c in (rows.true, rows.synthetic))
+    assert wards[label] == (f"{100 * true:.1f}%", f"{100 * synthetic:.1f}%")
+    assert [h["text"] for h in page.all("h2")] == [
+        "In short",
+        "Column by column",
+        "Pair by pair",
+        "Train on synthetic, test on real",
+    ]
+    assert table_named(page, "The worst pairs")[0][0] == " × ".join(figures["worst_pairs"][0][:2])
+
+
+def test_names_on_the_confidential_page_are_escaped():
+    hostile = "<script>alert(1)</script>"
+    schema = Schema(tuple(Field(f"{hostile}{i}", "string", enum=(hostile, "b")) for i in range(3)))
+    codec = Codec(schema)
+    codes = np.random.default_rng(0).integers(0, 2, (80, 3))
+    rows = Comparison(codec, codes, codes[::-1], {"guarantee": hostile})
+    assert hostile in check_page(evaluation_html(rows, evaluate(rows))).text
+
+
+def test_one_column_and_few_rows_can_be_evaluated():
+    codec = Codec(Schema((Field("only", "integer", 0, 9),)))
+    rows = Comparison(codec, np.array([[1], [2]]), np.array([[3]]), {"guarantee": "none"})
+    figures = evaluate(rows)
+    assert figures["total_variation"] == {"1": 1.0}
+    check_page(evaluation_html(rows, figures))
+
+
+def test_figures_that_agree_are_zero_and_the_yardstick_is_not(rows):
+    same = Comparison(rows.codec, rows.true, rows.true, rows.bundle)
+    figures = evaluate(same)
+    assert set(figures["total_variation"].values()) == {0.0}
+    assert figures["covariance"]["loss"] == pytest.approx(0, abs=1e-12)
+    assert all(value > 0 for value in figures["total_variation_of_resampled_true_rows"].values())
+
+
+def test_covariance_agrees_with_numpy_and_with_the_loss_of_a_partition():
+    generator = np.random.default_rng(3)
+    X, Z = generator.integers(0, 2, (400, 5)), generator.integers(0, 2, (300, 5))
+    found = covariance_difference(X, Z, [2] * 5)
+    # A flag has two indicators, x and 1 − x: every entry occurs four times, up to sign.
+    expected = 2 * np.linalg.norm(np.cov(X.T, ddof=0) - np.cov(Z.T, ddof=0))
+    assert found["loss"] == pytest.approx(expected)
+    labels = np.arange(400) // 40
+    means = np.stack([X[labels == g].mean(axis=0) for g in range(10)])[labels]
+    assert np.linalg.norm(np.cov(X.T, ddof=0) - np.cov(means.T, ddof=0)) == pytest.approx(covariance_loss(X, labels))
+    assert covariance_difference(X, Z, [2000]) is None
+
+
+def test_large_and_small_tables_are_counted_alike():
+    generator = np.random.default_rng(1)
+    X, Z = generator.integers(0, 3, (500, 4)), generator.integers(0, 3, (700, 4))
+    for subset in ((0,), (1, 3), (0, 1, 2, 3)):
+        assert total_variation(X, Z, [3] * 4, subset) == pytest.approx(total_variation(X, Z, [60] * 4, subset))
+
+
+def test_wide_tables_compare_a_sample_of_tables_and_say_so():
+    codec = Codec(Schema(tuple(Field(f"f{i}", "boolean", required=True) for i in range(120))))
+    codes = np.random.default_rng(0).integers(0, 2, (50, 120))
+    rows = Comparison(codec, codes, codes[::-1], {"guarantee": "none"})
+    figures = evaluate(rows)
+    assert figures["tables_compared"] == {"1": [120, 120], "2": [1000, 7140], "3": [1000, 280840]}
+    page = check_page(evaluation_html(rows, figures))
+    assert "1,000 of 7,140 tables" in page.text
+    assert "36 worst of 120 columns" in page.text
+
+
+def test_worst_cells_are_the_worst(rows):
+    columns = describe(rows.codec)
+    cells = worst_cells(rows, columns, 1, 2)
+    points = [abs(float(cell[3].replace("−", "-").replace("+", "").removesuffix(" points"))) for cell in cells]
+    assert points == sorted(points, reverse=True)
+    assert cells[0][0].startswith("ward = ")
+
+
+# Train on synthetic, test on real.
+
+
+def test_a_classifier_learns_what_is_there_and_nothing_else():
+    generator = np.random.default_rng(2)
+    X = generator.integers(0, 3, (3000, 3))
+    copied = np.column_stack([X, X[:, 0]])
+    good = learn(copied[:1500], copied[1500:], 3, [3] * 4)
+    assert good["accuracy"] == 1
+    assert good["auc"] == pytest.approx(1)
+    blind = learn(copied[:1500], copied[1500:], 2, [3] * 4)
+    assert blind["auc"] == pytest.approx(0.5, abs=0.05)
+    broken = copied[:1500].copy()
+    broken[:, 3] = generator.permutation(broken[:, 3])  # synthetic rows that lost the association
+    assert learn(broken, copied[1500:], 3, [3] * 4)["auc"] < 0.75
+    constant = copied[:1500].copy()
+    constant[:, 3] = 1
+    assert learn(constant, copied[1500:], 3, [3] * 4) == {"accuracy": pytest.approx(1 / 3, abs=0.05), "auc": 0.5}
+
+
+def test_fields_to_predict_are_named_or_found(rows, figures):
+    assert [entry["target"] for entry in figures["prediction"]] == ["insurance", "emergency", "readmitted"]
+    named = evaluate(rows, ["age"])["prediction"]
+    assert [entry["target"] for entry in named] == ["age"]
+    with pytest.raises(ParameterError, match="martian"):
+        evaluate(rows, ["martian"])
+
+
+def test_without_the_extra_the_rest_is_evaluated_and_a_wish_is_refused(rows, monkeypatch, desk):
+    monkeypatch.setattr(evaluation, "has_learner", lambda: False)
+    figures = evaluate(rows)
+    assert figures["prediction"] is None
+    assert "covey[evaluate]" in check_page(evaluation_html(rows, figures)).text
+    with pytest.raises(MissingExtraError, match=r"covey\[evaluate\]"):
+        evaluate(rows, ["ward"])
+    result = run(f"evaluate {desk / 'nowhere.csv'} {desk / 'bundle'} --target ward")
+    assert result.exit_code == 2  # before the table is opened
+    assert "covey[evaluate]" in run(f"evaluate {desk / 'visits.csv'} {desk / 'bundle'}").stdout
+
+
+def test_nothing_to_predict_gives_no_section():
+    assert prediction([]) == []
+
+
+# Where it may go.
+
+
+def test_confidential_files_never_enter_a_bundle(desk, tmp_path):
+    inside = desk / "bundle" / "sub"
+    link, file = tmp_path / "link", tmp_path / "file.html"
+    link.symlink_to(desk / "bundle")
+    file.symlink_to(desk / "bundle" / "report.html")
+    for path in (desk / "bundle" / "e.html", inside / "e.html", link / "e.html", link / "sub" / "e.html", file):
+        with pytest.raises(ParameterError, match="inside a bundle"):
+            refuse_in_bundle(path)
+        with pytest.raises(ParameterError, match="inside a bundle"):
+            write_confidential(path, "secret")
+        line = f"evaluate {desk / 'visits.csv'} {desk / 'bundle'} --report {path} --force"
+        assert run(line).exit_code == 2
+    assert "secret" not in (desk / "bundle" / "report.html").read_text()
+    assert run(f"verify {desk / 'bundle'}").exit_code == 0
+
+
+def test_the_command_writes_page_and_figures_for_their_owner_alone(desk, tmp_path):
+    line = f"evaluate {desk / 'visits.csv'} {desk / 'bundle'} --report {tmp_path / 'e.html'} -o {tmp_path / 'e.json'}"
+    result = run(f"{line} --target ward")
+    assert result.exit_code == 0, result.output
+    assert "CONFIDENTIAL" in result.stdout
+    assert "AUC for ward" in result.stdout
+    check_page((tmp_path / "e.html").read_text())
+    assert json.loads((tmp_path / "e.json").read_text())["watermark"] == "confidential: computed on true data"
+    for name in ("e.html", "e.json"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    assert run(line).exit_code == 2
+    assert run(f"{line} --force").exit_code == 0
+    table = Path(desk / "visits.csv")
+    assert run(f"evaluate {table} {desk / 'bundle'} --report {table} --force").exit_code == 2
+    same = f"--report {tmp_path / 'x'} -o {tmp_path / 'x'}"
+    assert run(f"evaluate {table} {desk / 'bundle'} {same}").exit_code == 2
+    assert run(f"evaluate {table} {desk / 'bundle'} --target martian").exit_code == 2
+
+
+def test_true_rows_side_by_side_have_no_way_out(rows):
+    assert repr(rows) == "Comparison(600 true and 500 synthetic rows)"
+    assert not any(hasattr(rows, name) for name in ("save", "to_dict", "to_json", "write"))

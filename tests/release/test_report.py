@@ -1,0 +1,453 @@
+"""report.html: public things only, one inert file, readable by everybody."""
+
+import re
+from math import exp
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats.contingency import association
+
+import covey
+from covey.core.samplers import CoveyNoise
+from covey.core.spectrum import Spectrum, noisy_spectrum
+from covey.demo import example_patients, example_visits
+from covey.engines.local import ArrayRows
+from covey.entropy import Streams
+from covey.methods.bits import measure_ball, measure_matrix, moment_spectrum, plan_bits
+from covey.privacy.budget import make_budget
+from covey.release import sections
+from covey.release.charts import number, percent, ticks, up
+from covey.release.contents import AnonymousRelease
+from covey.release.page import style_sheet
+from covey.release.report import report_html
+from covey.release.sections import guess
+from covey.release.summary import MOST_BINS, associations, coarsened, cramers_v, describe, ranked
+from covey.table.codec import Codec
+from covey.table.schema import Field, Schema
+from covey.table.sources import read_table
+from tests.release.pages import Page, check_page, table_named
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+DIGEST = "ab" * 32
+
+
+def shown(release, table="synthetic.csv"):
+    return report_html(release, table, DIGEST)
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    path = tmp_path_factory.mktemp("visits") / "visits.csv"
+    example_visits(path, 1500)
+    return path, Schema.from_frame_draft(read_table(path)).confirm()
+
+
+@pytest.fixture(scope="module")
+def fitted(visits):
+    path, schema = visits
+    return covey.PrivateSynthesizer(2.0, 1e-6, schema=schema).fit(path)
+
+
+@pytest.fixture(scope="module")
+def release(fitted):
+    return fitted.release(400)
+
+
+@pytest.fixture(scope="module")
+def page(release):
+    return check_page(shown(release))
+
+
+def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
+    assert [h["text"] for h in page.all("h2")] == [
+        "What was released",
+        "What it protects",
+        "How accurate it is",
+        "How the budget was spent",
+        "What the table looks like",
+        "What goes together",
+        "What stood out of the noise",
+        "Cite and reuse",
+    ]
+    assert DIGEST in page.text
+    assert "1,500" in page.text
+    assert "ε = 2, δ = 1e-06" in page.text
+    assert release.certificate.sentence in page.text
+    assert "covey verify" in page.text
+
+
+def test_the_pictures_show_the_synthetic_rows(page, release):
+    """The shares on the page are those of the very rows beside it."""
+    rows = pl.DataFrame(dict(release.rows))
+    wards = {a: c for a, _, c in table_named(page, "Shares of ward")}
+    for ward, count in rows["ward"].fill_null("missing").value_counts().iter_rows():
+        assert wards[ward] == percent(count / len(rows))
+    ages = table_named(page, "Shares of age")
+    assert sum(float(share.rstrip("%")) for _, share in ages) == pytest.approx(100, abs=1.5)
+    first, last = ages[0][0].split(" – ")
+    inside = rows["age"].is_between(int(first), int(last)).sum()
+    assert ages[0][1] == percent(inside / len(rows))
+
+
+def test_the_certificate_is_drawn_with_its_bounds(page, fitted, release):
+    bounds = fitted.certify(pl.DataFrame(dict(release.rows)))
+    rows = table_named(page, "Certificate by degree")
+    assert [row[0][:2] for row in rows] == ["δ₁", "δ₂", "δ₃", "δ₄"]
+    for d, row in enumerate(rows, start=1):
+        assert row[1] == number(fitted.certificate.estimate[d])
+        assert row[2] == f"≤ {up(fitted.certificate.bound[d])}"
+        assert row[3] == f"≤ {up(bounds[d])}"
+        assert float(row[3][2:]) >= bounds[d] >= fitted.certificate.bound[d]
+
+
+def test_the_budget_is_drawn_and_adds_up(page, release):
+    rows = table_named(page, "Charges by purpose")
+    assert [row[0] for row in rows] == [charge.purpose for charge in release.privacy.charges]
+    assert sum(float(row[3].rstrip("%")) for row in rows) == pytest.approx(100, abs=0.2)
+    assert all(row[1] != "–" for row in rows)
+
+
+def test_every_purpose_that_a_method_can_charge_is_explained():
+    purposes = {"histograms", "pairs", "certificate"}
+    for n in (100, 20_000, 10**7):
+        for p in (1, 10, 100):
+            for pure in (True, False):
+                purposes |= set(plan_bits(n, p, 1, pure).shares)
+    assert purposes == set(sections.PURPOSES)
+
+
+def test_the_spectrum_shows_the_noise_edge(page, release):
+    rows = table_named(page, "Leading eigenvalues")
+    assert len(rows) == len(release.spectrum.values)
+    above = sum(row[2] == "above the edge" for row in rows)
+    assert above == release.spectrum.above == sum(v > release.spectrum.edge for v in release.spectrum.values)
+
+
+# Privacy.
+
+
+def test_what_only_true_rows_hold_is_nowhere_on_the_page():
+    schema = Schema(
+        (
+            Field("town", "string", enum=("north", "south"), other="elsewhere"),
+            Field("income", "integer", 0, 100_000, bins=10),
+            Field("ill", "boolean"),
+        )
+    )
+    n = 300
+    secrets = ["Zanzibar-7731", "1234567", "314159", "perhaps"]
+    true = pl.DataFrame(
+        {
+            "town": ["Zanzibar-7731"] * 5 + ["north"] * (n - 5),
+            "income": ["1234567", "31415.9"] + ["50000"] * (n - 2),
+            "ill": ["perhaps"] * 9 + ["true"] * (n - 9),
+            "hidden_column": ["x"] * n,
+        }
+    )
+    private = covey.PrivateSynthesizer(5.0, schema=schema).fit(true)
+    anonymous = covey.AnonymousSynthesizer(10, schema=schema).fit(true)
+    for synth in (private, anonymous):
+        markup = shown(synth.release(100))
+        check_page(markup)
+        assert not any(secret in markup for secret in [*secrets, "hidden_column"])
+
+
+def test_the_page_depends_on_the_release_alone(release, monkeypatch):
+    """No file is read besides the style sheet, and the same release gives the same bytes."""
+    monkeypatch.setattr("covey.table.sources._read_bytes", lambda *_: pytest.fail("a file was read"))
+    assert shown(release) == shown(release)
+
+
+HOSTILE = "<script>alert(1)</script>\"'&amp;<img src=x onerror=alert(2)>"
+
+
+@pytest.mark.parametrize("kind", ["private", "anonymous", "flags"])
+def test_names_and_categories_are_escaped(kind):
+    names = [f"{HOSTILE}{i}" for i in range(5)]
+    if kind == "flags":
+        fields = tuple(Field(name, "boolean", required=True) for name in names)
+        table = {name: [True, False] * 60 for name in names}
+    else:
+        labels = (HOSTILE, "</style><script>", "]]><svg onload=alert(3)>")
+        fields = tuple(Field(name, "string", enum=labels, ordered=i == 2) for i, name in enumerate(names))
+        table = {name: list(labels) * 40 for name in names}
+    schema = Schema(fields, notes={"title": HOSTILE, "description": "</p><script>alert(4)</script>"})
+    if kind == "anonymous":
+        synth = covey.AnonymousSynthesizer(5, schema=schema).fit(table)
+    else:
+        synth = covey.PrivateSynthesizer(1.0, schema=schema).fit(table)
+    page = check_page(shown(synth.release(60)))
+    assert page.all("h1")[0]["text"] == HOSTILE
+    assert HOSTILE in page.text
+
+
+def test_control_characters_and_endless_names_do_no_harm():
+    long = "x" * 5000
+    schema = Schema((Field("bell\x07 and \u202e", "boolean"), Field(long, "string", enum=(long + "1", long + "2"))))
+    synth = covey.AnonymousSynthesizer(2, schema=schema).fit(
+        {"bell\x07 and \u202e": [True] * 8, long: [long + "1"] * 8}
+    )
+    markup = shown(synth.release(8))
+    check_page(markup)
+    assert "\x07" not in markup
+    assert long[:100] not in markup
+    assert len(markup) < 60_000
+
+
+# Sizes.
+
+
+def draw(fields, rows, seed=0):
+    """An anonymous release of uniform rows, for sizes that a fit would take long for."""
+    schema = Schema(tuple(fields))
+    codec = Codec(schema)
+    generator = np.random.default_rng(seed)
+    codes = np.stack([generator.integers(0, size, rows) for size in codec.domain_sizes], axis=1)
+    return AnonymousRelease(codec.decode(codes, generator), schema, 5, rows, rows // 5, 0.1, "tree", False, "0")
+
+
+def test_a_thousand_columns_stay_small_and_the_page_says_what_it_leaves_out():
+    flags = [Field(f"flag number {i} of a thousand", "boolean") for i in range(400)]
+    texts = [Field(f"text {i}", "string", enum=tuple(f"category {j} of {i}" for j in range(30))) for i in range(300)]
+    bins = [Field(f"number {i}", "number", 0, 1e6, bins=500) for i in range(300)]
+    page = check_page(shown(draw([*flags, *texts, *bins], 300)))
+    assert f"{sections.FLAGS + sections.CHARTS} of 1,000 columns" in page.text
+    assert "first 40 of 1,000 columns" in page.text
+    assert len(page.all("article")) == sections.FLAGS / sections.FLAGS_TOGETHER + sections.CHARTS
+
+
+def test_many_bins_and_categories_are_joined_for_the_eye():
+    fields = [
+        Field("number", "integer", 0, 999, bins=1000),
+        Field("town", "string", enum=tuple(f"t{i}" for i in range(5000))),
+    ]
+    release = draw(fields, 2000)
+    page = check_page(shown(release))
+    bins = table_named(page, "Shares of number")
+    assert len(bins) <= MOST_BINS + 1
+    low, high = map(int, bins[3][0].split(" – "))
+    numbers = np.array(release.rows["number"].to_list(), dtype=float)
+    assert bins[3][1] == percent(float(np.mean((numbers >= low) & (numbers <= high))))
+    towns = table_named(page, "Shares of town")
+    assert towns[-2][0] == "4989 others"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [Field("one", "boolean", required=True)],
+        [Field("one", "date", "2024-01-01", "2024-01-01")],
+        [Field("when", "datetime", "1900-01-01T00:00:00", "2100-01-01T00:00:00"), Field("x", "number", -1e-9, 1e-9)],
+        [
+            Field("c", "string", constant=None, enum=("only",), required=True),
+            Field("x", "integer", -5, 5, required=True),
+        ],
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 2, 50])
+def test_small_and_odd_tables_have_a_report(fields, rows):
+    check_page(shown(draw(fields, rows)))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "share"), [(1e-9, 0, 0.05), (1.0, 0, 0), (50.0, 0, 0.05), (0.5, 1e-9, 0.05)]
+)
+def test_every_kind_of_guarantee_has_its_page(epsilon, delta, share):
+    names, X = example_patients(500)
+    schema = Schema(tuple(Field(name, "boolean", required=True) for name in names[:6]))
+    table = {name: X[:, i].astype(bool) for i, name in enumerate(names[:6])}
+    synth = covey.PrivateSynthesizer(epsilon, delta, schema=schema, certificate_share=share, rows_per_person=2).fit(
+        table
+    )
+    page = check_page(shown(synth.release(50)))
+    assert ("No certificate was bought" in page.text) == (share == 0)
+    assert ("guarantee is weak" in page.text) == (epsilon > 10)
+    assert "one person with up to 2 rows" in page.text
+    assert (synth.spectrum is None) == ("What stood out of the noise" not in page.text)
+
+
+def test_a_seed_is_marked_and_promises_nothing(visits):
+    path, schema = visits
+    page = check_page(shown(covey.PrivateSynthesizer(1.0, schema=schema, seed=3).fit(path).release(50)))
+    assert page.text.count("seeded: not private") >= 3
+    assert [e["text"] for e in page.elements if e["attrs"].get("class") == "badge good"] == []
+
+
+def test_an_anonymous_report_speaks_of_groups_and_of_no_budget(visits):
+    path, schema = visits
+    synth = covey.AnonymousSynthesizer(20, schema=schema).fit(path)
+    page = check_page(shown(synth.release(100)))
+    said = page.text
+    assert "This table is NOT differentially private" in said
+    assert not re.search("ε|δ|budget|certificate|differential privacy", said)
+    assert "What it protects, and what it does not" in said
+    facts = dict(table_named(page, "What averaging lost"))
+    assert facts["Covariance loss"] == f"{number(synth.covariance_loss)}computed on true data"
+    assert facts["Records"] == "1,500"
+    assert facts["Groups"].startswith(str(synth.groups))
+
+
+# Numbers.
+
+
+def test_the_chance_of_a_guess_is_that_of_randomized_response():
+    """Truth with probability (e^ε + δ)/(e^ε + 1) is (ε, δ)-DP for two answers, and the best guess is right just as often."""
+    for epsilon, delta in ((0.1, 0.0), (1.0, 0.0), (1.0, 1e-3), (3.0, 1e-6)):
+        honest = guess(epsilon, delta)
+        assert honest <= exp(epsilon) * (1 - honest) + delta + 1e-12
+        assert honest + 1e-6 > exp(epsilon) * (1 - honest - 1e-6) + delta
+    assert guess(1e6, 0.0) == 1.0
+    assert guess(1e-12, 0.0) == pytest.approx(0.5)
+
+
+def test_association_agrees_with_scipy_and_corrects_for_chance():
+    generator = np.random.default_rng(5)
+    base = generator.integers(0, 4, 200_000)
+    codes = np.stack(
+        [base, np.where(generator.random(len(base)) < 0.6, base, generator.integers(0, 4, len(base)))], axis=1
+    )
+    table = np.zeros((4, 4), dtype=np.int64)
+    np.add.at(table, (codes[:, 0], codes[:, 1]), 1)
+    assert cramers_v(table, len(codes)) == pytest.approx(association(table, method="cramer"), abs=1e-3)
+    assert cramers_v(np.diag([30, 20, 50]), 100) == pytest.approx(1)
+    assert cramers_v(np.array([[3, 5], [0, 0]]), 8) == 0
+    small = [
+        cramers_v(np.histogram2d(*generator.integers(0, 9, (2, 60)), bins=9)[0].astype(int), 60) for _ in range(40)
+    ]
+    plain = association(np.histogram2d(*generator.integers(0, 9, (2, 60)), bins=9)[0].astype(int) + 0, method="cramer")
+    assert np.mean(small) < 0.12 < plain
+
+
+def test_rare_categories_are_joined_before_they_are_associated():
+    schema = Schema((Field("a", "string", enum=tuple(map(str, range(90)))), Field("b", "boolean", required=True)))
+    columns = describe(Codec(schema))
+    codes = np.stack([np.arange(9000) % 90, np.arange(9000) % 2], axis=1)
+    joined, sizes = coarsened(codes, columns)
+    assert sizes == [MOST_BINS + 1, 2]
+    assert joined.max(axis=0).tolist() == [MOST_BINS, 1]
+    assert associations(codes, columns)[0, 1] > 0.5
+
+
+def test_ranking_puts_large_categories_first_and_holes_last():
+    found = ranked(("a", "b", "c", "d", "missing"), np.array([0.1, 0.4, 0.2, 0.05, 0.25]), True, most=3)
+    assert [label for label, _ in found] == ["b", "c", "2 others", "missing"]
+    assert [float(v[0]) for _, v in found] == pytest.approx([0.4, 0.2, 0.15, 0.25])
+
+
+def test_numbers_in_print_never_flatter():
+    assert up(0.00778001) == "0.00779"
+    assert up(0.02501, 2) == "0.026"
+    assert up(0.5) == "0.500"
+    assert percent(0.00001) == "< 0.1%"
+    assert percent(0.1234) == "12.3%"
+    assert ticks(0.03) == pytest.approx([0, 0.01, 0.02, 0.03])
+    assert ticks(0) == [0.0]
+
+
+# The spectrum: post-processing, with power.
+
+
+def correlated(n, p, seed):
+    generator = np.random.default_rng(seed)
+    common = generator.random(n)[:, None] < 0.5
+    return np.where(generator.random((n, p)) < 0.5, common, generator.random((n, p)) < 0.5).astype(np.uint8)
+
+
+def bit_spectrum(X, pure, seed):
+    """The spectrum of one noisy measurement, without the fit that follows it."""
+    rows, streams = ArrayRows(X), Streams.from_seed(seed)
+    budget = make_budget(0.3, 0 if pure else 1e-9)
+    plan = plan_bits(*X.shape, budget.amount, pure)
+    charges = budget.split(plan.shares)
+    if pure:
+        noisy = measure_matrix(rows, charges["moments"], streams.noise("matrix"))
+    else:
+        noisy = measure_ball(rows, plan, charges, CoveyNoise(streams.noise("moments")))
+    return moment_spectrum(noisy, plan.kind, streams.postprocessing("spectrum"))
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_a_common_cause_stands_out_of_the_noise_and_independent_columns_do_not(pure):
+    """At this ε the noise is several times what chance alone puts into twenty thousand rows."""
+    n, p = 20_000, 30
+    independent = (np.random.default_rng(1).random((n, p)) < 0.5).astype(np.uint8)
+    assert sum(bit_spectrum(independent, pure, seed).above for seed in range(30)) <= 4
+    together = bit_spectrum(correlated(n, p, 2), pure, 4)
+    assert together.above == 1
+    assert together.dimension == p
+    # Each column copies the cause with probability ½: pairs have covariance 1/16, whose matrix has leading value (p − 1)/16.
+    assert together.values[0] == pytest.approx((p - 1) / 16, rel=0.15)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-9])
+def test_categories_have_a_spectrum_too(delta):
+    X = correlated(20_000, 8, 3).astype(np.int64) + 2 * (np.random.default_rng(0).random((20_000, 8)) < 0.3)
+    synth = covey.PrivateSynthesizer(0.3, delta, domain=[4] * 8, seed=1).fit(X)
+    assert synth.spectrum.above >= 1
+    assert list(synth.spectrum.values) == sorted(synth.spectrum.values, reverse=True)
+    shuffled = np.stack([np.random.default_rng(a).permutation(X[:, a]) for a in range(8)], axis=1)
+    alone = [
+        covey.PrivateSynthesizer(0.3, delta, domain=[4] * 8, seed=s).fit(shuffled).spectrum.above for s in range(3)
+    ]
+    assert sum(alone) <= 1
+
+
+def test_the_spectrum_is_a_function_of_noisy_matrices_alone():
+    seen = noisy_spectrum(np.diag([9.0, 1.0, -2.0]), np.diag([0.5, -1.0, 0.1]))
+    assert seen == Spectrum((9.0, 1.0, -2.0), 1 + 2 * 3 ** (-2 / 3), 3)
+    assert seen.above == 1
+    assert noisy_spectrum(np.zeros((2001, 2001)), np.zeros((1, 1))) is None
+
+
+# The look.
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, two):
+    low, high = sorted((luminance(one), luminance(two)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def blend(over, under, opacity):
+    mixed = [round(int(over[i : i + 2], 16) * opacity + int(under[i : i + 2], 16) * (1 - opacity)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+PALETTES = [
+    dict(re.findall(r"--([\w-]+): (#\w{6});", block)) for block in re.findall(r":root \{(.*?)\}", style_sheet(), re.S)
+]
+
+
+@pytest.mark.parametrize("palette", PALETTES, ids=["light", "dark", "print"])
+def test_text_can_be_read_on_every_ground(palette):
+    pairs = [(text, ground) for text in ("ink", "muted", "accent") for ground in ("page", "surface")]
+    pairs += [("second", "surface"), ("alarm", "surface"), ("on-accent", "alarm")]
+    pairs += [(name, f"{name}-soft") for name in ("accent", "second", "alarm", "good")]
+    pairs += [("on-accent", f"p{i}") for i in range(6)]
+    assert {
+        f"{a}/{b}": contrast(palette[a], palette[b]) for a, b in pairs if contrast(palette[a], palette[b]) < 4.5
+    } == {}
+    for opacity in np.linspace(0.04, 1, 97):
+        text = palette["heat-low" if opacity < 0.56 else "heat-mid" if opacity < 0.8 else "heat-high"]
+        assert contrast(text, blend(palette["accent"], palette["surface"], opacity)) >= 4.5, opacity
+
+
+def test_paper_is_always_light_and_the_dark_palette_is_complete():
+    light, dark, paper = PALETTES
+    assert set(light) == set(dark) == set(paper)
+    assert luminance(paper["page"]) == 1
+    assert luminance(dark["page"]) < 0.02
+
+
+def test_the_parser_of_these_tests_sees_trouble():
+    with pytest.raises(AssertionError):
+        Page("<p><b></p></b>")
+    markup = "<html><head><style></style></head><body><script>1</script></body></html>"
+    with pytest.raises(AssertionError):
+        check_page(markup)

@@ -1,0 +1,127 @@
+"""Markup that names cannot break, and what notebooks show."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import covey
+from covey.html import Html, breakable, card, meter, shorten, tag, text
+from covey.table.schema import Field, Schema
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+
+
+class Reader(HTMLParser):
+    def __init__(self, markup):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.data, self.attributes = [], "", {}
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes |= dict(attrs)
+
+    def handle_data(self, data):
+        self.data += data
+
+
+@given(st.text())
+def test_any_text_comes_back_as_text_and_never_as_markup(words):
+    seen = Reader(tag("p", words, title=words))
+    expected = Reader(text(words)).data
+    assert seen.tags == ["p"]
+    assert seen.data == expected
+    assert set(seen.attributes) == {"title"}
+    assert Reader(breakable(words)).tags == ["wbr"] * words.count("_")
+    printable = "".join(c for c in words if c.isprintable() or c == "\n")
+    if printable == words:
+        assert seen.data.replace("\r", "\n") == words
+        assert seen.attributes["title"] == words
+
+
+def test_only_html_passes_unescaped():
+    assert text("<b>") == "&lt;b&gt;"
+    assert text(Html("<b>")) == "<b>"
+    assert text(["<", Html("<br/>"), None, 3]) == "&lt;<br/>3"
+    assert tag("td", class_="n", aria_label="a", hidden=None) == '<td class="n" aria-label="a"></td>'
+    assert text("\x00\ud800") == "\ufffd\ufffd"
+    assert shorten("a\n b " + "c" * 80, 10) == "a b ccccc…"
+    assert "width:100.0%" in meter(7)
+
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return Schema(tuple(Field(f"{HOSTILE}{i}", "boolean", required=True) for i in range(12)))
+
+
+@pytest.fixture(scope="module")
+def frame():
+    generator = np.random.default_rng(0)
+    return {f"{HOSTILE}{i}": generator.random(200) < 0.4 for i in range(12)}
+
+
+def inert(markup):
+    seen = Reader(markup)
+    assert set(seen.tags) <= {"div", "strong", "span", "table", "tbody", "tr", "th", "td"}
+    assert set(seen.attributes) <= {"style", "scope", "aria-hidden"}
+    assert len(markup) < 8000
+    # Colours come from the page around the card, so that it can be read on dark and on light.
+    assert "currentColor" in markup
+    assert not re.search(r"#[0-9a-fA-F]{3}[;\"]|#[0-9a-fA-F]{6}", markup)
+    return seen.data
+
+
+def test_a_private_synthesizer_shows_itself_before_and_after_fitting(schema, frame):
+    synth = covey.PrivateSynthesizer(1.5, 1e-6, schema=schema)
+    before = inert(synth._repr_html_())
+    assert "not fitted" in before
+    assert "ε = 1.5, δ = 1e-06" in before
+    assert "and 4 more" in before
+    after = inert(synth.fit(frame)._repr_html_())
+    assert synth.certificate.sentence in after
+    assert "differentially private" in after
+    for charge in synth.privacy.charges:
+        assert f"{float(charge.amount / synth.privacy.budget.amount):.1%} {charge.purpose}" in after
+
+
+def test_a_seed_shows_in_notebooks(schema, frame):
+    synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=1)
+    assert "seeded: not private" in inert(synth._repr_html_())
+    after = inert(synth.fit(frame)._repr_html_())
+    assert after.count("seeded: not private") >= 2
+    assert "seeded: not private" in inert(covey.AnonymousSynthesizer(5, seed=1)._repr_html_())
+
+
+def test_an_anonymous_synthesizer_says_what_it_is_not(schema, frame):
+    synth = covey.AnonymousSynthesizer(5, schema=schema)
+    assert "not fitted" in inert(synth._repr_html_())
+    assert "not differentially private" in inert(synth._repr_html_())
+    said = inert(synth.fit(frame)._repr_html_())
+    assert "computed on true data" in said
+    assert f"Groups{synth.groups}" in said
+
+
+def test_a_certificate_shows_its_sentence_and_its_degrees(schema, frame):
+    synth = covey.PrivateSynthesizer(1.0, schema=schema).fit(frame)
+    said = inert(synth.certificate._repr_html_())
+    assert synth.certificate.sentence in said
+    assert all(f"{d}-way" in said for d in synth.certificate.bound)
+
+
+def test_methods_without_schema_or_certificate_show_themselves_too():
+    X = (np.random.default_rng(1).random((300, 4)) < 0.5).astype(np.uint8)
+    synth = covey.PrivateSynthesizer(1.0, method="paper").fit(X)
+    assert "no certificate" in inert(synth._repr_html_())
+    assert synth.spectrum is None
+
+
+def test_cards_escape_their_facts():
+    assert "<script" not in card(HOSTILE, HOSTILE, [(HOSTILE, HOSTILE)])
