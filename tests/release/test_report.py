@@ -288,6 +288,14 @@ def test_an_anonymous_report_speaks_of_groups_and_of_no_budget(visits):
     assert facts["Groups"].startswith(str(synth.groups))
 
 
+def test_a_schema_that_may_describe_true_records_is_called_so(visits):
+    path, schema = visits
+    draft = Schema.from_frame_draft(read_table(path))
+    words = "may describe the true records"
+    assert words in check_page(shown(covey.AnonymousSynthesizer(20, schema=draft).fit(path).release(50))).text
+    assert words not in check_page(shown(covey.AnonymousSynthesizer(20, schema=schema).fit(path).release(50))).text
+
+
 # Numbers.
 
 

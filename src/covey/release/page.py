@@ -55,7 +55,7 @@ def page(
     )
     figures = tag("dl", [tag("div", tag("dt", a), tag("dd", b), class_="tile") for a, b in tiles], class_="tiles")
     main = tag("main", list(banners), figures, [markup for _, _, markup in sections], id="main")
-    strip = tag("p", confidential, class_="strip", role="note") if confidential else None
+    strip = tag("aside", confidential, class_="strip", aria_label="Caution") if confidential else None
     body = tag(
         "body",
         tag("a", "Skip to the report", href="#main", class_="skip"),

@@ -62,8 +62,8 @@ class Files:
         """How many columns there are."""
         return len(self.schema.fields)
 
-    def released(self, n: int, method: str) -> Part:
-        """What was released: sizes, origin, fingerprint, and every column with its public domain."""
+    def released(self, n: int, method: str, words: str) -> Part:
+        """What was released: sizes, origin, fingerprint, and every column with its domain."""
         notes = self.schema.notes.get("description")
         fingerprint = [tag("code", self.digest), tag("span", f"SHA-256 of {self.table}", class_="note")]
         rows = [
@@ -73,7 +73,7 @@ class Files:
                 + (f"; pictures show {self.shown:,} of them" * (self.shown < self.rows)),
             ),
             ("Columns", f"{self.width:,}"),
-            ("Made from", f"a confidential table of {n:,} rows; that number is public"),
+            ("Made from", f"a confidential table of {n:,} rows"),
             ("Made by", f"covey {self.version}, {method}"),
             ("Date", self.today),
             ("Fingerprint", fingerprint),
@@ -82,10 +82,7 @@ class Files:
             "released",
             "What was released",
             tag("p", shorten(str(notes), 2000)) if notes else None,
-            tag(
-                "p",
-                "The rows were drawn at random from a model. The schema, the number of rows and the method are public.",
-            ),
+            tag("p", words),
             facts(rows, "About this release"),
             self._columns(),
         )
@@ -95,7 +92,7 @@ class Files:
             (shorten(f.name), f.type, domain_words(f), "always there" if f.required else "may be missing")
             for f in self.schema.fields[:LISTED]
         ]
-        head = ("column", "type", "public domain", "cells")
+        head = ("column", "type", "domain", "cells")
         table = charts.table(head, listed, f"The columns and what the schema says about them ({self.width:,})")
         cut = None
         if self.width > LISTED:
@@ -161,7 +158,11 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
         "centres.npz holds the weighted centres that the rows were drawn from: more rows can be drawn at no cost.",
     ]
     sections = [
-        files.released(privacy.n, f"mechanism: {privacy.mechanism}"),
+        files.released(
+            privacy.n,
+            f"mechanism: {privacy.mechanism}",
+            "The rows were drawn at random from a private model. The schema, the number of rows and the method are public.",
+        ),
         guarantee(privacy),
         accuracy(release, codes, codec),
         budget_bar(privacy),
@@ -182,6 +183,9 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
         "discloses it."
     )
     banners = [tag("p", tag("strong", NOT_PRIVATE), caution, class_="banner alarm")]
+    if any(not field.confirmed for field in release.schema.fields):
+        words = "The schema was not confirmed as public: its ranges and categories may describe the true records."
+        banners.append(tag("p", words, class_="banner warn"))
     if release.seeded:
         badges.append((SEEDED_MARK, "alarm"))
         words = f"{SEEDED_MARK} (sampling): the drawing of these rows can be repeated."
@@ -197,7 +201,9 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
         "Associations of few columns are what it keeps best; drawing rows at random puts back the spread inside groups.",
     ]
     sections = [
-        files.released(release.n, f"method {release.method}"),
+        files.released(
+            release.n, f"method {release.method}", "The rows were drawn at random from averages over groups."
+        ),
         anonymity(r),
         averaging(release),
         *looks,
@@ -211,7 +217,7 @@ def anonymity(r: int) -> Part:
     """What averaging protects, and what it does not."""
     does = [
         f"Records that resemble each other were put into groups of at least {r:,}, and each group was replaced by its average.",
-        "Rows are drawn from these averages, so no row copies one record.",
+        "Rows are drawn from these averages, column by column, and not from records.",
     ]
     does_not = [
         "A group whose members agree on a column discloses that column for all of them.",
