@@ -25,7 +25,7 @@ from covey.release.sections import guess
 from covey.release.summary import MOST_BINS, associations, coarsened, cramers_v, describe, ranked
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
-from covey.table.sources import read_table
+from covey.table.sources import joined, read_table
 from tests.release.pages import Page, check_page, table_named
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
@@ -79,7 +79,7 @@ def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
 
 def test_the_pictures_show_the_synthetic_rows(page, release):
     """The shares on the page are those of the very rows beside it."""
-    rows = pl.DataFrame(dict(release.rows))
+    rows = pl.DataFrame(dict(joined(release.rows)))
     wards = {a: c for a, _, c in table_named(page, "Shares of ward")}
     for ward, count in rows["ward"].fill_null("missing").value_counts().iter_rows():
         assert wards[ward] == percent(count / len(rows))
@@ -91,7 +91,7 @@ def test_the_pictures_show_the_synthetic_rows(page, release):
 
 
 def test_the_certificate_is_drawn_with_its_bounds(page, fitted, release):
-    bounds = fitted.certify(pl.DataFrame(dict(release.rows)))
+    bounds = fitted.certify(pl.DataFrame(dict(joined(release.rows))))
     rows = table_named(page, "Certificate by degree")
     assert [row[0][:2] for row in rows] == ["δ₁", "δ₂", "δ₃", "δ₄"]
     for d, row in enumerate(rows, start=1):
