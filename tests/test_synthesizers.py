@@ -23,6 +23,7 @@ def private(**options):
 def test_public_names_are_pinned():
     assert covey.__all__ == [
         "AnonymousSynthesizer",
+        "Database",
         "PrivateSynthesizer",
         "Schema",
         "bingham",

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from covey.core import bingham, bodies
     from covey.core.marginals import covariance_loss, marginal_error
     from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+    from covey.table.databases import Database
     from covey.table.schema import Schema
 
 __all__ = [
     "AnonymousSynthesizer",
+    "Database",
     "PrivateSynthesizer",
     "Schema",
     "bingham",
@@ -29,6 +31,7 @@ __all__ = [
 
 _HOMES = {
     "AnonymousSynthesizer": "covey.synthesizers",
+    "Database": "covey.table.databases",
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
     "covariance_loss": "covey.core.marginals",

@@ -32,8 +32,10 @@ class Family(click.Group):
         try:
             return super().invoke(ctx)
         except CoveyError as error:
-            click.echo(f"covey: {error}", err=True)
+            click.echo(f"covey: {_redacted(str(error))}", err=True)
             ctx.exit(error.exit_code)
+        except click.UsageError as error:
+            raise click.UsageError(_redacted(error.format_message()), error.ctx) from None
         except OSError as error:  # a full disk, say; nothing partial is left behind
             click.echo(f"covey: {error.strerror or error}", err=True)
             ctx.exit(1)
@@ -55,6 +57,13 @@ def main() -> None:
     A first release: covey init TABLE -o schema.json; look at it, then covey confirm schema.json --all; covey ledger open NAME
     --budget 3; covey release TABLE --schema schema.json --epsilon 1 --dataset NAME --out release/
     """
+
+
+def _redacted(message: str) -> str:
+    """A message without the password of a URL, wherever that was given by mistake."""
+    from covey.table.databases import redacted
+
+    return redacted(message)
 
 
 def _example(*lines: str) -> str:
@@ -87,6 +96,13 @@ log_option = click.option(
     "--log", "log_path", type=Path, help="Write what was missing, unknown, clipped or ragged to this private file."
 )
 encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Encoding of a CSV table.")
+table_option = click.option("--table", "relation", metavar="NAME", help="The table of a database: NAME or SCHEMA.NAME.")
+query_option = click.option(
+    "--query",
+    "sql",
+    metavar="SQL",
+    help="One SELECT on a database; each of its rows counts as one record of one person.",
+)
 ledger_option = click.option(
     "--ledger", "ledger_path", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."
 )
@@ -96,6 +112,17 @@ epsilon_option = click.option("--epsilon", callback=_number("epsilon"), help="Pr
 delta_option = click.option(
     "--delta", callback=_number("delta"), default="0", show_default=True, help="δ; 0 is pure ε-DP."
 )
+
+
+def _source(table: str, relation: str | None, sql: str | None) -> Any:
+    """The file or database that was named. A URL is no path: its slashes count."""
+    from covey.table.databases import Database, is_database
+
+    if is_database(table):
+        return Database(table, table=relation, query=sql)
+    if relation is not None or sql is not None:
+        raise ParameterError("--table and --query are for databases, postgresql://… or SQLite files (.db, .sqlite).")
+    return Path(table)
 
 
 @contextmanager
@@ -115,27 +142,39 @@ def _ledger(path: Path | None) -> Any:
 
 
 @main.command(epilog=_example("covey init patients.csv -o schema.json"))
-@click.argument("table", type=Path)
+@click.argument("table")
 @click.option("-o", "--out", "out", type=Path, required=True, help="Where to write the draft.")
 @click.option(
     "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata instead of the data."
 )
+@table_option
+@query_option
 @encoding_option
 @force_option
 @json_option
-def init(table: Path, out: Path, metadata: Path | None, encoding: str, force: bool, as_json: bool) -> None:
+def init(
+    table: str,
+    out: Path,
+    metadata: Path | None,
+    relation: str | None,
+    sql: str | None,
+    encoding: str,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Draft a schema from TABLE. The draft describes private data: check it, then confirm it."""
     from covey.table.metadata import from_sdv_json, from_smartnoise_yaml
     from covey.table.schema import Schema
     from covey.table.sources import read_table
 
-    _refuse_same(table, out)
+    source = _source(table, relation, sql)
+    _refuse_same(source, out)
     if out.exists() and not force:
         raise ParameterError(f"{out} exists. Choose another name, or say --force.")
     if metadata is not None:
         schema = from_sdv_json(metadata) if metadata.suffix == ".json" else from_smartnoise_yaml(metadata)
     else:
-        schema = Schema.from_frame_draft(read_table(table, encoding=encoding))
+        schema = Schema.from_frame_draft(read_table(source, encoding=encoding))
     schema.save(out)
     names = [field.name for field in schema.fields]
     _say(
@@ -204,9 +243,12 @@ def plan(
 
 
 @main.command(
-    epilog=_example("covey release patients.csv --schema schema.json --epsilon 1 --dataset patients --out release/")
+    epilog=_example(
+        "covey release patients.csv --schema schema.json --epsilon 1 --dataset patients --out release/",
+        "covey release postgresql://localhost/clinic --table patients --schema schema.json …",
+    )
 )
-@click.argument("table", type=Path)
+@click.argument("table")
 @schema_option
 @epsilon_option
 @delta_option
@@ -217,13 +259,15 @@ def plan(
 @click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
 @click.option("--seed", type=int, help="For tests only: not private, not charged, and marked so.")
 @log_option
+@table_option
+@query_option
 @encoding_option
 @ledger_option
 @out_option
 @force_option
 @json_option
 def release(
-    table: Path,
+    table: str,
     schema_path: Path,
     epsilon: Fraction | None,
     delta: Fraction,
@@ -234,6 +278,8 @@ def release(
     confirm_large_epsilon: bool,
     seed: int | None,
     log_path: Path | None,
+    relation: str | None,
+    sql: str | None,
     encoding: str,
     ledger_path: Path | None,
     out: Path,
@@ -253,14 +299,15 @@ def release(
         raise ParameterError(
             f"epsilon = {float(epsilon):g} is above 10, a weak guarantee. Say --confirm-large-epsilon to go on."
         )
+    source = _source(table, relation, sql)
     check_encoding(encoding)
     schema = Schema.load(schema_path)
     schema.require_confirmed()
     synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=rows_per_person, seed=seed)
-    _refuse_same(table, out)
+    _refuse_same(source, out)
     check_target(out, force)
     check_rows(1 if m is None else m, len(schema.fields), out)
-    _check_log(log_path, table, out)
+    _check_log(log_path, source, out)
     ledger = None
     if seed is not None:
         if dataset is not None:
@@ -271,7 +318,7 @@ def release(
         ledger = _ledger(ledger_path)
         ledger.check(dataset, epsilon, delta)
     # Preparing: the owner's machine; may fail on the table, nothing is charged yet.
-    prepared = synth.prepare(table, encoding)
+    prepared = synth.prepare(source, encoding)
     _write_log(log_path, prepared.log)
     synth.check(prepared.n)
     check_rows(prepared.n if m is None else m, len(schema.fields), out)
@@ -292,7 +339,7 @@ def release(
 
 
 @main.command(epilog=_example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))
-@click.argument("table", type=Path)
+@click.argument("table")
 @schema_option
 @click.option("--group-size", type=int, required=True, help="Least number of rows behind every centre.")
 @click.option(
@@ -309,12 +356,14 @@ def release(
 @click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
 @click.option("--seed", type=int, help="Make the sampling reproducible; marked on the bundle.")
 @log_option
+@table_option
+@query_option
 @encoding_option
 @out_option
 @force_option
 @json_option
 def anonymize(
-    table: Path,
+    table: str,
     schema_path: Path,
     group_size: int,
     method: Any,
@@ -323,6 +372,8 @@ def anonymize(
     parquet: bool,
     seed: int | None,
     log_path: Path | None,
+    relation: str | None,
+    sql: str | None,
     encoding: str,
     out: Path,
     force: bool,
@@ -334,17 +385,18 @@ def anonymize(
     from covey.table.schema import Schema
     from covey.table.sources import check_encoding
 
+    source = _source(table, relation, sql)
     check_encoding(encoding)
     schema = Schema.load(schema_path)
     synth = AnonymousSynthesizer(group_size, method=method, schema=schema, seed=seed)
     for name in sensitive:
         if name not in schema.names:
             raise ParameterError(f"--sensitive names {name!r}, which is not a field of the schema.")
-    _refuse_same(table, out)
+    _refuse_same(source, out)
     check_target(out, force)
     check_rows(1 if m is None else m, len(schema.fields), out)
-    _check_log(log_path, table, out)
-    prepared = synth.prepare(table, encoding)
+    _check_log(log_path, source, out)
+    prepared = synth.prepare(source, encoding)
     _write_log(log_path, prepared.log)
     synth.fit(prepared)
     bundle = write_bundle(synth.release(m or synth.n or 1), out, parquet=parquet, force=force)
@@ -381,20 +433,24 @@ def verify(folder: Path, as_json: bool) -> None:
         "covey evaluate patients.csv release/ --report evaluation.html --target readmitted",
     )
 )
-@click.argument("table", type=Path)
+@click.argument("table")
 @click.argument("folder", type=Path)
 @click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file, as JSON.")
 @click.option("--report", type=Path, help="Write a confidential page, true beside synthetic, to this file.")
 @click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
+@table_option
+@query_option
 @encoding_option
 @force_option
 @json_option
 def evaluate(
-    table: Path,
+    table: str,
     folder: Path,
     out: Path | None,
     report: Path | None,
     targets: tuple[str, ...],
+    relation: str | None,
+    sql: str | None,
     encoding: str,
     force: bool,
     as_json: bool,
@@ -406,17 +462,18 @@ def evaluate(
     from covey.table.codec import Codec
     from covey.table.schema import Schema
 
+    source = _source(table, relation, sql)
     if out is not None and report is not None and out.resolve() == report.resolve():
         raise ParameterError(f"--out and --report both name {out}. Give each its own file.")
     for path in (out, report):
         if path is not None:
             refuse_in_bundle(path)
-            _refuse_same(table, path)
+            _refuse_same(source, path)
             if path.exists() and not force:
                 raise ParameterError(f"{path} exists. Choose another name, or say --force.")
     if targets:
         check_targets(Codec(Schema.load(folder / "schema.json")), targets)
-    rows = compare(table, folder, encoding)
+    rows = compare(source, folder, encoding)
     facts = measure(rows, targets)
     if out is not None:
         write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
@@ -532,7 +589,7 @@ def demo(out: Path, rows: int, table: Path | None, force: bool, as_json: bool) -
         click.echo(json.dumps({"out": str(out), "words": said.getvalue()}, ensure_ascii=False))
 
 
-def _check_log(path: Path | None, table: Path, out: Path) -> None:
+def _check_log(path: Path | None, source: Any, out: Path) -> None:
     """The private log must not overwrite anything, nor lie where it would be handed out."""
     if path is None:
         return
@@ -540,7 +597,7 @@ def _check_log(path: Path | None, table: Path, out: Path) -> None:
         raise ParameterError(f"the log {path} exists. Choose another name.")
     if out.resolve() in (path.resolve(), *path.resolve().parents):
         raise ParameterError(f"the log {path} would lie in the bundle. It is private: choose another place.")
-    _refuse_same(table, path)
+    _refuse_same(source, path)
 
 
 def _write_log(path: Path | None, log: Any) -> None:
@@ -555,9 +612,10 @@ def _write_log(path: Path | None, log: Any) -> None:
         json.dump({"confidential": "computed on true data", **asdict(log)}, file, indent=2, ensure_ascii=False)
 
 
-def _refuse_same(table: Path, out: Path) -> None:
+def _refuse_same(source: Any, out: Path) -> None:
     """The input is never overwritten, nor the folder that holds it."""
-    if out.resolve() in (table.resolve(), *table.resolve().parents):
+    table = source if isinstance(source, Path) else source.path
+    if table is not None and out.resolve() in (table.resolve(), *table.resolve().parents):
         raise ParameterError(f"{out} is the input table, or holds it. Choose another output.")
 
 

@@ -1,5 +1,8 @@
 """One suite for every engine: the same table, wherever its rows are, gives the same sums and, seed for seed, the same release."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -13,7 +16,7 @@ from covey.core.tables import OneWayTables, PairTables
 from covey.engines.rows import Mapped
 from covey.errors import InputError
 from covey.methods.records import Limit
-from covey.table import arrowfile, csvfile, sources
+from covey.table import arrowfile, csvfile, databases, sources
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 
@@ -78,6 +81,16 @@ def as_arrow_stream(frame, folder):
     return folder / "s.arrow"
 
 
+def as_sqlite(frame, folder):
+    path = folder / f"{len(list(folder.iterdir()))}.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE t ({', '.join(frame.columns)})")
+        marks = ", ".join("?" * frame.width)
+        connection.executemany(f"INSERT INTO t VALUES ({marks})", frame.rows())
+        connection.commit()
+    return covey.Database(f"sqlite:///{path}", table="t")
+
+
 # Each engine puts a frame somewhere and returns what `prepare` and `fit` take.
 ENGINES = {
     "frame": as_frame,
@@ -85,15 +98,21 @@ ENGINES = {
     "parquet": as_parquet,
     "arrow": as_arrow_file,
     "arrow stream": as_arrow_stream,
+    "sqlite": as_sqlite,
 }
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES, "postgresql"])
 def place(request, tmp_path, monkeypatch):
     """Small parts, so that every table has several."""
     monkeypatch.setattr(sources, "FRAME_ROWS", 90)
     monkeypatch.setattr(csvfile, "BLOCK", 1000)
     monkeypatch.setattr(arrowfile, "BATCH_ROWS", 64)
+    monkeypatch.setattr(databases, "BATCH_ROWS", 75)
+    monkeypatch.setattr(databases, "BATCH_BYTES", 4096)
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgresql")
+        return lambda frame: covey.Database(server.url(), table=server.load(frame))
     return lambda frame: ENGINES[request.param](frame, tmp_path)
 
 

@@ -73,7 +73,7 @@ class StreamRows:
         ahead: Sequence[Callable[[Array], Any]] = (),
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
-        self._parts, self._encode, self.p = parts, encode, p
+        self.p = p
         full = False
 
         def read(part: Any) -> tuple[First, Kept | None]:
@@ -89,17 +89,16 @@ class StreamRows:
                 full, stored = True, []
         if total is None or not total.n:
             raise InputError("the table has a header and no rows. There is nothing to synthesize.")
-        self._keep = None if full else stored
+        # What is kept needs no source: a connection, say, is let go.
+        self._parts: Callable[[], Iterator[Any]] = parts if full else lambda: iter(stored)
+        self._batch: Callable[[Any], Array] = (lambda part: encode(part)[0]) if full else Kept.batch
         self.n, self.log = total.n, total.log
         self._known = dict(zip(ahead, total.sums, strict=True))
 
     def batches(self) -> Iterator[Array]:
         """The records, in order."""
-        if self._keep is not None:
-            yield from (part.batch() for part in self._keep)
-            return
         for part in self._parts():
-            yield self._encode(part)[0]
+            yield self._batch(part)
 
     def records(self) -> Array:
         """All records at once."""
@@ -110,14 +109,13 @@ class StreamRows:
         if kernel in self._known:
             known: S = self._known[kernel]
             return known
-        encode = self._encode
+        read = self._batch
 
         def task(part: Any) -> tuple[int, S]:
-            batch = part.batch() if isinstance(part, Kept) else encode(part)[0]
+            batch = read(part)
             return len(batch), kernel(batch)
 
-        source: Iterator[Any] = iter(self._keep) if self._keep is not None else self._parts()
-        results = self._work(source, task)
+        results = self._work(self._parts(), task)
         seen, total = next(results)
         for count, found in results:
             seen, total = seen + count, total + found

@@ -45,7 +45,7 @@ class Comparison:
         return f"Comparison({len(self.true)} true and {len(self.synthetic)} synthetic rows)"
 
 
-def compare(table: Path, folder: Path, encoding: str = "utf-8") -> Comparison:
+def compare(table: Any, folder: Path, encoding: str = "utf-8") -> Comparison:
     """Read the true table under the bundle's schema, and the bundle's rows."""
     facts = dict(verify_bundle(folder).facts)
     schema = Schema.load(folder / "schema.json")

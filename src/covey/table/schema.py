@@ -41,12 +41,12 @@ Value = bool | int | float | str | date | datetime
 _EPOCH = datetime(1970, 1, 1)
 
 
-def optional(module: str) -> Any:
-    """Import a package of the extra covey[table], or name the line that installs it."""
+def optional(module: str, extra: str = "table") -> Any:
+    """Import a package of an extra such as covey[table], or name the line that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise MissingExtraError(f"reading tables needs {module}: pip install 'covey[table]'") from None
+        raise MissingExtraError(f"reading tables needs {module}: pip install 'covey[{extra}]'") from None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from covey.table.columns import (
     unguarded,
 )
 from covey.table.csvfile import CsvFile, SizeBudget, check_encoding
+from covey.table.databases import Database, DatabaseTable, is_database
 from covey.table.schema import GUARDED, Schema, optional
 
 if TYPE_CHECKING:
@@ -76,7 +77,13 @@ def open_source(
     field_limit: int = FIELD_LIMIT,
     size_limit: int = SIZE_LIMIT,
 ) -> Source:
-    """A file, a frame or a mapping of columns as a source; with a schema only its columns, matched by name."""
+    """A file, a database, a frame or a mapping of columns as a source; with a schema only its columns, matched by name."""
+    if isinstance(source, Database):
+        if source.path is not None:
+            _existing(source.path)
+        return DatabaseTable(source, schema, field_limit)
+    if is_database(source):
+        raise ParameterError("a database holds many tables: give covey.Database(url, table=…) or query=….")
     if isinstance(source, str | Path):
         path = _existing(Path(source))
         budget = SizeBudget(path, size_limit)
@@ -263,8 +270,8 @@ def _kind(frame: Any) -> str:
         raise InputError("the frame has two columns of the same name. Rename one.") from None
     except TypeError:
         raise ParameterError(
-            f"a table is a path, a pandas, polars or pyarrow frame, or a mapping of columns, got {type(frame).__name__}. "
-            "Collect lazy frames first."
+            "a table is a path, a covey.Database, a pandas, polars or pyarrow frame, or a mapping of columns, got "
+            f"{type(frame).__name__}. Collect lazy frames first."
         ) from None
 
 

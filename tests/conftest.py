@@ -1,0 +1,135 @@
+"""What tests of several folders need: a real PostgreSQL server, for as long as the tests run."""
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Server:
+    """A PostgreSQL server on loopback that asks for a password."""
+
+    binaries: Path
+    port: int
+    password: str = field(repr=False)
+    user: str = "steward"
+
+    def url(self, database="postgres", password=True):
+        login = f"{self.user}:{quote(self.password, safe='')}" if password else self.user
+        return f"postgresql://{login}@127.0.0.1:{self.port}/{database}"
+
+    def connect(self, database="postgres"):
+        from adbc_driver_postgresql import dbapi
+
+        return dbapi.connect(self.url(database), autocommit=True)
+
+    def run(self, *statements, database="postgres"):
+        """Execute statements; the rows of the last one."""
+        with self.connect(database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else None
+
+    def load(self, frame):
+        """A new table with the rows of a frame; its name."""
+        name = f"Table {secrets.token_hex(8)}"
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.adbc_ingest(name, frame.to_arrow(), mode="create")
+        return name
+
+    def export(self, select, database="postgres"):
+        """What psql writes as CSV, in UTC."""
+        command = [self.binaries / "psql", self.url(database), "-c", f"COPY ({select}) TO STDOUT (FORMAT csv, HEADER)"]
+        return subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PGTZ": "UTC"}).stdout
+
+
+def _binaries():
+    """Where PostgreSQL's programs are; Debian keeps the server's out of the path."""
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
+    on_path = shutil.which("postgres")
+    found = [place for place in [*places, *([Path(on_path).parent] if on_path else [])] if (place / "initdb").exists()]
+    return found[0] if found else None
+
+
+def _account():
+    """PostgreSQL refuses to run as root: then another account does."""
+    if os.geteuid():
+        return {}
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+    return None
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """One server per process that needs it, in a temporary folder."""
+    binaries, account = _binaries(), _account()
+    if binaries is None or account is None:
+        said = "PostgreSQL is not installed (on Debian: apt-get install postgresql)"
+        if os.environ.get("COVEY_REQUIRE_POSTGRES") == "1":
+            pytest.fail(said)
+        pytest.skip(said)
+    folder = Path(tempfile.mkdtemp(prefix="covey-postgresql-"))
+    password = f"p@ss:w/rd?%{secrets.token_hex(8)}"
+    (folder / "password").write_text(password)
+    if account:
+        for path in (folder, folder / "password"):
+            os.chown(path, account["user"], account["group"])
+    try:
+        command = [binaries / "initdb", "--no-sync", "-D", folder / "data", "-U", "steward", "-E", "UTF8", "--locale=C"]
+        command += ["--pwfile", folder / "password", "--auth=scram-sha-256"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder, **account)
+        process, server = _start(binaries, folder, password, account)
+        try:
+            yield server
+        finally:
+            process.send_signal(signal.SIGINT)  # ends without waiting for connections that tests left open
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(binaries, folder, password, account):
+    for _ in range(5):  # another program may take the port that was free a moment ago
+        with closing(socket.socket()) as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with (folder / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [binaries / "postgres", "-D", folder / "data", "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-F"],
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                **account,
+            )
+        ready = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+        for _ in range(300):
+            if process.poll() is not None:
+                break
+            if subprocess.run(ready).returncode == 0:
+                return process, Server(binaries, port, password)
+            time.sleep(0.1)
+        else:
+            process.kill()
+            process.wait()
+    pytest.fail(f"PostgreSQL does not start: {(folder / 'log').read_text()[-500:]}")
