@@ -243,8 +243,10 @@ class DatabaseTable:
             cursor.execute(f"{sql} LIMIT 0")
             with cursor.fetch_record_batch() as batches:
                 names = list(batches.schema.names)
-        if len({name.lower() for name in names}) < len(names):
-            raise InputError("the query gives two columns of the same name, but for capitals. Rename one.")
+        # SQLite calls the second of two columns a of a query "a:1", and sees no capitals.
+        bare = [re.sub(r":\d+$", "", name).lower() for name in names]
+        if self._database.query is not None and len(set(bare)) < len(bare):
+            raise InputError("the query gives two columns of the same name. Rename one: … AS other.")
         return [(name, "") for name in names]
 
     def _refuse_several(self) -> None:
@@ -275,7 +277,7 @@ class DatabaseTable:
             return series.alias(name)
         try:
             values.validate(full=True)
-        except pa.ArrowInvalid:  # neither database promises UTF-8
+        except pa.ArrowInvalid:  # SQLite does not promise UTF-8
             words = [
                 word if word is None else word.decode("utf-8", "replace") for word in values.cast("binary").to_pylist()
             ]
