@@ -114,9 +114,11 @@ def _start(binaries, folder, password, account):
         with closing(socket.socket()) as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
+        # Little memory, so that a table of a few megabytes is a large one.
+        command = [binaries / "postgres", "-D", folder / "data", "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-F"]
         with (folder / "log").open("ab") as log:
             process = subprocess.Popen(
-                [binaries / "postgres", "-D", folder / "data", "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-F"],
+                [*command, "-c", "shared_buffers=4MB"],
                 stdout=log,
                 stderr=log,
                 cwd=folder,

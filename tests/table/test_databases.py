@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from adbc_driver_manager import Error
 from click.testing import CliRunner
 
 import covey
@@ -223,10 +224,10 @@ def test_sqlite_readings_see_one_snapshot_while_others_write(tmp_path):
 
 def test_limit_takes_the_same_rows_in_every_reading(postgresql):
     postgresql.run(
-        "CREATE TABLE many AS SELECT i % 100 AS age, i % 3 = 0 AS ill, repeat('x', 200) AS pad FROM generate_series(1, 120000) i",
+        "CREATE TABLE many AS SELECT i % 100 AS age, i % 3 = 0 AS ill, repeat('x', 200) AS long FROM generate_series(1, 50000) i",
         "ANALYZE many",
     )
-    source = open_source(Database(postgresql.url(), query="SELECT * FROM many LIMIT 500"), SURVEY)
+    source = open_source(Database(postgresql.url(), query="SELECT * FROM many LIMIT 5000"), SURVEY)
     readings = [[part.to_pydict() for part in source.parts()] for _ in range(3)]
     assert readings[0] == readings[1] == readings[2]
 
@@ -285,6 +286,27 @@ def test_a_query_that_writes_is_refused_by_sqlite(tmp_path, monkeypatch, sql):
     assert Path("t.db").read_bytes() == before
     assert os.listdir() == ["t.db"]
     assert read_table(Database("t.db", query="SELECT * FROM t -- ; the rows\n;")).rows == 1
+
+
+def test_the_connection_itself_cannot_write(postgresql, tmp_path):
+    """Were a statement to slip out of the SELECT around it, it would still change nothing."""
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS age, 0 AS ill")
+        connection.commit()
+    for database in (Database(tmp_path / "t.db", table="t"), Database(postgresql.url(), table=ages(postgresql))):
+        source = open_source(database)
+        with source._connection.cursor() as cursor, pytest.raises(Error, match=r"read-?only"):
+            cursor.execute(f"DELETE FROM {database.relation}")
+
+
+def test_a_connection_that_breaks_between_two_readings_is_an_input_error(postgresql, monkeypatch):
+    monkeypatch.setattr(covey.synthesizers, "KEEP_BYTES", 0)
+    name = ages(postgresql)
+    rows = covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare(Database(postgresql.url(), table=name)).rows
+    others = f"FROM pg_stat_activity WHERE query LIKE '%{name}%' AND pid <> pg_backend_pid()"
+    assert postgresql.run(f"SELECT pg_terminate_backend(pid) {others}") == [(True,)]
+    with pytest.raises(InputError, match="cannot be read"):
+        rows.reduce(OneWayTables((20, 20)))
 
 
 def test_names_are_taken_as_they_are(postgresql, tmp_path):
