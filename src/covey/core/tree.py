@@ -1,9 +1,9 @@
 """Groups of similar rows: the spectral tree, and MDAV to compare it with.
 
 The tree splits recursively along the leading principal direction at an equal-count cut. Each cut is then sharpened by balanced
-2-means, whose best assignment to two given centroids at fixed sizes is a sort along their difference, and finished leaves
-trade rows with their neighbours by the same step. All nodes of a level are handled at once, so a level costs a few passes over
-the rows: O(np log(n/r)) in all, and nothing of size n × n.
+2-means, whose best assignment to two given centroids at fixed sizes is a cut along their difference, and finished leaves
+exchange rows (`core.exchange`). All nodes of a level are handled at once, so a level costs a few passes over the rows:
+O(np log(n/r)) in all, and nothing of size n × n.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey.core.arrays import Array, Integers
+from covey.core.exchange import TURNS, exchange
 
 POWER_STEPS = 4
 SHARPEN_STEPS = 3
-TRADES = 4
 CACHE_ENTRIES = 1_000_000
 MANY_NODES = 64  # up to so many, a matrix product for each node is quicker
 
@@ -42,12 +42,11 @@ class _Nodes:
         self.rows, self.order = self.rows[order], self.order[order]
 
 
-def spectral_tree(X: Array, group_size: int, trades: int = TRADES) -> Integers:
+def spectral_tree(X: Array, group_size: int, turns: int = TURNS) -> Integers:
     """Labels of groups with `group_size` rows or a few more (sizes differ by one at most, where n allows)."""
     n = len(X)
     root = _Nodes(np.ascontiguousarray(X, dtype=np.float32), np.arange(n), np.array([n]))
-    labels = np.empty(n, dtype=np.int64)
-    groups = 0
+    leaves_done: list[_Nodes] = []
     stack = [(root, max(1, n // group_size))]
     while stack:
         nodes, leaves = stack.pop()
@@ -55,82 +54,55 @@ def spectral_tree(X: Array, group_size: int, trades: int = TRADES) -> Integers:
             # Large nodes are cut one by one; below that a whole subtree stays in the processor's cache.
             left_leaves = leaves // 2
             left = len(nodes.rows) * left_leaves // leaves
-            _cut(nodes, np.array([left]), np.array([True]))
+            _cut(nodes, np.array([left]))
             for part, count in ((slice(left), left_leaves), (slice(left, None), leaves - left_leaves)):
                 rows = nodes.rows[part]
                 stack.append((_Nodes(rows, nodes.order[part], np.array([len(rows)])), count))
             continue
-        _grow(nodes, leaves, trades)
-        labels[nodes.order] = groups + nodes.node
-        groups += len(nodes.sizes)
+        _grow(nodes, leaves)
+        leaves_done.append(nodes)
+    grown = _Nodes(
+        *(np.concatenate([getattr(part, name) for part in leaves_done]) for name in ("rows", "order", "sizes"))
+    )
+    labels = np.empty(n, dtype=np.int64)
+    labels[grown.order[exchange(grown.rows, grown.sizes, turns)]] = grown.node
     return labels
 
 
-def _grow(nodes: _Nodes, leaves_wanted: int, trades: int) -> None:
-    """Cut a node into leaves, level by level, and let neighbouring leaves trade rows."""
+def _grow(nodes: _Nodes, leaves_wanted: int) -> None:
+    """Cut a node into leaves, level by level."""
     leaves = np.array([leaves_wanted])
     while leaves.max() > 1:
-        open_ = leaves > 1
-        left_leaves = np.where(open_, leaves // 2, leaves)
-        left = np.where(open_, nodes.sizes * left_leaves // leaves, nodes.sizes)
-        _cut(nodes, left, open_)
+        left_leaves = np.where(leaves > 1, leaves // 2, leaves)
+        left = nodes.sizes * left_leaves // leaves  # all of a node that is a leaf already
+        _cut(nodes, left)
         halves = np.column_stack([left, nodes.sizes - left]).ravel()
         counts = np.column_stack([left_leaves, leaves - left_leaves]).ravel()
         nodes.sizes, leaves = halves[counts > 0], counts[counts > 0]
-    for turn in range(trades if len(leaves) > 1 else 0):
-        _trade(nodes, turn)
 
 
-def _cut(nodes: _Nodes, left: Integers, open_: Array) -> None:
-    """Sort the rows of every open node so that its first `left` rows are one half of a good balanced cut."""
+def _cut(nodes: _Nodes, left: Integers) -> None:
+    """Arrange the rows of every node so that its first `left` rows are one half of a good balanced cut."""
     direction = np.random.default_rng(0).standard_normal((len(left), nodes.rows.shape[1])).astype(np.float32)
     for _ in range(POWER_STEPS):
         score = _scores(nodes, direction)
         score -= (np.add.reduceat(score, nodes.starts) / nodes.sizes)[nodes.node].astype(np.float32)
         direction = _weighted_sums(nodes, score)
         direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-30)
-    order = _order_within(nodes, _scores(nodes, direction), open_)
-    nodes.arrange(_sharpen(nodes, order, left, open_, SHARPEN_STEPS))
+    order = _halves(nodes, _scores(nodes, direction), left)
+    nodes.arrange(_sharpen(nodes, order, left))
 
 
-def _sharpen(nodes: _Nodes, order: Integers, left: Integers, open_: Array, steps: int) -> Integers:
-    """Balanced 2-means: order the rows by the difference of the halves' centroids, a few times. Returns the last order."""
+def _sharpen(nodes: _Nodes, order: Integers, left: Integers) -> Integers:
+    """Balanced 2-means: cut along the difference of the halves' centroids, a few times. Returns the last order."""
     node = nodes.node
     in_first_half = np.arange(len(node)) - nodes.starts[node] < left[node]  # of places, which hold rows by `order`
     one, other = 1 / np.maximum(left, 1), -1 / np.maximum(nodes.sizes - left, 1)
     weight = np.empty(len(node), dtype=np.float32)
-    for _ in range(steps):
+    for _ in range(SHARPEN_STEPS):
         weight[order] = np.where(in_first_half, one[node], other[node])
-        order = _order_within(nodes, -_scores(nodes, _weighted_sums(nodes, weight)), open_)
+        order = _halves(nodes, -_scores(nodes, _weighted_sums(nodes, weight)), left)
     return order
-
-
-def _trade(nodes: _Nodes, turn: int) -> None:
-    """Pair each leaf with a neighbour and cut every pair anew.
-
-    Leaves are put in order along one principal direction of their centroids, a different one each turn; neighbours in that
-    order make a pair, shifted by one on odd turns.
-    """
-    centroids = np.add.reduceat(nodes.rows, nodes.starts, axis=0) / nodes.sizes[:, None]
-    centred = centroids - centroids.mean(axis=0)
-    component = turn // 2
-    if component >= min(centred.shape):
-        return
-    vectors = np.linalg.svd(centred.T @ centred, hermitian=True)[0]
-    ranked = np.argsort(centred @ vectors[:, component], kind="stable")
-    shift = turn % 2
-    pairs = ranked[shift : shift + (len(ranked) - shift) // 2 * 2].reshape(-1, 2)
-    alone = np.setdiff1d(ranked, pairs.ravel())
-    leaf_order = np.concatenate([pairs.ravel(), alone])
-    rank = np.empty(len(leaf_order), dtype=np.int64)
-    rank[leaf_order] = np.arange(len(leaf_order))
-    sizes = nodes.sizes
-    nodes.arrange(np.argsort(rank[nodes.node], kind="stable"))
-    left = np.concatenate([sizes[pairs[:, 0]], sizes[alone]])
-    nodes.sizes = np.concatenate([sizes[pairs].sum(axis=1), sizes[alone]])
-    open_ = np.arange(len(left)) < len(pairs)
-    nodes.arrange(_sharpen(nodes, np.arange(len(nodes.rows)), left, open_, 2))
-    nodes.sizes = sizes[leaf_order]
 
 
 def _scores(nodes: _Nodes, direction: Array) -> Array:
@@ -171,15 +143,18 @@ def _weighted_sums(nodes: _Nodes, weight: Array) -> Array:
     return out
 
 
-def _order_within(nodes: _Nodes, score: Array, open_: Array) -> Integers:
-    """The order that sorts the rows of open nodes by score and leaves every row in its node.
+def _halves(nodes: _Nodes, score: Array, left: Integers) -> Integers:
+    """An order that leaves every row in its node and puts the `left` smallest scores of each node first.
 
-    One sort for all nodes: the key is the node's number plus the score, scaled into [0, 1) inside each node.
+    Nothing is sorted: a selection costs n for all nodes of a level, a sort n log n.
     """
-    node, starts = nodes.node, nodes.starts
-    low, high = np.minimum.reduceat(score, starts), np.maximum.reduceat(score, starts)
-    scale = np.where(open_ & (high > low), 0.999 / np.maximum(high - low, 1e-30), 0.0)
-    return np.argsort(node + (score - low[node]) * scale[node], kind="stable")
+    width = int(nodes.sizes.max())
+    table = np.full((len(left), width), np.inf, dtype=np.float32)
+    inside = np.arange(width) < nodes.sizes[:, None]
+    table[inside] = score
+    cuts = np.unique(left[left < nodes.sizes])
+    chosen = np.argpartition(table, cuts, axis=1) if len(cuts) else np.tile(np.arange(width), (len(left), 1))
+    return np.asarray((chosen + nodes.starts[:, None])[chosen < nodes.sizes[:, None]])
 
 
 def mdav(X: Array, group_size: int) -> Integers:
