@@ -26,6 +26,7 @@ from covey.entropy import SEEDED_MARK, Streams
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError, whole_number
 from covey.html import card, meter, shorten, tag
 from covey.methods.categories import first_kernel
+from covey.methods.mixed import Mixture
 from covey.methods.paper import PaperParameters, paper_parameters, private_centres
 from covey.methods.records import Limit, Records, boolean_records, plain_records, real_records
 from covey.methods.regain import (
@@ -49,11 +50,12 @@ Limits = Sequence[tuple[Sequence[int], int]]
 PART_ROWS = 1 << 18  # synthetic rows that are drawn, decoded and written at a time
 NARROW = 500  # columns; moments of so many are summed while a table is read first
 Draw = Callable[[WeightedPoints, int, Streams], Array]
+Decode = Callable[[Any, np.random.Generator], Any]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table as rows of category codes. Private: it has no serializer, and its repr shows no record."""
+    """A table as rows of category codes or cells. Private: it has no serializer, and its repr shows no record."""
 
     rows: Rows
     kind: str
@@ -75,7 +77,7 @@ class Drawn:
     m: int
     _centres: WeightedPoints
     _draw: Draw
-    _codec: Codec | None
+    _decode: Decode | None
     _dtype: np.dtype[Any]
     _streams: Streams
 
@@ -89,8 +91,8 @@ class Drawn:
         streams = self._streams.child(f"part {k}")
         with blas_threads(1):
             rows = self._draw(self._centres, min(PART_ROWS, self.m - k * PART_ROWS), streams)
-        if self._codec is not None:
-            return self._codec.decode(rows.astype(np.int64), streams.postprocessing("decode"))
+        if self._decode is not None:
+            return self._decode(rows.astype(np.int64), streams.postprocessing("decode"))
         return rows.astype(self._dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
@@ -112,6 +114,7 @@ class _Synthesizer:
         self.body = body
         self.schema = schema
         self._codec = None if schema is None else Codec(schema)
+        self._mixture: Mixture | None = None
         self._kind: Table | None = None
         self._seed = None if seed is None else whole_number(seed, "seed", 0)
         self._streams_taken = 0
@@ -153,7 +156,10 @@ class _Synthesizer:
         if self._draw is None:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         m = whole_number(m, "m", 1, "It counts the synthetic rows.")
-        return Drawn(m, self.centres, self._draw, self._codec, self._dtype, self._next_streams())
+        decode: Decode | None = None if self._codec is None else self._codec.decode
+        if self._codec is not None and self._mixture is not None:
+            decode = self._codec.decode_cells
+        return Drawn(m, self.centres, self._draw, decode, self._dtype, self._next_streams())
 
     @property
     def width(self) -> int:
@@ -170,9 +176,10 @@ class _Synthesizer:
         if self._codec is None:
             raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
         codec, source = self._codec, open_source(table, self.schema, encoding)
+        cells = self._mixture is not None
         rows = StreamRows(
             source.parts,
-            lambda part: codec.encode_part(source.table(part)),
+            lambda part: codec.encode_part(source.table(part), cells=cells),
             len(codec.names),
             self._ahead(),
             KEEP_BYTES,
@@ -590,7 +597,8 @@ class AnonymousSynthesizer(_Synthesizer):
             has up to k rows, r rows may be as few as r/k persons.
         method: "tree", the spectral tree; "paper", Algorithm 1; "mdav", the field's standard, for comparison; "best", the
             better of tree and paper.
-        schema: the public schema of a table with names; fit then takes a frame or a file.
+        schema: the public schema of a table with names; fit then takes a frame or a file. Numbers and dates are averaged as
+            they are, over at least r rows that have them, and rounded up or down to the field's precision.
         domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
         body: the convex set K that real-valued records lie in; None for records of 0 and 1.
         seed: makes the sampling reproducible, and is marked on the result.
@@ -614,7 +622,10 @@ class AnonymousSynthesizer(_Synthesizer):
         if sum(given is not None for given in (schema, domain, body)) > 1:
             raise ParameterError("give a schema, a domain or a body, only one of them.")
         self.domain = check_domain(domain, ())
-        if self._codec is not None:
+        if self._codec is not None and self._codec.has_numbers:
+            self._mixture = Mixture(self._codec)
+            self.body = Cube(self._mixture.domain.total + len(self._mixture.at))
+        elif self._codec is not None:
             self.body = ProductOfSimplices(self._codec.domain_sizes)
         elif self.domain is not None:
             self.body = ProductOfSimplices(self.domain.sizes)
@@ -624,11 +635,15 @@ class AnonymousSynthesizer(_Synthesizer):
         self.method = method
         self.n: int | None = None
         self.covariance_loss: float | None = None
+        self._agreeing: dict[str, int] | None = None
 
     def fit(self, X: Any) -> Self:
         """Group the records and average each group. X is not changed."""
-        kind = None
-        if self._codec is not None:
+        kind = columns = None
+        if self._codec is not None and self._mixture is not None:
+            columns = self._mixture.columns(self._collected(self._encode(X)))
+            X = columns.records
+        elif self._codec is not None:
             X = one_hot(self._collected(self._encode(X)), self._codec.domain_sizes)
         elif self.domain is not None:
             codes, kind = self._read_codes(X, self.domain)
@@ -645,6 +660,10 @@ class AnonymousSynthesizer(_Synthesizer):
             raise AssertionError(f"a group of {smallest} rows was formed; please report this.")
         self._centres = result.cloud
         self._draw = self._draw_like_the_paper() if self.method == "paper" else self._draw_balanced()
+        if self._mixture is not None and columns is not None:
+            self._centres = self._mixture.centres(result.cloud, columns, result.groups, self.group_size)
+            self._agreeing = self._mixture.agreeing(columns, result.groups)
+            self._draw = self._mixture.draw
         self.n, self.covariance_loss = records.rows.n, result.covariance_loss
         self._dtype = self._dtype if kind is None else kind
         return self
@@ -659,6 +678,8 @@ class AnonymousSynthesizer(_Synthesizer):
     def homogeneity(self) -> dict[Any, int]:
         """For each column (or field of the schema) how many groups agree on it entirely. Confidential: for the steward."""
         points = self.centres.points
+        if self._agreeing is not None:
+            return dict(self._agreeing)
         if not isinstance(self.body, ProductOfSimplices):
             return {i: int(np.sum((column == 0) | (column == 1))) for i, column in enumerate(points.T)}
         names: Sequence[Any] = self._codec.names if self._codec is not None else range(len(self.body.sizes))

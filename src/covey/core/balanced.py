@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -31,10 +32,27 @@ class Shares:
     order: Integers
     size: Integers
 
-    @property
+    @cached_property
     def first(self) -> Integers:
         """First row of each centre."""
         return np.cumsum(self.size) - self.size
+
+    @cached_property
+    def centre(self) -> Integers:
+        """The centre of each row, by its place in `order`."""
+        return np.repeat(np.arange(len(self.size)), self.size)
+
+    def partners(self, rows: Integers, public: np.random.Generator) -> Integers:
+        """For each of these rows a random row of the same centre."""
+        centre = self.centre[rows]
+        return np.asarray(self.first[centre] + (public.random(len(rows)) * self.size[centre]).astype(np.int64))
+
+
+def disjoint(a: Integers, b: Integers) -> tuple[Integers, Integers]:
+    """The pairs both of whose members occur nowhere else."""
+    _, where, count = np.unique(np.concatenate([a, b]), return_inverse=True, return_counts=True)
+    alone = (count[where] == 1).reshape(2, -1).all(axis=0)
+    return a[alone], b[alone]
 
 
 def share_out(weights: Floats, m: int, public: np.random.Generator) -> Shares:
@@ -58,20 +76,18 @@ def sample_bits(cloud: WeightedPoints, m: int, public: np.random.Generator) -> A
     p = y.shape[1]
     running = np.vstack([np.zeros(p), np.cumsum(shares.size[:, None] * y, axis=0)])
     ones = np.diff(np.floor(running + public.random(p)).astype(np.int64), axis=0)
-    group = np.repeat(np.arange(len(y)), shares.size)
+    group = shares.centre
     place = np.arange(m) - shares.first[group]
     rows = np.empty((m, p), dtype=np.uint8)
     for i in range(p):
         order = np.argsort(group + public.random(m))
         rows[order, i] = place < ones[group, i]
     if p > 1:
-        refine_bits(rows, group, shares, cloud.second_moment, public)
+        refine_bits(rows, shares, cloud.second_moment, public)
     return rows[public.permutation(m)]
 
 
-def refine_bits(
-    rows: Array, group: Integers, shares: Shares, pairs: Floats, public: np.random.Generator, sweeps: int = 10
-) -> None:
+def refine_bits(rows: Array, shares: Shares, pairs: Floats, public: np.random.Generator, sweeps: int = 10) -> None:
     """Swap one column's values between two rows of one centre, in place, toward E x_i x_j = pairs.
 
     Column totals and the number of rows per centre stay. For each column: draw disjoint candidate swaps, order them by the
@@ -84,12 +100,9 @@ def refine_bits(
     for _ in range(sweeps):
         for i in public.permutation(p):
             a = public.integers(0, n, tries)
-            b = shares.first[group[a]] + (public.random(tries) * shares.size[group[a]]).astype(np.int64)
+            b = shares.partners(a, public)
             differ = rows[a, i] != rows[b, i]
-            a, b = a[differ], b[differ]
-            _, where, count = np.unique(np.concatenate([a, b]), return_inverse=True, return_counts=True)
-            alone = (count[where] == 1).reshape(2, -1).all(axis=0)
-            a, b = a[alone], b[alone]
+            a, b = disjoint(a[differ], b[differ])
             gives = rows[a, i] == 1
             a, b = np.where(gives, a, b), np.where(gives, b, a)  # a gives its one to b
             change = rows[b].astype(np.float32) - rows[a]
@@ -111,19 +124,47 @@ def refine_bits(
 
 def sample_categories(cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator) -> Array:
     """m rows of category codes, in random order: balanced inside each centre, columns shuffled independently."""
+    rows = _categories_by_centre(cloud, domain, share_out(cloud.weights, m, public), public)
+    if _worth_refining(m, domain):
+        rows = refine_categories(rows, cloud, domain, public)
+    return rows[public.permutation(m)]
+
+
+def sample_mixed(
+    cloud: WeightedPoints, domain: Domain, numbers: Floats, m: int, public: np.random.Generator
+) -> tuple[Array, Integers]:
+    """m rows of category codes and the numbers of their centres, in whole steps, in one random order.
+
+    A number is rounded up or down so that the sum over a centre's rows stays; categories move inside centres only.
+    """
     shares = share_out(cloud.weights, m, public)
+    rows = _categories_by_centre(cloud, domain, shares, public)
+    if _worth_refining(m, domain):
+        rows = refine_categories(rows, cloud, domain, public, shares=shares)
+    values = numbers[shares.order[shares.centre]]
+    whole = np.floor(values)
+    running = np.vstack([np.zeros(values.shape[1]), np.cumsum(values - whole, axis=0)])
+    whole += np.diff(np.floor(running + public.random(values.shape[1])), axis=0)
+    order = public.permutation(m)
+    return rows[order], whole[order].astype(np.int64)
+
+
+def _categories_by_centre(cloud: WeightedPoints, domain: Domain, shares: Shares, public: np.random.Generator) -> Array:
+    """Rows of category codes, those of a centre together."""
     y = cloud.points[shares.order]
     ends = np.cumsum(shares.size)
-    rows = np.empty((m, len(domain.sizes)), dtype=np.min_scalar_type(max(domain.sizes)), order="F")
+    rows = np.empty((int(ends[-1]), len(domain.sizes)), dtype=np.min_scalar_type(max(domain.sizes)), order="F")
     for a, c in enumerate(domain.sizes):
         counts = round_table(y[:, domain.block(a)] * shares.size[:, None], shares.size, public)
         column = rows[:, a]
         column[:] = np.repeat(np.tile(np.arange(c, dtype=rows.dtype), len(y)), counts.ravel())
         for start, stop in zip(ends - shares.size, ends, strict=True):
             public.shuffle(column[start:stop])
-    if 2 <= m <= REFINE_ROWS and domain.total <= REFINE_CATEGORIES and len(domain.sizes) > 1:
-        rows = refine_categories(rows, cloud, domain, public)
-    return rows[public.permutation(m)]
+    return rows
+
+
+def _worth_refining(m: int, domain: Domain) -> bool:
+    return 2 <= m <= REFINE_ROWS and domain.total <= REFINE_CATEGORIES and sum(c > 1 for c in domain.sizes) > 1
 
 
 def round_table(expected: Floats, totals: Integers, public: np.random.Generator) -> Integers:
@@ -151,13 +192,14 @@ def refine_categories(
     per_row: int = 80,
     lookups: int = 60_000_000,
     heat: float = 0.2,
+    shares: Shares | None = None,
 ) -> Array:
     """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
 
     One-way tables do not change. Proposals come in blocks of disjoint pairs of rows, judged against the same errors E; a block
     is small enough that collisions do not matter. Through the first half a small increase is accepted too, with a temperature
     that falls to zero: pair tables leave third moments free, and mixing moves these from accidents of the fitted centres
-    toward the most random table with these pairs.
+    toward the most random table with these pairs. With `shares`, both rows of a pair belong to one centre.
     """
     m, q = rows.shape
     s, size = domain.starts[:-1], domain.total
@@ -172,7 +214,10 @@ def refine_categories(
         a = int(public.integers(q))
         own = domain.block(a)
         picked = public.choice(m, 2 * block, replace=False)
-        i, j = picked[:block], picked[block:]
+        if shares is None:
+            i, j = picked[:block], picked[block:]
+        else:
+            i, j = disjoint(picked[:block], shares.partners(picked[:block], public))
         differ = codes[i, a] != codes[j, a]
         i, j = i[differ], j[differ]
         xi, xj = codes[i], codes[j]

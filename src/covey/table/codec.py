@@ -365,42 +365,53 @@ class Codec:
         return sum(self.domain_sizes)
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether a number or date is among the encoded fields."""
+        return any(isinstance(self.attributes[name], Grid) for name in self.names)
+
+    @property
     def limits(self) -> list[tuple[list[int], int]]:
         """The at_most rules, by attribute, for synthesizers that use them."""
         rules = [rule for rule in self.schema.rules if isinstance(rule, AtMost)]
         return [([self.names.index(n) for n in rule.fields if n in self.names], rule.limit) for rule in rules]
 
-    def encode(self, table: Any) -> tuple[Array, EncodeLog]:
-        """Category codes, a row per record and a column per encoded field, and the private log."""
+    def encode(self, table: Any, *, cells: bool = False) -> tuple[Array, EncodeLog]:
+        """Category codes (or cells), a row per record and a column per encoded field, and the private log."""
         source = open_source(table, self.schema)
         # Both libraries release the lock while they work on a part.
         with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-            parts = list(pool.map(lambda part: self.encode_part(source.table(part)), source.parts()))
+            parts = list(pool.map(lambda part: self.encode_part(source.table(part), cells=cells), source.parts()))
         if not parts:
             raise no_rows()
         codes = [codes for codes, _ in parts]
         log = sum((log for _, log in parts[1:]), parts[0][1])
         return codes[0] if len(codes) == 1 else np.concatenate(codes), log
 
-    def encode_part(self, table: Table) -> tuple[Array, EncodeLog]:
-        """The codes of one part of a table, in the smallest integers that hold the domain, column after column."""
-        out = np.empty((table.rows, len(self.names)), dtype=self.dtype, order="F")
+    def encode_part(self, table: Table, *, cells: bool = False) -> tuple[Array, EncodeLog]:
+        """The codes of one part of a table, in the smallest integers that hold the domain, column after column; or its cells."""
+        out = np.empty((table.rows, len(self.names)), dtype=np.int64 if cells else self.dtype, order="F")
         log = EncodeLog({}, table.short_rows, table.long_rows, table.ignored)
         for j, name in enumerate(self.names):
             seen = log.columns[name] = ColumnLog()
             attribute, column = self.attributes[name], table.columns[name]
             if isinstance(column, Words):
-                out[:, j] = self._dictionaries[name].codes(column, seen)
+                out[:, j] = self._dictionaries[name].read(column, seen, cells)
                 continue
             for start in range(0, table.rows, _BLOCK):  # blocks stay in the processor's cache
-                cells = attribute.read(column.slice(start, _BLOCK), seen)
-                out[start : start + _BLOCK, j] = attribute.codes(cells)
+                read = attribute.read(column.slice(start, _BLOCK), seen)
+                out[start : start + _BLOCK, j] = read if cells else attribute.codes(read)
         return out, log
 
     def decode(self, codes: Array, generator: np.random.Generator) -> dict[str, Series]:
         """Columns of values, uniform inside their bins; they satisfy the schema and all its rules."""
         cells = self._cells(codes, generator)
         return self._render(self._obey(cells, generator), len(codes))
+
+    def decode_cells(self, table: Integers, generator: np.random.Generator) -> dict[str, Series]:
+        """Columns of values, from cells, a column per encoded field; they satisfy the rules."""
+        cells = {name: table[:, j] for j, name in enumerate(self.names)}
+        cells |= {n: self._single(a, len(table)) for n, a in self.attributes.items() if n not in cells}
+        return self._render(self._obey(cells, generator), len(table))
 
     def repair(self, table: Any, generator: np.random.Generator) -> Any:
         """Codes, or a table, with the rows altered that break a rule; codes give codes and a table gives columns.
@@ -645,7 +656,7 @@ class Codec:
 
 
 class Dictionary:
-    """Codes of single words of one attribute, each read once. It remembers words of the data: private, in memory only."""
+    """Cells of single words of one attribute, each read once. It remembers words of the data: private, in memory only."""
 
     most = 1 << 16
 
@@ -653,24 +664,25 @@ class Dictionary:
         self.attribute = attribute
         self.known: dict[str | None, tuple[int, ColumnLog]] = {}
 
-    def codes(self, column: Words, log: ColumnLog) -> Array:
-        """Codes of a column of words; each word counts in the log as often as it occurs."""
+    def read(self, column: Words, log: ColumnLog, cells: bool) -> Array:
+        """Codes, or cells, of a column of words; each word counts in the log as often as it occurs."""
         found = [self._look_up(word) for word in [*column.words.to_list(), None]]
         if any(seen != ColumnLog() for _, seen in found[:-1]) or column.places.min(initial=0) < 0:
             counts = np.bincount(column.places.astype(np.int64) + 1, minlength=len(found))
             for (_, seen), count in zip(found, [*counts[1:], counts[0]], strict=True):
                 log.add(seen, int(count))
         # Place −1, missing, picks the last entry.
-        codes = np.array([code for code, _ in found], dtype=np.min_scalar_type(self.attribute.size))
-        return codes.take(column.places, mode="wrap")
+        values = np.array([cell for cell, _ in found], dtype=np.int64)
+        if not cells:
+            values = self.attribute.codes(values).astype(np.min_scalar_type(self.attribute.size))
+        return values.take(column.places, mode="wrap")
 
     def _look_up(self, word: str | None) -> tuple[int, ColumnLog]:
         if word not in self.known:
             if len(self.known) >= self.most:
                 self.known.clear()
             pl, seen = optional("polars"), ColumnLog()
-            cells = self.attribute.read(pl.Series([word], dtype=pl.String), seen)
-            self.known[word] = int(self.attribute.codes(cells)[0]), seen
+            self.known[word] = int(self.attribute.read(pl.Series([word], dtype=pl.String), seen)[0]), seen
         return self.known[word]
 
 
