@@ -33,6 +33,7 @@ bench: $(STAMP)
 	$(RUN)python benchmarks/foundation.py
 	$(RUN)python benchmarks/regain.py
 	$(RUN)python benchmarks/speed.py
+	$(RUN)python benchmarks/anonymous.py
 	$(RUN)python benchmarks/fit_gap.py
 	$(RUN)python benchmarks/table.py
 

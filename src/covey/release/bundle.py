@@ -272,6 +272,7 @@ def anonymous_words(release: AnonymousRelease) -> str:
     lines += [
         f"Made by covey {release.version} from a confidential table of {release.n} rows in {release.groups} groups",
         f"(method: {release.method}). The covariance lost by averaging is {release.covariance_loss:.4g}, computed on true data.",
+        "Numbers and dates are averages, so they vary less than those of single records.",
         "",
         f"Hand it only to people who may see {release.group_size}-anonymous data. For data that can be published use",
         "`covey release`.",
