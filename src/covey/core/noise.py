@@ -24,6 +24,9 @@ Size = int | tuple[int, ...]
 SATURATION = 1 << 62
 CLAMP = 1 << 61
 MAX_SCALE = 1 << 58
+# Floats beyond 2^53 are multiples of 2: noise of that size would show the parity of what it is added to. Matrix noise, the only
+# kind drawn in floating point, therefore stays below 2^50, where each entry has digits to spare below the integers.
+MATRIX_LIMIT = 2.0**50
 
 
 def discrete_laplace(scale: Number, size: Size, generator: np.random.Generator) -> Integers:
@@ -84,7 +87,17 @@ def matrix_laplace(scale: float, dimension: int, generator: np.random.Generator)
     density is e^{−tr/scale} on the positive semidefinite cone. In floating point, so it is ε-DP for the ideal law up to
     the sampler's additive slack: round it to the grid before it meets the data.
     """
+    if not resolved(scale, dimension):
+        raise ParameterError(f"scale must be positive and small enough for floating point, got {float(scale):.3g}.")
     return np.asarray(_wishart(dimension, generator) - _wishart(dimension, generator)) * (scale / 2)
+
+
+def resolved(scale: Number, dimension: int) -> bool:
+    """Whether matrix Laplace noise of this scale keeps binary digits below the integers.
+
+    The largest eigenvalue of either Wishart passes scale·(4·dimension + 128) with probability below e^{−60}.
+    """
+    return 0 < scale * (4 * dimension + 128) <= MATRIX_LIMIT
 
 
 def to_grid(noise: Floats) -> Integers:

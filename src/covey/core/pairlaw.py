@@ -10,7 +10,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.domain import Domain
-from covey.core.noise import MAX_SCALE, add_noise, matrix_laplace, to_grid
+from covey.core.noise import MAX_SCALE, add_noise, matrix_laplace, resolved, to_grid
 from covey.core.samplers import IntegerNoise
 from covey.core.sensitivity import pair_table_sensitivity, simplex_radius_squared
 
@@ -33,8 +33,20 @@ class PairLaw:
             return float(np.sqrt(float(self.scale)))
         if self.kind == "laplace":
             return float(np.sqrt(2) * float(self.scale))
-        dimension = int(np.sum(self.domain.counts - 1))
-        return float(float(self.scale) * np.sqrt((dimension + 1) / 2))
+        return float(float(self.scale) * np.sqrt((self._dimension + 1) / 2))
+
+    @property
+    def _dimension(self) -> int:
+        """Of the centred coding."""
+        return int(np.sum(self.domain.counts - 1))
+
+    @property
+    def drawable(self) -> bool:
+        """Whether the noise fits its sampler, c_a·c_b times as large as it is where the grid is that much finer."""
+        finest = max(self.domain.sizes) ** 2
+        if self.kind == "gaussian":
+            return self.scale * finest**2 <= MAX_SCALE**2 // 4
+        return self.scale <= MAX_SCALE if self.kind == "laplace" else resolved(self.scale * finest, self._dimension)
 
     def measure(self, counts: Integers, n: int, noise: IntegerNoise, generator: np.random.Generator) -> Floats:
         """Noisy centred pair tables from exact pair counts (one-way counts on the diagonal); only this leaves.
@@ -94,13 +106,16 @@ def pair_law(domain: Domain, amount: Fraction, pure: bool) -> PairLaw:
 
     Pure ε: Laplace on one-hot cells (one row moves q(q−1)/2 tables by 2 in ℓ1) or matrix Laplace on Σzzᵀ (the nuclear norm
     moves by at most 2‖z‖²), whichever has the smaller standard deviation. q counts attributes with two categories or more.
+    Where no law can be drawn (ε below a billionth or so) pairs are not measured at all: they would be noise alone.
     """
+    nothing = PairLaw("none", domain, Fraction(0))
     live = [c for c in domain.sizes if c > 1]
     q = len(live)
     if q < 2:
-        return PairLaw("none", domain, Fraction(0))
+        return nothing
     if not pure:
-        return PairLaw("gaussian", domain, pair_table_sensitivity(domain.sizes) / (2 * amount))
+        gaussian = PairLaw("gaussian", domain, pair_table_sensitivity(domain.sizes) / (2 * amount))
+        return gaussian if gaussian.drawable else nothing
     cells = PairLaw("laplace", domain, q * (q - 1) / amount)
     matrix = PairLaw("matrix", domain, 2 * simplex_radius_squared(live) / amount)
-    return matrix if cells.scale > MAX_SCALE else min(cells, matrix, key=lambda law: law.sd)
+    return min((law for law in (cells, matrix) if law.drawable), key=lambda law: law.sd, default=nothing)

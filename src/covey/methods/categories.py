@@ -111,7 +111,11 @@ def category_centres(
     pairs = measure_pairs(tables, maps, law, noise, generator) / n
     spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)
-    covariances = pair_covariances(pairs, lambda: law.simulate(public) / n, law.sd / n, shares, merged)
+    covariances = (
+        np.zeros_like(pairs)
+        if law.kind == "none"
+        else pair_covariances(pairs, lambda: law.simulate(public) / n, law.sd / n, shares, merged)
+    )
     tick(0.4)
     steps = fit_steps(n, domain, amount, pure, merged.total)
     y = fit_category_centres(shares, covariances, merged, CENTRES, steps, public, lambda t: tick(0.4 + 0.6 * t))
