@@ -14,6 +14,7 @@ from covey.core.arrays import Array, Integers, require_memory
 from covey.core.balanced import keep_limits, sample_bits, sample_categories, share_out
 from covey.core.blocks import WeightedPoints
 from covey.core.bodies import Body, Cube, ProductOfSimplices
+from covey.core.counts import require_exact
 from covey.core.distance import bit_distances, category_distances
 from covey.core.domain import Domain
 from covey.core.moments import moments
@@ -427,6 +428,7 @@ class PrivateSynthesizer(_Synthesizer):
 
     def _fit_paper(self, X: Any) -> None:
         records, body = self._read(X)
+        self.check(records.rows.n)
         par = paper_parameters(records.rows.n, body, self._budget.amount, **self._options)
         _warn_if_noise(par)
         result = private_centres(records, body, par, self._next_streams())
@@ -452,6 +454,7 @@ class PrivateSynthesizer(_Synthesizer):
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
         check_delta(self.delta, n)
+        require_exact(n, max(self.domain.sizes) if self.domain else 1)
 
     def _check_size(self, n: int, width: int) -> None:
         """Checks and advice that need the public size of the table."""

@@ -12,7 +12,27 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.coding import UNIT, Coding
 from covey.core.moments import BLOCK_ROWS, Moments
+from covey.core.noise import CLAMP
 from covey.core.subspace import integer_scores
+from covey.errors import ParameterError
+
+MAX_ROWS = 1 << 32
+
+
+def require_exact(n: int, categories: int = 1) -> None:
+    """Refuse, on public sizes alone, a table whose sums could outgrow the arithmetic that holds them exactly.
+
+    No record adds more than 2^20 to an entry of a float64 sum (coded bits, fixed-point records), and the sums that combine
+    two such entries add as much again: 2^32 rows stay below 2^53. Pair tables, scaled by numbers of categories, are int64: they
+    reach 4·c²·n, which must stay below the clamp of the noise.
+    """
+    if n > MAX_ROWS:
+        raise ParameterError(f"a table of {n} rows is too long: sums are exact up to {MAX_ROWS} rows.")
+    if 4 * categories**2 * n >= CLAMP:
+        raise ParameterError(
+            f"an attribute with {categories} categories is too wide for {n} rows: its pair tables would pass 2^61. "
+            "Declare fewer categories."
+        )
 
 
 def coded_moments(batch: Array, coding: Coding) -> Moments:

@@ -26,7 +26,7 @@ from covey.core.blocks import (
 from covey.core.bodies import Body, Box
 from covey.core.covering import LatticeCovering
 from covey.core.marginals import covariance_loss
-from covey.core.moments import moments
+from covey.core.moments import integer_squares, moments
 from covey.core.noise import add_noise, discrete_laplace
 from covey.core.partition import equipartition
 from covey.core.subspace import (
@@ -91,7 +91,7 @@ def private_centres(records: Records, body: Body, par: PaperParameters, streams:
     """Algorithm 4: damped noisy microaggregation (Theorems 5.12 and 5.13)."""
     rows, n = records.rows, records.rows.n
     covering = LatticeCovering(par.t, par.alpha)
-    A = rows.reduce(moments).second * (par.projection_scale / records.radius**2)
+    A = rows.reduce(integer_squares).total * (par.projection_scale / records.radius**2)
     P = quantise_directions(private_subspace(A, par.t, streams.noise("projection")))
     F = rows.reduce(lambda batch: block_sums(batch, covering.assign(scores(batch, P, records.radius)), covering.size))
     w = noisy_sizes(F, par, streams.noise("weights")) / n
