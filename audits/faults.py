@@ -1,0 +1,244 @@
+"""Planted faults: each breaks the shipped code in one way, and names the case or check that must raise the alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+
+import covey.core.bingham
+import covey.core.noise
+import covey.core.pairlaw
+import covey.core.samplers
+import covey.methods.bits
+import covey.methods.paper
+import covey.methods.regain
+import covey.privacy.certificate
+from covey.core.blocks import WeightedPoints
+from covey.core.covering import LatticeCovering
+from covey.entropy import Streams
+from covey.methods.paper import PaperParameters
+from covey.privacy.ledger import Ledger
+from covey.synthesizers import PrivateSynthesizer
+from covey.table.codec import Codec, Grid
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, how to plant it, and who must notice."""
+
+    name: str
+    caught_by: str
+    plant: Callable[[], AbstractContextManager[object]]
+
+
+def replaced(*changes):
+    """A context in which (owner, name, make) are replaced by make(what was there)."""
+
+    def plant():
+        stack = ExitStack()
+        for owner, name, make in changes:
+            stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
+        return stack
+
+    return plant
+
+
+def noise_halved():
+    def half(real):
+        return lambda scale, size, generator: real(Fraction(scale) / 2, size, generator)
+
+    return replaced((covey.core.samplers, "discrete_laplace", half), (covey.methods.paper, "discrete_laplace", half))
+
+
+def variance_halved():
+    return replaced(
+        (covey.core.samplers, "discrete_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
+    )
+
+
+def projection_doubled():
+    return replaced((PaperParameters, "projection_scale", lambda real: property(lambda self: 2 * real.fget(self))))
+
+
+def fixed_seed():
+    return replaced((Streams, "from_system", lambda real: classmethod(lambda cls: cls(bytes(32), seeded=False))))
+
+
+def empty_cells_skipped():
+    def skipping(real):
+        return lambda F, par, generator: np.where(F.sizes > 0, real(F, par, generator), 0)
+
+    return replaced((covey.methods.paper, "noisy_sizes", skipping))
+
+
+def envelope_inverted():
+    def upside_down(real):
+        def log_acceptance(self, y):
+            q, b = len(self.gaps), self.b
+            u = (y * y) @ self.gaps
+            return -u - q / 2 * np.log1p(2 * u / b)
+
+        return log_acceptance
+
+    return replaced((covey.core.bingham.Envelope, "log_acceptance", upside_down))
+
+
+def size_leaked():
+    """The release has as many rows as the table has complete records."""
+    seen = {}
+
+    def complete(real):
+        def encode(self, table):
+            codes, log = real(self, table)
+            last = np.array(self.domain_sizes) - 1
+            seen["complete"] = int((codes < last).all(axis=1).sum()) or 1
+            return codes, log
+
+        return encode
+
+    return replaced(
+        (Codec, "encode", complete), (PrivateSynthesizer, "n", lambda real: property(lambda self: seen["complete"]))
+    )
+
+
+def noise_by_count():
+    """Cells get noise in proportion to their true count, "since large cells can bear it"."""
+
+    def relative(real):
+        def noisy_sizes(F, par, generator):
+            scale = 2 / par.charge("weights").amount
+            noise = covey.core.noise.discrete_laplace(scale, len(F.sizes), generator) * (1 + F.sizes)
+            return covey.methods.paper.add_noise(F.sizes, noise)
+
+        return noisy_sizes
+
+    return replaced((covey.methods.paper, "noisy_sizes", relative))
+
+
+def tie_by_data():
+    """Records half-way between two cells go to the side where most records of the batch are."""
+
+    def leaning(real):
+        def assign(self, x):
+            side = 1e-12 * np.sign(x.sum(axis=0))
+            return real(self, x + side)
+
+        return assign
+
+    return replaced((LatticeCovering, "assign", leaning))
+
+
+def rows_dropped():
+    def dropping(real):
+        def encode(self, table):
+            codes, log = real(self, table)
+            last = np.array(self.domain_sizes) - 1
+            return codes[(codes < last).any(axis=1)], log
+
+        return encode
+
+    return replaced((Codec, "encode", dropping))
+
+
+def bounds_from_data():
+    def stretched(real):
+        def read(self, series, log):
+            cells = real(self, series, log)
+            there = cells > -(2**40)
+            low, high = cells[there].min(initial=0), cells[there].max(initial=1)
+            width = max(1, self.axis.high - self.axis.low)
+            cells[there] = self.axis.low + (cells[there] - low) * width // max(1, high - low)
+            return np.minimum(cells, self.axis.high)
+
+        return read
+
+    return replaced((Grid, "read", stretched))
+
+
+def rank_from_data():
+    """As many centres as the table has rank."""
+
+    def by_rank(real):
+        def bit_centres(rows, *rest):
+            cloud = real(rows, *rest)
+            k = max(1, int(np.linalg.matrix_rank(rows.records())))
+            return WeightedPoints(np.tile(cloud.weights / k, k), np.tile(cloud.points, (k, 1)))
+
+        return bit_centres
+
+    return replaced((covey.methods.regain, "bit_centres", by_rank))
+
+
+def noise_not_rounded():
+    def plain(real):
+        return lambda noise: noise
+
+    return replaced((covey.methods.bits, "to_grid", plain), (covey.core.pairlaw, "to_grid", plain))
+
+
+def one_degree_too_few():
+    def smaller(real):
+        def wishart(dimension, generator):
+            G = generator.standard_normal((dimension, dimension))
+            return G @ G.T
+
+        return wishart
+
+    return replaced((covey.core.noise, "_wishart", smaller))
+
+
+def noise_simulated_from_its_own_stream():
+    return replaced((Streams, "postprocessing", lambda real: lambda self, purpose: self.noise("moments")))
+
+
+def charged_late():
+    """The charge waits until the bundle is written."""
+    waiting = {}
+
+    def later(real):
+        def charge(self, *arguments):
+            waiting["call"] = lambda: real(self, *arguments)
+
+        return charge
+
+    def then(real):
+        return lambda self, receipt, digest: real(self, waiting["call"](), digest)
+
+    return replaced((Ledger, "charge", later), (Ledger, "mark_released", then))
+
+
+def certificate_bare():
+    return replaced((covey.privacy.certificate, "add_noise", lambda real: lambda statistic, noise: statistic))
+
+
+def ball_halved():
+    return replaced((covey.methods.bits, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
+
+
+def faults():
+    """All planted faults."""
+    return [
+        Fault("noise halved", "Laplace noise", noise_halved()),
+        Fault("Gaussian variance halved", "Gaussian noise", variance_halved()),
+        Fault("scale of PROJ doubled", "PVEC", projection_doubled()),
+        Fault("Bingham envelope inverted", "PVEC, small ε", envelope_inverted()),
+        Fault("one Wishart degree of freedom too few", "matrix noise, 1 × 1", one_degree_too_few()),
+        Fault("empty cells skipped", "cell sizes", empty_cells_skipped()),
+        Fault("noise scaled by the true count", "support", noise_by_count()),
+        Fault("noise not rounded", "support", noise_not_rounded()),
+        Fault("ball's sensitivity halved", "ball, Gaussian", ball_halved()),
+        Fault("certificate without noise", "certificate", certificate_bare()),
+        Fault("rank chosen on the data", "regain, means", rank_from_data()),
+        Fault("tie broken by the data", "cells alone", tie_by_data()),
+        Fault("NaN rows dropped", "encoded alone", rows_dropped()),
+        Fault("bounds from the data", "encoded alone", bounds_from_data()),
+        Fault("n leaked through m", "public face", size_leaked()),
+        Fault("fixed seed", "fresh", fixed_seed()),
+        Fault("simulated noise from the noise stream", "streams", noise_simulated_from_its_own_stream()),
+        Fault("budget charged after release", "charge first", charged_late()),
+    ]

@@ -1,0 +1,139 @@
+"""What audits measure with: rows without an engine's overhead, noise drawn in bulk, and a spy where noise meets data."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import numpy as np
+
+import covey.core.noise
+import covey.core.pairlaw
+import covey.methods.bits
+import covey.methods.categories
+import covey.methods.paper
+import covey.privacy.certificate
+
+POOL = 1 << 16
+
+
+class StillRows:
+    """A small table in memory, reduced in one step: the contract of `covey.engines.rows` and nothing else."""
+
+    def __init__(self, records, dtype=np.uint8):
+        self.X = np.array(records, dtype=dtype)
+        self.n, self.p = self.X.shape
+
+    def reduce(self, kernel):
+        return kernel(self.X)
+
+
+class Pool:
+    """Draws of one law, taken in bulk from the shipped sampler and handed out a few at a time."""
+
+    def __init__(self, draw):
+        self.draw, self.stock, self.at = draw, np.empty(0, dtype=np.int64), 0
+
+    def take(self, count):
+        if self.at + count > len(self.stock):
+            self.stock, self.at = self.draw(max(POOL, count)), 0
+        self.at += count
+        return self.stock[self.at - count : self.at]
+
+
+class Recorder:
+    """A source of noise that writes down what is asked of it and answers with zeros, or with one chosen 1."""
+
+    def __init__(self, place=None):
+        self.asked, self.place = [], place
+
+    def _answer(self, law, parameter, size):
+        out, start = np.zeros(size, dtype=np.int64), sum(total for _, _, total in self.asked)
+        self.asked.append((law, parameter, out.size))
+        if self.place is not None and start <= self.place < start + out.size:
+            out.flat[self.place - start] = 1
+        return out
+
+    def laplace(self, scale, size):
+        return self._answer("laplace", scale, size)
+
+    def gaussian(self, variance, size):
+        return self._answer("gaussian", variance, size)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A measurement as a function of its noise: base + noise·slopes, with the noise that the code asked for."""
+
+    base: np.ndarray
+    sds: np.ndarray
+    slopes: np.ndarray
+    asked: tuple
+
+    @classmethod
+    def of(cls, measure, rows):
+        """Run shipped code without noise, and once with a 1 in each place of the noise."""
+        silent = Recorder()
+        base, sds = cls._flat(measure(rows, silent))
+        places = range(sum(total for _, _, total in silent.asked))
+        slopes = np.array([cls._flat(measure(rows, Recorder(place)))[0] - base for place in places])
+        return cls(base, sds, slopes, tuple(silent.asked))
+
+    @staticmethod
+    def _flat(parts):
+        return (
+            np.concatenate([np.ravel(y) for y, _ in parts]),
+            np.concatenate([np.full(np.size(y), sd) for y, sd in parts]),
+        )
+
+    def sample(self, source, count):
+        """Many runs at once, with noise from the shipped samplers."""
+        y, start = np.tile(self.base, (count, 1)), 0
+        for law, parameter, total in self.asked:
+            slopes = self.slopes[start : start + total]
+            if slopes.any():  # noise that leaves no trace in what is looked at need not be drawn
+                y += getattr(source, law)(parameter, (count, total)) @ slopes
+            start += total
+        return y
+
+
+@contextmanager
+def pooled_geometrics():
+    """The geometric variables inside `cube_noise`, drawn in bulk by the shipped sampler."""
+    draw, pools = covey.core.noise.geometric, {}
+
+    def pooled(scale, size, generator):
+        return pools.setdefault(scale, Pool(lambda count: draw(scale, count, generator))).take(size)
+
+    with patch.object(covey.core.noise, "geometric", pooled):
+        yield
+
+
+# Every module that adds noise to a statistic imports `add_noise` by name.
+MEETING_PLACES = (
+    covey.methods.bits,
+    covey.methods.categories,
+    covey.methods.paper,
+    covey.core.pairlaw,
+    covey.privacy.certificate,
+)
+
+
+@contextmanager
+def spy_on_noise():
+    """A list of (statistic, noise, released) for each time noise meets data inside this context."""
+    seen = []
+
+    def watching(real):
+        def add_noise(statistic, noise):
+            released = real(statistic, noise)
+            seen.append((np.array(statistic), np.array(noise), np.array(released)))
+            return released
+
+        return add_noise
+
+    with ExitStack() as stack:
+        for module in MEETING_PLACES:
+            stack.enter_context(patch.object(module, "add_noise", watching(module.add_noise)))
+        yield seen

@@ -1,0 +1,313 @@
+"""Single mechanisms, each on the neighbours that it protects least.
+
+Where a claim is attained at all (Laplace, Gaussian, cube, cells, damped means, certificate) the bound must reach 95% of it. Two
+laws only approach their claim, at outcomes whose probability vanishes, and get lower floors: PVEC, where an event of
+probability e^−K shows about 1 − 1/(2K) of the claim, and matrix Laplace noise in two dimensions or more, whose density
+is e^−‖V‖/s times a factor that grows with V. In one dimension matrix Laplace noise is Laplace noise and attains it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from audits.case import Case
+from audits.instruments import Affine, StillRows, pooled_geometrics
+from audits.statistics import gaussian_delta, lattice_gaussian_delta
+from covey.core.bingham import sample_bingham
+from covey.core.blocks import BlockSums
+from covey.core.bodies import Ball
+from covey.core.coding import Coding
+from covey.core.domain import Domain
+from covey.core.moments import integer_squares
+from covey.core.noise import matrix_laplace, to_grid
+from covey.core.pairlaw import pair_law
+from covey.core.samplers import CoveyNoise
+from covey.methods import paper
+from covey.methods.bits import (
+    measure_ball,
+    measure_coding,
+    measure_matrix,
+    measure_means,
+    measure_parities,
+    measure_scores,
+    measure_sizes,
+    plan_bits,
+)
+from covey.methods.categories import measure_histograms, measure_pairs
+from covey.methods.paper import paper_parameters
+from covey.methods.records import real_records
+from covey.privacy.budget import Charge
+from covey.privacy.certificate import certify
+
+EPSILON = Fraction(1)
+RHO = Fraction(1, 2)
+TIGHT = 0.95
+E1, E2 = [1.0, 0.0], [0.0, 1.0]
+
+
+def charge(unit="ε", amount=None):
+    return Charge("audit", (EPSILON if unit == "ε" else RHO) if amount is None else amount, unit)
+
+
+def integer_case(name, pair, tables, measure, law, full, fast, delta=0.0, floor=TIGHT, dtype=np.uint8):
+    """A mechanism that takes integer noise: `measure(rows, noise)` gives arrays with the standard deviations of their noise.
+
+    What it releases is affine in the noise. So the shipped code is run once for the exact answer and once for each noise it
+    asks for, and many runs are then drawn at once by the shipped sampler, with the scales that the code asked for.
+    """
+    rows = [StillRows(table, dtype) for table in tables]
+
+    def draw(which, streams, count):
+        exact = [Affine.of(measure, r) for r in rows]
+        y = exact[which].sample(CoveyNoise(streams.noise("noise")), count)
+        one, other, sd = exact[0].base, exact[1].base, exact[0].sds
+        if law == "laplace":
+            return np.round((np.abs(y - other) - np.abs(y - one)) @ (1 / sd), 9)
+        return np.round((y @ ((one - other) / sd**2)), 9)
+
+    return Case(name, pair, 1.0, draw, full, fast, delta, floor)
+
+
+# The samplers alone.
+
+
+def laplace_noise():
+    def draw(which, streams, count):
+        return which + CoveyNoise(streams.noise("noise")).laplace(1 / EPSILON, count)
+
+    return Case("Laplace noise", "a count that moves by 1", 1.0, draw, 2_000_000, 200_000, floor=TIGHT)
+
+
+def gaussian_noise():
+    shift = 8
+    variance = shift**2 / (2 * RHO)
+
+    def draw(which, streams, count):
+        return shift * which + CoveyNoise(streams.noise("noise")).gaussian(variance, count)
+
+    delta = lattice_gaussian_delta(variance, [shift], 1.0)
+    return Case("Gaussian noise", "a count that moves by 8", 1.0, draw, 2_000_000, 300_000, delta, TIGHT)
+
+
+def matrix_noise():
+    """One dimension: the law is Laplace's, and with one degree of freedom too few its density is infinite at 0."""
+    scale = 64
+
+    def draw(which, streams, count):
+        generator = streams.noise("noise")
+        noise = to_grid(np.array([matrix_laplace(float(scale / EPSILON), 1, generator)[0, 0] for _ in range(count)]))
+        y = noise + scale * which
+        return np.stack([y, -np.abs(y)], axis=1)
+
+    return Case("matrix noise, 1 × 1", "a sum that moves by its scale", 1.0, draw, 300_000, 15_000, floor=TIGHT)
+
+
+def matrix_moments():
+    """With a² = p/3 the rows (a, 1, 1, 1) and (a, −1, −1, 1) are orthogonal: the nuclear norm moves by all of 2R²."""
+    rows, signs = [StillRows([[1, 1, 1]]), StillRows([[0, 0, 1]])], np.array([[1, 1, 1, 1], [1, -1, -1, 1]])
+
+    def draw(which, streams, count):
+        generator = streams.noise("matrix")
+        M = np.empty((count, 4, 4))
+        M[:] = np.eye(4)
+        for i in range(count):
+            noisy = measure_matrix(rows[which], charge(amount=Fraction(4)), generator)
+            M[i, 0, 1:] = M[i, 1:, 0] = 2 * noisy.mean
+            M[i, 1:, 1:] += 4 * noisy.pair
+        near, far = (np.abs(np.linalg.eigvalsh(M - np.outer(z, z))).sum(axis=1) for z in signs)
+        return np.stack([far - near, -near], axis=1)
+
+    return Case("moments, matrix noise", "orthogonal replaced row", 4.0, draw, 80_000, 3_000, floor=0.4)
+
+
+def pvec(name, epsilon, full, fast, floor):
+    """Three rows e₁, one of them replaced by e₂: PROJ of Algorithm 4 with t = 1, on the matrix and the scale that it uses."""
+    body = Ball(2)
+    par = paper_parameters(3, body, Fraction(3 * epsilon), t=1, alpha=0.5, b=1.0)
+    records = [real_records(np.array(rows), body) for rows in ([E1, E1, E1], [E1, E1, E2])]
+
+    def draw(which, streams, count):
+        S = records[which].rows.reduce(integer_squares).total / records[which].radius ** 2
+        return sample_bingham(par.projection_scale * S, streams.noise("projection"), count)[:, 1] ** 2
+
+    return Case(name, "orthogonal replaced row", float(epsilon), draw, full, fast, floor=floor)
+
+
+# Algorithm 4.
+
+
+def cell_sizes():
+    """One record in the first of two cells or in the second. Cells are independent: many runs are one over many cells."""
+    par = paper_parameters(1, Ball(2), 3 * EPSILON, t=1, alpha=0.5, shares=(Fraction(1, 3),) * 3)
+
+    def draw(which, streams, count):
+        sizes = np.tile([1 - which, which], count)
+        y = paper.noisy_sizes(BlockSums(sizes, np.zeros((2 * count, 1))), par, streams.noise("weights"))
+        a, b = y.reshape(count, 2).T
+        return np.stack([np.abs(a) + np.abs(b - 1) - np.abs(a - 1) - np.abs(b), (a == 0) * 1.0 - (b == 0)], axis=1)
+
+    return Case("cell sizes", "empty cell against singleton", 1.0, draw, 600_000, 150_000, floor=TIGHT)
+
+
+def damped_means_case():
+    """99 records 1 and one −1 in a cell, 99 records −1 in another, b = 99.01; the odd one leaves and joins the other as 1."""
+    par = paper_parameters(
+        199, Ball(1), 3 * EPSILON, t=1, alpha=0.5, b=99.01, shares=(0, Fraction(2, 3), Fraction(1, 3))
+    )
+    sizes, sums = np.array([[100, 99], [99, 100]]), np.array([[98.0, -99.0], [99.0, -98.0]])
+    exact = sums / np.maximum(sizes, par.b)
+
+    def draw(which, streams, count):
+        blocks = BlockSums(np.tile(sizes[which], count), np.tile(sums[which], count)[:, None])
+        y = paper.noisy_damped_means(blocks, par, 1.0, streams.noise("points")).reshape(count, 2)
+        return np.abs(y - exact[1]).sum(axis=1) - np.abs(y - exact[0]).sum(axis=1)
+
+    return Case("damped means", "damping threshold crossed", 1.0, draw, 2_000_000, 300_000, floor=TIGHT)
+
+
+# Regain, pure.
+
+
+def pure_means():
+    rows = [StillRows([[1, 1]]), StillRows([[0, 0]])]
+
+    def draw(which, streams, count):
+        generator = streams.noise("matrix")
+        with pooled_geometrics():
+            y = np.array([measure_means(rows[which], charge(), None, generator)[0] for _ in range(count)])
+        return np.round(np.abs(y).max(axis=1) - np.abs(y - 1).max(axis=1), 9)
+
+    return Case("means, cube noise", "all bits flip", 1.0, draw, 250_000, 15_000, floor=TIGHT)
+
+
+def pure_cases():
+    def sizes(rows, noise):
+        return (measure_sizes(rows, charge(), noise),)
+
+    def scores(rows, noise):
+        found = measure_scores(rows, np.array([[1.0], [0.0]]), np.array([[0.5]]), charge(), True, noise)
+        return ((found.shares, found.sd),)
+
+    def one_way(rows, noise):
+        found = measure_histograms(rows, Domain((3,), (False,)), charge(), True, noise)
+        return ((found.counts[0], found.sds[0]),)
+
+    law = pair_law(Domain((3, 4), (False, False)), EPSILON, True)
+
+    def pairs(rows, noise):
+        return ((measure_pairs(rows, [np.arange(3), np.arange(4)], law, noise, None)[:3, 3:], law.sd),)
+
+    def certificate(rows, noise):
+        n, distance = 50, 0.5 + 0.02 * rows.X[0, 0]
+        found = certify({2: distance}, n, charge(), noise)
+        return ((np.array([found.estimate[2]]), 1.0),)
+
+    flip, codes = ([[0, 0]], [[1, 1]]), ([[0, 0]], [[2, 3]])
+    return [
+        integer_case("row sums", "all bits flip", flip, sizes, "laplace", 600_000, 100_000),
+        integer_case("scores", "the other bin", flip, scores, "laplace", 600_000, 100_000),
+        integer_case("one-way tables", "the other category", ([[0]], [[2]]), one_way, "laplace", 600_000, 100_000),
+        integer_case(
+            "pair tables, cell noise", "the other cell", codes, pairs, "laplace", 600_000, 60_000, floor=0.5, dtype=int
+        ),
+        integer_case("certificate", "distances 1/n apart", flip, certificate, "laplace", 600_000, 100_000),
+    ]
+
+
+def matrix_pairs():
+    """Two attributes of two categories: (z_a, z_b) and (z_a, −z_b) are orthogonal."""
+    domain = Domain((2, 2), (False, False))
+    law = pair_law(domain, Fraction(4), True)
+    rows = [StillRows([[0, 0]], int), StillRows([[0, 1]], int)]
+
+    def draw(which, streams, count):
+        generator, maps = streams.noise("matrix"), [np.arange(2), np.arange(2)]
+        y = np.array([measure_pairs(rows[which], maps, law, None, generator)[0, 2] for _ in range(count)])
+        return np.round(y, 9)
+
+    return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 60_000, 3_000, floor=0.4)
+
+
+# Regain, (ε, δ): ε = 1 at the least δ that the exact Gaussian law has for ρ = ½, which is stricter than the conversion.
+
+
+def gaussian_cases():
+    continuous = gaussian_delta(RHO, 1.0)
+    two = lattice_gaussian_delta(1 / RHO, [1, 1], 1.0)
+
+    def means(rows, noise):
+        return (measure_means(rows, charge("ρ"), noise, None),)
+
+    def parities(rows, noise):
+        moments, rest = measure_parities(rows, charge("ρ"), noise)
+        upper = np.triu_indices(rows.p, 1)
+        pairs = ((moments.mean, moments.mean_sd), (moments.pair[upper], moments.pair_sd))
+        return (*pairs, (rest.triple, rest.triple_sd), (rest.quad, rest.quad_sd))
+
+    plan = plan_bits(100, 5, RHO, False, Coding.half(5))
+
+    def ball(rows, noise):
+        moments = measure_ball(rows, plan, {"moments": charge("ρ")}, noise)
+        return (
+            (moments.mean, moments.mean_sd),
+            (moments.pair[np.triu_indices(5, 1)], moments.pair_sd),
+        )
+
+    def centre(rows, noise):  # three quarters of the charge; the rest buys a histogram that decides a radius
+        _, means, sd = measure_coding(rows, charge("ρ"), 0.2, noise)
+        return ((means, sd),)
+
+    def scores(rows, noise):
+        found = measure_scores(rows, np.array([[1.0], [0.0]]), np.array([[0.5]]), charge("ρ"), False, noise)
+        return ((found.shares, found.sd),)
+
+    def one_way(rows, noise):
+        found = measure_histograms(rows, Domain((3,), (False,)), charge("ρ"), False, noise)
+        return ((found.counts[0], found.sds[0]),)
+
+    law = pair_law(Domain((3, 4), (False, False)), RHO, False)
+
+    def pairs(rows, noise):
+        return ((measure_pairs(rows, [np.arange(3), np.arange(4)], law, noise, None)[:3, 3:], law.sd),)
+
+    def certificate(rows, noise):
+        found = certify({2: 0.5 + 0.02 * rows.X[0, 0]}, 50, charge("ρ"), noise)
+        return ((np.array([found.estimate[2]]), 1.0),)
+
+    sixteen, flip, code = ([[1] * 16], [[0] * 16]), ([[0, 0]], [[1, 1]]), ([[0]], [[2]])
+    worst = ([[1, 1, 1, 1, 1]], [[0, 0, 0, 1, 1]])
+    sizes = {"full": 1_000_000, "fast": 150_000, "law": "gaussian"}
+    many = {"full": 800_000, "fast": 50_000, "law": "gaussian"}
+    sum16 = lattice_gaussian_delta(16 / (2 * RHO), [1] * 16, 1.0)
+    return [
+        integer_case("means, Gaussian", "all bits flip", sixteen, means, delta=sum16, **many),
+        integer_case("parities, Gaussian", "three bits flip", worst, parities, delta=continuous, **{**many, "fast": 0}),
+        integer_case("ball, Gaussian", "worst angle", worst, ball, delta=continuous, **many),
+        integer_case("centre, Gaussian", "all bits flip", sixteen, centre, delta=continuous, floor=0.6, **many),
+        integer_case("scores, Gaussian", "the other bin", flip, scores, delta=two, **sizes),
+        integer_case("one-way tables, Gaussian", "the other category", code, one_way, delta=two, **sizes),
+        integer_case(
+            "pair tables, Gaussian", "worst records", ([[0, 0]], [[1, 0]]), pairs, delta=continuous, dtype=int, **many
+        ),
+        integer_case("certificate, Gaussian", "distances 1/n apart", flip, certificate, delta=continuous, **sizes),
+    ]
+
+
+def cases():
+    """All single mechanisms."""
+    return [
+        laplace_noise(),
+        gaussian_noise(),
+        matrix_noise(),
+        pvec("PVEC", 4, 6_000_000, 200_000, floor=0.8),
+        pvec("PVEC, small ε", 1, 1_000_000, 100_000, floor=0.5),
+        cell_sizes(),
+        damped_means_case(),
+        pure_means(),
+        matrix_moments(),
+        *pure_cases(),
+        matrix_pairs(),
+        *gaussian_cases(),
+    ]

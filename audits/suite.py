@@ -1,0 +1,41 @@
+"""The registry: every case, check and fault under one roof, and what counts as an alarm."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from audits import checks, faults, mechanisms, methods
+from audits.case import Case
+
+
+@cache
+def cases():
+    """Cases by name, single mechanisms first."""
+    return {case.name: case for case in [*mechanisms.cases(), *methods.cases()]}
+
+
+@cache
+def all_checks():
+    """Checks by name."""
+    return {check.name: check for check in checks.checks()}
+
+
+@cache
+def all_faults():
+    """Faults by name."""
+    return {fault.name: fault for fault in faults.faults()}
+
+
+def alarm(name, seed, full=False):
+    """What a case or check complains about, in words; empty for sound code."""
+    if name in all_checks():
+        return "; ".join(all_checks()[name].run(seed))
+    case: Case = cases()[name]
+    bound = case.measure(case.full if full else case.fast, seed)
+    return f"ε is at least {bound:.2f}, {case.claim:g} was claimed" if bound > case.claim else ""
+
+
+def planted(fault, seed):
+    """The alarm that a planted fault raises; empty if it passes unnoticed."""
+    with fault.plant():
+        return alarm(fault.caught_by, seed)

@@ -1,0 +1,223 @@
+"""What docs/threat-model.md promises about arithmetic, sentence by sentence."""
+
+import ast
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import covey
+from audits.checks import measured_runs
+from audits.instruments import spy_on_noise
+from covey.core.arrays import is_bits
+from covey.core.bodies import Ball, Cube
+from covey.core.counts import MAX_ROWS, require_exact
+from covey.core.domain import Domain
+from covey.core.moments import integer_squares, moments
+from covey.core.noise import CLAMP, MATRIX_LIMIT, SATURATION, add_noise, matrix_laplace, resolved, to_grid
+from covey.core.pairlaw import pair_law
+from covey.core.subspace import DIRECTION_BITS
+from covey.engines.local import ArrayRows
+from covey.entropy import Streams
+from covey.errors import ParameterError
+from covey.methods import paper
+from covey.methods.records import boolean_records, real_records
+from covey.methods.regain import regain_bits
+from covey.privacy.budget import make_budget
+
+SOURCE = Path(covey.__file__).parent
+
+# Everything that meets data is an exact integer.
+
+
+def test_only_these_functions_read_records():
+    """A function that comes to read records must be added here, after its sensitivity was proved and its audit written."""
+    readers = set()
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+            for node in ast.walk(function):
+                if isinstance(node, ast.Attribute) and node.attr in ("reduce", "batches", "records"):
+                    owner = ast.unparse(node.value)
+                    if owner in ("rows", "records.rows", "self", "rows.prepared(prepare)"):
+                        readers.add(f"{path.stem}.{function.name}")
+    private = {
+        "bits.measure_means",
+        "bits.measure_matrix",
+        "bits.measure_parities",
+        "bits.measure_ball",
+        "bits.measure_coding",
+        "bits.measure_sizes",
+        "bits.measure_scores",
+        "categories.measure_histograms",
+        "categories.measure_pairs",
+        "paper.private_centres",
+        "regain.regain_bits",  # the certificate
+        "regain.regain_categories",
+    }
+    anonymous = {"paper.anonymous_centres", "tree.group_centres"}
+    engine = {"local.reduce", "local.records"}
+    assert readers == private | anonymous | engine
+
+
+@pytest.mark.parametrize("name", [run[0] for run in measured_runs(0)])
+def test_statistics_are_the_same_integers_in_any_batch_and_any_order(name, monkeypatch):
+    """What noise is added to does not depend on how the rows are cut into batches, nor on their order."""
+    _, X, _, run, free = next(found for found in measured_runs(0) if found[0] == name)
+    seen = []
+    for order, entries in ((slice(None), 1 << 23), (slice(None), 1), (slice(None, None, -1), 7)):
+        monkeypatch.setattr("covey.engines.local.BATCH_ENTRIES", entries)
+        with spy_on_noise() as met, pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warnings.warn", lambda *a, **k: None)
+            run(X[order], Streams.from_seed(3))
+        seen.append([statistic for statistic, _, _ in met[:free]])
+    for other in seen[1:]:
+        for a, b in zip(seen[0], other, strict=True):
+            assert a.dtype == np.int64
+            assert np.array_equal(a, b)
+
+
+def test_squares_of_fixed_point_rows_are_exact_where_float64_sums_are_not():
+    generator = np.random.default_rng(0)
+    X = generator.integers(-(2**20), 2**20, (20_000, 3)).astype(np.float64)
+    X[:, 1] = np.where(generator.random(len(X)) < 0.9, 2**20, X[:, 1])
+    exact = [[sum(int(a) * int(b) for a, b in zip(X[:, i], X[:, j], strict=True)) for j in range(3)] for i in range(3)]
+    for cuts in ([0, 20_000], [0, 1, 7777, 20_000]):
+        parts = [integer_squares(X[a:b]) for a, b in pairwise(cuts)]
+        total = sum(parts[1:], parts[0])
+        high, mixed, low = (part.astype(np.int64).astype(object) for part in (total.high, total.mixed, total.low))
+        whole = 2**20 * high + 2**10 * mixed + low
+        assert (whole == np.array(exact, dtype=object)).all()
+        assert (total.total == integer_squares(X).total).all()
+    assert exact[1][1] > 2**53
+    assert int(moments(X).second[1, 1]) != exact[1][1]  # why it takes three parts
+
+
+def test_squares_of_bits_take_the_short_way():
+    X = np.random.default_rng(1).integers(0, 2, (100, 4), dtype=np.uint8)
+    assert is_bits(X)
+    assert (integer_squares(X).total == X.astype(int).T @ X).all()
+
+
+# Overflow is impossible, by a bound on public sizes.
+
+
+def test_sums_stay_exact_up_to_the_bound_and_longer_tables_are_refused():
+    from covey.core.coding import UNIT
+    from covey.methods.records import REAL_BITS
+
+    assert 2 * UNIT**2 * MAX_ROWS <= 2**53  # coded moments, and twice that in their change of variables
+    assert 2**REAL_BITS * MAX_ROWS <= 2**53  # block sums of fixed-point records
+    require_exact(MAX_ROWS, 2**13)
+    for n, categories in ((MAX_ROWS + 1, 1), (MAX_ROWS, 2**14)):
+        with pytest.raises(ParameterError, match="rows"):
+            require_exact(n, categories)
+    for method in ("regain", "paper"):
+        with pytest.raises(ParameterError, match="too long"):
+            covey.PrivateSynthesizer(1.0, method=method).check(MAX_ROWS + 1)
+    with pytest.raises(ParameterError, match="Declare fewer categories"):
+        covey.PrivateSynthesizer(1.0, domain=[2, 2**14]).check(MAX_ROWS)
+
+
+def test_no_sum_with_noise_can_overflow():
+    """The largest statistic that is taken, the largest noise that is stored: the sum fits, and one more is refused."""
+    largest = np.array([CLAMP - 1, 1 - CLAMP])
+    for noise in (SATURATION, -SATURATION):
+        assert np.abs(add_noise(largest, np.array([noise, noise]))).max() <= CLAMP
+    assert CLAMP + SATURATION < 2**63
+    with pytest.raises(ParameterError):
+        add_noise(np.array([CLAMP]), np.array([0]))
+
+
+# Noise is drawn and rounded before it is added.
+
+
+def odd_share(noise):
+    return float(np.mean(noise % 2))
+
+
+def test_matrix_noise_has_digits_below_the_integers_and_larger_noise_would_show_parities():
+    generator, dimension = np.random.default_rng(2), 5
+    largest = MATRIX_LIMIT / (4 * dimension + 128)
+    fine = to_grid(np.array([matrix_laplace(largest, dimension, generator) for _ in range(400)]))
+    assert odd_share(fine) == pytest.approx(0.5, abs=0.03)
+    assert np.abs(fine).max() < MATRIX_LIMIT
+    coarse = to_grid(np.array([matrix_laplace(1.0, dimension, generator) * 2.0**56 for _ in range(400)]))
+    assert odd_share(coarse) < 0.1
+    with pytest.raises(ParameterError):
+        matrix_laplace(1.01 * largest, dimension, generator)
+    assert resolved(Fraction(1), 10**6)
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize(("q", "c"), [(2, 2), (60, 3), (300, 2), (600, 3), (3, 400)])
+@pytest.mark.parametrize("amount", [Fraction(1), Fraction(1, 10**6), Fraction(1, 10**12), Fraction(1, 10**24)])
+def test_pairs_are_measured_only_with_noise_that_its_sampler_can_resolve(q, c, amount, pure):
+    law = pair_law(Domain((c,) * q, (False,) * q), amount, pure)
+    assert law.kind == "none" or law.drawable
+    if amount == 1:
+        assert law.kind != "none"
+    if pure and amount < Fraction(1, 10**11) and q >= 60:
+        assert law.kind != "matrix"
+
+
+def test_where_no_pair_noise_can_be_drawn_columns_come_out_independent():
+    X = np.zeros((20, 600), dtype=np.int64)
+    with pytest.warns(covey.errors.CoveyWarning):
+        synth = covey.PrivateSynthesizer(1e-12, domain=[3] * 600, certificate_share=0, seed=1).fit(X)
+    assert len(synth.centres) == 1
+    assert np.isfinite(synth.centres.points).all()
+
+
+# PVEC's output is quantised before use, and cells rest on the quantised directions.
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_only_quantised_directions_are_used_and_released(real, monkeypatch):
+    """A change of PVEC's answer far below the grid changes nothing; a whole step does."""
+    generator = np.random.default_rng(4)
+    body = Ball(3) if real else Cube(3)
+    X = generator.standard_normal((40, 3)) if real else generator.integers(0, 2, (40, 3), dtype=np.uint8)
+    records = real_records(X, body) if real else boolean_records(X)
+    par = paper.paper_parameters(40, body, Fraction(5), t=2, alpha=0.5, b=2.0)
+    drawn = paper.private_directions(np.eye(3), 2, np.random.default_rng(5))
+    on_grid = np.rint(drawn * 2**DIRECTION_BITS) / 2**DIRECTION_BITS
+
+    def released(shift):
+        monkeypatch.setattr(paper, "private_directions", lambda A, t, g: on_grid + shift)
+        return paper.private_centres(records, body, par, Streams.from_seed(6))
+
+    plain, near, far = (released(shift) for shift in (0.0, 2.0**-20, 2.0**-DIRECTION_BITS))
+    assert np.array_equal(plain.directions, on_grid)
+    assert np.array_equal(plain.directions, near.directions)
+    assert np.array_equal(plain.cloud.points, near.cloud.points)
+    assert np.array_equal(plain.cloud.weights, near.cloud.weights)
+    assert not np.array_equal(plain.directions, far.directions)
+
+
+# The support of every released quantity is the same for neighbouring tables.
+
+
+def test_every_integer_can_be_released_for_either_neighbour():
+    """Counts 0 and 1 with Laplace noise: each table reaches every value that the other does, parity and all."""
+    from covey.core.samplers import CoveyNoise
+
+    noise = CoveyNoise(np.random.default_rng(7))
+    values = [set((count + noise.laplace(2, 40_000)).tolist()) for count in (0, 1)]
+    assert set(range(-8, 10)) <= values[0] & values[1]
+
+
+def test_certificates_lie_on_one_grid_for_every_table():
+    n, streams = 30, Streams.from_seed(8)
+    X = np.random.default_rng(9).integers(0, 2, (n, 3), dtype=np.uint8)
+    Y = X.copy()
+    Y[0] = 1 - Y[0]
+    for table in (X, Y):
+        for i in range(10):
+            found = regain_bits(
+                ArrayRows(table), make_budget(1.0), Fraction(19, 20), None, "covey", streams.child(str(i))
+            ).certificate
+            steps = found.estimate[1] * n * 1024
+            assert steps == pytest.approx(round(steps), abs=1e-6)
