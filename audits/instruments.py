@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
@@ -9,11 +10,6 @@ from unittest.mock import patch
 import numpy as np
 
 import covey.core.noise
-import covey.core.pairlaw
-import covey.methods.bits
-import covey.methods.categories
-import covey.methods.paper
-import covey.privacy.certificate
 
 POOL = 1 << 16
 
@@ -110,16 +106,6 @@ def pooled_geometrics():
         yield
 
 
-# Every module that adds noise to a statistic imports `add_noise` by name.
-MEETING_PLACES = (
-    covey.methods.bits,
-    covey.methods.categories,
-    covey.methods.paper,
-    covey.core.pairlaw,
-    covey.privacy.certificate,
-)
-
-
 @contextmanager
 def spy_on_noise():
     """A list of (statistic, noise, released) for each time noise meets data inside this context."""
@@ -134,6 +120,7 @@ def spy_on_noise():
         return add_noise
 
     with ExitStack() as stack:
-        for module in MEETING_PLACES:
+        # Modules import `add_noise` by name: each of them is a place where noise meets data.
+        for module in [m for name, m in sys.modules.items() if name.startswith("covey.") and hasattr(m, "add_noise")]:
             stack.enter_context(patch.object(module, "add_noise", watching(module.add_noise)))
         yield seen
