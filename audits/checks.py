@@ -271,9 +271,7 @@ def encoded_alone(seed):
     codec = Codec(SCHEMA)
 
     def encode(table):
-        from covey.table.sources import read_table
-
-        return codec.encode(read_table(table, SCHEMA))[0]
+        return codec.encode(table)[0]
 
     plain = encode(PLAIN)
     found = []
@@ -329,7 +327,7 @@ def public_face(seed):
                 warnings.simplefilter("always")
                 synth.fit(synth.prepare(table))
                 release = synth.release(synth.n)
-            rows = {column: len(values) for column, values in release.rows.items()}
+            rows = [{column: len(values) for column, values in part.items()} for part in release.rows]
             degrees = sorted(synth.certificate.bound)
             words = sorted({str(w.message) for w in advice})
             face = repr((synth.n, rows, release.privacy, degrees, synth.centres.points.shape[1], words))

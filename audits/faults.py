@@ -93,16 +93,17 @@ def size_leaked():
     seen = {}
 
     def complete(real):
-        def encode(self, table):
+        def encode_part(self, table):
             codes, log = real(self, table)
             last = np.array(self.domain_sizes) - 1
             seen["complete"] = int((codes < last).all(axis=1).sum()) or 1
             return codes, log
 
-        return encode
+        return encode_part
 
     return replaced(
-        (Codec, "encode", complete), (PrivateSynthesizer, "n", lambda real: property(lambda self: seen["complete"]))
+        (Codec, "encode_part", complete),
+        (PrivateSynthesizer, "n", lambda real: property(lambda self: seen["complete"])),
     )
 
 
@@ -135,14 +136,14 @@ def tie_by_data():
 
 def rows_dropped():
     def dropping(real):
-        def encode(self, table):
+        def encode_part(self, table):
             codes, log = real(self, table)
             last = np.array(self.domain_sizes) - 1
             return codes[(codes < last).any(axis=1)], log
 
-        return encode
+        return encode_part
 
-    return replaced((Codec, "encode", dropping))
+    return replaced((Codec, "encode_part", dropping))
 
 
 def bounds_from_data():

@@ -24,6 +24,8 @@ class StillRows:
     def reduce(self, kernel):
         return kernel(self.X)
 
+    whole = reduce
+
 
 class Pool:
     """Draws of one law, taken in bulk from the shipped sampler and handed out a few at a time."""

@@ -35,7 +35,7 @@ from covey.methods.bits import (
     measure_sizes,
     plan_bits,
 )
-from covey.methods.categories import measure_histograms, measure_pairs
+from covey.methods.categories import Tables, measure_histograms, measure_pairs
 from covey.methods.paper import paper_parameters
 from covey.methods.records import real_records
 from covey.privacy.budget import Charge
@@ -45,6 +45,7 @@ EPSILON = Fraction(1)
 RHO = Fraction(1, 2)
 TIGHT = 0.95
 E1, E2 = [1.0, 0.0], [0.0, 1.0]
+THREE, TWELVE = Domain((3,), (False,)), Domain((3, 4), (False, False))
 
 
 def charge(unit="ε", amount=None):
@@ -101,7 +102,7 @@ def matrix_noise():
         y = noise + scale * which
         return np.stack([y, -np.abs(y)], axis=1)
 
-    return Case("matrix noise, 1 × 1", "a sum that moves by its scale", 1.0, draw, 300_000, 15_000, floor=TIGHT)
+    return Case("matrix noise, 1 × 1", "a sum that moves by its scale", 1.0, draw, 200_000, 15_000, floor=TIGHT)
 
 
 def matrix_moments():
@@ -119,7 +120,7 @@ def matrix_moments():
         near, far = (np.abs(np.linalg.eigvalsh(M - np.outer(z, z))).sum(axis=1) for z in signs)
         return np.stack([far - near, -near], axis=1)
 
-    return Case("moments, matrix noise", "orthogonal replaced row", 4.0, draw, 80_000, 3_000, floor=0.4)
+    return Case("moments, matrix noise", "orthogonal replaced row", 4.0, draw, 40_000, 3_000, floor=0.4)
 
 
 def pvec(name, epsilon, full, fast, floor):
@@ -191,13 +192,13 @@ def pure_cases():
         return ((found.shares, found.sd),)
 
     def one_way(rows, noise):
-        found = measure_histograms(rows, Domain((3,), (False,)), charge(), True, noise)
+        found = measure_histograms(Tables(rows, THREE), THREE, charge(), True, noise)
         return ((found.counts[0], found.sds[0]),)
 
-    law = pair_law(Domain((3, 4), (False, False)), EPSILON, True)
+    law = pair_law(TWELVE, EPSILON, True)
 
     def pairs(rows, noise):
-        return ((measure_pairs(rows, [np.arange(3), np.arange(4)], law, noise, None)[:3, 3:], law.sd),)
+        return ((measure_pairs(Tables(rows, TWELVE), [np.arange(3), np.arange(4)], law, noise, None)[:3, 3:], law.sd),)
 
     def certificate(rows, noise):
         n, distance = 50, 0.5 + 0.02 * rows.X[0, 0]
@@ -220,14 +221,14 @@ def matrix_pairs():
     """Two attributes of two categories: (z_a, z_b) and (z_a, −z_b) are orthogonal."""
     domain = Domain((2, 2), (False, False))
     law = pair_law(domain, Fraction(4), True)
-    rows = [StillRows([[0, 0]], int), StillRows([[0, 1]], int)]
+    tables = [Tables(StillRows(table, int), domain) for table in ([[0, 0]], [[0, 1]])]
 
     def draw(which, streams, count):
         generator, maps = streams.noise("matrix"), [np.arange(2), np.arange(2)]
-        y = np.array([measure_pairs(rows[which], maps, law, None, generator)[0, 2] for _ in range(count)])
+        y = np.array([measure_pairs(tables[which], maps, law, None, generator)[0, 2] for _ in range(count)])
         return np.round(y, 9)
 
-    return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 60_000, 3_000, floor=0.4)
+    return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 30_000, 3_000, floor=0.4)
 
 
 # Regain, (ε, δ): ε = 1 at the least δ that the exact Gaussian law has for ρ = ½, which is stricter than the conversion.
@@ -264,13 +265,13 @@ def gaussian_cases():
         return ((found.shares, found.sd),)
 
     def one_way(rows, noise):
-        found = measure_histograms(rows, Domain((3,), (False,)), charge("ρ"), False, noise)
+        found = measure_histograms(Tables(rows, THREE), THREE, charge("ρ"), False, noise)
         return ((found.counts[0], found.sds[0]),)
 
-    law = pair_law(Domain((3, 4), (False, False)), RHO, False)
+    law = pair_law(TWELVE, RHO, False)
 
     def pairs(rows, noise):
-        return ((measure_pairs(rows, [np.arange(3), np.arange(4)], law, noise, None)[:3, 3:], law.sd),)
+        return ((measure_pairs(Tables(rows, TWELVE), [np.arange(3), np.arange(4)], law, noise, None)[:3, 3:], law.sd),)
 
     def certificate(rows, noise):
         found = certify({2: 0.5 + 0.02 * rows.X[0, 0]}, 50, charge("ρ"), noise)
