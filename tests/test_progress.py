@@ -38,3 +38,11 @@ def test_quick_work_shows_nothing():
     stream = Terminal()
     run(stream)
     assert stream.getvalue() == ""
+
+
+def test_a_listener_hears_every_stage_and_then_no_more():
+    heard = []
+    with progress.listening(lambda done, stage: heard.append((done, stage))):
+        run(io.StringIO())
+    run(io.StringIO())
+    assert heard == [(0.0, "measuring"), (0.25, "measuring"), (0.5, "certifying"), (1.0, "certifying")]

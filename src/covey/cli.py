@@ -21,7 +21,7 @@ try:
 except ImportError:  # pragma: no cover - exercised by hand: the environment of the tests has it
     sys.exit("covey's command line needs click: pip install 'covey[cli]'.")
 
-from covey.errors import CoveyError, CoveyWarning, ParameterError
+from covey.errors import CoveyError, CoveyWarning, MissingExtraError, ParameterError
 
 
 class Family(click.Group):
@@ -166,9 +166,10 @@ def init(
     from covey.table.metadata import from_sdv_json, from_smartnoise_yaml
     from covey.table.schema import Schema
     from covey.table.sources import read_table
+    from covey.workflow import refuse_same
 
     source = _source(table, relation, sql)
-    _refuse_same(source, out)
+    refuse_same(source, out)
     if out.exists() and not force:
         raise ParameterError(f"{out} exists. Choose another name, or say --force.")
     if metadata is not None:
@@ -287,55 +288,34 @@ def release(
     as_json: bool,
 ) -> None:
     """Make a differentially private bundle from TABLE, and charge the ledger for it."""
-    from covey.release.bundle import check_rows, check_target, write_bundle
-    from covey.synthesizers import PrivateSynthesizer
-    from covey.table.schema import Schema
-    from covey.table.sources import check_encoding
+    from covey.workflow import PrivateOrder, release_private
 
-    # Public parameters first: nothing is opened, nothing is charged.
-    if epsilon is None:
-        raise ParameterError("give --epsilon, the privacy budget of this release.")
-    if epsilon > 10 and not confirm_large_epsilon:
-        raise ParameterError(
-            f"epsilon = {float(epsilon):g} is above 10, a weak guarantee. Say --confirm-large-epsilon to go on."
-        )
-    source = _source(table, relation, sql)
-    check_encoding(encoding)
-    schema = Schema.load(schema_path)
-    schema.require_confirmed()
-    synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=rows_per_person, seed=seed)
-    _refuse_same(source, out)
-    check_target(out, force)
-    check_rows(1 if m is None else m, len(schema.fields), out)
-    _check_log(log_path, source, out)
-    ledger = None
-    if seed is not None:
-        if dataset is not None:
-            raise ParameterError("a seeded run is not private and cannot be charged: leave out --dataset, or the seed.")
-    else:
-        if dataset is None:
-            raise ParameterError("give --dataset, the name under which the ledger keeps this table's budget.")
-        ledger = _ledger(ledger_path)
-        ledger.check(dataset, epsilon, delta)
-    # Preparing: the owner's machine; may fail on the table, nothing is charged yet.
-    prepared = synth.prepare(source, encoding)
-    _write_log(log_path, prepared.log)
-    synth.check(prepared.n)
-    check_rows(prepared.n if m is None else m, len(schema.fields), out)
-    receipt = ledger.charge(dataset, epsilon, delta, "release") if ledger is not None else None
-    # From here on nothing depends on what a record holds.
+    order = PrivateOrder(
+        table=_source(table, relation, sql),
+        schema=schema_path,
+        out=out,
+        epsilon=epsilon,
+        delta=delta,
+        dataset=dataset,
+        rows=m,
+        rows_per_person=rows_per_person,
+        parquet=parquet,
+        confirm_large_epsilon=confirm_large_epsilon,
+        seed=seed,
+        log=log_path,
+        encoding=encoding,
+        ledger=ledger_path,
+        force=force,
+    )
     with _advice():
-        synth.fit(prepared)
-    bundle = write_bundle(synth.release(m or synth.n), out, parquet=parquet, force=force)
-    if ledger is not None:
-        ledger.mark_released(receipt, _sums_digest(bundle))
+        done = release_private(order)
     facts = {
-        "bundle": str(bundle),
-        "rows": m or synth.n,
-        "certificate": synth.certificate.sentence if synth.certificate else None,
-        "privacy": str(synth.privacy),
+        "bundle": str(done.bundle),
+        "rows": done.rows,
+        "certificate": done.certificate,
+        "privacy": done.privacy,
     }
-    _say(as_json, facts, f"bundle → {bundle}\n{synth.privacy}\n{synth.certificate or ''}".rstrip())
+    _say(as_json, facts, f"bundle → {done.bundle}\n{done.privacy}\n{done.certificate or ''}".rstrip())
 
 
 @main.command(epilog=_example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))
@@ -380,36 +360,30 @@ def anonymize(
     as_json: bool,
 ) -> None:
     """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
-    from covey.release.bundle import check_rows, check_target, write_bundle
-    from covey.synthesizers import AnonymousSynthesizer
-    from covey.table.schema import Schema
-    from covey.table.sources import check_encoding
+    from covey.workflow import AnonymousOrder, release_anonymous
 
-    source = _source(table, relation, sql)
-    check_encoding(encoding)
-    schema = Schema.load(schema_path)
-    synth = AnonymousSynthesizer(group_size, method=method, schema=schema, seed=seed)
-    for name in sensitive:
-        if name not in schema.names:
-            raise ParameterError(f"--sensitive names {name!r}, which is not a field of the schema.")
-    _refuse_same(source, out)
-    check_target(out, force)
-    check_rows(1 if m is None else m, len(schema.fields), out)
-    _check_log(log_path, source, out)
-    prepared = synth.prepare(source, encoding)
-    _write_log(log_path, prepared.log)
-    synth.fit(prepared)
-    bundle = write_bundle(synth.release(m or synth.n or 1), out, parquet=parquet, force=force)
-    agreeing = synth.homogeneity()
-    for name in sensitive:  # to the steward's eyes alone: standard error, never the bundle
+    order = AnonymousOrder(
+        table=_source(table, relation, sql),
+        schema=schema_path,
+        out=out,
+        group_size=group_size,
+        method=method,
+        sensitive=sensitive,
+        rows=m,
+        parquet=parquet,
+        seed=seed,
+        log=log_path,
+        encoding=encoding,
+        force=force,
+    )
+    done = release_anonymous(order)
+    for name, agreeing in done.agreeing:  # to the steward's eyes alone: standard error, never the bundle
         click.echo(
-            f"confidential: {agreeing.get(name, synth.groups)} of {synth.groups} groups agree on {name!r} and disclose it",
+            f"confidential: {agreeing} of {done.groups} groups agree on {name!r} and disclose it",
             err=True,
         )
-    facts = {"bundle": str(bundle), "groups": synth.groups, "group_size": group_size, "private": False}
-    _say(
-        as_json, facts, f"bundle → {bundle}\n{synth.groups} groups of at least {group_size}; NOT differentially private"
-    )
+    facts = {"bundle": str(done.bundle), "groups": done.groups, "group_size": group_size, "private": False}
+    _say(as_json, facts, f"bundle → {done.bundle}\n{done.privacy}")
 
 
 @main.command(epilog=_example("covey verify release/"))
@@ -461,6 +435,7 @@ def evaluate(
     from covey.release.evaluation import evaluate as measure
     from covey.table.codec import Codec
     from covey.table.schema import Schema
+    from covey.workflow import refuse_same
 
     source = _source(table, relation, sql)
     if out is not None and report is not None and out.resolve() == report.resolve():
@@ -468,7 +443,7 @@ def evaluate(
     for path in (out, report):
         if path is not None:
             refuse_in_bundle(path)
-            _refuse_same(source, path)
+            refuse_same(source, path)
             if path.exists() and not force:
                 raise ParameterError(f"{path} exists. Choose another name, or say --force.")
     if targets:
@@ -563,6 +538,30 @@ def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
     _say(as_json, {"dataset": name, "events": facts}, words or "no charges yet")
 
 
+@main.command(epilog=_example("covey serve", "covey serve --port 8765 --out releases/ --no-browser"))
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on this machine (default: a free one).")
+@click.option(
+    "--out", "out", type=Path, default=Path("covey-releases"), show_default=True, help="Folder that bundles go to."
+)
+@click.option(
+    "--upload-limit", type=click.IntRange(1), default=1024, show_default=True, help="Largest table, in megabytes."
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@ledger_option
+@json_option
+def serve(port: int, out: Path, upload_limit: int, no_browser: bool, ledger_path: Path | None, as_json: bool) -> None:
+    """Open the local app in a browser: the same work without a command line. Only this machine can reach it."""
+    try:
+        from covey.web.serve import serve as run
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"the app needs {error.name}: pip install 'covey[web]'") from None
+
+    def say(words: str) -> None:
+        _say(as_json, {"address": words.split()[3]}, words)
+
+    run(port, ledger_path, out, upload_limit * 2**20, not no_browser, say)
+
+
 @main.command(epilog=_example("covey demo --out demo/", "covey demo --table visits.csv"))
 @click.option("--out", "out", type=Path, default=Path("covey-demo"), show_default=True)
 @click.option("--rows", type=int, default=20_000, show_default=True)
@@ -587,42 +586,6 @@ def demo(out: Path, rows: int, table: Path | None, force: bool, as_json: bool) -
         )
     if as_json:
         click.echo(json.dumps({"out": str(out), "words": said.getvalue()}, ensure_ascii=False))
-
-
-def _check_log(path: Path | None, source: Any, out: Path) -> None:
-    """The private log must not overwrite anything, nor lie where it would be handed out."""
-    if path is None:
-        return
-    if path.exists():
-        raise ParameterError(f"the log {path} exists. Choose another name.")
-    if out.resolve() in (path.resolve(), *path.resolve().parents):
-        raise ParameterError(f"the log {path} would lie in the bundle. It is private: choose another place.")
-    _refuse_same(source, path)
-
-
-def _write_log(path: Path | None, log: Any) -> None:
-    """Counts from preparing, for the owner's eyes: a file that nobody else can read."""
-    if path is None:
-        return
-    import os
-    from dataclasses import asdict
-
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump({"confidential": "computed on true data", **asdict(log)}, file, indent=2, ensure_ascii=False)
-
-
-def _refuse_same(source: Any, out: Path) -> None:
-    """The input is never overwritten, nor the folder that holds it."""
-    table = source if isinstance(source, Path) else source.path
-    if table is not None and out.resolve() in (table.resolve(), *table.resolve().parents):
-        raise ParameterError(f"{out} is the input table, or holds it. Choose another output.")
-
-
-def _sums_digest(bundle: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256((bundle / "SHA256SUMS").read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,28 @@
-"""A progress line on a terminal, and silence everywhere else."""
+"""A progress line on a terminal, a listener where one asked, and silence everywhere else."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Self, TextIO
 
 DELAY = 1.0  # seconds before anything is shown: quick fits stay silent
+
+Listener = Callable[[float, str], None]
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Tell the listener how far every fit inside has come: the share done, and the stage's name."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
 
 
 class Progress:
@@ -32,11 +48,13 @@ class Progress:
 
     def tick(self, share: float) -> None:
         """Say how much of this stage is done."""
-        if not self._live or time.monotonic() - self._begin < DELAY:
-            return
         stage = max(self._stage, 0)
         before = self._ends[stage - 1] if stage else 0.0
         done = before + (self._ends[stage] - before) * min(max(share, 0.0), 1.0)
+        if (listener := _LISTENER.get()) is not None:
+            listener(done, self._names[stage])
+        if not self._live or time.monotonic() - self._begin < DELAY:
+            return
         bar = "█" * round(24 * done) + "░" * (24 - round(24 * done))
         self._stream.write(f"\r{bar} {100 * done:3.0f}%  {self._names[stage]:<12}")
         self._stream.flush()

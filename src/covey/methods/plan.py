@@ -46,14 +46,19 @@ class Prediction:
 
 
 def predict(
-    sizes: Sequence[int], n: int, epsilon: Fraction | None, delta: Fraction, target_error: Fraction | None = None
+    sizes: Sequence[int],
+    n: int,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    target_error: Fraction | None = None,
+    rows_per_person: int = 1,
 ) -> Prediction:
     """Predicted error of a 2-way share, time and memory; with a target error instead of ε, the ε that should reach it."""
     n = whole_number(n, "rows", 1)
     check_delta(delta, n)
     if epsilon is None:
         epsilon = solve_epsilon(sizes, n, delta, target_error)
-    error = predicted_error(sizes, n, make_budget(epsilon, delta))
+    error = predicted_error(sizes, n, make_budget(epsilon, delta, rows_per_person))
     width = sum(min(c, 60) for c in sizes)
     seconds = 1 + 4e-9 * n * len(sizes) ** 2 + 1.5e-4 * width**1.9
     memory = (12 * 8 * width**2 + 10 * n * len(sizes)) / 2**30 + 0.2

@@ -1,0 +1,67 @@
+"""The same work without the app: a command line and a Python script that make the same release."""
+
+from __future__ import annotations
+
+import shlex
+from fractions import Fraction
+from pathlib import Path
+
+from covey.web.desk import Choices
+
+OUT = "release"
+SCHEMA = "schema.json"
+
+
+def number(value: Fraction) -> str:
+    """A number as a person writes it; floats print the shortest text that reads back as the same."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def command_line(choices: Choices, table: str, encoding: str, ledger: Path | None = None) -> str:
+    """The command that does what the review says, in a folder with the table and schema.json."""
+    private = choices.mode == "private"
+    words = ["covey", "release" if private else "anonymize", table, "--schema", SCHEMA]
+    if private:
+        words += ["--epsilon", number(choices.epsilon)]
+        words += ["--delta", number(choices.delta)] if choices.delta else []
+        words += ["--dataset", choices.dataset]
+        words += ["--rows-per-person", str(choices.rows_per_person)] if choices.rows_per_person > 1 else []
+        words += ["--confirm-large-epsilon"] if choices.confirm_large_epsilon else []
+        words += ["--ledger", str(ledger)] if ledger is not None else []
+    else:
+        words += ["--group-size", str(choices.group_size)]
+        words += [word for name in choices.sensitive for word in ("--sensitive", name)]
+    words += ["--rows", str(choices.rows)] if choices.rows is not None else []
+    words += ["--parquet"] if choices.parquet else []
+    words += ["--encoding", encoding] if encoding != "utf-8" else []
+    words += ["--out", OUT]
+    return shlex.join(words)
+
+
+def script(choices: Choices, table: str, encoding: str, ledger: Path | None = None) -> str:
+    """The same as a script: checked, charged and written in the same order."""
+    private = choices.mode == "private"
+    kind, verb = ("PrivateOrder", "release_private") if private else ("AnonymousOrder", "release_anonymous")
+    parts = [("table", f"Path({table!r})"), ("schema", f"Path({SCHEMA!r})"), ("out", f"Path({OUT!r})")]
+    if private:
+        parts += [("epsilon", number(choices.epsilon))]
+        parts += [("delta", number(choices.delta))] if choices.delta else []
+        parts += [("dataset", repr(choices.dataset))]
+        parts += [("rows_per_person", str(choices.rows_per_person))] if choices.rows_per_person > 1 else []
+        parts += [("confirm_large_epsilon", "True")] if choices.confirm_large_epsilon else []
+        parts += [("ledger", f"Path({str(ledger)!r})")] if ledger is not None else []
+    else:
+        parts += [("group_size", str(choices.group_size))]
+        parts += [("sensitive", repr(choices.sensitive))] if choices.sensitive else []
+    parts += [("rows", str(choices.rows))] if choices.rows is not None else []
+    parts += [("parquet", "True")] if choices.parquet else []
+    parts += [("encoding", repr(encoding))] if encoding != "utf-8" else []
+    arguments = "\n".join(f"    {name}={value}," for name, value in parts)
+    told = "print(done.certificate or 'no certificate')" if private else "print(done.agreeing)  # confidential"
+    return (
+        f'"""Makes the same release as the app did, in a folder with the table and {SCHEMA}."""\n\n'
+        f"from pathlib import Path\n\nfrom covey.workflow import {kind}, {verb}\n\n"
+        f"order = {kind}(\n{arguments}\n)\n\n"
+        # Worker processes may import this file: only its own run may order a release.
+        f'if __name__ == "__main__":\n    done = {verb}(order)\n    print(done.bundle, done.privacy, sep="\\n")\n    {told}\n'
+    )

@@ -1,0 +1,196 @@
+"""Forms into values: what a steward typed becomes a field, a rule or a choice, or a refusal in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from covey.errors import ParameterError
+from covey.privacy.budget import check_delta, check_epsilon, exact
+from covey.table.schema import (
+    ORDERED_TYPES,
+    TYPES,
+    AtMost,
+    Condition,
+    Field,
+    Forbid,
+    LessEqual,
+    Linear,
+    Rule,
+    Schema,
+    Value,
+)
+from covey.web.desk import Choices
+from covey.web.security import Form
+
+CONDITIONS = 3  # rows of the form for combinations that cannot occur
+
+
+def shown(value: Any) -> str:
+    """A public value as a form shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def typed(kind: str, text: str) -> Any:
+    """A text in the type of its field where that is possible; the field itself refuses the rest."""
+    text = text.strip()
+    if not text:
+        return None
+    readers: dict[str, Callable[[str], Any]] = {"integer": int, "number": float}
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        return readers.get(kind, str)(text)
+    except ValueError:
+        return text
+
+
+def lines(text: str) -> list[str]:
+    """One entry a line, blank ones left out."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def read_field(form: Form, before: Field, confirmed: bool) -> Field:
+    """The field as the form has it; what the form does not show stays."""
+    kind = form.get("type", before.type)
+    if kind not in TYPES:
+        raise ParameterError(f"there is no type {kind!r}.")
+    if before.constant is not None and kind == before.type:
+        return replace(before, confirmed=confirmed)
+    fresh = Field(before.name, kind, confirmed=False, notes=before.notes)
+    if kind != before.type:
+        return fresh  # bounds and categories of another type mean nothing
+    fresh = replace(fresh, required=not form.has("missing"), ordered=before.ordered, default=before.default)
+    if kind == "string":
+        enum = lines(form.get("enum"))
+        kept = before.enum if before.enum is not None and "\n".join(before.enum).split("\n") == enum else tuple(enum)
+        field = replace(fresh, enum=kept, other=form.get("other") or None)
+    elif kind in ORDERED_TYPES:
+        bins: Any = typed("integer", form.get("bins"))
+        if isinstance(before.bins, tuple) and bins is None:
+            bins = before.bins
+        decimals = typed("integer", form.get("decimals")) if kind == "number" else None
+        low, high = typed(kind, form.get("minimum")), typed(kind, form.get("maximum"))
+        field = replace(fresh, minimum=low, maximum=high, bins=bins, decimals=decimals)
+    else:
+        field = fresh
+    return replace(field, confirmed=confirmed)
+
+
+def read_rule(form: Form, schema: Schema) -> Rule:
+    """One rule."""
+    kind = form.get("kind")
+    if kind == "at_most":
+        return AtMost(tuple(form.all("fields")), _whole(form.get("limit"), "the limit"))
+    if kind == "less_equal":
+        return LessEqual(form.get("left"), form.get("right"))
+    if kind == "linear":
+        terms = []
+        for line in lines(form.get("terms")):
+            factor, _, name = line.partition("×" if "×" in line else "*")
+            terms.append((name.strip(), float(_number(factor, "a coefficient"))))
+        return Linear(tuple(terms), float(_number(form.get("maximum"), "the maximum")))
+    if kind == "forbid":
+        conditions = []
+        for i in range(CONDITIONS):
+            if name := form.get(f"field{i}"):
+                conditions.append((name, _condition(schema[name], form.get(f"values{i}"))))
+        return Forbid(tuple(conditions))
+    raise ParameterError("choose a kind of rule.")
+
+
+def _condition(field: Field, text: str) -> Condition:
+    """Values separated by semicolons, or a range of an ordered field: 3 to 7, up to 15, from 65."""
+    text = text.strip()
+    if not text:
+        raise ParameterError(f"say which values of {field.name!r} the combination is about.")
+    if field.type in ORDERED_TYPES:
+        low, word, high = text.partition(" to ")
+        if text.startswith("up to "):
+            return Condition((), None, _value(field, text.removeprefix("up to ")))
+        if text.startswith("from "):
+            return Condition((), _value(field, text.removeprefix("from ")), None)
+        if word:
+            return Condition((), _value(field, low), _value(field, high))
+    values = [None if part.strip().lower() == "missing" else _value(field, part) for part in text.split(";")]
+    return Condition(tuple(values))
+
+
+def _value(field: Field, text: str) -> Value:
+    return field.value(typed(field.type, text), "a value in the rule,")
+
+
+def read_choices(form: Form, before: Choices) -> Choices:
+    """What was chosen at the privacy step."""
+    mode = form.get("mode", before.mode)
+    if mode not in ("private", "anonymous"):
+        raise ParameterError("choose differential privacy or anonymous groups.")
+    wanted = form.get("rows")
+    chosen = replace(
+        before, mode=mode, rows=_whole(wanted, "the number of synthetic rows") if wanted else None, parquet=False
+    )
+    chosen = replace(chosen, parquet=form.get("format") == "parquet")
+    if mode == "anonymous":
+        size = _whole(form.get("group_size", str(before.group_size)), "the group size")
+        if size < 2:
+            raise ParameterError("the group size must be at least 2: a group of one is a record.")
+        return replace(chosen, group_size=size, sensitive=tuple(form.all("sensitive")))
+    pure = form.get("guarantee", "pure") == "pure"
+    return replace(
+        chosen,
+        epsilon=check_epsilon(_number(form.get("epsilon"), "epsilon")),
+        delta=Fraction(0) if pure else check_delta(_number(form.get("delta"), "delta")),
+        dataset=form.get("dataset"),
+        rows_per_person=_whole(form.get("rows_per_person", "1"), "the number of rows per person"),
+        confirm_large_epsilon=form.has("confirm_large_epsilon"),
+    )
+
+
+def read_budget(form: Form) -> tuple[str, Fraction, Fraction]:
+    """The name and the caps of a dataset."""
+    name = form.get("name")
+    if not name:
+        raise ParameterError("give the dataset a name.")
+    return name, _number(form.get("budget"), "the budget"), _number(form.get("delta_budget", "1e-6"), "the δ budget")
+
+
+def _number(text: str, name: str) -> Fraction:
+    try:
+        return exact(float(text), name)
+    except ValueError:
+        raise ParameterError(f"{name} must be a number, got {text!r}. Use a point for decimals.") from None
+
+
+def _whole(text: str, name: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ParameterError(f"{name} must be a whole number, got {text!r}.") from None
+
+
+def rule_words(rule: Rule) -> str:
+    """A rule in plain words."""
+    if isinstance(rule, AtMost):
+        return f"At most {rule.limit} of {', '.join(rule.fields)} are true."
+    if isinstance(rule, LessEqual):
+        return f"{rule.left} is never above {rule.right}."
+    if isinstance(rule, Linear):
+        return f"{' + '.join(f'{a:g} × {name}' for name, a in rule.coefficients)} is at most {rule.maximum:g}."
+    parts = []
+    for name, condition in rule.conditions:
+        if not condition.is_range:
+            words = " or ".join("missing" if v is None else shown(v) for v in condition.values)
+            parts.append(f"{name} is {words}")
+        elif condition.minimum is None:
+            parts.append(f"{name} is at most {shown(condition.maximum)}")
+        elif condition.maximum is None:
+            parts.append(f"{name} is at least {shown(condition.minimum)}")
+        else:
+            parts.append(f"{name} lies between {shown(condition.minimum)} and {shown(condition.maximum)}")
+    return f"Never together: {'; '.join(parts)}."

@@ -1,0 +1,194 @@
+"""Releases under way, each in a process of its own that goes the same path as the command line.
+
+Before the charge a job can be cancelled, and after it never: a file, the gate, decides the race. Whoever creates it first
+has decided, the worker with "go" or the steward with "cancel". A worker whose server has died stops before the charge and
+carries on after it, because what was paid for should be written. If a worker dies, the ledger says what was charged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock, Semaphore, Thread
+from time import monotonic
+from typing import Any, Literal
+
+from covey.errors import CoveyError
+from covey.privacy.ledger import Ledger
+from covey.workflow import STAGES
+
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+FINAL = ("done", "failed", "cancelled")
+AT_ONCE = 1  # a release may want the memory of the whole machine
+
+
+def open_gate(gate: Path, word: str) -> bool:
+    """Decide whether a job goes ahead, once; False if that is decided already."""
+    try:
+        handle = os.open(gate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    with os.fdopen(handle, "w") as file:
+        file.write(word)
+    return True
+
+
+@dataclass
+class Job:
+    """One release: what was ordered, how far it has come, and what became of it."""
+
+    order: dict[str, Any]
+    folder: Path
+    names: dict[str, str] = field(default_factory=dict)  # private paths, and what people call them
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    state: State = "waiting"
+    stage: str = ""
+    share: float = 0.0
+    message: str = ""
+    charged: bool = False
+    advice: list[str] = field(default_factory=list)
+    result: dict[str, Any] = field(default_factory=dict)
+    begun: float = field(default_factory=monotonic)
+    seconds: float = 0.0
+    process: subprocess.Popen[str] | None = None
+    lock: Lock = field(default_factory=Lock)
+
+    @property
+    def private(self) -> bool:
+        """Whether the release is charged to the ledger."""
+        return "epsilon" in self.order
+
+    @property
+    def gate(self) -> Path:
+        """The file that decides between going ahead and cancelling."""
+        return self.folder / f"{self.id}.gate"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in FINAL
+
+    @property
+    def can_cancel(self) -> bool:
+        """Whether cancelling still has a chance."""
+        return not self.over and not self.gate.exists()
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages this job goes through."""
+        return tuple(stage for stage in STAGES if self.private or stage != "charging")
+
+    @property
+    def bundle(self) -> Path:
+        """Where the bundle is, or will be."""
+        return Path(self.order["out"])
+
+    def cancel(self) -> bool:
+        """Stop the job if it has not reached the charge; False if it is too late."""
+        if self.over or not open_gate(self.gate, "cancel"):
+            return self.state == "cancelled"
+        with self.lock:
+            self._end("cancelled", "Cancelled. Nothing was charged and nothing was written.")
+            if self.process is not None:
+                self.process.kill()
+        return True
+
+    def run(self) -> None:
+        """Start the worker and follow it to its end."""
+        with self.lock:
+            if self.over:
+                return
+            self.state = "running"
+            place = self.folder / f"{self.id}.json"
+            with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+                json.dump({"order": self.order, "gate": str(self.gate)}, file)
+            # -P: a folder named like one of our imports, where covey was started, must not be run.
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "covey.web.worker", str(place)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,  # an interrupt in the terminal is for the server to handle
+            )
+        with self.process as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                self._hear(json.loads(line))
+        with self.lock:
+            if not self.over:
+                self._end("failed", self._readable("The release broke off: its process ended. No bundle was written."))
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        with self.lock:
+            if self.over:
+                return
+            if "stage" in said:
+                self.stage, self.share = said["stage"], 0.0
+                self.charged = self.charged or (self.private and said["stage"] in ("measuring", "writing"))
+            self.share = said.get("share", self.share)
+            self.advice += said.get("advice", [])
+            if "done" in said:
+                self.result = said["done"]
+                self._end("done", "")
+            if "error" in said:
+                self._end("failed", self._readable(said["error"]))
+
+    def _readable(self, words: str) -> str:
+        """The message with names instead of private paths, and what it cost."""
+        for path, name in self.names.items():
+            words = words.replace(path, name)
+        return words if "othing was charged" in words else f"{words} {self._cost()}".strip()
+
+    def _cost(self) -> str:
+        """What a job that failed has cost: before the gate nothing, after it the ledger is what counts."""
+        if not self.private:
+            return ""
+        try:
+            events = Ledger(self.order["ledger"]).history(self.order["dataset"]) if self.gate.exists() else []
+        except CoveyError as error:
+            return str(error)
+        self.charged = any(event.purpose == self.order["purpose"] for event in events)
+        if not self.charged:
+            return "Nothing was charged."
+        return "The charge was made before this happened and stays: noise may have been drawn for it."
+
+    def _end(self, state: State, message: str) -> None:
+        self.state, self.message, self.seconds = state, message, monotonic() - self.begun
+
+
+class Jobs:
+    """All jobs of this start, a few at a time."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._slots = Semaphore(at_once)
+        self._threads: dict[str, tuple[Job, Thread]] = {}
+
+    def start(self, job: Job) -> Job:
+        """Run a job as soon as there is room."""
+        thread = Thread(target=self._follow, args=(job,), name=f"job {job.id}", daemon=True)
+        self._threads[job.id] = (job, thread)
+        thread.start()
+        return job
+
+    def _follow(self, job: Job) -> None:
+        with self._slots:
+            try:
+                job.run()
+            except Exception as error:  # a disk that is full, say
+                with job.lock:
+                    if not job.over:
+                        job._end("failed", f"The release could not be followed ({type(error).__name__}).")
+
+    def close(self) -> None:
+        """Cancel what can be cancelled, and wait for what has been charged."""
+        for job, _ in self._threads.values():
+            job.cancel()
+        for _, thread in self._threads.values():
+            thread.join()

@@ -1,0 +1,43 @@
+"""Start the app on this machine, print its address, and clean up at the end."""
+
+from __future__ import annotations
+
+import socket
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from covey.errors import ParameterError
+from covey.privacy.ledger import Ledger, default_ledger_path
+from covey.web.app import make_app
+from covey.web.desk import Desk, private_file
+from covey.web.security import Secrets, plain_page
+
+
+def serve(
+    port: int, ledger: Path | None, out: Path, upload_limit: int, browser: bool, say: Callable[[str], None]
+) -> None:
+    """Serve until interrupted. Only this machine can connect, and only with the address that is printed."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise ParameterError(f"port {port} cannot be used: {error.strerror}. Choose another with --port.") from None
+    port = listener.getsockname()[1]
+    keys = Secrets()
+    desk = Desk(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
+    app = make_app(desk, keys, port)
+    address = f"http://127.0.0.1:{port}/?token={keys.token}"
+    say(f"covey is at {address}\nIt works on this machine alone. Stop it with Ctrl-C.")
+    if browser:
+        # By way of a file: the address would be seen by everyone who lists processes.
+        door = desk.folder / "open.html"
+        with private_file(door) as file:
+            file.write(bytes(plain_page(200, "Opening covey …", refresh=address).body).decode())
+        webbrowser.open(door.as_uri())
+    config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, lifespan="on")
+    uvicorn.Server(config).run(sockets=[listener])

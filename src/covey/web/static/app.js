@@ -1,0 +1,70 @@
+// Small comforts. Every step also works without them: forms are forms, and the server checks everything again.
+(() => {
+  "use strict";
+  const say = (element, words) => { element.textContent = words; element.hidden = !words; };
+
+  // The slider is logarithmic; the number beside it is what counts.
+  const tidy = (value) => String(Number(value.toPrecision(2)));
+  document.addEventListener("input", (event) => {
+    const { id, value } = event.target;
+    const slider = document.getElementById("epsilon-slider");
+    const number = document.getElementById("epsilon");
+    if (!slider || !number) return;
+    if (id === "epsilon-slider") number.value = tidy(10 ** Number(value));
+    if (id === "epsilon" && Number(value) > 0) slider.value = String(Math.log10(Number(value)));
+    slider.setAttribute("aria-valuetext", `epsilon ${number.value}`);
+  });
+
+  // Files: say at once that a table is too large, and take one that is dropped.
+  const input = document.getElementById("table");
+  if (input) {
+    const problem = document.getElementById("table-problem");
+    const limit = Number(input.dataset.limit);
+    const check = () => {
+      const file = input.files[0];
+      const wrong = file && file.size > limit ? input.dataset.tooLarge : "";
+      say(problem, wrong);
+      input.setAttribute("aria-invalid", String(Boolean(wrong)));
+      return !wrong;
+    };
+    input.addEventListener("change", check);
+    input.form.addEventListener("submit", (event) => {
+      if (!check()) { event.preventDefault(); input.focus(); return; }
+      const button = input.form.querySelector("button.primary");
+      button.textContent = "Reading the table …";
+      button.setAttribute("aria-busy", "true");
+    });
+    const drop = document.querySelector(".drop");
+    for (const kind of ["dragover", "dragleave", "drop"]) {
+      drop.addEventListener(kind, (event) => {
+        event.preventDefault();
+        drop.classList.toggle("over", kind === "dragover");
+        if (kind === "drop" && event.dataTransfer.files.length) { input.files = event.dataTransfer.files; check(); }
+      });
+    }
+  }
+
+  // A column that is settled hands the keyboard on to the next that is not.
+  document.addEventListener("htmx:afterSettle", (event) => {
+    const card = event.detail.elt.closest ? event.detail.elt.closest(".column") : null;
+    if (!card) return;
+    const alert = card.querySelector(".alert.bad");
+    if (alert) { alert.focus(); return; }
+    if (!card.matches(".settled, .out")) return;
+    const open = [...document.querySelectorAll(".column:not(.settled):not(.out)")];
+    const next = open.find((other) => card.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING) || open[0];
+    (next ? next.querySelector("h2") : document.getElementById("go-on") || card.querySelector("h2")).focus();
+  });
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-copy]");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+    } catch { button.textContent = "Select the text and copy it"; }
+  });
+
+  // Pages kept by the browser's back button may be old: ask again.
+  window.addEventListener("pageshow", (event) => { if (event.persisted) window.location.reload(); });
+})();

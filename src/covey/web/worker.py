@@ -1,0 +1,97 @@
+"""One release in a process of its own: reads an order, does it, and tells its stages line by line on standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from contextlib import suppress
+from dataclasses import asdict
+from fractions import Fraction
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from covey.errors import CoveyError, CoveyWarning
+from covey.progress import listening
+from covey.web.jobs import open_gate
+from covey.workflow import AnonymousOrder, PrivateOrder, Released, release_anonymous, release_private
+
+PAUSE = 0.1  # seconds between two reports of the same stage
+
+
+class Cancelled(Exception):
+    """The steward said no before the charge."""
+
+
+class Voice:
+    """Speaks to the server. Before the charge a server that is gone ends the job; after it the job goes on alone."""
+
+    def __init__(self, gate: Path) -> None:
+        self._gate, self._decided, self._last = gate, False, 0.0
+
+    def say(self, **facts: Any) -> None:
+        """One line."""
+        try:
+            sys.stdout.write(json.dumps(facts, ensure_ascii=True) + "\n")
+            sys.stdout.flush()
+        except OSError:
+            if not self._decided:
+                raise Cancelled from None
+
+    def stage(self, name: str) -> None:
+        """A stage begins; what is not charged can be cancelled until it is written."""
+        if name == "writing":
+            self.decide()
+        self.say(stage=name)
+
+    def decide(self) -> None:
+        """Take the decision to go ahead, unless the steward was first."""
+        if self._decided:
+            return
+        if not open_gate(self._gate, "go"):
+            raise Cancelled
+        self._decided = True
+
+    def share(self, done: float, _: str) -> None:
+        """How far the fit has come."""
+        if monotonic() - self._last > PAUSE:
+            self._last = monotonic()
+            self.say(share=round(done, 3))
+
+
+def carry_out(order: dict[str, Any], voice: Voice) -> Released:
+    """The same path as the command line's."""
+    order = {key: Path(value) if key in ("table", "schema", "out", "ledger") else value for key, value in order.items()}
+    if "epsilon" not in order:
+        return release_anonymous(AnonymousOrder(**order), voice.stage)
+    order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}
+    return release_private(PrivateOrder(**order), voice.stage, voice.decide)
+
+
+def main(place: str) -> int:
+    """Read the order and do it. Every end is told in words; none shows a traceback."""
+    job = json.loads(Path(place).read_text(encoding="utf-8"))
+    voice = Voice(Path(job["gate"]))
+    with suppress(Cancelled), warnings.catch_warnings(record=True) as caught, listening(voice.share):
+        warnings.simplefilter("always", CoveyWarning)
+        try:
+            done = carry_out(job["order"], voice)
+        except CoveyError as error:
+            voice.say(error=str(error))
+        except OSError as error:
+            voice.say(error=f"{error.strerror or 'The disk cannot be used'}.")
+        except MemoryError:
+            voice.say(error="This machine has too little memory for this table.")
+        except Cancelled:
+            raise
+        except Exception as error:  # its text might hold a value: only its kind is told
+            voice.say(error=f"The release failed inside covey ({type(error).__name__}). Please report this.")
+        else:
+            advice = [str(w.message) for w in caught if issubclass(w.category, CoveyWarning)]
+            voice.say(advice=advice, done={**asdict(done), "bundle": str(done.bundle)})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
