@@ -23,6 +23,7 @@ COMMANDS = [
     "verify",
     "evaluate",
     "demo",
+    "serve",
     "ledger open",
     "ledger show",
     "ledger history",

@@ -6,6 +6,7 @@ the page where htmx asked for one. Refusals are shown where the form was.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import zipfile
@@ -29,6 +30,7 @@ from covey.demo import example_visits
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.privacy.ledger import default_ledger_path
 from covey.release.bundle import rows_path, verify_bundle
+from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer, check_rows
 from covey.table.schema import TYPES
 from covey.table.sources import read_table
 from covey.version import __version__
@@ -45,6 +47,7 @@ STEPS = ("table", "columns", "rules", "privacy", "review", "release", "bundle")
 ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")
 CURVE = tuple(Fraction(repr(round(10 ** (k / 4), 3))) for k in range(-8, 5))  # the ε of the error curve, 0.01 to 10
 PREVIEW_ROWS = 8
+TIDY_SECONDS = 600
 
 templates = Jinja2Templates(HERE / "templates")
 templates.env.trim_blocks = templates.env.lstrip_blocks = True
@@ -52,9 +55,17 @@ templates.env.filters["shown"] = shown
 templates.env.filters["number"] = export.number
 templates.env.filters["rule"] = rule_words
 templates.env.filters["megabytes"] = megabytes
-templates.env.filters["fraction"] = lambda text: float(Fraction(text))
+templates.env.filters["fraction"] = Fraction
 templates.env.filters["rows"] = lambda columns: list(zip(*columns, strict=True))
 templates.env.globals.update(version=__version__, STEPS=STEPS, TYPES=TYPES)
+
+
+def sentence(words: str) -> str:
+    """A message with a capital, unless it begins with a name."""
+    return words[:1].upper() + words[1:] if words.split(" ")[0].isalpha() else words
+
+
+templates.env.filters["sentence"] = sentence
 
 
 def make_app(desk: Desk, keys: Secrets, port: int) -> App:
@@ -62,7 +73,9 @@ def make_app(desk: Desk, keys: Secrets, port: int) -> App:
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
+        tidying = asyncio.create_task(_tidy(desk))
         yield
+        tidying.cancel()
         await run_in_threadpool(desk.close)
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
@@ -71,16 +84,31 @@ def make_app(desk: Desk, keys: Secrets, port: int) -> App:
     app.include_router(router)
     app.add_exception_handler(CoveyError, _refusal)
     app.add_exception_handler(HTTPException, _unknown)
+    app.add_exception_handler(Exception, _fault)
     return Guard(cast(App, app), keys, port, desk.upload_limit)
 
 
+async def _tidy(desk: Desk) -> None:
+    """Now and then remove the rows that nobody works on any more."""
+    while True:
+        await asyncio.sleep(TIDY_SECONDS)
+        await run_in_threadpool(desk.sweep)
+
+
 async def _refusal(request: Request, error: Exception) -> Response:
+    if by_htmx(request):
+        return page(request, "alert_piece.html", status(error), words=str(error))
     return page(request, "message.html", status(error), words=str(error))
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
     code = getattr(error, "status_code", 404)
     return page(request, "message.html", code, words="There is no such page.")
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    words = "Something went wrong inside covey. The ledger shows whether anything was charged."
+    return page(request, "message.html", 500, words=words)
 
 
 def status(error: Exception) -> int:
@@ -396,18 +424,22 @@ def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -
 def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
     """Refuse now what the release would refuse: from public numbers and the ledger alone."""
     rows = work.table.rows if work.table else 1
-    if choices.rows is not None and choices.rows < 1:
-        raise ParameterError("the number of synthetic rows must be at least 1.")
+    wanted = rows if choices.rows is None else choices.rows
     if choices.mode == "anonymous":
         if choices.group_size > rows:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
+        check_rows(wanted, AnonymousSynthesizer(choices.group_size, schema=work.schema()).width)
         return
+    synth = PrivateSynthesizer(
+        choices.epsilon, choices.delta, schema=work.schema(), rows_per_person=choices.rows_per_person
+    )
+    synth.check(rows)
+    check_rows(wanted, synth.width)
     if choices.epsilon > LARGE_EPSILON and not choices.confirm_large_epsilon:
         raise ParameterError(
             f"ε = {float(choices.epsilon):g} is above {LARGE_EPSILON}, a weak guarantee. Under “More choices” you can "
             "say that you want it all the same."
         )
-    work.predict(choices)
     if not choices.dataset:
         raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
     desk.ledger.check(choices.dataset, choices.epsilon, choices.delta)
@@ -515,7 +547,7 @@ def release_page(request: Request, work: Named) -> Response:
 @router.get("/work/{work_id}/job")
 def job_piece(request: Request, work: Named) -> Response:
     """The part of the page that changes."""
-    return page(request, "job_piece.html", work=work, job=work.job)
+    return page(request, "job_piece.html", work=work, job=work.job, polled=True)
 
 
 @router.post("/work/{work_id}/cancel")
@@ -524,7 +556,7 @@ def cancel(request: Request, work: Named, form: Checked) -> Response:
     if work.job is not None:
         work.job.cancel()
     if by_htmx(request):
-        return page(request, "job_piece.html", work=work, job=work.job)
+        return page(request, "job_piece.html", work=work, job=work.job, polled=True)
     return go(f"/work/{work.id}/release")
 
 

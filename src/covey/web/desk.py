@@ -93,6 +93,8 @@ class Work:
 
     def take(self, path: Path, name: str, encoding: str, limit: int, schema: tuple[Path, str] | None = None) -> None:
         """Read an uploaded table, and draft its schema unless one was given; both come with the names people know."""
+        if self.job is not None and not self.job.over:
+            raise Refused(409, "This table is being released. Wait until that is done.")
         suffix = next((s for s in SUFFIXES if name.lower().endswith(s)), None)
         if suffix is None:
             raise ParameterError(f"{name!r} is not a table covey can read. Choose a .csv, .csv.gz or .parquet file.")
@@ -261,8 +263,8 @@ class Desk:
 
     def new_work(self) -> Work:
         """Make room for another table."""
+        self.sweep()
         with self._lock:
-            self._sweep()
             if len(self._works) >= MOST_WORKS:
                 raise Refused(409, "There are too many tables on the desk. Close some first.")
             folder = self.folder / secrets.token_hex(8)
@@ -286,12 +288,11 @@ class Desk:
             self._works.pop(work.id, None)
         shutil.rmtree(work.folder, ignore_errors=True)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Tables that nobody has touched for hours go, and their rows with them."""
-        for work in list(self._works.values()):
+        for work in self.works():
             if time.monotonic() - work.touched > IDLE_SECONDS and (work.job is None or work.job.over):
-                del self._works[work.id]
-                shutil.rmtree(work.folder, ignore_errors=True)
+                self.close_work(work)
 
     def datasets(self) -> list[DatasetStatus]:
         """What the ledger knows."""
@@ -326,7 +327,8 @@ class Desk:
                 "purpose": f"release (app, {key})",
             }
         else:
-            order |= {"group_size": choices.group_size, "sensitive": list(choices.sensitive)}
+            kept = {column.field.name for column in work.columns if column.kept}
+            order |= {"group_size": choices.group_size, "sensitive": [n for n in choices.sensitive if n in kept]}
         names = {str(work.table.path): work.table.name, str(schema): "the schema"}
         return Job(order, work.folder, names)
 

@@ -14,7 +14,7 @@ SCHEMA = "schema.json"
 
 def number(value: Fraction) -> str:
     """A number as a person writes it; floats print the shortest text that reads back as the same."""
-    return repr(float(value)).removesuffix(".0")
+    return repr(float(value)).removesuffix(".0").replace("e-0", "e-")
 
 
 def command_line(choices: Choices, table: str, encoding: str, ledger: Path | None = None) -> str:

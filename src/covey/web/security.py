@@ -117,8 +117,7 @@ class Guard:
             place = traceback.extract_tb(error.__traceback__)[-1]
             print(f"covey: {type(error).__name__} in {place.name}, line {place.lineno}", file=sys.stderr)
             if not started:
-                words = "Something went wrong inside covey. The ledger shows whether anything was charged."
-                await plain_page(500, words)(scope, receive, dressed)
+                await plain_page(500, "Something went wrong inside covey.")(scope, receive, dressed)
 
     def _entry(self, scope: Scope) -> Response | None:
         """Exchange the token of the printed address for the cookie."""

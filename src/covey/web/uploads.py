@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -86,9 +87,11 @@ class Upload:
         if not self._trusted:
             check_form_token(self._request, "")
         shown = options[b"filename"].decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2]
+        if self._name in self.files:
+            raise Refused(400, "A form holds one file under each name.")
         # The name on disk never comes from the browser.
-        path = self._folder / f"upload-{len(self.files)}"
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        path = self._folder / f"upload-{secrets.token_hex(4)}"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._file = os.fdopen(handle, "wb")
         self.files[self._name] = (path, shown)
 

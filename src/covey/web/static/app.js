@@ -56,6 +56,17 @@
     (next ? next.querySelector("h2") : document.getElementById("go-on") || card.querySelector("h2")).focus();
   });
 
+  // The server has ended: say so once, instead of waiting in silence.
+  document.addEventListener("htmx:sendError", () => {
+    if (document.querySelector(".gone")) return;
+    const note = document.createElement("p");
+    note.className = "alert bad gone";
+    note.setAttribute("role", "alert");
+    note.textContent = "covey does not answer: it may have been stopped. Start it again with covey serve. The ledger shows what was charged.";
+    document.body.append(note);
+  });
+  document.addEventListener("htmx:afterOnLoad", () => { document.querySelector(".gone")?.remove(); });
+
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-copy]");
     if (!button) return;

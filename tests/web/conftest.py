@@ -1,0 +1,128 @@
+"""The app on a real port, without a browser: a client that behaves like one of our own pages."""
+
+import re
+import socket
+import time
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from threading import Thread
+
+import httpx
+import pytest
+import uvicorn
+
+from covey.demo import example_visits
+from covey.privacy.ledger import Ledger
+from covey.web.app import make_app
+from covey.web.desk import Desk
+from covey.web.security import Secrets
+
+LIMIT = 2**20
+
+
+class Page:
+    """A steward's browser, as far as the server can tell."""
+
+    def __init__(self, desk, keys, port):
+        self.desk, self.keys, self.port = desk, keys, port
+        self.home = f"http://127.0.0.1:{port}"
+        self.client = httpx.Client(base_url=self.home, headers={"origin": self.home}, timeout=60, trust_env=False)
+
+    def enter(self):
+        answer = self.client.get(f"/?token={self.keys.token}")
+        assert answer.status_code == 200
+        return answer
+
+    def get(self, path, **options):
+        return self.client.get(path, **options)
+
+    def post(self, path, data=None, **options):
+        return self.client.post(path, data={"csrf": self.keys.form, **(data or {})}, **options)
+
+    def upload(self, work, content, name="visits.csv", **fields):
+        files = {
+            "csrf": (None, self.keys.form),
+            **{k: (None, v) for k, v in fields.items()},
+            "table": (name, content, "text/csv"),
+        }
+        return self.client.post(f"/work/{work}/table", files=files)
+
+    def new_work(self):
+        return self.post("/work").headers["location"].split("/")[2]
+
+    def ready_work(self, size=400, **choices):
+        """A work whose columns are confirmed and whose choices are made."""
+        work = self.new_work()
+        path = self.desk.folder / "example"
+        example_visits(path, size)
+        assert self.upload(work, path.read_bytes()).status_code == 303
+        path.unlink()
+        assert self.post(f"/work/{work}/columns", {"public": "on"}).status_code == 303
+        answer = self.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})
+        assert answer.status_code == 303, words(answer)
+        return work
+
+    def review(self, work):
+        return re.search(r'name="review" value="(\w+)"', self.get(f"/work/{work}/review").text)[1]
+
+    def finished(self, work):
+        return self.followed(self.desk.work(work).job)
+
+    def followed(self, job, seconds=60):
+        end = time.monotonic() + seconds
+        while not job.over and time.monotonic() < end:
+            time.sleep(0.05)
+        return job
+
+
+def words(answer):
+    """What a page says, without markup."""
+    return " ".join(re.sub(r"<[^>]+>", " ", answer.text).split())
+
+
+@contextmanager
+def opened_desk(folder: Path, limit=LIMIT):
+    desk = Desk(Ledger(folder / "ledger.sqlite"), folder / "out", limit)
+    try:
+        yield desk
+    finally:
+        desk.close()
+
+
+@contextmanager
+def served(desk):
+    """A visitor who knows the address and has not entered yet."""
+    listener, keys = socket.socket(), Secrets()
+    listener.bind(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(make_app(desk, keys, port), log_level="error", lifespan="on"))
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    visitor = Page(desk, keys, port)
+    try:
+        yield visitor
+    finally:
+        visitor.client.close()
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    with opened_desk(tmp_path) as desk:
+        desk.ledger.open_dataset("visits", Fraction(2))
+        yield desk
+
+
+@pytest.fixture
+def visitor(desk):
+    with served(desk) as visitor:
+        yield visitor
+
+
+@pytest.fixture
+def page(visitor):
+    visitor.enter()
+    return visitor

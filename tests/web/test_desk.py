@@ -1,0 +1,281 @@
+"""What lies on the desk: private folders, drafts that are never taken for confirmed, reviews that hold once."""
+
+import gzip
+import os
+import subprocess
+import sys
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+from covey.errors import ParameterError
+from covey.web import desk as desk_module
+from covey.web.forms import read_field, rule_words
+from covey.web.security import Form
+from tests.web.conftest import opened_desk, words
+
+
+def mode(path):
+    return path.stat().st_mode & 0o777
+
+
+def test_rows_lie_in_a_folder_that_is_closed_to_others_and_goes(tmp_path, page):
+    work = page.ready_work()
+    folder = page.desk.work(work).folder
+    assert mode(page.desk.folder) == mode(page.desk.folder.parent) == mode(folder) == 0o700
+    files = list(folder.iterdir())
+    assert len(files) == 1
+    assert all(mode(path) == 0o600 for path in files)
+    page.post(f"/work/{work}/close")
+    assert not folder.exists()
+    other = page.ready_work()
+    page.desk.close()
+    assert not page.desk.folder.exists()
+    assert not (tmp_path / "desk" / other).exists()
+    assert list((tmp_path / "desk").iterdir()) == []
+
+
+def test_rows_that_a_killed_app_left_go_at_the_next_start(tmp_path):
+    code = (
+        "import os, sys; from pathlib import Path; from covey.privacy.ledger import Ledger; from covey.web.desk import Desk\n"
+        "desk = Desk(Ledger(Path(sys.argv[1]) / 'ledger.sqlite'), Path('out'), 1)\n"
+        "(desk.new_work().folder / 'table').write_text('Anna'); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
+    left = list((tmp_path / "desk").rglob("table"))
+    assert len(left) == 1
+    with opened_desk(tmp_path) as alive:
+        assert not left[0].exists()
+        with opened_desk(tmp_path) as second:
+            assert alive.folder.exists()
+            assert second.folder != alive.folder
+
+
+def test_idle_tables_are_removed(page, monkeypatch):
+    work = page.desk.work(page.ready_work())
+    page.desk.sweep()
+    assert work.folder.exists()
+    monkeypatch.setattr(desk_module, "IDLE_SECONDS", -1)
+    page.desk.sweep()
+    assert not work.folder.exists()
+    assert page.get(f"/work/{work.id}/columns").status_code == 404
+
+
+BAD_TABLES = [
+    (b"", "visits.csv", "visits.csv"),
+    (b"a,b\n", "visits.csv", "no rows"),
+    (b'a,b\n1,"2\n', "visits.csv", "unbalanced quote in line 2"),
+    (b"\xff\xfe\xfa\x00", "visits.csv", "visits.csv"),
+    (b"a,a\n1,2\n", "visits.csv", "two columns named 'a'"),
+    (b"not parquet", "visits.parquet", "visits.parquet is not a Parquet file"),
+    (b"not gzip", "visits.csv.gz", "cannot read visits.csv.gz"),
+    (gzip.compress(b"a\n" + b"1\n" * 2**22), "visits.csv.gz", "more than"),
+    (b"a\n1\n", "visits.exe", "not a table covey can read"),
+    (b"a\n1\n", "../../etc/passwd", "'passwd' is not a table"),
+    (b"a\n1\n", "", "choose a table"),
+]
+
+
+def test_a_bad_table_gets_our_own_words_and_leaves_nothing(page):
+    work = page.new_work()
+    for content, name, said in BAD_TABLES:
+        answer = page.upload(work, content, name)
+        assert answer.status_code in (409, 422)
+        assert said.lower() in words(answer).replace("&#39;", "'").lower()
+        assert str(page.desk.folder) not in answer.text
+        assert "Traceback" not in answer.text
+        assert list(page.desk.work(work).folder.iterdir()) == []
+
+
+def test_a_schema_of_before_is_taken_as_it_was_confirmed(page):
+    first = page.ready_work()
+    schema = page.get(f"/work/{first}/schema.json").content
+    table = page.desk.work(first).table.path.read_bytes()
+    work = page.new_work()
+    files = {"csrf": (None, page.keys.form), "table": ("v.csv", table), "schema": ("schema.json", schema)}
+    assert page.client.post(f"/work/{work}/table", files=files).status_code == 303
+    assert page.desk.work(work).confirmed
+    files["schema"] = ("mine.json", b"{")
+    answer = page.client.post(f"/work/{work}/table", files=files)
+    assert answer.status_code == 422
+    assert "mine.json is not JSON" in words(answer)
+
+
+def test_drafts_are_never_shown_as_confirmed(page):
+    work = page.new_work()
+    page.upload(work, b"age,name\n3,Anna\n97,Bert\n")
+    state = page.desk.work(work)
+    assert state.unconfirmed == ["age", "name"]
+    text = page.get(f"/work/{work}/columns").text
+    assert "0 of 2 columns confirmed" in text
+    assert "✓ Confirmed" not in text
+    assert not [tag for tag in text.split("<") if 'name="public"' in tag and "checked" in tag]
+    for step in ("rules", "privacy", "review"):
+        assert page.get(f"/work/{work}/{step}").headers["location"].endswith("/columns")
+    # Neither one column nor all of them without the steward's word.
+    age = {"type": "integer", "minimum": "0", "maximum": "120", "action": "confirm"}
+    assert page.post(f"/work/{work}/columns/0", age).status_code == 422
+    assert page.post(f"/work/{work}/columns").status_code == 422
+    assert state.unconfirmed == ["age", "name"]
+    assert page.post(f"/work/{work}/columns/0", {**age, "public": "on"}).status_code == 303
+    assert state.unconfirmed == ["name"]
+    assert (state.columns[0].field.minimum, state.columns[0].field.maximum) == (0, 120)
+    # Another change makes it a draft again.
+    page.post(f"/work/{work}/columns/0", {**age, "maximum": "110", "action": "edit"})
+    assert state.unconfirmed == ["age", "name"]
+    page.post(f"/work/{work}/columns/1", {"action": "drop"})
+    assert state.schema().names == ("age",)
+
+
+def test_htmx_gets_the_card_and_the_count(page):
+    work = page.new_work()
+    page.upload(work, b"age,ward\n3,<script>alert(1)</script>\n97,b\n")
+    answer = page.post(
+        f"/work/{work}/columns/1",
+        {"type": "string", "enum": "a\r\n=cmd()", "public": "on", "action": "confirm"},
+        headers={"hx-request": "true"},
+    )
+    assert "1 of 2 columns confirmed" in answer.text
+    assert "<html" not in answer.text
+    assert page.desk.work(work).columns[1].field.enum == ("a", "=cmd()")
+    assert "<script>alert" not in page.get(f"/work/{work}/columns").text
+
+
+def test_a_field_keeps_what_its_form_does_not_show(page):
+    work = page.new_work()
+    page.upload(work, b"t,n\n2024-01-01,1.5\n2024-12-31,2.5\n")
+    day, number = (column.field for column in page.desk.work(work).columns)
+    read = read_field(
+        Form({"type": ["date"], "minimum": ["2020-01-01"], "maximum": ["2029-12-31"], "missing": ["on"]}), day, True
+    )
+    assert (str(read.minimum), read.required, read.confirmed) == ("2020-01-01", False, True)
+    assert read_field(Form({"type": ["string"]}), day, False).enum is None
+    for wrong in ({"minimum": ["ten"]}, {"minimum": ["3"], "maximum": ["1"]}, {"bins": ["0"]}, {"decimals": ["x"]}):
+        with pytest.raises(ParameterError):
+            read_field(Form({"type": ["number"], "minimum": ["0"], "maximum": ["9"], **wrong}), number, True)
+
+
+def test_rules_are_read_checked_and_told_in_words(page):
+    work = page.ready_work()
+    state = page.desk.work(work)
+    forms = {
+        "Never together: age is at most 15; ward is geriatrics or maternity.": {
+            "kind": "forbid",
+            "field0": "age",
+            "values0": "up to 15",
+            "field1": "ward",
+            "values1": "geriatrics; maternity",
+        },
+        "At most 1 of emergency, readmitted are true.": {
+            "kind": "at_most",
+            "fields": ["emergency", "readmitted"],
+            "limit": "1",
+        },
+        "1 × age + -0.5 × cost is at most 100.": {"kind": "linear", "terms": "1 × age\n-0.5 * cost", "maximum": "100"},
+        "age is never above cost.": {"kind": "less_equal", "left": "age", "right": "cost"},
+    }
+    for said, form in forms.items():
+        assert page.post(f"/work/{work}/rules", form).status_code == 303, said
+        assert rule_words(state.rules[-1]) == said
+        assert said in words(page.get(f"/work/{work}/rules"))
+    for wrong in (
+        {"kind": "less_equal", "left": "age", "right": "ward"},
+        {"kind": "forbid", "field0": "ward", "values0": "mars"},
+        {"kind": "at_most", "fields": ["emergency"], "limit": "x"},
+        {"kind": "linear", "terms": "age", "maximum": "1"},
+        {"kind": "nonsense"},
+        {"kind": "forbid", "field0": "emergency", "values0": "true; false; missing"},
+    ):
+        assert page.post(f"/work/{work}/rules", wrong).status_code == 422, wrong
+    assert len(state.rules) == 4
+    # A column that a rule names cannot be left out before the rule goes.
+    assert page.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 422
+    page.post(f"/work/{work}/rules/0/remove")
+    assert len(state.rules) == 3
+
+
+def test_predictions_come_from_public_sizes_alone(page):
+    work = page.ready_work()
+    page.desk.work(work).table.path.unlink()
+    small = words(page.get(f"/work/{work}/predict?mode=private&epsilon=0.1&dataset=visits"))
+    large = words(page.get(f"/work/{work}/predict?mode=private&epsilon=2&dataset=visits"))
+    assert "percentage points" in small
+    assert small != large
+    assert "does not cover" in words(page.get(f"/work/{work}/predict?mode=private&epsilon=3&dataset=visits"))
+    assert "must be a number" in words(page.get(f"/work/{work}/predict?mode=private&epsilon=one"))
+    assert (
+        "NOT differential privacy".lower()
+        in words(page.get(f"/work/{work}/predict?mode=anonymous&group_size=5")).lower()
+    )
+
+
+WRONG_CHOICES = [
+    ({"epsilon": "0"}, "must be positive", 422),
+    ({"epsilon": "one"}, "must be a number", 422),
+    ({"epsilon": "11"}, "weak guarantee", 422),
+    ({"epsilon": "1", "guarantee": "delta", "delta": "0.1"}, "below 1/n", 422),
+    ({"epsilon": "3"}, "does not cover this", 409),
+    ({"dataset": "nobody"}, "no dataset", 409),
+    ({"dataset": ""}, "choose the dataset", 422),
+    ({"rows": "0"}, "whole number", 422),
+    ({"rows_per_person": "0"}, "rows_per_person", 422),
+    ({"mode": "anonymous", "group_size": "1"}, "at least 2", 422),
+    ({"mode": "anonymous", "group_size": "401"}, "must not exceed", 422),
+    ({"mode": "other"}, "choose", 422),
+]
+
+
+def test_wrong_choices_are_refused_where_they_are_made(page):
+    work = page.ready_work()
+    page.desk.work(work).chosen = False
+    for choices, said, code in WRONG_CHOICES:
+        answer = page.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})
+        assert answer.status_code == code, choices
+        assert said.lower() in words(answer).lower(), choices
+        assert not page.desk.work(work).chosen
+    assert page.desk.datasets()[0].charges == 0
+
+
+def test_a_dataset_is_opened_with_a_word_and_for_good(page):
+    work = page.ready_work()
+    form = {"name": "people", "budget": "3", "delta_budget": "1e-6", "epsilon": "0.5", "dataset": "visits"}
+    assert page.post(f"/work/{work}/dataset", form).status_code == 422
+    assert page.post(f"/work/{work}/dataset", {**form, "final": "on"}).status_code == 303
+    assert page.desk.work(work).choices.dataset == "people"
+    assert page.desk.work(work).choices.epsilon == Fraction(1, 2)
+    answer = page.post(f"/work/{work}/dataset", {**form, "final": "on", "budget": "4"})
+    assert answer.status_code == 409
+    assert "final" in words(answer)
+    assert "people" in words(page.get("/ledger"))
+
+
+def test_a_broken_ledger_is_explained_on_the_page(page):
+    work = page.ready_work()
+    page.desk.ledger.path.write_bytes(b"x" * 4096)
+    assert "damaged" in words(page.get(f"/work/{work}/privacy"))
+    assert "damaged" in words(page.get("/ledger"))
+
+
+def test_labels_and_names_are_escaped_everywhere(page):
+    work = page.new_work()
+    name = '"><img src=x onerror=alert(1)>.csv'
+    page.upload(work, b'"<b>x</b>"\n<i>y</i>\n<i>z</i>\n', name)
+    for path in ("/", f"/work/{work}/table", f"/work/{work}/columns"):
+        text = page.get(path).text
+        assert "<img src=x" not in text
+        assert "<b>x" not in text
+        assert "<i>y" not in text
+
+
+def test_many_users_many_works_and_a_limit(page, monkeypatch):
+    monkeypatch.setattr(desk_module, "MOST_WORKS", 3)
+    assert [page.post("/work").status_code for _ in range(4)] == [303, 303, 303, 409]
+
+
+def test_parquet_is_read(page, tmp_path):
+    pl.DataFrame({"age": [1, 2, 3], "ok": [True, False, None]}).write_parquet(tmp_path / "t.parquet")
+    work = page.new_work()
+    assert page.upload(work, (tmp_path / "t.parquet").read_bytes(), "t.parquet").status_code == 303
+    assert [column.field.type for column in page.desk.work(work).columns] == ["integer", "boolean"]
+    assert os.listdir(page.desk.work(work).folder)[0].endswith(".parquet")

@@ -1,0 +1,318 @@
+"""From the review to the bundle: one charge for one review, whatever is clicked, cancelled or killed."""
+
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from covey.privacy.ledger import Ledger
+from covey.release.bundle import verify_bundle
+from covey.web.desk import Choices
+from covey.web.export import command_line, script
+from covey.web.jobs import Job, Jobs, open_gate
+from tests.web.conftest import words
+
+
+def charges(desk):
+    return [event for event in desk.ledger.history("visits") if event.kind == "charge"]
+
+
+def test_a_private_release_from_review_to_zip(page):
+    work = page.ready_work(size=300, guarantee="delta", delta="1e-7")
+    assert "2 of 2" not in words(page.get(f"/work/{work}/review"))
+    assert page.post(f"/work/{work}/release", {"review": page.review(work)}).status_code == 303
+    assert "Releasing" in words(page.get(f"/work/{work}/release"))
+    job = page.finished(work)
+    assert job.state == "done", job.message
+    assert "Done in" in words(page.get(f"/work/{work}/job"))
+    answer = page.get(f"/work/{work}/bundle")
+    assert "95% confidence" in words(answer)
+    assert "In short" in words(answer)
+    archive = zipfile.ZipFile(io.BytesIO(page.get(f"/work/{work}/bundle.zip").content))
+    assert archive.testzip() is None
+    assert {Path(name).name for name in archive.namelist()} == {path.name for path in job.bundle.iterdir()}
+    assert verify_bundle(job.bundle).rows == 300
+    assert len(charges(page.desk)) == 1
+    assert [event.kind for event in page.desk.ledger.history("visits")] == ["open", "charge", "release"]
+    # The zip, the order and the schema leave no trace beside the table, and nothing private is in the bundle.
+    assert not list(page.desk.work(work).folder.glob("*.zip"))
+    assert not [path for path in job.bundle.iterdir() if "visits" in path.name]
+
+
+def test_an_anonymous_release_tells_the_steward_alone(page):
+    work = page.ready_work(mode="anonymous", group_size="10", sensitive="ward", format="parquet", rows="50")
+    review = page.get(f"/work/{work}/review")
+    assert "Not differential privacy" in words(review)
+    page.post(f"/work/{work}/release", {"review": page.review(work)})
+    job = page.finished(work)
+    assert job.state == "done", job.message
+    said = words(page.get(f"/work/{work}/bundle"))
+    assert "groups agree on ward" in said
+    assert not any("agree on ward" in path.read_text(errors="ignore") for path in job.bundle.iterdir())
+    assert (job.bundle / "synthetic.parquet").exists()
+    assert charges(page.desk) == []
+
+
+def test_a_report_in_the_bundle_is_shown_in_a_world_of_its_own(page):
+    work = page.ready_work(mode="anonymous", group_size="10")
+    page.post(f"/work/{work}/release", {"review": page.review(work)})
+    job = page.finished(work)
+    assert page.get(f"/work/{work}/bundle/report").status_code == (
+        200 if (job.bundle / "report.html").exists() else 404
+    )
+    page.get(f"/work/{work}/bundle")  # verified before the file is added
+    (job.bundle / "report.html").write_text("<script>1</script>")
+    text = page.get(f"/work/{work}/bundle").text
+    assert re.search(r'<iframe[^>]+sandbox="allow-scripts"', text)
+    policy = page.get(f"/work/{work}/bundle/report").headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts;")
+    assert "allow-same-origin" not in policy + text
+    assert "connect-src" not in policy
+    assert "default-src 'none'" in policy
+
+
+def test_clicking_often_and_at_once_charges_once(page):
+    work = page.ready_work()
+    key = page.review(work)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: page.post(f"/work/{work}/release", {"review": key}), range(16)))
+    assert {answer.status_code for answer in answers} == {303}
+    assert page.finished(work).state == "done"
+    assert page.post(f"/work/{work}/release", {"review": key}).status_code == 303
+    assert len(page.desk.work(work).jobs) == len(charges(page.desk)) == 1
+    # The page of the same review offers no second release; another one takes a word of its own.
+    assert 'name="review"' not in page.get(f"/work/{work}/review").text
+    page.post(f"/work/{work}/again")
+    assert page.review(work) != key
+
+
+def test_a_review_holds_only_for_what_it_showed(page):
+    work = page.ready_work()
+    key = page.review(work)
+    page.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "2", "dataset": "visits"})
+    answer = page.post(f"/work/{work}/release", {"review": key})
+    assert answer.status_code == 409
+    assert "changed" in words(answer)
+    assert page.post(f"/work/{work}/release", {"review": "made up"}).status_code == 409
+    assert page.desk.work(work).jobs == {}
+
+
+def test_an_exhausted_budget_is_told_before_and_during(page):
+    work, other = page.ready_work(epsilon="1.5"), page.ready_work(epsilon="1.5")
+    late = page.review(other)
+    page.post(f"/work/{work}/release", {"review": page.review(work)})
+    assert page.finished(work).state == "done"
+    review = page.get(f"/work/{other}/review")
+    assert "no longer covers" in words(review)
+    assert re.search(r"<button[^>]+disabled>Release", review.text)
+    # Even if the button were pressed: the worker asks the ledger first.
+    page.post(f"/work/{other}/release", {"review": late})
+    job = page.finished(other)
+    assert job.state == "failed"
+    said = words(page.get(f"/work/{other}/release"))
+    assert "does not cover this" in said
+    assert "Nothing was charged" in said
+    assert len(charges(page.desk)) == 1
+
+
+class Stalled(Jobs):
+    """Jobs that never get a slot."""
+
+    def __init__(self):
+        super().__init__(at_once=0)
+
+    def close(self):
+        for job, _ in self._threads.values():
+            job.cancel()
+
+
+def test_a_waiting_job_can_be_cancelled_and_costs_nothing(page):
+    page.desk.jobs = Stalled()
+    work = page.ready_work()
+    page.post(f"/work/{work}/release", {"review": page.review(work)})
+    assert "Waiting" in words(page.get(f"/work/{work}/release"))
+    # While it is under way the table stays, and no second release of it begins.
+    assert page.upload(work, b"a\n1\n").status_code == 409
+    assert "Cancelled" in words(page.post(f"/work/{work}/cancel", headers={"hx-request": "true"}))
+    assert page.desk.work(work).job.state == "cancelled"
+    assert charges(page.desk) == []
+
+
+def test_a_running_job_is_really_killed(page):
+    work = page.ready_work()
+    job = page.desk.order(page.desk.work(work))
+    page.desk.jobs.start(job)
+    while job.process is None:
+        time.sleep(0.005)
+    if job.cancel():  # it takes the worker a second to import what it needs
+        assert job.state == "cancelled"
+        assert job.process.wait(10) == -signal.SIGKILL
+        assert charges(page.desk) == []
+        assert not job.bundle.exists()
+    else:
+        assert page.followed(job).state == "done"
+
+
+def test_the_gate_lets_one_side_win(tmp_path):
+    job = Job({"epsilon": "1", "out": "x"}, tmp_path, state="running")
+    assert job.can_cancel
+    assert open_gate(job.gate, "go")
+    assert not job.can_cancel
+    assert not job.cancel()
+    assert job.state == "running"
+    other = Job({"epsilon": "1", "out": "x"}, tmp_path, state="running")
+    assert other.cancel()
+    assert other.cancel()
+    assert not open_gate(other.gate, "go")
+
+
+def test_a_worker_that_finds_the_gate_shut_spends_nothing(page):
+    work = page.ready_work()
+    job = page.desk.order(page.desk.work(work))
+    job.gate.write_text("cancel")
+    job.run()
+    assert job.state == "failed"
+    assert "Nothing was charged" in job.message
+    assert charges(page.desk) == []
+    assert not job.bundle.exists()
+
+
+def test_a_worker_killed_after_the_charge_is_told_by_the_ledger(page):
+    work = page.ready_work(size=3000)
+    job = page.desk.order(page.desk.work(work))
+    page.desk.jobs.start(job)
+    while not charges(page.desk) and not job.over:
+        time.sleep(0.01)
+    assert not job.cancel()
+    os.kill(job.process.pid, signal.SIGKILL)
+    page.followed(job)
+    assert len(charges(page.desk)) == 1
+    assert job.charged
+    if job.state == "failed":  # killed before it could finish
+        assert "charge was made" in job.message
+        assert not job.bundle.exists()
+
+
+def test_a_disk_that_is_full_or_a_table_that_is_gone_is_told(page):
+    work = page.ready_work()
+    page.desk.work(work).table.path.unlink()
+    page.post(f"/work/{work}/release", {"review": page.review(work)})
+    job = page.finished(work)
+    assert job.state == "failed"
+    assert "there is no file visits.csv" in job.message
+    assert "Nothing was charged" in job.message
+    assert str(page.desk.folder) not in page.get(f"/work/{work}/release").text
+
+
+def test_a_worker_without_a_server_stops_before_the_charge(page):
+    """Its pipe is broken from the start: it must end before it spends."""
+    work = page.ready_work()
+    job = page.desk.order(page.desk.work(work))
+    place = job.folder / "job.json"
+    place.write_text(json.dumps({"order": job.order, "gate": str(job.gate)}))
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "covey.web.worker", str(place)], stdout=write, timeout=60)
+    os.close(write)
+    assert done.returncode in (0, 120)  # 120: Python could not flush the broken pipe at its end
+    assert charges(page.desk) == []
+    assert not job.gate.exists()
+
+
+@pytest.mark.parametrize("moment", ["reading", "measuring"])
+def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
+    line = [sys.executable, "-m", "covey.cli", "serve", "--no-browser", "--json", "--out", str(tmp_path / "out")]
+    ledger = tmp_path / "ledger.sqlite"
+    server = subprocess.Popen([*line, "--ledger", str(ledger)], stdout=subprocess.PIPE, text=True)
+    try:
+        address = json.loads(server.stdout.readline())["address"]
+        base = address.split("/?")[0]
+        with httpx.Client(base_url=base, headers={"origin": base}, timeout=30) as client:
+            client.get(address)
+            csrf = re.search(r'name="csrf" value="([^"]+)"', client.get("/").text)[1]
+            work = client.post("/work", data={"csrf": csrf}).headers["location"]
+            work = work.rpartition("/")[0]
+            for path, data in (
+                ("/example", {}),
+                ("/columns", {"public": "on"}),
+                ("/dataset", {"name": "visits", "budget": "2", "delta_budget": "0", "final": "on"}),
+                ("/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits"}),
+            ):
+                assert client.post(work + path, data={"csrf": csrf, **data}).status_code == 303, path
+            key = re.search(r'name="review" value="(\w+)"', client.get(f"{work}/review").text)[1]
+            assert client.post(f"{work}/release", data={"csrf": csrf, "review": key}).status_code == 303
+            words_of = {"reading": "Nothing has been charged yet", "measuring": "The charge is made"}
+            while words_of[moment] not in (said := client.get(f"{work}/job").text) and "Done" not in said:
+                time.sleep(0.02)
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+    book = Ledger(ledger)
+    end = time.monotonic() + 60
+    spent = moment == "measuring"
+    while time.monotonic() < end:  # a worker that was paid finishes alone; one that was not stops
+        kinds = [event.kind for event in book.history("visits")]
+        if kinds == (["open", "charge", "release"] if spent else ["open"]):
+            break
+        time.sleep(0.1)
+    if not spent:
+        time.sleep(2)
+    book.verify()
+    kinds = [event.kind for event in book.history("visits")]
+    assert kinds == (["open", "charge", "release"] if spent else ["open"])
+    bundles = list((tmp_path / "out").glob("release-*")) if spent else []
+    assert len(bundles) == spent
+    for bundle in bundles:
+        verify_bundle(bundle)
+
+
+def test_the_command_line_and_the_script_make_the_same_release(page, tmp_path, monkeypatch):
+    private = page.ready_work(size=200, guarantee="delta", delta="1e-7", epsilon="0.25")
+    anonymous = page.ready_work(size=200, mode="anonymous", group_size="10", sensitive="ward")
+    for work in (private, anonymous):
+        for export in ("release.sh", "release.py"):
+            folder = tmp_path / work / export
+            folder.mkdir(parents=True)
+            shutil.copy(page.desk.work(work).table.path, folder / "visits.csv")
+            (folder / "schema.json").write_bytes(page.get(f"/work/{work}/schema.json").content)
+            (folder / export).write_bytes(page.get(f"/work/{work}/{export}").content)
+            here = Path(sys.executable).parent
+            (folder / "covey").write_text(f'#!/bin/sh\nexec {sys.executable} -m covey.cli "$@"\n')
+            (folder / "covey").chmod(0o755)
+            path = {"PATH": f"{folder}{os.pathsep}{here}{os.pathsep}{os.environ['PATH']}"}
+            command = ["sh", export] if export.endswith("sh") else [sys.executable, export]
+            done = subprocess.run(command, cwd=folder, env={**os.environ, **path}, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            found = verify_bundle(folder / "release")
+            assert found.rows == 200
+            assert found.facts["private"] == (work == private)
+    assert [str(event.amount.epsilon) for event in charges(page.desk)] == ["1/4", "1/4"]
+
+
+def test_exports_quote_what_a_shell_or_python_would_run():
+    name, dataset = "a b; rm -rf ~ '\".csv", 'x"); import os #'
+    choices = Choices(dataset=dataset, rows=7, parquet=True, rows_per_person=3, confirm_large_epsilon=True)
+    words_of_shell = subprocess.run(
+        ["sh", "-c", f"printf '%s\\n' {command_line(choices, name, 'latin-1')}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert words_of_shell[:3] == ["covey", "release", name]
+    assert words_of_shell[words_of_shell.index("--dataset") + 1] == dataset
+    space = {}
+    exec(script(choices, name, "latin-1").replace("__main__", "nobody"), space)
+    order = space["order"]
+    assert (order.table.name, order.dataset, order.rows, order.encoding) == (name, dataset, 7, "latin-1")

@@ -1,0 +1,196 @@
+"""Only the steward's own browser gets in, and only our own pages change anything."""
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from fastapi.routing import APIRoute
+
+import covey.web
+from covey.web import app as app_module
+from covey.web.app import router
+from covey.web.security import Secrets
+from tests.web.conftest import LIMIT, words
+
+HERE = Path(covey.web.__file__).parent
+POSTS = [route.path for route in router.routes if isinstance(route, APIRoute) and "POST" in route.methods]
+GETS = [route.path for route in router.routes if isinstance(route, APIRoute) and "GET" in route.methods]
+
+
+def fill(path, work):
+    return path.replace("{work_id}", work).replace("{place}", "0")
+
+
+def test_nobody_gets_in_without_the_token(visitor):
+    for path in GETS:
+        answer = visitor.get(fill(path, "x"))
+        assert answer.status_code == 403
+        assert "address that covey printed" in words(answer)
+    assert visitor.get("/?token=guess").status_code == 403
+    assert not visitor.client.cookies
+    assert visitor.get("/", headers={"cookie": f"covey-{visitor.port}=guess"}).status_code == 403
+
+
+def test_the_token_becomes_a_strict_cookie_for_this_port(visitor):
+    cookie = visitor.enter().headers["set-cookie"]
+    assert cookie.startswith(f"covey-{visitor.port}=")
+    assert "httponly" in cookie.lower()
+    assert "samesite=strict" in cookie.lower()
+    assert visitor.keys.token not in cookie
+    assert visitor.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1:1", "127.0.0.1"])
+def test_another_name_for_this_machine_is_refused(page, host):
+    host = {"host": host.format(port=page.port)}
+    assert page.get("/", headers=host).status_code == 421
+    assert page.get(f"/?token={page.keys.token}", headers=host).status_code == 421
+
+
+def test_both_names_of_this_machine_are_served(page):
+    cookie = "; ".join(f"{k}={v}" for k, v in page.client.cookies.items())
+    assert page.get("/", headers={"host": f"localhost:{page.port}", "cookie": cookie}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "null", "http://evil.example", "http://127.0.0.1:9", "http://localhost:{port}"]
+)
+def test_a_form_of_another_page_changes_nothing(page, origin):
+    if origin is None:
+        del page.client.headers["origin"]
+    else:
+        page.client.headers["origin"] = origin.format(port=page.port)
+    assert page.post("/work").status_code == 403
+    assert page.desk.works() == []
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_pages_cannot_even_read(page, site):
+    assert page.get("/", headers={"sec-fetch-site": site}).status_code == 403
+
+
+@pytest.mark.parametrize("csrf", [None, "guess"])
+def test_every_form_needs_its_token(page, csrf):
+    work = page.new_work()
+    data = {} if csrf is None else {"csrf": csrf}
+    for path in POSTS:
+        if path.endswith("/table"):
+            files = {**{k: (None, v) for k, v in data.items()}, "table": ("a.csv", b"a\n1\n", "text/csv")}
+            answer = page.client.post(fill(path, work), files=files)
+        else:
+            answer = page.client.post(fill(path, work), data={**data, "name": "d", "budget": "1", "final": "on"})
+        assert answer.status_code == 403, path
+    assert [one.id for one in page.desk.works()] == [work]
+    assert list(page.desk.work(work).folder.iterdir()) == []
+    assert [d.name for d in page.desk.datasets()] == ["visits"]
+
+
+def test_there_are_forms_to_test():
+    assert len(POSTS) >= 12
+    assert "/work/{work_id}/release" in POSTS
+
+
+def test_every_answer_carries_the_policy(page):
+    for answer in (
+        page.get("/"),
+        page.get("/nowhere"),
+        page.get("/static/app.js"),
+        page.get("/", headers={"host": "x"}),
+    ):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_pages_hold_no_inline_script_or_style_and_nothing_from_elsewhere():
+    for path in [*HERE.glob("templates/*.html"), HERE / "security.py"]:
+        text = path.read_text()
+        assert not re.search(r"\sstyle=|<style|\son\w+=|javascript:", text), path.name
+        assert not re.search(r"<script(?! src=\"/static/)", text), path.name
+    for path in [*HERE.glob("templates/*.html"), *HERE.glob("static/*.css"), HERE / "static/app.js"]:
+        assert not re.search(r"https?://", path.read_text()), path.name
+    assert "Zero-Clause BSD" in (HERE / "static/htmx.LICENSE.txt").read_text()
+    assert "Zero-Clause BSD" in (HERE / "static/htmx.min.js").read_text()[:200]
+
+
+def test_a_table_beyond_the_limit_is_refused_before_it_is_read(page):
+    work = page.new_work()
+    read = 0
+
+    def endless():
+        nonlocal read
+        head = f'--b\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{page.keys.form}\r\n--b\r\n'
+        yield (head + 'Content-Disposition: form-data; name="table"; filename="a.csv"\r\n\r\n').encode()
+        while read < 50 * LIMIT:
+            read += 2**16
+            yield b"1" * 2**16
+
+    kind = {"content-type": "multipart/form-data; boundary=b"}
+    cookie = "; ".join(f"{k}={v}" for k, v in page.client.cookies.items())
+    lines = [
+        f"POST /work/{work}/table HTTP/1.1",
+        f"Host: 127.0.0.1:{page.port}",
+        f"Origin: {page.home}",
+        f"Cookie: {cookie}",
+        "Content-Type: multipart/form-data; boundary=b",
+        f"Content-Length: {10**12}",
+    ]
+    with socket.create_connection(("127.0.0.1", page.port)) as raw:
+        raw.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        said = b""
+        while b"</html>" not in said and (more := raw.recv(2**16)):
+            said += more
+    assert said.startswith(b"HTTP/1.1 413")
+    assert b"larger than 1 MB" in said
+    # Without a declared length it is cut off while it comes in, and nothing of it stays.
+    answer = page.client.post(f"/work/{work}/table", content=endless(), headers=kind)
+    assert answer.status_code == 413
+    assert list(page.desk.work(work).folder.iterdir()) == []
+    big = page.client.post(
+        "/work", content=b"a=" + b"1" * (5 * 2**20), headers={"content-type": "application/x-www-form-urlencoded"}
+    )
+    assert big.status_code == 413
+
+
+def test_the_forms_token_must_come_before_the_file(page):
+    work = page.new_work()
+    files = [("table", ("a.csv", b"a\n1\n", "text/csv")), ("csrf", (None, page.keys.form))]
+    assert page.client.post(f"/work/{work}/table", files=files).status_code == 403
+    assert list(page.desk.work(work).folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"--b", b"--b\r\nContent-Disposition: form-data\r\n\r\n", b"nonsense"])
+def test_a_broken_upload_is_refused(page, body):
+    work = page.new_work()
+    kind = {"content-type": "multipart/form-data; boundary=b"}
+    assert page.client.post(f"/work/{work}/table", content=body, headers=kind).status_code in (400, 403)
+    assert (
+        page.client.post(f"/work/{work}/table", content=body, headers={"content-type": "text/csv"}).status_code == 415
+    )
+
+
+def test_a_fault_of_ours_shows_neither_traceback_nor_values(page, monkeypatch, capfd):
+    def broken(*_):
+        raise RuntimeError("Anna Example, diabetes")
+
+    monkeypatch.setattr(app_module.Desk, "works", broken)
+    answer = page.get("/")
+    assert answer.status_code == 500
+    assert "ledger shows" in words(answer)
+    page.get("/static/app.js")  # the line in the terminal is written after the answer
+    said = answer.text + "".join(capfd.readouterr())
+    assert "RuntimeError in broken" in said
+    assert "Anna" not in said
+    assert "Traceback" not in said
+
+
+def test_secrets_are_long_and_never_printed():
+    one, two = Secrets(), Secrets()
+    values = {one.token, one.cookie, one.form, two.token, two.cookie, two.form}
+    assert len(values) == 6
+    assert min(map(len, values)) >= 40
+    assert not any(value in repr(one) for value in values)
