@@ -139,10 +139,11 @@ class Guard:
         headers = Headers(scope=scope)
         if scope["path"].startswith("/static/") and scope["method"] in ("GET", "HEAD"):
             return None
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            raise Refused(403, "This request comes from another page.")
         if not same(self._given_cookie(headers), self._keys.cookie):
             raise Refused(403, "Open the address that covey printed in the terminal: it holds the key to this app.")
+        # Pages on other ports of this machine count as the same site, and the browser sends them the cookie.
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            raise Refused(403, "This request comes from another page.")
         if scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{headers['host']}":
             raise Refused(403, "This request comes from another page.")
         return None

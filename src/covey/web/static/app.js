@@ -56,9 +56,11 @@
     (next ? next.querySelector("h2") : document.getElementById("go-on") || card.querySelector("h2")).focus();
   });
 
-  // The server has ended: say so once, instead of waiting in silence.
+  // The server has ended: say so once, instead of waiting in silence. Leaving a page also breaks off what it asked.
+  let leaving = false;
+  window.addEventListener("beforeunload", () => { leaving = true; });
   document.addEventListener("htmx:sendError", () => {
-    if (document.querySelector(".gone")) return;
+    if (leaving || document.querySelector(".gone")) return;
     const note = document.createElement("p");
     note.className = "alert bad gone";
     note.setAttribute("role", "alert");

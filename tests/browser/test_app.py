@@ -1,0 +1,197 @@
+"""The app as a person at a statistics office uses it."""
+
+import zipfile
+
+import pytest
+
+from covey.release.bundle import verify_bundle
+
+DARK = {"color_scheme": "dark", "viewport": {"width": 1280, "height": 860}}
+LIGHT = {"color_scheme": "light", "viewport": {"width": 1280, "height": 860}}
+PHONE = {"color_scheme": "dark", "viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.mark.parametrize("screen", [LIGHT, DARK], ids=["light", "dark"])
+def test_the_whole_way_from_a_table_to_a_bundle(steward, server, tmp_path, screen):
+    page, dataset = steward.page, f"visits-{screen['color_scheme']}"
+    steward.enter()
+    steward.look()
+    steward.press("Start with a table")
+    steward.look()
+    steward.press("Use the example table")
+    page.wait_for_url("**/columns")
+    steward.look()
+    # A column is confirmed by a word of one's own, and not before.
+    age = page.locator("#column-0")
+    steward.press("Confirm age")
+    age.get_by_text("Tick the box first").wait_for()
+    steward.look()
+    age.get_by_label("Largest value").fill("120")
+    age.get_by_label("What stands here is public knowledge").check()
+    steward.press("Confirm age")
+    page.get_by_text("1 of 7 columns confirmed").wait_for()
+    assert "0 to 120" in page.locator("#column-0").inner_text()
+    steward.press("Leave it out: cost")
+    page.get_by_text("1 of 6 columns confirmed").wait_for()
+    # Another kind of column asks for other things.
+    page.locator("#column-6").get_by_label("Kind").select_option("string")
+    page.locator("#column-6").get_by_label("Categories, one a line").wait_for()
+    page.locator("#column-6").get_by_label("Kind").select_option("date")
+    page.locator("#column-6").get_by_label("Smallest value").fill("2024-01-01")
+    page.locator("#column-6").get_by_label("Largest value").fill("2024-12-31")
+    page.locator("#column-6").get_by_label("What stands here is public knowledge").check()
+    steward.press("Confirm admitted")
+    page.get_by_text("2 of 6 columns confirmed").wait_for()
+    steward.look()
+    page.get_by_label("I have looked at all of them").check()
+    steward.press("Confirm the other 4")
+    page.wait_for_url("**/rules")
+    steward.look()
+    page.locator("#field0").select_option("age")
+    page.locator("#values0").fill("up to 15")
+    page.locator("#field1").select_option("ward")
+    page.locator("#values1").fill("geriatrics")
+    page.locator("form", has=page.locator("#field0")).get_by_role("button", name="Add").click()
+    page.get_by_text("Never together: age is at most 15; ward is geriatrics.", exact=True).wait_for()
+    page.get_by_role("link", name="Go on to privacy").click()
+    page.wait_for_url("**/privacy")
+    steward.look()
+    steward.open_dataset(dataset)
+    # The slider moves the number, and the panel follows from public sizes.
+    said = page.locator("#panel .big").inner_text()
+    page.locator("#epsilon-slider").focus()
+    for _ in range(6):
+        page.keyboard.press("ArrowLeft")
+    assert page.locator("#epsilon").input_value() == "0.5"
+    page.wait_for_function("before => document.querySelector('#panel .big').innerText !== before", arg=said)
+    page.locator("#approximate").check()
+    page.locator("#delta").fill("1e-8")
+    steward.look()
+    steward.press("Review the release")
+    page.wait_for_url("**/review")
+    page.locator("summary", has_text="Python script").click()
+    page.locator("summary", has_text="Command line").click()
+    assert f"--epsilon 0.5 --delta 1e-8 --dataset {dataset}" in page.locator("#command").inner_text()
+    steward.look()
+    with server.busy_ledger():
+        steward.press("Release, and spend ε = 0.5")
+        page.wait_for_url("**/release")
+        steward.wait_for("running")
+        steward.look()
+        page.reload()  # the job is the server's, not the page's
+        steward.wait_for("running")
+        assert page.get_by_role("button", name="Cancel").is_visible()
+    steward.wait_for("done")
+    page.get_by_role("heading", name="Released").wait_for()
+    steward.look()
+    page.get_by_role("link", name="See the bundle").click()
+    page.get_by_role("heading", name="Your bundle is ready").wait_for()
+    steward.look()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download as zip").click()
+    download.value.save_as(tmp_path / "bundle.zip")
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as archive:
+        archive.extractall(tmp_path / "bundle")
+    [folder] = (tmp_path / "bundle").iterdir()
+    found = verify_bundle(folder)
+    assert (found.rows, found.facts["epsilon"], found.facts["delta"]) == (5000, "1/2", "1/100000000")
+    assert len(server.charges(dataset)) == 1
+    page.get_by_role("link", name="Ledger", exact=True).click()
+    page.get_by_role("heading", name=dataset).wait_for()
+    steward.look()
+
+
+@pytest.mark.parametrize("screen", [PHONE], ids=["phone"])
+def test_anonymous_mode_on_a_phone(steward, screen):
+    page = steward.page
+    steward.to_privacy()
+    steward.look()
+    page.locator("#mode-anonymous").check()
+    page.locator("#panel").get_by_text("This is not differential privacy").wait_for()
+    assert not page.locator("#epsilon").is_visible()
+    page.locator("#group-size").fill("25")
+    page.get_by_label("ward", exact=True).check()
+    steward.look()
+    steward.press("Review the release")
+    page.wait_for_url("**/review")
+    steward.look()
+    steward.press("Make the anonymous table")
+    steward.wait_for("done")
+    steward.look()
+    page.get_by_role("link", name="See the bundle").click()
+    page.get_by_text("groups agree on ward and disclose it").wait_for()
+    steward.look()
+    gone = page.url
+    steward.press("Finish, and remove the true rows")
+    page.get_by_role("button", name="Start with a table").wait_for()
+    page.goto(gone)
+    page.get_by_text("no longer on the desk").wait_for()
+    steward.look()
+
+
+def test_bad_files_are_explained(steward, tmp_path):
+    page = steward.page
+    steward.enter()
+    steward.press("Start with a table")
+    (tmp_path / "broken.csv").write_text('age,ward\n40,"surgery\n')
+    page.locator("#table").set_input_files(tmp_path / "broken.csv")
+    steward.press("Read this table")
+    page.get_by_role("alert").get_by_text("broken.csv has an unbalanced quote in line 2").wait_for()
+    steward.look()
+    # Too large: said at once, and nothing is sent.
+    (tmp_path / "large.csv").write_text("a\n" + "1\n" * 2**20)
+    page.locator("#table").set_input_files(tmp_path / "large.csv")
+    page.get_by_text("This table is larger than 1 MB").wait_for()
+    asked = []
+    page.on("request", lambda request: asked.append(request.method))
+    steward.press("Read this table")
+    page.wait_for_timeout(200)
+    assert "POST" not in asked
+    steward.look()
+
+
+def test_an_exhausted_budget_is_refused_where_it_is_chosen(steward, server):
+    page = steward.page
+    steward.to_privacy()
+    steward.open_dataset("small", "0.5")
+    page.locator("#panel").get_by_text("The budget does not cover this").wait_for()
+    steward.look()
+    steward.press("Review the release")
+    page.get_by_role("alert").get_by_text("Remaining: ε = 0.5").wait_for()
+    assert server.charges("small") == []
+
+
+def test_a_double_click_charges_once(steward, server):
+    page = steward.page
+    steward.to_review("double")
+    page.get_by_role("button", name="Release, and spend ε = 1").dblclick()
+    steward.wait_for("done")
+    assert len(server.charges("double")) == 1
+    # The back button shows no second chance by accident.
+    page.go_back()
+    page.get_by_text("This review has been released").wait_for()
+    assert page.get_by_role("button", name="Release, and spend").count() == 0
+
+
+def test_a_release_is_cancelled_before_the_charge(steward, server):
+    steward.to_review("cancelled")
+    with server.busy_ledger():
+        steward.press("Release, and spend ε = 1")
+        steward.wait_for("running")
+        steward.press("Cancel")
+        steward.wait_for("cancelled")
+    steward.page.get_by_text("Nothing was charged and nothing was written").wait_for()
+    steward.look()
+    assert server.charges("cancelled") == []
+
+
+def test_the_address_opens_from_another_page_too(steward, server):
+    """A strict cookie is not sent on a redirect that began elsewhere; a link in a mail must work all the same."""
+    page = steward.page
+    page.goto(f'data:text/html,<a href="{server.address}">covey</a>')
+    page.get_by_role("link", name="covey").click()
+    page.get_by_role("button", name="Start with a table").wait_for()
+    assert "token" not in page.url
+    page.goto(f'data:text/html,<a href="{server.home}">covey</a>')
+    page.get_by_role("link", name="covey").click()
+    page.get_by_text("Open the address that covey printed").wait_for()
