@@ -46,6 +46,7 @@ bench: $(STAMP)
 	$(RUN)python benchmarks/anonymous.py
 	$(RUN)python benchmarks/fit_gap.py
 	$(RUN)python benchmarks/table.py
+	$(RUN)python benchmarks/serve.py
 
 # Privacy audits of every mechanism and both methods, planted faults included: about half an hour.
 audit: $(STAMP)

@@ -93,7 +93,7 @@ def opened_desk(folder: Path, limit=LIMIT):
 @contextmanager
 def served(desk):
     """A visitor who knows the address and has not entered yet."""
-    listener, keys = socket.socket(), Secrets()
+    listener, keys = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP), Secrets()
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     server = uvicorn.Server(uvicorn.Config(make_app(desk, keys, port), log_level="error", lifespan="on"))

@@ -141,14 +141,23 @@ def the_desk(request: Request) -> Desk:
     return cast(Desk, request.app.state.desk)
 
 
-def the_work(request: Request, work_id: str) -> Work:
+# What is asynchronous answers at once. Everything that may wait, for the ledger or a disk, is a plain function and gets a
+# thread of its own.
+
+
+async def find_desk(request: Request) -> Desk:
+    """The state of the app, for a page."""
+    return the_desk(request)
+
+
+async def find_work(request: Request, work_id: str) -> Work:
     """The table that the address names."""
     return the_desk(request).work(work_id)
 
 
 Checked = Annotated[Form, Depends(checked_form)]
-OnDesk = Annotated[Desk, Depends(the_desk)]
-Named = Annotated[Work, Depends(the_work)]
+OnDesk = Annotated[Desk, Depends(find_desk)]
+Named = Annotated[Work, Depends(find_work)]
 
 router = APIRouter()
 
@@ -162,7 +171,7 @@ def turned_away(work: Work, step: str) -> Response | None:
 
 
 @router.get("/")
-def home(request: Request, desk: OnDesk) -> Response:
+async def home(request: Request, desk: OnDesk) -> Response:
     """Tables on the desk, and the way in."""
     return page(request, "home.html", works=desk.works())
 
@@ -182,7 +191,7 @@ def new_work(desk: OnDesk, form: Checked) -> Response:
 
 
 @router.get("/work/{work_id}")
-def work_page(work: Named) -> Response:
+async def work_page(work: Named) -> Response:
     """Go on where the table is."""
     return go(f"/work/{work.id}/{work.step()}")
 
@@ -205,7 +214,7 @@ def table_page_with(request: Request, work: Work, error: str = "", code: int = 2
 
 
 @router.get("/work/{work_id}/table")
-def table_page(request: Request, work: Named) -> Response:
+async def table_page(request: Request, work: Named) -> Response:
     """Choose a table."""
     return table_page_with(request, work)
 
@@ -249,7 +258,7 @@ def column_values(work: Work, place: int, error: str = "", kind: str = "") -> di
 
 
 @router.get("/work/{work_id}/columns")
-def columns_page(request: Request, work: Named) -> Response:
+async def columns_page(request: Request, work: Named) -> Response:
     """Confirm what is public about each column."""
     return turned_away(work, "columns") or page(request, "columns.html", work=work, step="columns")
 
@@ -309,7 +318,7 @@ def rules_page_with(request: Request, work: Work, error: str = "", kind: str = "
 
 
 @router.get("/work/{work_id}/rules")
-def rules_page(request: Request, work: Named) -> Response:
+async def rules_page(request: Request, work: Named) -> Response:
     """Say what holds for every row."""
     return turned_away(work, "rules") or rules_page_with(request, work)
 
@@ -539,13 +548,13 @@ def release(request: Request, desk: OnDesk, work: Named, form: Checked) -> Respo
 
 
 @router.get("/work/{work_id}/release")
-def release_page(request: Request, work: Named) -> Response:
+async def release_page(request: Request, work: Named) -> Response:
     """How far the release has come; the page may be left and found again."""
     return turned_away(work, "release") or page(request, "release.html", work=work, step="release", job=work.job)
 
 
 @router.get("/work/{work_id}/job")
-def job_piece(request: Request, work: Named) -> Response:
+async def job_piece(request: Request, work: Named) -> Response:
     """The part of the page that changes."""
     return page(request, "job_piece.html", work=work, job=work.job, polled=True)
 
