@@ -6,7 +6,7 @@ RUN := $(ENV)/bin/
 STAMP := $(ENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 2
 
-.PHONY: demo test check bench audit clean
+.PHONY: demo test check bench audit docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
@@ -51,6 +51,10 @@ bench: $(STAMP)
 # Privacy audits of every mechanism and both methods, planted faults included: about half an hour.
 audit: $(STAMP)
 	$(RUN)python -m audits
+
+docs: $(STAMP)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	NO_MKDOCS_2_WARNING=true $(RUN)mkdocs build --quiet --strict
 
 clean:
 	rm -rf build $(ENV)

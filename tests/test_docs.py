@@ -2,6 +2,9 @@ import contextlib
 import importlib
 import io
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +61,29 @@ def test_the_other_readme_calls_are_accepted():
         exec("import covey\n" + code, {})
     for options in re.findall(r"`(at_most=[^`]+|rows_per_person=\d+)`", text):
         exec(f"import covey\ncovey.PrivateSynthesizer(1.0, {options})", {})
+
+
+PAGES = sorted(page for page in ROOT.glob("docs/**/*.md") if re.search(r"```(python|sh)\n", page.read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_code_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch):
+    """Blocks of a page run one after the other, in an empty folder; a block that is not meant to run is no sh or python block."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.db"))
+    names = {}
+    for language, code in re.findall(r"```(python|sh)\n(.*?)```", page.read_text(), re.S):
+        if language == "python":
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(code, names)
+            continue
+        for line in code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                assert words[0] == "covey", line
+                done = subprocess.run([sys.executable, "-m", "covey.cli", *words[1:]], capture_output=True, text=True)
+                assert done.returncode == 0, (line, done.stderr)
+
+
+def test_pages_with_code_were_found():
+    assert {"steward", "python", "choosing-epsilon"} <= {page.stem for page in PAGES}
