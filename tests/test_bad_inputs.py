@@ -60,6 +60,7 @@ FILES = {
     "certificate.json",
     "croissant.json",
     "privacy.json",
+    "report.html",
     "schema.json",
     "synthetic.csv",
 }
