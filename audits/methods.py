@@ -84,13 +84,11 @@ def paper_cases():
     wide = Pair("p > n", np.ones((2, 5), dtype=np.uint8), np.array([[1] * 5, [0] * 5], dtype=np.uint8))
     empty = Pair("empty cell against singleton", np.array([e1]), np.array([e2]))
     return [
-        paper_case(
-            "paper, PROJ", orthogonal, Ball(2), 3, 10_000, 500, t=1, alpha=0.5, b=1.0, shares=(0.98, 0.01, 0.01)
-        ),
-        paper_case("paper, cells", empty, Ball(2), 2, 10_000, 300, t=2, alpha=0.9, b=1.0, shares=(0, 0.5, 0.5)),
-        paper_case("paper, tie", tie, Ball(1), 2, 10_000, 300, t=1, alpha=0.5, b=1.0, shares=(0, 0.5, 0.5)),
-        paper_case("paper, damping", damping, Ball(1), 2, 10_000, 0, t=1, alpha=0.5, b=1.5, shares=(0, 0.1, 0.9)),
-        paper_case("paper, bits", wide, Cube(5), 2, 8_000, 0, t=1, alpha=0.7, constants="improved"),
+        paper_case("paper, PROJ", orthogonal, Ball(2), 3, 5_000, 300, t=1, alpha=0.5, b=1.0, shares=(0.98, 0.01, 0.01)),
+        paper_case("paper, cells", empty, Ball(2), 2, 4_000, 200, t=2, alpha=0.9, b=1.0, shares=(0, 0.5, 0.5)),
+        paper_case("paper, tie", tie, Ball(1), 2, 4_000, 200, t=1, alpha=0.5, b=1.0, shares=(0, 0.5, 0.5)),
+        paper_case("paper, damping", damping, Ball(1), 2, 4_000, 0, t=1, alpha=0.5, b=1.5, shares=(0, 0.1, 0.9)),
+        paper_case("paper, bits", wide, Cube(5), 2, 4_000, 0, t=1, alpha=0.7, constants="improved"),
     ]
 
 
@@ -141,14 +139,14 @@ def regain_cases():
     domain = Domain((3, 4), (False, True))
     codes = Pair("empty cell against singleton", [[0, 0], [1, 1]], [[0, 0], [2, 3]])
     return [
-        bits_case("regain, means", two, 0.7, 0, 6_000, 300),
-        bits_case("regain, means, wide", wide, 1, 0, 3_000, 0),
-        bits_case("regain, means, (ε, δ)", two, 0.7, 0.05, 6_000, 300),
+        bits_case("regain, means", two, 0.7, 0, 4_000, 200),
+        bits_case("regain, means, wide", wide, 1, 0, 1_500, 0),
+        bits_case("regain, means, (ε, δ)", two, 0.7, 0.05, 4_000, 200),
         bits_case("regain, matrix", pairs, 1, 0, 300, 0),
         bits_case("regain, parities, (ε, δ)", parities, 1, 0.04, 200, 0),
-        bits_case("regain, ball, (ε, δ)", ball, 1, 0.01, 150, 0),
-        categories_case("regain, categories", codes, domain, 1, 0, 1_500, 80),
-        categories_case("regain, categories, (ε, δ)", codes, domain, 1, 0.05, 1_500, 80),
+        bits_case("regain, ball, (ε, δ)", ball, 1, 0.01, 100, 0),
+        categories_case("regain, categories", codes, domain, 1, 0, 1_000, 60),
+        categories_case("regain, categories, (ε, δ)", codes, domain, 1, 0.05, 1_000, 60),
     ]
 
 
