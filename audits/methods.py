@@ -84,7 +84,7 @@ def paper_cases():
     wide = Pair("p > n", np.ones((2, 5), dtype=np.uint8), np.array([[1] * 5, [0] * 5], dtype=np.uint8))
     empty = Pair("empty cell against singleton", np.array([e1]), np.array([e2]))
     return [
-        paper_case("paper, PROJ", orthogonal, Ball(2), 3, 5_000, 300, t=1, alpha=0.5, b=1.0, shares=(0.98, 0.01, 0.01)),
+        paper_case("paper, PROJ", orthogonal, Ball(2), 3, 5_000, 400, t=1, alpha=0.5, b=1.0, shares=(0.98, 0.01, 0.01)),
         paper_case("paper, cells", empty, Ball(2), 2, 4_000, 200, t=2, alpha=0.9, b=1.0, shares=(0, 0.5, 0.5)),
         paper_case("paper, tie", tie, Ball(1), 2, 4_000, 200, t=1, alpha=0.5, b=1.0, shares=(0, 0.5, 0.5)),
         paper_case("paper, damping", damping, Ball(1), 2, 4_000, 0, t=1, alpha=0.5, b=1.5, shares=(0, 0.1, 0.9)),
