@@ -68,7 +68,7 @@ BAD_TABLES = [
     (b'a,b\n1,"2\n', "visits.csv", "unbalanced quote in line 2"),
     (b"\xff\xfe\xfa\x00", "visits.csv", "visits.csv"),
     (b"a,a\n1,2\n", "visits.csv", "two columns named 'a'"),
-    (b"not parquet", "visits.parquet", "visits.parquet is not a Parquet file"),
+    (b"not parquet", "visits.parquet", "visits.parquet is not a file that can be read"),
     (b"not gzip", "visits.csv.gz", "cannot read visits.csv.gz"),
     (gzip.compress(b"a\n" + b"1\n" * 2**22), "visits.csv.gz", "more than"),
     (b"a\n1\n", "visits.exe", "not a table covey can read"),

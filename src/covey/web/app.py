@@ -29,8 +29,8 @@ from starlette.templating import Jinja2Templates
 from covey.demo import example_visits
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.privacy.ledger import default_ledger_path
-from covey.release.bundle import rows_path, verify_bundle
-from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer, check_rows
+from covey.release.bundle import check_rows, rows_path, verify_bundle
+from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.table.schema import TYPES
 from covey.table.sources import read_table
 from covey.version import __version__
@@ -433,17 +433,16 @@ def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -
 def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
     """Refuse now what the release would refuse: from public numbers and the ledger alone."""
     rows = work.table.rows if work.table else 1
-    wanted = rows if choices.rows is None else choices.rows
+    schema = work.schema()
+    check_rows(rows if choices.rows is None else choices.rows, len(schema.fields), desk.out)
     if choices.mode == "anonymous":
         if choices.group_size > rows:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
-        check_rows(wanted, AnonymousSynthesizer(choices.group_size, schema=work.schema()).width)
+        AnonymousSynthesizer(choices.group_size, schema=schema)
         return
-    synth = PrivateSynthesizer(
-        choices.epsilon, choices.delta, schema=work.schema(), rows_per_person=choices.rows_per_person
+    PrivateSynthesizer(choices.epsilon, choices.delta, schema=schema, rows_per_person=choices.rows_per_person).check(
+        rows
     )
-    synth.check(rows)
-    check_rows(wanted, synth.width)
     if choices.epsilon > LARGE_EPSILON and not choices.confirm_large_epsilon:
         raise ParameterError(
             f"ε = {float(choices.epsilon):g} is above {LARGE_EPSILON}, a weak guarantee. Under “More choices” you can "

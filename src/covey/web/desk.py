@@ -28,13 +28,13 @@ from covey.privacy.ledger import DatasetStatus, Ledger
 from covey.table.codec import Codec
 from covey.table.metadata import draft
 from covey.table.schema import Field, Rule, Schema
-from covey.table.sources import check_encoding, read_table
+from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
 from covey.web.jobs import Job, Jobs
 from covey.web.security import Refused
 
 MOST_WORKS = 200
 IDLE_SECONDS = 4 * 3600
-SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
+SUFFIXES = (".csv", ".csv.gz", *ARROW_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,9 @@ class Work:
             raise Refused(409, "This table is being released. Wait until that is done.")
         suffix = next((s for s in SUFFIXES if name.lower().endswith(s)), None)
         if suffix is None:
-            raise ParameterError(f"{name!r} is not a table covey can read. Choose a .csv, .csv.gz or .parquet file.")
+            raise ParameterError(
+                f"{name!r} is not a table covey can read. Choose a .csv, .csv.gz, .parquet or .arrow file."
+            )
         check_encoding(encoding)
         known = None if schema is None else _load_schema(*schema)
         place = self.folder / f"table-{secrets.token_hex(4)}{suffix}"
