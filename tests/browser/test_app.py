@@ -86,6 +86,7 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, tmp_path, scree
     steward.look()
     page.get_by_role("link", name="See the bundle").click()
     page.get_by_role("heading", name="Your bundle is ready").wait_for()
+    page.frame_locator("iframe.report").get_by_text("How accurate it is").first.wait_for()
     steward.look()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download as zip").click()
@@ -120,6 +121,7 @@ def test_anonymous_mode_on_a_phone(steward, screen):
     steward.look()
     page.get_by_role("link", name="See the bundle").click()
     page.get_by_text("groups agree on ward and disclose it").wait_for()
+    page.frame_locator("iframe.report").get_by_role("heading", level=1).wait_for()
     steward.look()
     gone = page.url
     steward.press("Finish, and remove the true rows")

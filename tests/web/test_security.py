@@ -173,6 +173,15 @@ def test_a_broken_upload_is_refused(page, body):
     )
 
 
+def test_heads_and_parts_of_an_upload_are_limited(page):
+    work = page.new_work()
+    kind = {"content-type": "multipart/form-data; boundary=b"}
+    part = '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n'
+    long = '--b\r\nContent-Disposition: form-data; name="' + "x" * 10_000
+    for body, code in ((part * 30, 400), (long, 400), (part.replace("1", "1" * 10_000), 413)):
+        assert page.client.post(f"/work/{work}/table", content=body.encode(), headers=kind).status_code == code
+
+
 def test_a_fault_of_ours_shows_neither_traceback_nor_values(page, monkeypatch, capfd):
     def broken(*_):
         raise RuntimeError("Anna Example, diabetes")

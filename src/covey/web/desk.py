@@ -304,6 +304,7 @@ class Desk:
         """Write down what was chosen, as the worker and the command line understand it."""
         if work.table is None:
             raise ParameterError("the table was removed from the desk. Give it again at the first step.")
+        work.schema().require_confirmed()  # also in anonymous mode: the schema goes out with the bundle
         key = secrets.token_hex(4)
         schema = work.folder / f"schema-{key}.json"
         with private_file(schema) as file:

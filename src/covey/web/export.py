@@ -20,6 +20,7 @@ def number(value: Fraction) -> str:
 def command_line(choices: Choices, table: str, encoding: str, ledger: Path | None = None) -> str:
     """The command that does what the review says, in a folder with the table and schema.json."""
     private = choices.mode == "private"
+    table = f"./{table}" if table.startswith("-") else table  # no option
     words = ["covey", "release" if private else "anonymize", table, "--schema", SCHEMA]
     if private:
         words += ["--epsilon", number(choices.epsilon)]

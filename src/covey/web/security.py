@@ -180,6 +180,8 @@ class Guard:
 
 def megabytes(size: int) -> str:
     """A size in words."""
+    if size >= 2**30:
+        return f"{size / 2**30:.3g} GB"
     return f"{size / 2**20:.0f} MB" if size >= 2**20 else f"{size / 2**10:.0f} KB"
 
 

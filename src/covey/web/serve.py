@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -28,13 +31,14 @@ def serve(
     except OSError as error:
         listener.close()
         raise ParameterError(f"port {port} cannot be used: {error.strerror}. Choose another with --port.") from None
+    listener.listen(128)  # before the address is told, so that nobody comes too early
     port = listener.getsockname()[1]
     keys = Secrets()
     desk = Desk(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
     app = make_app(desk, keys, port)
     address = f"http://127.0.0.1:{port}/?token={keys.token}"
     say(f"covey is at {address}\nIt works on this machine alone. Stop it with Ctrl-C.")
-    if browser:
+    if browser and (sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
         # By way of a file: the address would be seen by everyone who lists processes.
         door = desk.folder / "open.html"
         with private_file(door) as file:
@@ -48,4 +52,5 @@ def serve(
         timeout_keep_alive=75,
         timeout_graceful_shutdown=3,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    with suppress(KeyboardInterrupt):  # the way to end it
+        uvicorn.Server(config).run(sockets=[listener])

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from covey.web.security import Refused, check_form_token
 
 TEXT_LIMIT = 2**12  # bytes of a field that is no file
+MOST_PARTS = 20
 
 
 class Upload:
@@ -24,7 +25,7 @@ class Upload:
         self._request, self._folder = request, folder
         self.fields: dict[str, str] = {}
         self.files: dict[str, tuple[Path, str]] = {}  # where it lies, and the name it came under
-        self._trusted = False
+        self._trusted, self._parts = False, 0
         self._header, self._headers = b"", {b"": b""}
         self._name, self._text = "", bytearray()
         self._file: IO[bytes] | None = None
@@ -69,12 +70,18 @@ class Upload:
 
     def _begin(self) -> None:
         self._headers, self._header, self._text = {b"": b""}, b"", bytearray()
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise Refused(400, "This form has too many parts.")
 
     def _header_name(self, data: bytes, start: int, end: int) -> None:
         self._header += data[start:end].lower()
 
     def _header_value(self, data: bytes, start: int, end: int) -> None:
-        self._headers[self._header] = self._headers.get(self._header, b"") + data[start:end]
+        value = self._headers.get(self._header, b"") + data[start:end]
+        if len(value) > TEXT_LIMIT or len(self._header) > TEXT_LIMIT or len(self._headers) > MOST_PARTS:
+            raise Refused(400, "This form has too long a head.")
+        self._headers[self._header] = value
 
     def _header_end(self) -> None:
         self._header = b""

@@ -1,0 +1,78 @@
+"""Starting and ending the app."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+LINE = [sys.executable, "-m", "covey.cli", "serve"]
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts the app, and ends what a test leaves running."""
+    running = []
+
+    def start(*options, **environment):
+        server = subprocess.Popen(
+            [*LINE, "--ledger", str(tmp_path / "ledger.sqlite"), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+        )
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.kill()
+        server.communicate()
+
+
+def test_it_tells_its_address_and_cleans_up_on_an_interrupt(started, tmp_path):
+    server = started("--no-browser")
+    address = re.search(r"http://127.0.0.1:\d+/\?token=\S{40,}", server.stdout.readline())[0]
+    assert httpx.get(address, trust_env=False).status_code == 200  # listening before the address is told
+    assert len(list((tmp_path / "desk").iterdir())) == 2
+    port = address.split(":")[2].split("/")[0]
+    second = started("--no-browser", "--port", port)
+    assert second.wait(60) == 2
+    assert "--port" in second.stderr.read()
+    server.send_signal(signal.SIGINT)
+    assert server.wait(60) == 0
+    assert server.stderr.read() == ""
+    assert list((tmp_path / "desk").iterdir()) == []
+
+
+def test_the_browser_is_opened_through_a_private_file(started, tmp_path):
+    """The address must not stand among the arguments of a process, where every account could read it."""
+    script, seen = tmp_path / "browser", tmp_path / "seen"
+    script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {seen}.new && mv {seen}.new {seen}\n')
+    script.chmod(0o755)
+    server = started("--json", BROWSER=f"{script} %s", DISPLAY=":0")
+    address = json.loads(server.stdout.readline())["address"]
+    end = time.monotonic() + 30
+    while not seen.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    [door] = seen.read_text().split()
+    assert door.startswith("file://")
+    assert "token" not in door
+    path = Path(door.removeprefix("file://"))
+    assert address in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_without_its_extra_it_names_the_line_that_installs_it():
+    code = "import sys; sys.modules['fastapi'] = None; from covey.cli import main; main(['serve'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pip install 'covey[web]'" in done.stderr
