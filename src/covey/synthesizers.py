@@ -9,16 +9,19 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from covey.core.arrays import Array, Integers, require_memory
 from covey.core.balanced import keep_limits, sample_bits, sample_categories, share_out
 from covey.core.blocks import WeightedPoints
 from covey.core.bodies import Body, Cube, ProductOfSimplices
 from covey.core.counts import require_exact
+from covey.core.devices import find_device
 from covey.core.distance import bit_distances, category_distances
 from covey.core.domain import Domain
 from covey.core.moments import moments
 from covey.core.rounding import bootstrap, one_hot, round_bits, round_categories
+from covey.core.sparse import Batch, canonical, is_sparse
 from covey.core.spectrum import Spectrum
 from covey.core.threads import blas_threads, processors
 from covey.engines.local import KEEP_BYTES, ArrayRows, StreamRows
@@ -80,6 +83,7 @@ class Drawn:
     _draw: Draw
     _decode: Decode | None
     _dtype: np.dtype[Any]
+    _sparse: bool
     _streams: Streams
 
     @property
@@ -94,7 +98,7 @@ class Drawn:
             rows = self._draw(self._centres, min(PART_ROWS, self.m - k * PART_ROWS), streams)
         if self._decode is not None:
             return self._decode(rows.astype(np.int64), streams.postprocessing("decode"))
-        return rows.astype(self._dtype, copy=False)
+        return (csr_array(rows) if self._sparse else rows).astype(self._dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
         return (self.part(k) for k in range(self.parts))
@@ -122,6 +126,7 @@ class _Synthesizer:
         self._centres: WeightedPoints | None = None
         self._draw: Draw | None = None
         self._dtype: np.dtype[Any] = np.dtype(np.uint8)
+        self._sparse = False
 
     @property
     def seeded(self) -> bool:
@@ -150,7 +155,9 @@ class _Synthesizer:
         parts = list(self.draw(check_rows(m, self.centres.points.shape[1])))
         if self._kind is not None:
             return like(self._kind, joined(parts))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if len(parts) == 1:
+            return parts[0]
+        return vstack(parts, format="csr") if self._sparse else np.concatenate(parts)
 
     def draw(self, m: int) -> Drawn:
         """m synthetic rows that are drawn part by part when they are asked for, so m may be larger than the memory."""
@@ -160,7 +167,7 @@ class _Synthesizer:
         decode: Decode | None = None if self._codec is None else self._codec.decode
         if self._codec is not None and self._mixture is not None:
             decode = self._codec.decode_cells
-        return Drawn(m, self.centres, self._draw, decode, self._dtype, self._next_streams())
+        return Drawn(m, self.centres, self._draw, decode, self._dtype, self._sparse, self._next_streams())
 
     @property
     def width(self) -> int:
@@ -199,6 +206,11 @@ class _Synthesizer:
 
     def _read_matrix(self, X: Any) -> Array:
         """An array with a row per record. Happens before any budget is spent, on the owner's machine."""
+        self._sparse = False
+        if is_sparse(X):
+            raise InputError(
+                "X is sparse, which method='regain' takes for records of 0 and 1. Here write it out: fit(X.toarray())."
+            )
         typed = isinstance(X, np.ndarray)
         try:
             X = np.asarray(X)
@@ -231,6 +243,25 @@ class _Synthesizer:
                 "convex set they lie in, for example body=covey.core.bodies.Box(lower, upper)."
             )
         return boolean_records(X if X.dtype.kind != "f" else X.astype(np.uint8)), Cube(X.shape[1])
+
+    def _read_sparse(self, X: Any) -> Batch:
+        """Sparse records of 0 and 1, treated as the dense matrix with the same entries would be."""
+        if X.ndim != 2:
+            raise InputError(f"X must be a matrix with a row per record, got a sparse array of shape {X.shape}.")
+        if X.dtype.kind not in "biuf":
+            raise InputError(f"X must hold numbers, got a sparse array of type {X.dtype}.")
+        if not X.shape[0] or not X.shape[1]:
+            raise InputError(f"X must have at least one row and one column, got shape {X.shape}.")
+        try:
+            rows = canonical(X)
+        except (ValueError, TypeError, IndexError) as error:
+            raise InputError(f"X is not a valid sparse matrix: {error}") from None
+        if not np.isfinite(rows.data).all():
+            raise InputError("X holds NaN or infinite values. Replace them before fitting.")
+        if not (rows.data == 1).all():
+            raise InputError("X must hold only 0 and 1. A sparse matrix may hold nothing else.")
+        self._dtype, self._sparse = X.dtype, True
+        return rows.astype(np.uint8)
 
     def _read_codes(self, X: Any, domain: Domain) -> tuple[Integers, np.dtype[Any]]:
         """Category codes, and the type they come back in: the one they came in, where that holds the whole domain."""
@@ -299,6 +330,8 @@ class PrivateSynthesizer(_Synthesizer):
         noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
         body: the convex set K of real-valued records (method "paper").
         kappa, t, alpha, b, split, constants: public parameters of method "paper"; None takes the theorem's choice.
+        device: where tables of more than 1,000 columns are fitted once they are measured: "cpu", or "cuda" with the extra
+            covey[gpu]. Records never leave the processor.
         seed: makes a run reproducible for tests. A seeded run is not private and says so.
     """
 
@@ -323,9 +356,12 @@ class PrivateSynthesizer(_Synthesizer):
         b: float | None = None,
         split: tuple[Any, Any, Any] | None = None,
         constants: Literal["paper", "improved"] | None = None,
+        device: str = "cpu",
         seed: int | None = None,
     ) -> None:
         super().__init__(body, seed, schema)
+        find_device(device)  # refused here, before any table is opened
+        self.device = device
         self._budget = make_budget(epsilon, delta, rows_per_person)
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
@@ -341,10 +377,12 @@ class PrivateSynthesizer(_Synthesizer):
         self.noise = noise
         if schema is not None and self._codec is not None:
             schema.require_confirmed()
-            refuse_too_wide(self._codec.width)
+            flags = all(size == 2 for size in self._codec.domain_sizes)
+            # A flag of two categories is one column of bits.
+            width = len(self._codec.domain_sizes) if flags else self._codec.width
+            refuse_too_wide(width, categories=not flags)
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
-            flags = all(size == 2 for size in self._codec.domain_sizes)
             domain, ordinal = (None, ()) if flags else (self._codec.domain_sizes, self._codec.ordinal)
             at_most = self._codec.limits if flags else ()
         self.domain = check_domain(domain, ordinal)
@@ -394,7 +432,11 @@ class PrivateSynthesizer(_Synthesizer):
         return (moments,) if self.width // 2 <= NARROW and not self._limits else ()  # a flag has two categories
 
     def _fit_bits(self, X: Any) -> None:
-        rows: Rows = self._encode(X) if self._codec is not None else self._read(X)[0].rows
+        rows: Rows
+        if self._codec is not None:
+            rows = self._encode(X)
+        else:
+            rows = (boolean_records(self._read_sparse(X)) if is_sparse(X) else self._read(X)[0]).rows
         self._check_size(rows.n, rows.p)
         limits = [(columns, most) for columns, most in self._limits if most < len(columns)]
         if limits:
@@ -402,7 +444,9 @@ class PrivateSynthesizer(_Synthesizer):
                 raise ParameterError(f"at_most names a column beyond the last one, {rows.p - 1}.")
             rows = Mapped(rows, Limit(limits))
         coding = declared_coding(rows.p, limits)
-        result = regain_bits(rows, self._budget, self._share, coding, self.noise, self._next_streams())
+        result = regain_bits(
+            rows, self._budget, self._share, coding, self.noise, self._next_streams(), find_device(self.device)
+        )
 
         def draw(centres: WeightedPoints, m: int, streams: Streams) -> Array:
             bits = sample_bits(centres, m, streams.postprocessing("rows"))
@@ -491,7 +535,8 @@ class PrivateSynthesizer(_Synthesizer):
         """95% bounds, by degree, on the error of a table drawn from these centres: certificate plus exact distance."""
         if self.certificate is None:
             raise NotFittedError("there is no certificate: fit with method='regain' and a positive certificate_share.")
-        Z = self._codec.encode(Z)[0] if self._codec is not None else np.asarray(Z)
+        Z = Z if self._codec is None else self._codec.encode(Z)[0]
+        Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
         if self.domain is not None:
             distance = category_distances(Z.astype(np.int64), self.domain.sizes, self.centres)
         else:
@@ -542,7 +587,9 @@ def _schema_facts(schema: Schema | None) -> list[tuple[str, Any]]:
 def check_rows(m: Any, width: int) -> int:
     """How many rows to draw at once, or a refusal: rows of so many encoded columns must fit the memory."""
     rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
-    require_memory(8 * rows * width, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m).")
+    require_memory(
+        8 * rows * width + 20 * width**2, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m)."
+    )
     return rows
 
 

@@ -8,10 +8,10 @@ from covey.core.coding import UNIT, Coding
 from covey.core.counts import (
     coded_moments,
     column_counts,
-    half_moments,
     norm_counts,
     parity_sums,
     score_counts,
+    shifted_moments,
     size_counts,
 )
 from covey.core.moments import moments
@@ -51,7 +51,7 @@ def test_coded_rows_are_integers_inside_the_ball_whatever_the_batch():
 
 def test_coding_at_one_half_is_a_change_of_variables():
     X = bits(3, 100, 7)
-    direct, derived = coded_moments(X, Coding.half(7)), half_moments(moments(X))
+    direct, derived = coded_moments(X, Coding.half(7)), shifted_moments(moments(X), Coding.half(7).centre)
     assert (direct.second == derived.second).all()
     assert (direct.first == derived.first).all()
     assert Coding.half(7).size == 7 / 4

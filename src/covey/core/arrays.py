@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MEMORY_SHARE = 0.75
+STRIP = 1 << 22  # entries of a square matrix that are looked at together
 
 
 def is_bits(batch: Array) -> bool:
@@ -29,6 +31,18 @@ def packed_columns(bits: Array) -> NDArray[np.uint64]:
     """The columns of a 0/1 matrix, sixty-four records to the machine word: a marginal is an AND and a population count."""
     columns = np.packbits(np.ascontiguousarray(bits.T, dtype=bool), axis=1)
     return np.pad(columns, ((0, 0), (0, -columns.shape[1] % 8))).view(np.uint64)
+
+
+def strips(size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows of a size × size matrix, of about STRIP entries each: temporaries stay small, whatever the size."""
+    rows = max(1, STRIP // size)
+    for begin in range(0, size, rows):
+        yield begin, min(begin + rows, size)
+
+
+def above_diagonal(begin: int, end: int, size: int) -> NDArray[np.bool_]:
+    """Which entries of a strip of rows lie above the diagonal."""
+    return np.asarray(np.arange(size) > np.arange(begin, end)[:, None])
 
 
 def physical_memory() -> int:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats, Integers, strips
 from covey.core.blocks import WeightedPoints
 from covey.core.domain import Domain
 from covey.core.moments import moments
@@ -23,6 +23,8 @@ from covey.core.tables import pair_matrix
 BALANCED_ROWS = 250_000
 REFINE_ROWS = 1_000_000
 REFINE_CATEGORIES = 4000
+# A sweep over all columns costs their square: ten up to so many columns, fewer beyond, one at least.
+REFINE_COLUMNS = 1000
 
 
 @dataclass(frozen=True)
@@ -83,21 +85,27 @@ def sample_bits(cloud: WeightedPoints, m: int, public: np.random.Generator) -> A
         order = np.argsort(group + public.random(m))
         rows[order, i] = place < ones[group, i]
     if p > 1:
-        refine_bits(rows, shares, cloud.second_moment, public)
+        refine_bits(rows, shares, cloud, public)
     return rows[public.permutation(m)]
 
 
-def refine_bits(rows: Array, shares: Shares, pairs: Floats, public: np.random.Generator, sweeps: int = 10) -> None:
-    """Swap one column's values between two rows of one centre, in place, toward E x_i x_j = pairs.
+def refine_bits(
+    rows: Array, shares: Shares, cloud: WeightedPoints, public: np.random.Generator, sweeps: int = 10
+) -> None:
+    """Swap one column's values between two rows of one centre, in place, toward the pairs E x_i x_j of the cloud.
 
     Column totals and the number of rows per centre stay. For each column: draw disjoint candidate swaps, order them by the
     change of the squared error, and carry out the best prefix.
     """
     n, p = rows.shape
-    error = (moments(rows).second - n * pairs).astype(np.float32)
+    second, weighted = moments(rows).second, n * cloud.points * cloud.weights[:, None]
+    error = np.empty((p, p), dtype=np.float32)
+    for begin, end in strips(p):
+        error[begin:end] = second[begin:end] - weighted[:, begin:end].T @ cloud.points
+    del second
     np.fill_diagonal(error, 0)
     tries = min(400, n)
-    for _ in range(sweeps):
+    for _ in range(max(1, round(sweeps * min(1.0, (REFINE_COLUMNS / p) ** 2)))):
         for i in public.permutation(p):
             a = public.integers(0, n, tries)
             b = shares.partners(a, public)

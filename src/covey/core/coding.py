@@ -13,8 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
+from covey.core.sparse import Batch
 
 UNIT = 1 << 10  # the centre and coded rows are integers in steps of 1/1024
+BLOCK_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Coding:
             u[long] = np.trunc(u[long] * factor[:, None])
         return np.asarray(u)
 
+    def lengths(self, batch: Batch) -> Floats:
+        """‖u‖² of the rows before cutting, exact integers in steps of 2^-20."""
+        return squared_lengths(batch, self.centre)
+
     @cached_property
     def middle(self) -> Floats:
         """The centre as real numbers."""
@@ -55,8 +61,12 @@ class Coding:
 
         ‖u‖² is taken as normal, by a three-point rule, with the variance that independent columns would have.
         """
+        return self.cut_lengths(y @ (1 - 2 * self.middle).astype(np.float32))
+
+    def cut_lengths(self, along: Array) -> tuple[Array, Array, Array, Array]:
+        """The same from the inner products of the centres with 1 − 2·centre, all that it depends on."""
         slope = 1 - 2 * self.middle
-        length = y @ slope.astype(np.float32) + np.float32((self.middle**2).sum())
+        length = along + np.float32((self.middle**2).sum())
         spread = np.sqrt(3 * (self.middle * (1 - self.middle)) @ slope**2)
         s = np.maximum(length[:, None] + np.float32(spread) * np.array([-1, 0, 1], np.float32), np.float32(1e-6))
         over = s > self.size
@@ -83,3 +93,11 @@ class Coding:
         pair = (v.T @ v - u.T @ u) / len(x) - (w * (two - 1)[:, None]).T @ w / k
         np.fill_diagonal(pair, 0)
         return mean, np.asarray(pair)
+
+
+def squared_lengths(batch: Batch, centre: Integers) -> Floats:
+    """‖1024·x − centre‖² of rows of bits: Σc² plus 1024² − 2048·c for every one, integers below 2^53 in any order of summing."""
+    weight = (UNIT**2 - 2 * UNIT * centre).astype(np.float64)
+    step = max(1, BLOCK_ENTRIES // batch.shape[1])
+    parts = [batch[start : start + step].astype(np.float64) @ weight for start in range(0, batch.shape[0], step)]
+    return np.concatenate(parts) + float(centre @ centre) if parts else np.zeros(0)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.coding import UNIT, Coding
-from covey.core.moments import BLOCK_ROWS, Moments
+from covey.core.arrays import Array, Floats, Integers, strips
+from covey.core.coding import UNIT, Coding, squared_lengths
+from covey.core.moments import BLOCK_ROWS, Moments, block_rows, moments
 from covey.core.noise import CLAMP
+from covey.core.sparse import Batch, column_ones, dense, is_sparse, row_ones
 from covey.core.subspace import integer_scores
 from covey.errors import ParameterError
 
@@ -35,22 +36,34 @@ def require_exact(n: int, categories: int = 1) -> None:
         )
 
 
-def coded_moments(batch: Array, coding: Coding) -> Moments:
-    """First and second moments of coded rows, exact: entries are below 2^10, so sums of 2^33 rows fit a float64."""
+def coded_moments(batch: Batch, coding: Coding) -> Moments:
+    """First and second moments of coded rows, exact: entries are below 2^10, so sums of 2^33 rows fit a float64.
+
+    Those of rows inside the ball follow from the moments of their bits. Rows that are cut are coded one by one.
+    """
     n, p = batch.shape
-    first, second = np.zeros(p), np.zeros((p, p))
-    for start in range(0, n, BLOCK_ROWS):
-        u = coding.encode(batch[start : start + BLOCK_ROWS])
+    if not coding.clips:
+        return shifted_moments(moments(batch), coding.centre)
+    long = coding.lengths(batch) > coding.radius_squared
+    inside = shifted_moments(moments(batch[~long]), coding.centre)
+    first, second = inside.first, inside.second
+    cut, step = batch[long], max(1, block_rows(p) // 4)
+    for start in range(0, cut.shape[0], step):
+        u = coding.encode(dense(cut[start : start + step]))
         first += u.sum(axis=0)
         second += u.T @ u
     return Moments(n, first, second)
 
 
-def half_moments(bits: Moments) -> Moments:
-    """Moments of rows coded around ½, from those of the bits: u = 1024·x − 512."""
-    n, a, b = bits.n, bits.first, bits.second
-    second = UNIT**2 * b - UNIT**2 // 2 * (a[:, None] + a) + UNIT**2 // 4 * n
-    return Moments(n, UNIT * a - UNIT // 2 * n, second)
+def shifted_moments(bits: Moments, centre: Integers) -> Moments:
+    """Moments of rows u = 1024·x − centre, from those of the bits: exact integers."""
+    n, a, c = bits.n, UNIT * bits.first, centre.astype(np.float64)
+    second = UNIT**2 * bits.second
+    for begin, end in strips(len(c)):
+        strip = second[begin:end]
+        strip -= np.outer(a[begin:end], c)
+        strip -= np.outer(c[begin:end], a - n * c)
+    return Moments(n, a - n * c, second)
 
 
 @dataclass(frozen=True)
@@ -67,40 +80,42 @@ class Counts:
         return tuple(v.astype(np.int64) for v in self.values)
 
 
-def parity_sums(batch: Array) -> Counts:
+def parity_sums(batch: Batch) -> Counts:
     """Σ z_i z_j z_k and Σ z_i z_j z_k z_l of signs z = 2x − 1, as (column × pair) and (pair × pair) matrices."""
     p = batch.shape[1]
     i, j = np.triu_indices(p, 1)
     triples, quads = np.zeros((p, len(i))), np.zeros((len(i), len(i)))
-    for start in range(0, len(batch), BLOCK_ROWS):
-        z: Array = 2 * batch[start : start + BLOCK_ROWS].astype(np.float32) - 1
+    for start in range(0, batch.shape[0], BLOCK_ROWS):
+        z: Array = 2 * dense(batch[start : start + BLOCK_ROWS]).astype(np.float32) - 1
         pairs = z[:, i] * z[:, j]
         triples += z.T @ pairs
         quads += pairs.T @ pairs
     return Counts((triples, quads))
 
 
-def column_counts(batch: Array) -> Counts:
+def column_counts(batch: Batch) -> Counts:
     """How many rows have a one in each column."""
+    if is_sparse(batch):
+        return Counts((column_ones(batch).astype(np.float64),))
     total = np.zeros(batch.shape[1])
-    for start in range(0, len(batch), BLOCK_ROWS):
+    for start in range(0, batch.shape[0], BLOCK_ROWS):
         total += batch[start : start + BLOCK_ROWS].sum(axis=0, dtype=np.uint32)
     return Counts((total,))
 
 
-def size_counts(batch: Array) -> Counts:
+def size_counts(batch: Batch) -> Counts:
     """How many rows have 0, 1, …, p ones."""
-    return Counts((np.bincount(batch.sum(axis=1, dtype=np.int64), minlength=batch.shape[1] + 1).astype(np.float64),))
+    ones = row_ones(batch) if is_sparse(batch) else batch.sum(axis=1, dtype=np.int64)
+    return Counts((np.bincount(ones, minlength=batch.shape[1] + 1).astype(np.float64),))
 
 
-def norm_counts(batch: Array, centre: Integers, edges: Integers) -> Counts:
+def norm_counts(batch: Batch, centre: Integers, edges: Integers) -> Counts:
     """Histogram of ‖x − centre‖², computed in integers of 2^-20, over public edges."""
-    u = batch.astype(np.float64) * UNIT - centre
-    cells = np.searchsorted(edges, (u * u).sum(axis=1))
+    cells = np.searchsorted(edges, squared_lengths(batch, centre))
     return Counts((np.bincount(cells, minlength=len(edges) + 1).astype(np.float64),))
 
 
-def score_counts(batch: Array, directions: Floats, edges: Integers) -> Counts:
+def score_counts(batch: Batch, directions: Floats, edges: Integers) -> Counts:
     """Histograms of the scores ⟨v_a, x⟩ for quantised directions, over public integer edges, one row of each per score."""
     scores = integer_scores(batch, directions)
     bins = edges.shape[1] + 1

@@ -18,16 +18,19 @@ from math import comb, fsum
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers, packed_columns
+from covey.core.arrays import Array, Floats, Integers, above_diagonal, packed_columns, strips
 from covey.core.blocks import WeightedPoints
 from covey.core.counts import Counts
 from covey.core.domain import Domain
 from covey.core.moments import Moments, moments
+from covey.core.sparse import Batch, column_ones, dense, is_sparse, overlaps, worth_it
 
 DEGREES = (1, 2, 3, 4)
 # Work limits, in elementary steps of a nanosecond or so; beyond them a degree is left out.
 ENUMERATION_LIMIT = 300_000_000
 GRAM_LIMIT = 40_000
+GRAM_WORK = 3_000_000_000_000
+DENSE_COLUMNS = 256  # sparse rows of so few columns are written out
 SORT_LIMIT = 150_000_000
 CHUNK = 512  # rows × centres of one chunk stay in the processor's cache
 # The kernel sums below are normalised to [0, 1] and right to this absolute error (docs/proofs/certificate.md). Distances are
@@ -35,7 +38,7 @@ CHUNK = 512  # rows × centres of one chunk stay in the processor's cache
 KERNEL_ERROR = 2.0**-40
 
 
-def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
+def bit_distances(X: Batch, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
     """δ_d(X, cloud) over all d-subsets of 0/1 columns, for each degree that is affordable for this size."""
     return low_bit_distances(moments(X), cloud) | high_bit_distances(X, cloud, degrees)
 
@@ -43,6 +46,7 @@ def bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGR
 def high_bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
     """δ_3 and δ_4, as far as they are affordable for this size."""
     n, p = X.shape
+    X = dense(X) if p <= DENSE_COLUMNS else X
     y, w = cloud.points, cloud.weights
     own = bit_self_products(X, [d for d in degrees if 2 < d <= p])
     if not own:
@@ -50,7 +54,7 @@ def high_bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] =
     parts: dict[int, list[float]] = {d: [] for d in own}
     rows, counts = _distinct_bits(X)
     y_powers = [(y**r).T for r in range(1, max(own) + 1)]
-    for start in range(0, len(rows), CHUNK):
+    for start in range(0, rows.shape[0], CHUNK):
         x = rows[start : start + CHUNK].astype(np.float64)
         e = elementary([x @ power for power in y_powers])
         for d in own:
@@ -115,8 +119,12 @@ def low_bit_distances(rows: Moments, cloud: WeightedPoints) -> dict[int, float]:
     means = rows.first / rows.n - cloud.weights @ cloud.points
     out = {1: float(np.sqrt(np.mean(means**2)))}
     if p > 1:
-        pairs = (rows.second_moment_matrix - cloud.second_moment)[np.triu_indices(p, 1)]
-        out[2] = float(np.sqrt(np.mean(pairs**2)))
+        y, weighted = cloud.points, cloud.points * cloud.weights[:, None]
+        squares = []
+        for begin, end in strips(p):
+            gap = rows.second[begin:end] / rows.n - weighted[:, begin:end].T @ y
+            squares.append(float(np.sum(gap[above_diagonal(begin, end, p)] ** 2)))
+        out[2] = float(np.sqrt(fsum(squares) / comb(p, 2)))
     return out
 
 
@@ -181,10 +189,10 @@ def one_way_distance(counts: Integers, n: int, q: int, cloud: WeightedPoints) ->
     return float(np.sqrt(np.sum((counts / n - cloud.weights @ cloud.points) ** 2) / 2 / q))
 
 
-def _distinct_bits(X: Array) -> tuple[Array, Array]:
+def _distinct_bits(X: Batch) -> tuple[Batch, Array]:
     """Distinct rows and how often each occurs, where a row fits a machine word; otherwise the rows as they are."""
     n, p = X.shape
-    if p > 64:
+    if is_sparse(X) or p > 64:
         return X, np.ones(n)
     packed = np.zeros((n, 8), dtype=np.uint8)
     packed[:, : -(-p // 8)] = np.packbits(X.astype(bool), axis=1)
@@ -219,14 +227,14 @@ def _products(factors: Sequence[Floats], highest: int) -> list[Floats]:
     return e
 
 
-def bit_self_products(X: Array, degrees: Sequence[int]) -> dict[int, float]:
+def bit_self_products(X: Batch, degrees: Sequence[int]) -> dict[int, float]:
     """mean_{i,i'} C(⟨x_i, x_i'⟩, d), which is Σ over subsets of squared marginals, for the affordable degrees."""
     n, p = X.shape
     words = -(-n // 64)
     listed = [d for d in degrees if comb(p, d) * words <= ENUMERATION_LIMIT and comb(p, d - 1) <= 50_000]
-    out = {d: _enumerated_self_product(X, d) for d in listed}
+    out = {d: _enumerated_self_product(dense(X), d) for d in listed}
     rest = [d for d in degrees if d not in out]
-    if rest and n <= GRAM_LIMIT:
+    if rest and n <= GRAM_LIMIT and n * n * p <= GRAM_WORK:
         counts = overlap_histogram(X)
         overlap = np.arange(p + 1, dtype=np.float64)
         for d in rest:
@@ -251,9 +259,13 @@ def _subset_counts(X: Array, degree: int) -> Iterator[Integers]:
         yield np.bitwise_count(both).sum(axis=1, dtype=np.int64)
 
 
-def overlap_histogram(X: Array) -> Integers:
+def overlap_histogram(X: Batch) -> Integers:
     """How many ordered pairs of rows have ⟨x, x'⟩ = 0, 1, …, p ones in common."""
     n, p = X.shape
+    if is_sparse(X):
+        if worth_it(column_ones(X), n * n * p):
+            return overlaps(X)
+        X = dense(X)
     rows = np.ascontiguousarray(X, dtype=np.float32)
     counts = np.zeros(p + 1, dtype=np.int64)
     step = max(2, 16_000_000 // n)

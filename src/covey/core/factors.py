@@ -156,23 +156,50 @@ def estimate_prior(f: Factors, old: Prior, mean_sd: float) -> Prior:
     return Prior(centre, sd, float(f.bias.mean()), float(np.sqrt(f.bias.var() + left)))
 
 
-def empirical_bayes(x: Floats, sd: float, rounds: int = 40) -> tuple[Floats, Floats, float]:
+@dataclass(frozen=True)
+class Mixture:
+    """Effects seen through normal noise: a share of them wide, the others narrow, both normal around zero."""
+
+    noise: float
+    share: float
+    narrow: float
+    wide: float
+
+    def probability(self, squares: Floats) -> Floats:
+        """Of belonging to the wide ones, for observed squares."""
+        v0, v1 = self.noise**2 + self.narrow**2, self.noise**2 + self.wide**2
+        odds = np.log(self.share / (1 - self.share)) + np.log(v0 / v1) / 2
+        return np.asarray(expit(odds + squares * (1 / v0 - 1 / v1) / 2))
+
+    def shrunken(self, x: Floats, probability: Floats) -> Floats:
+        """Posterior means of effects observed as x."""
+        w1, w0 = (s**2 / (s**2 + self.noise**2) for s in (self.wide, self.narrow))
+        return np.asarray(x * (probability * w1 + (1 - probability) * w0))
+
+
+def fit_mixture(squares: Floats, sd: float, counts: Floats | float = 1.0, rounds: int = 40) -> Mixture:
+    """EM on observed squares, each counted so many times."""
+    total = np.size(squares) if isinstance(counts, float) else float(counts.sum())
+    mixture = Mixture(sd, 0.03, 0.2 * sd, 4.0 * sd)
+
+    def second(s: float, g: Floats) -> float:
+        v = sd * sd + s * s
+        expected = (s * s / v) ** 2 * squares + s * s * sd * sd / v
+        return float(np.sqrt((g * expected).sum() / (g.sum() + 1e-12)))
+
+    for _ in range(rounds):
+        g = counts * mixture.probability(squares)
+        share = float(np.clip(g.sum() / total, 1e-4, 0.3))
+        wide = max(second(mixture.wide, g), 2 * sd)
+        mixture = Mixture(sd, share, second(mixture.narrow, counts - g), wide)
+    return mixture
+
+
+def empirical_bayes(x: Floats, sd: float) -> tuple[Floats, Floats, float]:
     """Posterior means of effects seen through normal noise, under a prior of a narrow and a wide normal fitted by EM.
 
     Also returns each effect's probability of belonging to the wide one, and the wide one's standard deviation.
     """
-    share, narrow, wide = 0.03, 0.2 * sd, 4.0 * sd
-    noise = sd * sd
-    g = np.zeros_like(x)
-
-    def second(s: float, v: float) -> Floats:
-        return np.asarray((s * s / v * x) ** 2 + s * s * noise / v)
-
-    for _ in range(rounds):
-        v0, v1 = noise + narrow**2, noise + wide**2
-        g = expit(np.log(share / (1 - share)) + np.log(v0 / v1) / 2 + x * x * (1 / v0 - 1 / v1) / 2)
-        share = float(np.clip(g.mean(), 1e-4, 0.3))
-        wide = max(float(np.sqrt((g * second(wide, v1)).sum() / (g.sum() + 1e-12))), 2 * sd)
-        narrow = float(np.sqrt(((1 - g) * second(narrow, v0)).sum() / ((1 - g).sum() + 1e-12)))
-    w1, w0 = wide**2 / (wide**2 + noise), narrow**2 / (narrow**2 + noise)
-    return np.asarray(x * (g * w1 + (1 - g) * w0)), np.asarray(g), wide
+    mixture = fit_mixture(x * x, sd)
+    g = mixture.probability(x * x)
+    return mixture.shrunken(x, g), g, mixture.wide

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey.core.arrays import Array, Floats, is_bits
+from covey.core.sparse import Batch, dense, is_sparse, pair_sums, row_ones, worth_it
 
 # A float32 holds every integer up to 2^24 exactly, so sums over a block of 0/1 rows this long lose nothing.
 BLOCK_ROWS = 1 << 14
+BLOCK_ENTRIES = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -67,17 +69,27 @@ def integer_squares(batch: Array) -> SplitSquares:
     return SplitSquares(*parts)
 
 
-def moments(batch: Array) -> Moments:
+def block_rows(p: int) -> int:
+    """How many rows of p columns are multiplied together: few enough for float32 to be exact, and for the memory."""
+    return max(256, min(BLOCK_ROWS, BLOCK_ENTRIES // p))
+
+
+def moments(batch: Batch) -> Moments:
     """Moments of one batch of rows.
 
     Rows of 0/1 (Boolean or integer type) use float32 products over blocks, which are exact, and float64 sums of
-    the blocks, which stay exact up to 2^53 rows. Real rows are computed in float64.
+    the blocks, which stay exact up to 2^53 rows. Real rows are computed in float64. Sparse rows are multiplied as such where
+    that is cheaper; the sums are the same.
     """
     n, p = batch.shape
-    exact = is_bits(batch)
+    if is_sparse(batch) and worth_it(row_ones(batch), n * p * p):
+        second = pair_sums(batch)
+        return Moments(n, second.diagonal().copy(), second)
+    exact = is_sparse(batch) or is_bits(batch)
     second = np.zeros((p, p))
-    for start in range(0, n, BLOCK_ROWS):
-        block: Array = np.ascontiguousarray(batch[start : start + BLOCK_ROWS], dtype="f4" if exact else "f8")
+    for start in range(0, n, block_rows(p)):
+        rows = dense(batch[start : start + block_rows(p)])
+        block: Array = np.ascontiguousarray(rows, dtype="f4" if exact else "f8")
         second += block.T @ block
     first = second.diagonal().copy() if exact else np.asarray(batch.sum(axis=0, dtype=np.float64))
     return Moments(n, first, second)

@@ -89,7 +89,10 @@ def matrix_laplace(scale: float, dimension: int, generator: np.random.Generator)
     """
     if not resolved(scale, dimension):
         raise ParameterError(f"scale must be positive and small enough for floating point, got {float(scale):.3g}.")
-    return np.asarray(_wishart(dimension, generator) - _wishart(dimension, generator)) * (scale / 2)
+    W = _wishart(dimension, generator)
+    W -= _wishart(dimension, generator)
+    W *= scale / 2
+    return W
 
 
 def resolved(scale: Number, dimension: int) -> bool:
@@ -108,8 +111,8 @@ def to_grid(noise: Floats) -> Integers:
 def _wishart(dimension: int, generator: np.random.Generator) -> Floats:
     """A Wishart matrix with dimension + 1 degrees of freedom, by Bartlett's triangular factor."""
     L = np.zeros((dimension, dimension))
-    below = np.tril_indices(dimension, -1)
-    L[below] = generator.standard_normal(len(below[0]))
+    for i in range(1, dimension):
+        L[i, :i] = generator.standard_normal(i)
     L[np.diag_indices(dimension)] = np.sqrt(generator.chisquare(dimension + 1 - np.arange(dimension)))
     return np.asarray(L @ L.T)
 

@@ -7,6 +7,7 @@ import scipy.linalg
 
 from covey.core.arrays import Array, Floats, is_bits
 from covey.core.bingham import sample_bingham
+from covey.core.sparse import Batch, is_sparse
 
 # Directions are stored on the grid 2^-16: scores of integer rows are then exact integers, so the cell of a
 # record depends on that record alone and not on the shape of the batch it came in.
@@ -55,12 +56,14 @@ def quantise_directions(directions: Floats) -> Floats:
     return np.rint(np.ldexp(directions, DIRECTION_BITS))
 
 
-def integer_scores(batch: Array, quantised: Floats) -> Floats:
+def integer_scores(batch: Batch, quantised: Floats) -> Floats:
     """Inner products of integer rows with quantised directions, exact and so the same in any batch.
 
     Σ|x_i v_i| ≤ ‖x‖·‖v‖ by Cauchy-Schwarz, and ‖v‖ is 2^16 up to rounding: for rows of at most 2^14 bits every partial
     sum stays below 2^24 and fits a float32; for rows of norm 2^20 it stays far below 2^53.
     """
+    if is_sparse(batch):
+        return np.asarray(batch.astype(np.float64) @ quantised)
     narrow = batch.shape[1] <= 1 << 14 and is_bits(batch)
     scores: Array = batch.astype("f4" if narrow else "f8") @ quantised.astype("f4" if narrow else "f8")
     return np.asarray(scores, dtype=np.float64)

@@ -62,20 +62,25 @@ class Scores:
 
 def score_term(scores: Scores) -> Term:
     """Score histograms; given its centre a score is taken as normal."""
-    v, v2, edges = (a.astype(F4) for a in (scores.directions, scores.directions**2, scores.edges))
+    v, v2 = (a.astype(F4) for a in (scores.directions, scores.directions**2))
 
     def term(y: Array) -> tuple[float, Array]:
-        k = len(y)
-        sd = np.sqrt((y * (1 - y)) @ v2 + F4(1e-4))
-        t = np.clip((edges - (y @ v)[:, :, None]) / sd[:, :, None], -8, 8)
-        share = np.diff(ndtr(t), axis=2, prepend=0, append=1).mean(axis=0)
-        gap = (share - scores.shares) / scores.sd
-        pull = (-np.diff(gap, axis=1) / (scores.sd * k * np.sqrt(2 * np.pi))).astype(F4)
-        dt = np.exp(-t * t / 2) * pull / sd[:, :, None]
-        d_sd = (dt * t).sum(axis=2) / (2 * sd)
-        return float((gap**2).sum() / 2), -dt.sum(axis=2) @ v.T - (d_sd @ v2.T) * (1 - 2 * y)
+        loss, d_mean, d_variance = score_slopes(scores, y @ v, (y * (1 - y)) @ v2)
+        return loss, d_mean @ v.T + (d_variance @ v2.T) * (1 - 2 * y)
 
     return term
+
+
+def score_slopes(scores: Scores, mean: Array, variance: Array) -> tuple[float, Array, Array]:
+    """The loss of score histograms and its slopes in each centre's means and variances (k × t)."""
+    k, edges = len(mean), scores.edges.astype(F4)
+    sd = np.sqrt(variance + F4(1e-4))
+    t = np.clip((edges - mean[:, :, None]) / sd[:, :, None], -8, 8)
+    share = np.diff(ndtr(t), axis=2, prepend=0, append=1).mean(axis=0)
+    gap = (share - scores.shares) / scores.sd
+    pull = (-np.diff(gap, axis=1) / (scores.sd * k * np.sqrt(2 * np.pi))).astype(F4)
+    dt = np.exp(-t * t / 2) * pull / sd[:, :, None]
+    return float((gap**2).sum() / 2), -dt.sum(axis=2), -(dt * t).sum(axis=2) / (2 * sd)
 
 
 def parity_masks(p: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

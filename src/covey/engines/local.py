@@ -8,8 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from scipy.sparse import vstack
 
 from covey.core.arrays import Array, is_bits
+from covey.core.sparse import Batch, is_sparse
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import First, S, T
 from covey.errors import InputError
@@ -17,26 +19,29 @@ from covey.errors import InputError
 BATCH_ENTRIES = 1 << 23
 KEEP_BYTES = 1 << 28  # encoded records are kept in memory up to here, so that they are read and encoded only once
 WIDE = 1500  # beyond so many columns one product fills all processors
+BATCH_ROWS = 1 << 11  # at least: sums of p × p products are added once per batch
 
 
 class ArrayRows:
-    """A matrix in memory, prepared batch by batch so that no second copy of it is made."""
+    """A matrix in memory, dense or sparse (CSR), prepared batch by batch so that no second copy of it is made."""
 
-    def __init__(self, X: Array, prepare: Callable[[Array], Array] = lambda batch: batch) -> None:
+    def __init__(self, X: Any, prepare: Callable[[Array], Array] = lambda batch: batch) -> None:
         self._X = X
         self._prepare = prepare
         self.n, self.p = X.shape
 
-    def batches(self) -> Iterator[Array]:
+    def batches(self) -> Iterator[Batch]:
         """The prepared records, in order."""
-        rows = max(1, BATCH_ENTRIES // self.p)
+        rows = max(BATCH_ROWS, BATCH_ENTRIES // self.p)
         for start in range(0, self.n, rows):
             yield self._prepare(self._X[start : start + rows])
 
-    def records(self) -> Array:
+    def records(self) -> Batch:
         """All prepared records at once."""
         batches = list(self.batches())
-        return batches[0] if len(batches) == 1 else np.concatenate(batches)
+        if len(batches) == 1:
+            return batches[0]
+        return vstack(batches, format="csr") if is_sparse(batches[0]) else np.concatenate(batches)
 
     def reduce(self, kernel: Callable[[Array], S]) -> S:
         """The sum of kernel(batch) over the batches."""

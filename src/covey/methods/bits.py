@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Floats, Integers, above_diagonal, strips
 from covey.core.blocks import WeightedPoints
 from covey.core.centres import Tick
 from covey.core.coding import UNIT, Coding
 from covey.core.counts import (
     coded_moments,
     column_counts,
-    half_moments,
     norm_counts,
     parity_sums,
     score_counts,
+    shifted_moments,
     size_counts,
 )
+from covey.core.devices import PROCESSOR, Device
 from covey.core.factors import Factors, NoisyMoments, denoise_moments, empirical_bayes, fit_factors
 from covey.core.moments import Moments, moments
 from covey.core.noise import add_noise, cube_noise, matrix_laplace, to_grid
@@ -45,6 +47,7 @@ from covey.core.terms import (
     size_term,
     symmetric,
 )
+from covey.core.wide import WIDE, denoise_wide, fit_wide_centres, fit_wide_factors, score_term_in
 from covey.engines.rows import Rows
 from covey.privacy.budget import Charge
 
@@ -121,6 +124,7 @@ def bit_centres(
     public: np.random.Generator,
     shown: np.random.Generator,
     tick: Tick,
+    device: Device = PROCESSOR,
 ) -> tuple[WeightedPoints, Spectrum | None]:
     """Private centres in [0, 1]ᵖ, equally weighted, and the noisy spectrum; spends the charges named by the plan."""
     if plan.kind == "means":
@@ -135,8 +139,10 @@ def bit_centres(
         noisy, parities = measure_parities(rows, charges["moments"], noise)
     else:
         noisy = measure_ball(rows, plan, charges, noise)
-    spectrum = moment_spectrum(noisy, plan.kind, shown)
     tick(0.1)
+    if rows.p > WIDE:
+        return wide_centres(rows, noisy, plan, charges, noise, device, public, tick), None
+    spectrum = moment_spectrum(noisy, plan.kind, shown)
     noisy, f, prior, target = denoise_moments(noisy, plan.centres, plan.factors, public, lambda t: tick(0.1 + 0.4 * t))
     # The centres follow the target closely: at a fifth of the noise the fit is not what limits.
     half = Coding.half(rows.p)
@@ -159,6 +165,31 @@ def bit_centres(
         term = parity_term(parity_target(parities, y))
         y = fit_centres([fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
     return equal(y), spectrum
+
+
+def wide_centres(
+    rows: Rows,
+    noisy: NoisyMoments,
+    plan: Plan,
+    charges: dict[str, Charge],
+    noise: IntegerNoise,
+    device: Device,
+    public: np.random.Generator,
+    tick: Tick,
+) -> WeightedPoints:
+    """The same for many columns, without p × p work in the fits."""
+    fit = denoise_wide(noisy, plan.centres, plan.factors, device, public, lambda t: tick(0.1 + 0.4 * t))
+    f, terms = fit.factors, [fit.fine]
+    if "scores" in charges:
+        directions, edges = score_plan(f)
+        if len(edges):
+            pure = plan.kind == "matrix"
+            shape = score_term_in(device, measure_scores(rows, directions, edges, charges["scores"], pure, noise))
+            loose = replace(fit.prior, mean=np.zeros(plan.factors), sd=np.full(plan.factors, 1.5))
+            f = fit_wide_factors(device, [fit.raw, shape], f, loose, 150, float(HOLD))
+            terms.append(shape)
+    tick(0.7)
+    return equal(fit_wide_centres(device, terms, f.logits, plan.final_steps))
 
 
 def equal(points: Floats) -> WeightedPoints:
@@ -194,14 +225,18 @@ def measure_matrix(rows: Rows, charge: Charge, generator: np.random.Generator) -
     the means is divided by a before.
     """
     n, p = rows.n, rows.p
-    means, pairs = sign_sums(rows.reduce(moments))
+    bits = rows.reduce(moments)
     a2 = float(CONSTANT * p)
     scale = float(2 * (1 + CONSTANT) * p / charge.amount)
     W = matrix_laplace(scale, p + 1, generator)
-    mean = add_noise(means, to_grid(W[0, 1:] / np.sqrt(a2))) / n
-    pair = hollow(add_noise(pairs, to_grid(W[1:, 1:])) / n)
+    mean = add_noise(sign_sums(bits)[0], to_grid(W[0, 1:] / np.sqrt(a2))) / n
+    pair = np.empty((p, p), pair_type(p))
+    for begin, end in strips(p):
+        exact = sign_sums(bits, slice(begin, end))[1]
+        pair[begin:end] = add_noise(exact, to_grid(W[1 + begin : 1 + end, 1:])) / (4 * n)
+    np.fill_diagonal(pair, 0)
     sd = scale * float(np.sqrt((p + 2) / 2)) / n
-    return NoisyMoments(Coding.half(p), mean / 2, sd / float(np.sqrt(a2)) / 2, pair / 4, sd / 4)
+    return NoisyMoments(Coding.half(p), mean / 2, sd / float(np.sqrt(a2)) / 2, pair, sd / 4)
 
 
 def measure_parities(rows: Rows, charge: Charge, noise: IntegerNoise) -> tuple[NoisyMoments, Parities | None]:
@@ -243,17 +278,24 @@ def measure_ball(rows: Rows, plan: Plan, charges: dict[str, Charge], noise: Inte
     R2 = Fraction(coding.radius_squared)
     weight = (BALL_MEAN_WEIGHT if coding.clips else MEAN_WEIGHT) * R2
     variance = ball_sensitivity(R2, weight) / (2 * charges["moments"].amount)
-    M = rows.reduce(lambda batch: coded_moments(batch, coding)) if coding.clips else half_moments(rows.reduce(moments))
-    upper = np.triu_indices(p, 1)
+    if coding.clips:
+        M = rows.reduce(lambda batch: coded_moments(batch, coding))
+    else:
+        M = shifted_moments(rows.reduce(moments), coding.centre)
     mean = add_noise(M.first.astype(np.int64), noise.gaussian(variance / weight, p)) / (n * UNIT)
-    pair = add_noise(M.second[upper].astype(np.int64), noise.gaussian(variance, len(upper[0]))) / (n * UNIT**2)
+    pair = np.zeros((p, p), pair_type(p))
+    for begin, end in strips(p):  # some millions of noises at a time
+        above = above_diagonal(begin, end, p)
+        exact = M.second[begin:end][above].astype(np.int64)
+        pair[begin:end][above] = add_noise(exact, noise.gaussian(variance, len(exact))) / (n * UNIT**2)
+    pair += pair.T.copy()
     pair_sd = float(np.sqrt(float(variance))) / (n * UNIT**2)
     mean_sd = float(np.sqrt(float(variance / weight))) / (n * UNIT)
     if first is not None and not coding.clips:  # a second, independent measurement of the same means
         a, b = 1 / mean_sd**2, 1 / first[1] ** 2
         mean = (a * mean + b * (first[0] - coding.middle)) / (a + b)
         mean_sd = float(1 / np.sqrt(a + b))
-    return NoisyMoments(coding, mean, mean_sd, symmetric(pair, p), pair_sd)
+    return NoisyMoments(coding, mean, mean_sd, pair, pair_sd)
 
 
 def measure_coding(rows: Rows, charge: Charge, tail: float, noise: IntegerNoise) -> tuple[Coding, Floats, float]:
@@ -304,10 +346,15 @@ def measure_scores(
     return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, noisy / rows.n, sd / rows.n)
 
 
-def sign_sums(bits: Moments) -> tuple[Integers, Integers]:
-    """Σz_i and Σz_i z_j of signs z = 2x − 1, from the moments of the bits: exact integers."""
-    n, a, b = bits.n, bits.first, bits.second
-    return (2 * a - n).astype(np.int64), (4 * b - 2 * a[:, None] - 2 * a + n).astype(np.int64)
+def sign_sums(bits: Moments, rows: slice = slice(None)) -> tuple[Integers, Integers]:
+    """Σz_i and some rows of Σz_i z_j of signs z = 2x − 1, from the moments of the bits: exact integers."""
+    n, a, b = bits.n, bits.first, bits.second[rows]
+    return (2 * a - n).astype(np.int64), (4 * b - 2 * a[rows, None] - 2 * a + n).astype(np.int64)
+
+
+def pair_type(p: int) -> type[np.floating[Any]]:
+    """Noisy pairs of wide tables are kept in single precision, in which they are fitted."""
+    return np.float32 if p > WIDE else np.float64
 
 
 # Post-processing.
@@ -341,12 +388,21 @@ def score_plan(f: Factors, least: float = 2.5) -> tuple[Floats, Floats]:
     """
     y = f.centres
     m = y.mean(axis=0)
-    w, v = np.linalg.eigh((y - m).T @ (y - m) / len(y))
-    w, v = w[::-1][:SCORES], v[:, ::-1][:, :SCORES]
+    w, v = leading_directions(y - m, SCORES)
     within = (y * (1 - y)).mean(axis=0) @ v**2
     keep = (w >= least * within) & ((y * (1 - y)).sum(axis=1).mean() >= 2)
     v, spread = v[:, keep], np.sqrt(w + within)[keep]
     return np.asarray(v), np.asarray((m @ v)[:, None] + spread[:, None] * np.linspace(-2.5, 2.5, BINS - 1))
+
+
+def leading_directions(y: Floats, count: int) -> tuple[Floats, Floats]:
+    """Leading eigenvalues and eigenvectors of yᵀy/k, largest first, from whichever of yᵀy and yyᵀ is smaller."""
+    k, p = y.shape
+    w, v = np.linalg.eigh((y.T @ y if p <= k else y @ y.T) / k)
+    w, v = w[::-1][:count], v[:, ::-1][:, :count]
+    if p > k:
+        v = y.T @ v / np.sqrt(np.maximum(k * w, 1e-300))
+    return np.asarray(w), np.asarray(v)
 
 
 def parity_target(seen: Parities, y: Floats) -> Parities:

@@ -15,7 +15,7 @@ from covey.core.pairlaw import pair_law
 from covey.errors import ParameterError, whole_number
 from covey.methods.bits import expected_pair_noise
 from covey.methods.categories import coarse, histogram_share
-from covey.methods.regain import CERTIFICATE_SHARE
+from covey.methods.regain import CERTIFICATE_SHARE, fit_memory
 from covey.privacy.budget import Budget, check_delta, make_budget
 
 # Denoising leaves about this part of the noise on a pair share: the public tables of docs/benchmarks lie between 0.1 and 1.4.
@@ -61,7 +61,10 @@ def predict(
     error = predicted_error(sizes, n, make_budget(epsilon, delta, rows_per_person))
     width = sum(min(c, 60) for c in sizes)
     seconds = 1 + 4e-9 * n * len(sizes) ** 2 + 1.5e-4 * width**1.9
-    memory = (12 * 8 * width**2 + 10 * n * len(sizes)) / 2**30 + 0.2
+    flags = all(size == 2 for size in sizes)
+    memory = (
+        fit_memory(len(sizes) if flags else width, n if flags else 0, not flags) + 2 * n * len(sizes)
+    ) / 2**30 + 0.2
     warnings = []
     if error > 0.1:
         warnings.append("expect noise, not data: more rows, a larger epsilon, a positive delta or fewer columns help")

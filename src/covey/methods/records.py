@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from covey.core.arrays import Array, Floats
 from covey.core.bodies import Body
+from covey.core.sparse import Batch, dense, is_sparse
 from covey.engines.local import ArrayRows
 
 REAL_BITS = 20
@@ -28,7 +30,7 @@ class Records:
     radius: float
 
 
-def boolean_records(X: Array) -> Records:
+def boolean_records(X: Batch) -> Records:
     """Records of 0 and 1."""
     return Records(ArrayRows(X), unit=1.0, radius=float(np.sqrt(X.shape[1])))
 
@@ -68,10 +70,10 @@ class Limit:
 
     limits: list[tuple[list[int], int]]
 
-    def __call__(self, batch: Array) -> Array:
+    def __call__(self, batch: Batch) -> Batch:
         """Trim the records that break a limit."""
-        out = batch.copy()
+        out = np.array(dense(batch))
         for columns, most in self.limits:
             part = out[:, columns]
             out[:, columns] = part * (np.cumsum(part, axis=1) <= most)
-        return out
+        return csr_array(out) if is_sparse(batch) else out

@@ -20,6 +20,7 @@ import numpy as np
 from covey.core.arrays import require_memory
 from covey.core.blocks import WeightedPoints
 from covey.core.coding import UNIT, Coding
+from covey.core.devices import PROCESSOR, Device
 from covey.core.distance import (
     GRAM_LIMIT,
     HighBits,
@@ -33,6 +34,7 @@ from covey.core.moments import moments
 from covey.core.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
 from covey.core.spectrum import Spectrum
 from covey.core.threads import blas_threads, processors
+from covey.core.wide import WIDE
 from covey.engines.rows import Rows
 from covey.entropy import Streams
 from covey.methods.bits import bit_centres, expected_pair_noise, plan_bits
@@ -55,20 +57,26 @@ class Regained:
 
 
 def regain_bits(
-    rows: Rows, budget: Budget, share: Fraction, declared: Coding | None, source: str, streams: Streams
+    rows: Rows,
+    budget: Budget,
+    share: Fraction,
+    declared: Coding | None,
+    source: str,
+    streams: Streams,
+    device: Device = PROCESSOR,
 ) -> Regained:
     """Private centres for rows of bits, and their certificate."""
     n, p = rows.n, rows.p
-    refuse_too_wide(p)
+    refuse_too_wide(p, n)
     plan = plan_bits(n, p, budget.amount * (1 - share), budget.pure, declared)
     charges = budget.split({**{name: s * (1 - share) for name, s in plan.shares.items()}, "certificate": share})
     public, shown = streams.postprocessing("fit"), streams.postprocessing("spectrum")
     with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
         progress.next()
         noise = noise_source(source, streams, "moments")
-        with blas_threads(1):
+        with blas_threads(1 if p <= WIDE else processors()):
             cloud, spectrum = bit_centres(
-                rows, plan, charges, noise, streams.noise("matrix"), public, shown, progress.tick
+                rows, plan, charges, noise, streams.noise("matrix"), public, shown, progress.tick, device
             )
         progress.next()
         if not share:
@@ -84,7 +92,7 @@ def regain_categories(
     rows: Rows, domain: Domain, budget: Budget, share: Fraction, source: str, streams: Streams
 ) -> Regained:
     """Private centres for rows of category codes, and their certificate."""
-    refuse_too_wide(domain.total)
+    refuse_too_wide(domain.total, rows.n, categories=True)
     first = Fraction(histogram_share(rows.n, domain, budget.amount, budget.pure)) * (1 - share)
     charges = budget.split({"histograms": first, "pairs": 1 - share - first, "certificate": share})
     public, shown = streams.postprocessing("fit"), streams.postprocessing("spectrum")
@@ -131,9 +139,21 @@ def _spent(charges: dict[str, Charge]) -> tuple[Charge, ...]:
     return tuple(charge for charge in charges.values() if charge.amount)
 
 
-def refuse_too_wide(width: int) -> None:
-    """Dense second moments and a few copies of them must fit."""
-    require_memory(8 * 12 * width**2, f"a table of {width} encoded columns", "Use fewer columns or categories.")
+def refuse_too_wide(width: int, n: int = 0, categories: bool = False) -> None:
+    """Refuse, before anything is allocated, a table whose fit needs more memory than there is."""
+    needed = fit_memory(width, n, categories)
+    require_memory(needed, f"a table of {width} encoded columns", "Use fewer columns or categories.")
+
+
+def fit_memory(width: int, n: int, categories: bool) -> int:
+    """Bytes that a fit allocates beyond the table: checked against runs in benchmarks/wide.py.
+
+    Sums of a batch, the sums so far and their total are matrices of 8 bytes an entry, and their coding takes a little more. For
+    categories four denoisers and their four candidates are held at once. The last terms are the centres, with the history
+    of their fit, and the records in single precision for the certificate.
+    """
+    matrices = (160 if categories else 40) * width**2
+    return matrices + 40 * 4 * 600 * min(width, 1000) + 40 * 4 * 200 * max(width - 1000, 0) + 4 * n * width
 
 
 def declared_coding(p: int, limits: list[tuple[list[int], int]]) -> Coding | None:

@@ -1,0 +1,97 @@
+"""Where dense post-processing runs: on the processor, or on a graphics card that speaks the array API standard.
+
+Only noisy, public numbers ever travel to a device: records are read, summed and protected on the processor, in exact integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covey.core.arrays import Floats
+from covey.errors import MissingExtraError, ParameterError
+
+
+@dataclass(frozen=True)
+class Device:
+    """A namespace of the array API standard and a device of it; None is the namespace's own default."""
+
+    name: str
+    xp: Any
+    where: Any = None
+
+    def put(self, array: Any) -> Any:
+        """A float32 array on the device; on the processor it may share memory, so nobody writes to it."""
+        narrow = np.ascontiguousarray(array, dtype=np.float32)
+        return narrow if self.xp is np else self.xp.asarray(narrow, device=self.where)
+
+    def get(self, array: Any) -> Floats:
+        """An array of the device as float64 in ordinary memory."""
+        return self.get32(array).astype(np.float64)
+
+    def get32(self, array: Any) -> NDArray[np.float32]:
+        """An array of the device in ordinary memory; on the processor the array itself."""
+        if self.xp is not np:
+            array = np.from_dlpack(array if self.where is None else _to_processor(array))
+        return np.asarray(array, dtype=np.float32)
+
+    def indices(self, array: Any) -> Any:
+        """Whole numbers on the device, to take columns by."""
+        return self.xp.asarray(np.ascontiguousarray(array, dtype=np.int64), device=self.where)
+
+
+PROCESSOR = Device("cpu", np)
+
+
+def find_device(name: str) -> Device:
+    """The device of a name: "cpu" is numpy; "cuda" PyTorch's, or CuPy's where PyTorch is missing; "torch:…" any of PyTorch's."""
+    if name == "cpu":
+        return PROCESSOR
+    library, _, where = str(name).partition(":")
+    if library == "cuda":
+        try:
+            return _torch(str(name))
+        except MissingExtraError:
+            return _cupy()
+    if library == "torch" and where:
+        return _torch(where)
+    if library == "cupy" and not where:
+        return _cupy()
+    raise ParameterError(f"device must be 'cpu', 'cuda', 'cuda:1', 'torch:…' or 'cupy', got {name!r}.")
+
+
+def _torch(where: str) -> Device:
+    torch, xp = _load("torch"), _load("array_api_compat.torch")
+    try:
+        device = torch.device(where)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ParameterError(f"PyTorch has no device {where!r} here ({reason}). Use device='cpu'.") from None
+    return Device(f"torch:{where}", xp, device)
+
+
+def _cupy() -> Device:
+    cupy, xp = _load("cupy"), _load("array_api_compat.cupy")
+    try:
+        cupy.zeros(1)
+    except Exception as error:  # CuPy has many kinds of failure, one per driver library
+        raise ParameterError(f"CuPy finds no device here ({type(error).__name__}). Use device='cpu'.") from None
+    return Device("cupy", xp, cupy.cuda.Device())
+
+
+def _load(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            "a device other than 'cpu' needs PyTorch or CuPy and array-api-compat: pip install 'covey[gpu]'."
+        ) from error
+
+
+def _to_processor(array: Any) -> Any:
+    return import_module("array_api_compat").to_device(array, "cpu")
