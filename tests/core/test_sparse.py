@@ -12,7 +12,7 @@ from covey.core.moments import moments
 from covey.core.sparse import canonical, row_ones, worth_it
 from covey.core.subspace import quantise_directions
 from covey.engines.local import ArrayRows
-from covey.methods.records import limited_records
+from covey.methods.records import Limit
 
 
 def bits(n, p, share, seed=0):
@@ -82,8 +82,8 @@ def test_distances_of_sparse_rows_are_those_of_dense_ones(share):
 def test_declared_limits_are_kept_on_sparse_rows():
     X = bits(100, 40, 0.3)
     limits = [([3, 1, 2], 1), (list(range(10, 30)), 4)]
-    dense = limited_records(ArrayRows(X), limits).records()
-    sparse = limited_records(ArrayRows(sp.csr_array(X)), limits).records()
+    dense = Limit(limits)(X)
+    sparse = Limit(limits)(sp.csr_array(X))
     assert (sparse.toarray() == dense).all()
 
 

@@ -43,7 +43,7 @@ def bit_distances(X: Batch, cloud: WeightedPoints, degrees: Sequence[int] = DEGR
     return low_bit_distances(moments(X), cloud) | high_bit_distances(X, cloud, degrees)
 
 
-def high_bit_distances(X: Array, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
+def high_bit_distances(X: Batch, cloud: WeightedPoints, degrees: Sequence[int] = DEGREES) -> dict[int, float]:
     """δ_3 and δ_4, as far as they are affordable for this size."""
     n, p = X.shape
     X = dense(X) if p <= DENSE_COLUMNS else X
@@ -70,9 +70,11 @@ class HighBits:
 
     cloud: WeightedPoints
 
-    def __call__(self, X: Array) -> dict[int, float]:
+    def __call__(self, X: Batch) -> dict[int, float]:
         """The distances of a table of bits."""
-        return high_bit_distances(X[in_order(np.packbits(X.astype(bool), axis=1))], self.cloud)
+        step = max(1, (1 << 24) // X.shape[1])
+        keys = [np.packbits(dense(X[a : a + step]).astype(bool), axis=1) for a in range(0, X.shape[0], step)]
+        return high_bit_distances(X[in_order(np.concatenate(keys))], self.cloud)
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,9 @@ class SubsetCounts:
 
     degree: int
 
-    def __call__(self, batch: Array) -> Counts:
+    def __call__(self, batch: Batch) -> Counts:
         """Count a batch of bits."""
-        return Counts((np.concatenate(list(_subset_counts(batch, self.degree))),))
+        return Counts((np.concatenate(list(_subset_counts(dense(batch), self.degree))),))
 
 
 def affordable_subsets(n: int, p: int) -> list[int]:
