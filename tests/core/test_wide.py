@@ -222,9 +222,20 @@ def test_devices_give_the_same_centres(device, monkeypatch):
     noisy, X = noisy_table(n=1000)
     here = wide_fit(PROCESSOR, noisy, 40, 4, np.random.default_rng(10))
     there = wide_fit(device, noisy, 40, 4, np.random.default_rng(10))
-    # Single precision in another order drifts apart over hundreds of steps; the moments of the centres do not.
-    assert there.mean(axis=0) == pytest.approx(here.mean(axis=0), abs=2e-3)
+    # Single precision in another order drifts apart over hundreds of steps, by less than the noise, and is no less accurate.
+    drift = there.mean(axis=0) - here.mean(axis=0)
+    assert np.sqrt(np.mean(drift**2)) < 0.5 * noisy.mean_sd
     assert error(X, there) == pytest.approx(error(X, here), rel=0.05)
+
+
+def test_devices_take_the_same_first_steps(device, monkeypatch):
+    monkeypatch.setattr("covey.core.wide.BASIS", 60)
+    noisy, _ = noisy_table(n=1000, clips=True)
+    here, there = (
+        denoise_wide(noisy, 40, 4, d, np.random.default_rng(10), lambda t: None, rounds=1, steps=4).factors.centres
+        for d in (PROCESSOR, device)
+    )
+    assert there == pytest.approx(here, abs=2e-3)
 
 
 @pytest.mark.parametrize("hold", [None, 0.1])

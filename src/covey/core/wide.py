@@ -125,7 +125,10 @@ def start_wide_factors(noisy: NoisyMoments, basis: Floats, middle: Floats, point
     along = basis.T @ noisy.mean
     w, v = np.linalg.eigh(middle - np.outer(along, along))
     scale = np.sqrt(np.maximum(w[::-1][:r], 0.1 * noisy.pair_sd * np.sqrt(p)))
-    loadings = (basis @ v[:, ::-1][:, :r]) * scale / np.maximum(m * (1 - m), 0.04)[:, None]
+    directions = basis @ v[:, ::-1][:, :r]
+    # The sign of an eigenvector is an accident of the library that found it: all devices start from the same one.
+    directions *= np.where((directions**3).sum(axis=0) < 0, -1, 1)
+    loadings = directions * scale / np.maximum(m * (1 - m), 0.04)[:, None]
     return Factors(logit(m), np.clip(loadings, -4, 4), points)
 
 
