@@ -47,6 +47,7 @@ bench: $(STAMP)
 	$(RUN)python benchmarks/fit_gap.py
 	$(RUN)python benchmarks/table.py
 	$(RUN)python benchmarks/serve.py
+	$(RUN)python benchmarks/spark.py
 
 # Privacy audits of every mechanism and both methods, planted faults included: about half an hour.
 audit: $(STAMP)

@@ -26,6 +26,7 @@ from covey.core.spectrum import Spectrum
 from covey.core.threads import blas_threads, processors
 from covey.engines.local import KEEP_BYTES, ArrayRows, StreamRows
 from covey.engines.rows import Mapped, Rows
+from covey.engines.spark import SparkRows, generate
 from covey.entropy import SEEDED_MARK, Streams
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError, whole_number
 from covey.html import card, meter, shorten, tag
@@ -48,6 +49,7 @@ from covey.release.contents import AnonymousRelease, PrivateRelease
 from covey.table.codec import Codec, EncodeLog
 from covey.table.schema import Schema
 from covey.table.sources import Table, joined, like, open_source
+from covey.table.sparkframe import BatchEncoder, arrow_batches, is_spark, needed_columns, spark_schema
 from covey.version import __version__
 
 Limits = Sequence[tuple[Sequence[int], int]]
@@ -169,6 +171,13 @@ class _Synthesizer:
             decode = self._codec.decode_cells
         return Drawn(m, self.centres, self._draw, decode, self._dtype, self._sparse, self._next_streams())
 
+    def sample_spark(self, spark: Any, m: int) -> Any:
+        """m synthetic rows as a Spark frame: its executors draw the parts when they are needed, and the same ones each time."""
+        if self.schema is None:
+            raise ParameterError("Spark rows have names: give schema=….")
+        schema, drawn = self.schema, self.draw(m)
+        return generate(spark, drawn.parts, lambda k: arrow_batches(drawn.part(k), schema), spark_schema(schema))
+
     @property
     def width(self) -> int:
         """Encoded columns under the schema, which are public: what a sample's memory depends on."""
@@ -183,6 +192,8 @@ class _Synthesizer:
         """
         if self._codec is None:
             raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
+        if is_spark(table):
+            return self._prepare_spark(table, self._codec)
         codec, source = self._codec, open_source(table, self.schema, encoding)
         cells = self._mixture is not None
         rows = StreamRows(
@@ -193,6 +204,11 @@ class _Synthesizer:
             KEEP_BYTES,
         )
         return Prepared(rows, source.kind, rows.log)
+
+    def _prepare_spark(self, frame: Any, codec: Codec) -> Prepared:
+        columns, ignored = needed_columns(frame, codec.schema)
+        rows = SparkRows(columns, BatchEncoder(codec, ignored), len(codec.names), self._ahead())
+        return Prepared(rows, "spark", rows.log)
 
     def _ahead(self) -> Sequence[Callable[[Array], Any]]:
         """Kernels that `fit` will ask for whatever the data is: their sums are taken while the table is read first."""
@@ -721,7 +737,9 @@ class AnonymousSynthesizer(_Synthesizer):
     def _collected(self, rows: Rows) -> Integers:
         """All records: grouping looks at every one of them again and again, so they must fit the memory."""
         if not isinstance(rows, StreamRows):
-            raise ParameterError("anonymous groups need all records in the memory of this machine.")
+            raise ParameterError(
+                "anonymous groups need all records in the memory of this machine. Collect the frame first, if it is small."
+            )
         require_memory(24 * rows.n * self.width, f"grouping {rows.n} records", "Use `covey release`, or fewer rows.")
         return rows.records().astype(np.int64)
 

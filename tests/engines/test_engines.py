@@ -13,6 +13,7 @@ import covey
 from covey.core.counts import column_counts, size_counts
 from covey.core.moments import moments
 from covey.core.tables import OneWayTables, PairTables
+from covey.engines import spark
 from covey.engines.rows import Mapped
 from covey.errors import InputError
 from covey.methods.records import Limit
@@ -102,9 +103,13 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=[*ENGINES, "postgresql"])
+@pytest.fixture(params=[*ENGINES, "postgresql", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
 def place(request, tmp_path, monkeypatch):
     """Small parts, so that every table has several."""
+    if request.param == "spark":
+        session = request.getfixturevalue("spark")
+        monkeypatch.setattr(spark, "BATCH_ROWS", 60)
+        return lambda frame: session.createDataFrame(frame.to_arrow()).repartition(3)
     monkeypatch.setattr(sources, "FRAME_ROWS", 90)
     monkeypatch.setattr(csvfile, "BLOCK", 1000)
     monkeypatch.setattr(arrowfile, "BATCH_ROWS", 64)

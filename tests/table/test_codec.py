@@ -1,3 +1,5 @@
+import copy
+import pickle
 from datetime import date, datetime
 
 import numpy as np
@@ -388,3 +390,20 @@ def test_equal_pairs_and_sums_are_possible():
         schema = Schema.from_dict({"fields": fields, "covey": {"rules": chosen}})
         codec = Codec(schema)
         assert schema.validate(codec.decode(some_codes(codec, 500, 2), rng())) == []
+
+
+def test_a_copied_codec_remembers_no_word_of_the_data(tmp_path):
+    """Words are kept while a table is read, so that each is looked up once; they do not travel with the codec."""
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"c": ["known", "unheard of", None] * 5}).write_parquet(path)
+    codec = Codec(Schema((Field("c", "string", enum=("known",), confirmed=True),)))
+    codes, log = codec.encode(path)
+    assert log.columns["c"].unknown == 5
+    assert "unheard of" in codec._dictionaries["c"].known
+    sent = pickle.dumps(codec)
+    assert b"known" in sent
+    assert b"unheard of" not in sent
+    assert not copy.deepcopy(codec)._dictionaries["c"].known
+    again, same = pickle.loads(sent).encode(path)
+    assert (again == codes).all()
+    assert same == log

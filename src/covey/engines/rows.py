@@ -61,11 +61,13 @@ class Mapped:
 
     def reduce(self, kernel: Callable[[Array], S]) -> S:
         """The sum of kernel(step(batch)) over all batches."""
-        return self.rows.reduce(lambda batch: kernel(self.step(batch)))
+        step = self.step  # what is sent elsewhere must not hold the rows
+        return self.rows.reduce(lambda batch: kernel(step(batch)))
 
     def whole(self, kernel: Callable[[Array], T]) -> T:
         """kernel(step(all records))."""
-        return self.rows.whole(lambda batch: kernel(self.step(batch)))
+        step = self.step
+        return self.rows.whole(lambda batch: kernel(step(batch)))
 
 
 @dataclass(frozen=True)

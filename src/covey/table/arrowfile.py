@@ -6,7 +6,7 @@ makes reading several times faster than any reader that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +49,8 @@ class ArrowFile:
     def table(self, part: Any) -> Table:
         """The needed columns of a batch."""
         with self._guard():
-            columns = {name: column(name, part.column(self._names[j])) for name, j in self._places.items()}
-        for name, values in columns.items():
-            check_cells(name, values.words if isinstance(values, Words) else values, self.field_limit)
-        return Table(columns, len(part), self.kind, ignored=self.ignored)
+            columns = {name: part.column(self._names[j]) for name, j in self._places.items()}
+            return batch_table(columns, len(part), self.kind, self.ignored, self.field_limit)
 
     def _look(self) -> tuple[list[str], int]:
         """The names of the columns, and how many cells there are, as far as the file tells."""
@@ -73,7 +71,8 @@ class ArrowFile:
         parquet, pa = optional("pyarrow.parquet"), optional("pyarrow")
         with parquet.ParquetFile(self.path) as file:
             kinds = file.schema_arrow
-            words = [name for name in wanted if pa.types.is_string(kinds.field(name).type)]
+            texts = (pa.string(), pa.large_string())
+            words = [name for name in wanted if kinds.field(name).type in texts]
         with parquet.ParquetFile(self.path, read_dictionary=words) as file:
             yield from file.iter_batches(BATCH_ROWS, columns=wanted)
 
@@ -107,9 +106,18 @@ class _Guard:
             raise InputError(f"{self.path} is not a file that can be read as a table: {error}.") from None
 
 
+def batch_table(columns: Mapping[str, Any], rows: int, kind: str, ignored: tuple[str, ...], field_limit: int) -> Table:
+    """A table of Arrow arrays."""
+    found = {name: column(name, values) for name, values in columns.items()}
+    for name, read in found.items():
+        check_cells(name, read.words if isinstance(read, Words) else read, field_limit)
+    return Table(found, rows, kind, ignored=ignored)
+
+
 def column(name: str, values: Any) -> Series | Words:
     """An Arrow array as a polars column; a dictionary of few words stays one."""
     pl, pa = optional("polars"), optional("pyarrow")
+    _check_text(name, values.dictionary if pa.types.is_dictionary(values.type) else values)
     if pa.types.is_dictionary(values.type):
         words = values.dictionary
         if len(words) <= MANY_WORDS and (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
@@ -118,5 +126,17 @@ def column(name: str, values: Any) -> Series | Words:
             if not listed.null_count():
                 return Words(np.asarray(places), listed)
         values = values.cast(words.type)
+    elif pa.types.is_timestamp(values.type) and values.type.tz is not None:
+        values = values.cast(pa.timestamp(values.type.unit, "UTC"))  # the same instants; polars knows fewer zones
     found: Series = pl.from_arrow(values)
     return plain(found).alias(name)
+
+
+def _check_text(name: str, values: Any) -> None:
+    """Refuse text that is not UTF-8: no reader of Arrow batches looks, and polars relies on it."""
+    pa = optional("pyarrow")
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid:
+            raise InputError(f"column {name!r} holds text that is not UTF-8. Write it as UTF-8 text.") from None

@@ -664,6 +664,10 @@ class Dictionary:
         self.attribute = attribute
         self.known: dict[str | None, tuple[int, ColumnLog]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles start without words: a codec may be sent along with what is public."""
+        return {"attribute": self.attribute, "known": {}}
+
     def read(self, column: Words, log: ColumnLog, cells: bool) -> Array:
         """Codes, or cells, of a column of words; each word counts in the log as often as it occurs."""
         found = [self._look_up(word) for word in [*column.words.to_list(), None]]

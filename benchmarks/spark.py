@@ -1,0 +1,106 @@
+"""How Spark in local mode compares with the streaming engine on the same Parquet file, start-up aside.
+
+    python benchmarks/spark.py --rows 3000000
+
+Thirty categorical columns of text. Spark is started, and both engines read a small table, before anything is timed. Times on
+a shared machine mean little; their ratio, taken in one run, is what counts. Target: at most 4 at 20,000,000 rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import covey
+from covey.table.schema import Field, Schema
+
+SIZES = (2, 3, 4, 5, 6, 8) * 5
+STEP = 500_000
+SCHEMA = Schema(
+    tuple(
+        Field(f"q{a}", "string", enum=tuple(f"answer {j}" for j in range(c)), required=True, confirmed=True)
+        for a, c in enumerate(SIZES)
+    )
+)
+
+
+def make_table(path: Path, rows: int) -> None:
+    """Correlated answers to thirty questions."""
+    generator = np.random.default_rng(1)
+    writer = None
+    for start in range(0, rows, STEP):
+        k = min(STEP, rows - start)
+        z = generator.random(k)
+        columns = {}
+        for a, c in enumerate(SIZES):
+            codes = np.minimum((c * (0.5 * z + 0.5 * generator.random(k)) ** 1.5).astype(np.int32), c - 1)
+            words = pa.array([f"answer {j}" for j in range(c)])
+            columns[f"q{a}"] = pa.DictionaryArray.from_arrays(pa.array(codes), words).cast(pa.string())
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def local_spark(processors: int = 2) -> Any:
+    """Spark in local mode."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    options = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    return SparkSession.builder.master(f"local[{processors}]").config(map=options).getOrCreate()
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def compare(spark: Any, path: Path, small: Path) -> dict[str, float]:
+    """Seconds of reading and of a whole fit, on both engines, and the ratios."""
+
+    def synth() -> covey.PrivateSynthesizer:
+        return covey.PrivateSynthesizer(1.0, 1e-9, schema=SCHEMA)
+
+    found = {}
+    for engine, read in (("streaming", str), ("spark", lambda file: spark.read.parquet(str(file)))):
+        synth().prepare(read(small))
+        found[f"{engine} prepare"] = seconds(lambda read=read: synth().prepare(read(path)))
+        found[f"{engine} fit"] = seconds(lambda read=read: synth().fit(read(path)))
+    for step in ("prepare", "fit"):
+        found[f"ratio {step}"] = found[f"spark {step}"] / found[f"streaming {step}"]
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--processors", type=int, default=2)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path, small = Path(folder, "table.parquet"), Path(folder, "small.parquet")
+        make_table(path, options.rows)
+        make_table(small, 50_000)
+        spark = local_spark(options.processors)
+        try:
+            for name, value in compare(spark, path, small).items():
+                print(f"{name:20s} {value:8.2f}")
+        finally:
+            spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""A private release of a table in Spark: the rows stay on the executors, and the ledger and the noise in the driver.
+
+    covey ledger open survey --budget 3 --ledger ledger.sqlite
+    spark-submit spark_job.py hdfs:///survey schema.json survey ledger.sqlite release
+
+covey must be installed on the executors, in the same version as here: pip install 'covey[spark]'. The table is read several
+times, and every time it must be the same one; cache it, or write it down first, if computing it is dear or involves chance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import covey
+from covey.privacy.ledger import Ledger
+from covey.release.bundle import check_target, write_bundle
+
+EPSILON, DELTA = Fraction(1), Fraction(1, 10**9)
+BUNDLE_ROWS = 10_000  # the bundle holds a sample of so many rows; all of them are written by the executors
+
+
+def release(spark: SparkSession, table: str, schema: str, dataset: str, ledger: str, out: str) -> None:
+    """Release the Parquet table of that name: a bundle in out/bundle, and as many rows as it has in out/rows."""
+    # Public parameters first: nothing is read, nothing is charged.
+    synth = covey.PrivateSynthesizer(EPSILON, DELTA, schema=covey.Schema.load(schema))
+    books = Ledger(ledger)
+    books.check(dataset, EPSILON, DELTA)
+    folder = Path(out, "bundle")
+    check_target(folder, force=False)
+    # The first reading: it may fail on the table, and nothing is charged yet.
+    prepared = synth.prepare(spark.read.parquet(table))
+    synth.check(prepared.n)
+    receipt = books.charge(dataset, EPSILON, DELTA, "release")
+    # From here on nothing depends on what a record holds.
+    synth.fit(prepared)
+    bundle = write_bundle(synth.release(min(synth.n, BUNDLE_ROWS)), folder, parquet=True)
+    synth.sample_spark(spark, synth.n).write.parquet(f"{out}/rows")
+    books.mark_released(receipt, hashlib.sha256((bundle / "SHA256SUMS").read_bytes()).hexdigest())
+    print(synth.certificate)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 6:
+        sys.exit("spark_job.py TABLE SCHEMA DATASET LEDGER OUT")
+    with SparkSession.builder.appName("covey").getOrCreate() as session:
+        release(session, *sys.argv[1:])

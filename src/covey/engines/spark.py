@@ -1,0 +1,228 @@
+"""Rows of a Spark frame: every task adds up what the kernels find in its batches, and one sum reaches the driver.
+
+The first tasks read, encode and sum; their sums are shuffled and merged on the executors, first in groups, then all of them; the
+driver collects one row with one binary cell. No randomness is here: noise is drawn where `fit` was called, in the driver. A
+task that dies is run again by Spark, and since a kernel is a pure function nothing changes.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Array
+from covey.core.threads import blas_threads, processors
+from covey.engines.local import BATCH_ENTRIES
+from covey.engines.rows import First, S, T
+from covey.errors import InputError
+
+BATCH_ROWS = 1 << 17  # Spark's own batches are small: a task puts them together up to so many rows
+
+Encode = Callable[[Any], tuple[Array, Any]]
+
+
+class SparkRows:
+    """The records of a Spark frame, which stay on its executors.
+
+    Args:
+        frame: a Spark frame of the needed columns. It is computed anew for every pass, so it must be the same each time.
+        encode: turns an Arrow batch of the frame into records and a log that can be added; it is sent to the executors.
+        p: the number of coordinates.
+        ahead: kernels whose sums will be asked for; they are computed during the first reading.
+
+    The first reading happens here, before anything is charged: it finds n, and whatever cannot be read.
+    """
+
+    def __init__(self, frame: Any, encode: Encode, p: int, ahead: Sequence[Callable[[Array], Any]] = ()) -> None:
+        self._frame, self._encode, self.p = frame, encode, p
+        self._rows = max(1, min(BATCH_ROWS, BATCH_ENTRIES // p))
+        total = self._sum(ahead)
+        self.n, self.log = total.n, total.log
+        self._known = dict(zip(ahead, total.sums, strict=True))
+
+    def reduce(self, kernel: Callable[[Array], S]) -> S:
+        """The sum of kernel(batch) over all batches: known from the first reading, or computed in another one."""
+        if kernel in self._known:
+            known: S = self._known[kernel]
+            return known
+        total = self._sum((kernel,))
+        self._check(total.n)
+        found: S = total.sums[0]
+        return found
+
+    def whole(self, kernel: Callable[[Array], T]) -> T:
+        """kernel(all records), inside one task; only its result comes back."""
+        found = _collect(_map(self._frame.coalesce(1), _whole_task(self._encode, self._rows, kernel)))
+        self._check(found.n)
+        result: T = found.value
+        return result
+
+    def _sum(self, kernels: Sequence[Callable[[Array], Any]]) -> First:
+        parts = _map(self._frame, _sum_task(self._encode, self._rows, tuple(kernels)), "place int, sums binary")
+        groups = _map(parts.repartition("place"), _merge_task)
+        total: First = _collect(_map(groups.repartition(1), _merge_task))
+        return total
+
+    def _check(self, n: int) -> None:
+        if n != self.n:
+            raise InputError("the table changed while it was read. Nothing was released.")
+
+
+def generate(spark: Any, parts: int, part: Callable[[int], Iterable[Any]], schema: Any) -> Any:
+    """A Spark frame of Arrow batches part(0), part(1), …, each made on the executors when it is needed.
+
+    Args:
+        spark: the session.
+        parts: how many parts there are.
+        part: a pure function from the number of a part to its Arrow batches; it is sent to the executors.
+        schema: the Spark schema of all batches.
+    """
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for k in batch.column(0).to_pylist():
+                yield from part(k)
+
+    return _map(spark.range(0, parts, 1, parts), task, schema)
+
+
+# What runs on the executors. Functions made here know the encoder and the kernels, and nothing of the driver.
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a kernel says about n records."""
+
+    n: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Part of the table cannot be read. It is carried along like a sum, so that Spark does not try again in vain."""
+
+    message: str
+
+
+def _sum_task(encode: Encode, rows: int, kernels: tuple[Callable[[Array], Any], ...]) -> Callable[..., Iterator[Any]]:
+    """A task that reads its batches and yields one sum."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        total: First | None = None
+        context = TaskContext.get()
+        place = 0 if context is None else context.partitionId()
+        with blas_threads(1):
+            try:
+                for batch in _gathered(batches, rows):
+                    codes, log = encode(batch)
+                    found = First(len(codes), log, tuple(kernel(codes) for kernel in kernels))
+                    total = found if total is None else total + found
+            except InputError as error:
+                yield _blob(_Refusal(str(error)), place)
+                return
+        if total is not None:
+            yield _blob(total, place)
+
+    return task
+
+
+def _merge_task(batches: Iterator[Any]) -> Iterator[Any]:
+    """A task that yields the sum of its sums."""
+    total: Any = None
+    for batch in batches:
+        for cell in batch.column("sums"):
+            found = _read(cell)
+            if isinstance(found, _Refusal):
+                yield _blob(found)
+                return
+            total = found if total is None else total + found
+    if total is not None:
+        yield _blob(total)
+
+
+def _whole_task(encode: Encode, rows: int, kernel: Callable[[Array], Any]) -> Callable[..., Iterator[Any]]:
+    """A task that encodes everything and yields what the kernel says about it."""
+
+    def task(batches: Iterator[Any]) -> Iterator[Any]:
+        try:
+            records = [encode(batch)[0] for batch in _gathered(batches, rows)]
+        except InputError as error:
+            yield _blob(_Refusal(str(error)))
+            return
+        if records:
+            with blas_threads(processors()):
+                X = np.concatenate(records)
+                yield _blob(_Result(len(X), kernel(X)))
+
+    return task
+
+
+def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Batches of so many rows, or a few more, from shorter ones."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held, count = [], 0
+    if count:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+
+
+def _blob(value: Any, place: int | None = None) -> Any:
+    """A batch of one row that carries a value."""
+    import pyarrow as pa
+
+    columns = {} if place is None else {"place": pa.array([place], pa.int32())}
+    return pa.record_batch(columns | {"sums": pa.array([pickle.dumps(value, protocol=5)], pa.binary())})
+
+
+def _read(cell: Any) -> Any:
+    return pickle.loads(cell.as_buffer())
+
+
+# What runs in the driver.
+
+
+def _map(frame: Any, task: Callable[[Iterator[Any]], Iterator[Any]], schema: Any = "sums binary") -> Any:
+    with warnings.catch_warnings():
+        # Spark looks at the version of pandas for every function of Arrow batches; no pandas is used here.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+        return frame.mapInArrow(task, schema)
+
+
+def _collect(frame: Any) -> Any:
+    """The one value that a frame of sums comes down to."""
+    with _spark_errors():
+        rows = frame.collect()
+    if not rows:
+        raise InputError("the table has a header and no rows. There is nothing to synthesize.")
+    found = pickle.loads(rows[0].sums)
+    if isinstance(found, _Refusal):
+        raise InputError(found.message)
+    return found
+
+
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """What Spark cannot finish is an InputError."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        told = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise InputError(f"Spark could not read the frame: {told.strip()}") from error

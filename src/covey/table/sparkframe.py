@@ -1,0 +1,97 @@
+"""Spark frames: which columns are needed, how their Arrow batches become codes, and what synthetic columns are called there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from covey.core.arrays import Array
+from covey.errors import InputError
+from covey.table.arrowfile import batch_table
+from covey.table.codec import Codec, EncodeLog, Labels
+from covey.table.columns import FIELD_LIMIT, as_series, match
+from covey.table.schema import Schema, optional
+
+if TYPE_CHECKING:
+    from polars import Series
+
+KIND = "spark"
+FEW_WORDS = 1 << 10
+
+
+def is_spark(table: Any) -> bool:
+    """Whether a table is a Spark frame; Spark is not imported for it."""
+    return hasattr(type(table), "mapInArrow")
+
+
+def needed_columns(frame: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
+    """The frame with the schema's columns alone, in its order and under plain names, and the names that are passed over."""
+    places, ignored = match(list(frame.columns), schema)
+    # By place: names may hold dots, differ in case only, or be there twice where they are not needed.
+    renamed = frame.toDF(*(f"c{j}" for j in range(len(frame.columns))))
+    return renamed.select(*(f"c{j}" for j in places.values())), ignored
+
+
+@dataclass(frozen=True)
+class BatchEncoder:
+    """Encodes Arrow batches of the needed columns; it is sent to the executors, and holds public things alone."""
+
+    codec: Codec
+    ignored: tuple[str, ...]
+
+    def __call__(self, batch: Any) -> tuple[Array, EncodeLog]:
+        """The codes of a batch, and the private log."""
+        try:
+            arrays = zip(self.codec.names, batch.columns, strict=True)
+            columns = {name: self._with_words(name, values) for name, values in arrays}
+            table = batch_table(columns, len(batch), KIND, self.ignored, FIELD_LIMIT)
+        except (ValueError, NotImplementedError, optional("polars").exceptions.PolarsError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"a batch of the Spark frame cannot be read: {error}") from None
+        return self.codec.encode_part(table)
+
+    def _with_words(self, name: str, values: Any) -> Any:
+        """Spark spells out every cell of text. Where there are few words, a column is turned into places in a list of them."""
+        pa = optional("pyarrow")
+        if not pa.types.is_string(values.type):
+            return values
+        attribute = self.codec.attributes[name]
+        if isinstance(attribute, Labels):
+            labels = pa.array(list(attribute.words), pa.string())
+            places = optional("pyarrow.compute").index_in(values, value_set=labels)
+            if places.null_count == values.null_count:
+                return pa.DictionaryArray.from_arrays(places, labels)
+        found = values.dictionary_encode()
+        return found if len(found.dictionary) <= FEW_WORDS else values
+
+
+def spark_schema(schema: Schema) -> Any:
+    """The Spark schema of synthetic rows."""
+    types = optional("pyspark.sql.types")
+    kinds = {
+        "boolean": types.BooleanType(),
+        "string": types.StringType(),
+        "integer": types.LongType(),
+        "number": types.DoubleType(),
+        "date": types.DateType(),
+        "datetime": types.TimestampNTZType(),
+    }
+    return types.StructType([types.StructField(field.name, kinds[field.type]) for field in schema.fields])
+
+
+def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any]:
+    """Synthetic columns as Arrow batches of `spark_schema`."""
+    pa, pl = optional("pyarrow"), optional("polars")
+    kinds = {
+        "boolean": pa.bool_(),
+        "string": pa.string(),
+        "integer": pa.int64(),
+        "number": pa.float64(),
+        "date": pa.date32(),
+        "datetime": pa.timestamp("us"),
+    }
+    wanted = pa.schema([(field.name, kinds[field.type]) for field in schema.fields])
+    frame = pl.DataFrame({name: as_series(name, columns[name]) for name in wanted.names})
+    yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()
