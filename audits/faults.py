@@ -93,8 +93,8 @@ def size_leaked():
     seen = {}
 
     def complete(real):
-        def encode_part(self, table):
-            codes, log = real(self, table)
+        def encode_part(self, table, **options):
+            codes, log = real(self, table, **options)
             last = np.array(self.domain_sizes) - 1
             seen["complete"] = int((codes < last).all(axis=1).sum()) or 1
             return codes, log
@@ -136,8 +136,8 @@ def tie_by_data():
 
 def rows_dropped():
     def dropping(real):
-        def encode_part(self, table):
-            codes, log = real(self, table)
+        def encode_part(self, table, **options):
+            codes, log = real(self, table, **options)
             last = np.array(self.domain_sizes) - 1
             return codes[(codes < last).any(axis=1)], log
 
@@ -166,9 +166,9 @@ def rank_from_data():
 
     def by_rank(real):
         def bit_centres(rows, *rest):
-            cloud = real(rows, *rest)
+            cloud, spectrum = real(rows, *rest)
             k = max(1, int(np.linalg.matrix_rank(rows.records())))
-            return WeightedPoints(np.tile(cloud.weights / k, k), np.tile(cloud.points, (k, 1)))
+            return WeightedPoints(np.tile(cloud.weights / k, k), np.tile(cloud.points, (k, 1))), spectrum
 
         return bit_centres
 
