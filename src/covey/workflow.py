@@ -19,7 +19,7 @@ from typing import Any, Literal
 from covey.errors import ParameterError
 from covey.privacy.budget import exact
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
-from covey.release.bundle import SUMS, check_rows, check_target, write_bundle
+from covey.release.bundle import SUMS, check_rows, check_target, claim_target, write_bundle
 from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
 from covey.table.databases import Database
 from covey.table.schema import Schema
@@ -121,18 +121,19 @@ def release_private(
     prepared = _prepare(order, synth)
     synth.check(prepared.n)
     rows = check_rows(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
-    receipt: Receipt | None = None
-    if ledger is not None and order.dataset is not None:
-        listen("charging")
-        before_charge()
-        receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose)
-    # From here on nothing depends on what a record holds.
-    listen("measuring")
-    synth.fit(prepared)
-    listen("writing")
-    bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force)
-    if ledger is not None and receipt is not None:
-        ledger.mark_released(receipt, bundle_digest(bundle))
+    with claim_target(order.out, order.force) as claim:
+        receipt: Receipt | None = None
+        if ledger is not None and order.dataset is not None:
+            listen("charging")
+            before_charge()
+            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose)
+        # From here on nothing depends on what a record holds.
+        listen("measuring")
+        synth.fit(prepared)
+        listen("writing")
+        bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force, claim=claim)
+        if ledger is not None and receipt is not None:
+            ledger.mark_released(receipt, bundle_digest(bundle))
     certificate = synth.certificate.sentence if synth.certificate else None
     return Released(bundle, rows, str(synth.privacy), certificate)
 

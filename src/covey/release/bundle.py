@@ -20,8 +20,8 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -34,6 +34,7 @@ from covey.entropy import SEEDED_MARK
 from covey.errors import InputError, ParameterError, whole_number
 from covey.privacy.budget import Charge, PrivacyStatement, make_budget
 from covey.privacy.certificate import Certificate
+from covey.release.claim import claimed, replace
 from covey.release.contents import NOT_PRIVATE
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
@@ -47,40 +48,42 @@ REPORT = "report.html"
 
 
 def write_bundle(
-    release: PrivateRelease | AnonymousRelease, folder: Path, *, parquet: bool = False, force: bool = False
+    release: PrivateRelease | AnonymousRelease,
+    folder: Path,
+    *,
+    parquet: bool = False,
+    force: bool = False,
+    claim: Path | None = None,
 ) -> Path:
-    """Write the bundle into a hidden folder beside the final one, then rename it: there is never a partial bundle."""
-    check_target(folder, force)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".covey-", dir=folder.parent))
-    try:
-        _fill(release, scratch, parquet)
-        _write_sums(scratch)
-        for path in [*scratch.iterdir(), scratch]:
-            _sync(path)
-        if folder.exists():
-            _exchange(scratch, folder)
-        else:
-            os.replace(scratch, folder)
-        _sync(folder.parent)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
-    os.chmod(folder, 0o755)
+    """Write the bundle into a hidden folder beside the final one, then rename it: there is never a partial bundle.
+
+    `claim` is that hidden folder, from `claim_target`, if it was claimed before; otherwise it is claimed here.
+    """
+    if claim is None:
+        with claim_target(folder, force) as place:
+            return write_bundle(release, folder, parquet=parquet, force=force, claim=place)
+    ready = claim / "new"
+    ready.mkdir()
+    _fill(release, ready, parquet)
+    _write_sums(ready)
+    ready.chmod(0o755)
+    for path in [*ready.iterdir(), ready]:
+        _sync(path)
+    if force and folder.exists():
+        replace(claim, folder)
+    else:
+        os.replace(ready, folder)  # fails on a folder that holds anything
+    _sync(folder.parent)
     return folder
 
 
-def _exchange(scratch: Path, folder: Path) -> None:
-    """Put the new bundle in the place of the old one; if that fails the old one goes back."""
-    old = Path(tempfile.mkdtemp(prefix=".covey-old-", dir=folder.parent))
-    os.replace(folder, old / "bundle")
-    try:
-        os.replace(scratch, folder)
-    except BaseException:
-        os.replace(old / "bundle", folder)
-        raise
-    finally:
-        shutil.rmtree(old)
+@contextmanager
+def claim_target(folder: Path, force: bool) -> Iterator[Path]:
+    """The right to write a bundle here, for as long as the block runs: a hidden folder for `write_bundle`."""
+    check_target(folder, force)
+    with claimed(folder) as place:
+        check_target(folder, force)  # another release may have finished just before
+        yield place
 
 
 def check_rows(m: Any, columns: int, folder: Path) -> int:

@@ -1,0 +1,209 @@
+"""What goes wrong around covey: kills, full disks, closed folders, clocks, races, ledgers from a backup."""
+
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from covey.demo import example_visits
+from covey.errors import LedgerError, ParameterError
+from covey.privacy import ledger as ledger_module
+from covey.privacy.ledger import Ledger
+from covey.release.bundle import verify_bundle
+from covey.table.metadata import draft
+from covey.table.sources import read_table
+from covey.workflow import PrivateOrder, release_private
+
+ROOT = Path(__file__).parents[1]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+    pytest.mark.skipif(sys.platform != "linux", reason="signals, limits and /proc as Linux has them"),
+]
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("faults")
+    example_visits(folder / "visits.csv", 200)
+    schema = draft(read_table(folder / "visits.csv"))
+    schema.confirm([field.name for field in schema.fields]).save(folder / "schema.json")
+    return folder
+
+
+@pytest.fixture
+def order(visits, tmp_path):
+    ledger = tmp_path / "books" / "ledger.sqlite"
+    Ledger(ledger).open_dataset("visits", Fraction(1))
+    place = {"table": visits / "visits.csv", "schema": visits / "schema.json", "out": tmp_path / "out" / "bundle"}
+    return PrivateOrder(**place, ledger=ledger, dataset="visits", epsilon=Fraction(6, 10), delta=Fraction(1, 10**9))
+
+
+def charges(order):
+    book = Ledger(order.ledger)
+    book.verify()
+    return sum(event.kind == "charge" for event in book.history("visits"))
+
+
+def command(order, *more, limit=None):
+    """`covey release` in a process of its own; no file of it may grow past the limit."""
+    words = ["release", str(order.table), "--schema", str(order.schema), "--out", str(order.out), "--epsilon", "0.6"]
+    words += ["--dataset", "visits", "--ledger", str(order.ledger), "--delta", "1e-9", *more]
+    limits = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))" if limit else ""
+    script = f"import sys; from covey.cli import main; {limits}\nmain({words!r})"
+    return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run_faults(*words, before=""):
+    script = f"{before}\nimport sys\nfrom trust.faults import main\nsys.exit(main({list(words)!r}))"
+    return subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+
+def test_kills_at_random_points_leave_nothing_broken():
+    done = run_faults("--kills", "12", "--victims", "release", "anonymize", "worker")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 kills, 0 broken promises" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("plant", "alarm"),
+    [
+        (
+            "import covey.workflow as w; w.write_bundle = lambda release, folder, claim=None, **options:"
+            " (folder.mkdir(), b._fill(release, folder, False), b._write_sums(folder), folder)[-1]",
+            "InputError",
+        ),
+        (
+            "import covey.privacy.ledger as l, covey.workflow as w; charge = l.Ledger.charge; held = []\n"
+            "l.Ledger.charge = lambda *words: held.append(words)\n"
+            "l.Ledger.mark_released = lambda book, *_: charge(*held[-1])",
+            "a release without its charge",
+        ),
+        (
+            "import covey.workflow as w, shutil, tempfile; real = w._prepare\n"
+            "w._prepare = lambda order, synth: (shutil.copy(order.table, tempfile.mkstemp()[1]), real(order, synth))[1]",
+            "true rows in",
+        ),
+    ],
+    ids=["written in place", "charged afterwards", "rows in a temporary file"],
+)
+def test_the_search_for_broken_promises_finds_planted_ones(plant, alarm):
+    done = run_faults(
+        "--kills", "5", "--victims", "release", "--after", "0.8", before=f"import covey.release.bundle as b\n{plant}"
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert alarm in done.stdout + done.stderr
+
+
+def test_a_disk_that_fills_while_writing_leaves_no_bundle_and_keeps_the_charge(order):
+    process = command(order, "--rows", "20000", limit=100_000)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "File too large" in said
+    assert "Traceback" not in said
+    assert list(order.out.parent.iterdir()) == []
+    assert charges(order) == 1
+
+
+def test_a_disk_that_is_full_for_the_ledger_lets_nothing_out(order):
+    process = command(order, limit=2000)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 4, said
+    assert "Traceback" not in said
+    assert not order.out.exists()
+    assert charges(order) == 0
+
+
+def test_an_output_that_cannot_be_made_costs_nothing(order):
+    process = command(order, "--out", "/proc/bundle")
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 2, said
+    assert charges(order) == 0
+
+
+def test_a_clock_that_jumps_moves_no_charge(order, monkeypatch):
+    times = iter([datetime(2040, 1, 1, tzinfo=UTC), datetime(1970, 1, 2, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)])
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return next(times)
+
+    monkeypatch.setattr(ledger_module, "datetime", Clock)
+    book = Ledger(order.ledger)
+    book.charge("visits", Fraction(1, 4), Fraction(0), "in the future")
+    book.charge("visits", Fraction(1, 4), Fraction(0), "in the past")
+    assert [event.purpose for event in book.history("visits")] == [None, "in the future", "in the past"]
+    assert book.datasets()[0].spent.epsilon == Fraction(1, 2)
+    with pytest.raises(LedgerError, match="does not cover"):
+        release_private(order)
+    book.charge("visits", Fraction(1, 2), Fraction(0), "now")
+    book.verify()
+
+
+def test_a_clock_that_jumps_during_a_release_changes_nothing(order, monkeypatch):
+    now = [datetime(2026, 6, 1, tzinfo=UTC)]
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            now[0] -= timedelta(days=400)
+            return now[0]
+
+    monkeypatch.setattr(ledger_module, "datetime", Clock)
+    verify_bundle(release_private(order).bundle)
+    assert [event.kind for event in Ledger(order.ledger).history("visits")] == ["open", "charge", "release"]
+
+
+def test_a_second_release_to_the_same_output_is_refused_before_its_charge(order):
+    """The second comes while the first is about to be charged."""
+    met = []
+
+    def second():
+        with pytest.raises(ParameterError, match="another release is writing"):
+            release_private(order)
+        met.append(charges(order))
+
+    done = release_private(order, before_charge=second)
+    assert met == [0]
+    assert charges(order) == 1
+    verify_bundle(done.bundle)
+    assert list(order.out.parent.iterdir()) == [order.out]
+
+
+def test_a_release_that_comes_too_late_for_its_output_is_refused_before_its_charge(order):
+    """Both have found the output free; the first one finishes while the second one reads its table."""
+    quick = release_private
+
+    def listen(stage):
+        if stage == "reading":
+            quick(order)
+
+    with pytest.raises(ParameterError, match="exists"):
+        release_private(order, listen=listen)
+    assert charges(order) == 1
+    verify_bundle(order.out)
+
+
+def test_two_releases_at_once_spend_one_budget_once(order, tmp_path):
+    both = [command(order, "--out", str(tmp_path / "out" / name)) for name in ("one", "two")]
+    ends = sorted((process.communicate(timeout=120) and process.returncode) for process in both)
+    assert ends == [0, 4]
+    assert charges(order) == 1
+    (bundle,) = order.out.parent.iterdir()
+    verify_bundle(bundle)
+
+
+def test_a_ledger_from_a_backup_is_noticed_before_anything_is_released(order, tmp_path):
+    shutil.copy(order.ledger, tmp_path / "backup")
+    release_private(order)
+    shutil.copy(tmp_path / "backup", order.ledger)
+    process = command(order, "--out", str(tmp_path / "out" / "again"))
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 4
+    assert "older than its mark" in said
+    assert os.listdir(order.out.parent) == ["bundle"]
