@@ -133,6 +133,31 @@ def test_a_broken_file_is_a_parameter_error(tmp_path, name, text):
         Schema.load(tmp_path / "none.json")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.json", '{"fields": [' + "9" * 5000 + "]}"),  # Python reads no integer of so many digits
+        ("s.json", "[" * 100_000),
+        ("s.yaml", "[" * 5_000 + "]" * 5_000),
+        ("s.yaml", "a: !!bool perhaps"),
+        ("s.yaml", "a: !!int ''"),
+        ("s.yaml", "a: !!timestamp soon"),
+        ("s.yaml", "a: 2024-02-31"),
+        ("s.yaml", "fields: &a [*a]"),
+        (
+            "s.yaml",
+            "a0: &a0 [x]\n" + "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)),
+        ),
+    ],
+    ids=["digits", "deep json", "deep yaml", "bool", "int", "timestamp", "day", "endless", "bomb"],
+)
+def test_a_hostile_file_is_a_parameter_error_of_ordinary_length(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ParameterError) as error:
+        Schema.load(tmp_path / name)
+    assert len(str(error.value)) < 1000
+
+
 def test_bins_by_default_count_edges_and_small_ranges():
     assert Field("x", "integer", 0, 9).categories == 11
     assert Field("x", "integer", 0, 100).categories == 21

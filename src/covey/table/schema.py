@@ -34,6 +34,7 @@ TYPES = ("boolean", "string", "integer", "number", "date", "datetime")
 ORDERED_TYPES = TYPES[2:]
 DEFAULT_BINS = 20
 MOST_DECIMALS = 15
+MOST_ITEMS = 10**6  # of a YAML file, references unfolded
 GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 
@@ -581,13 +582,32 @@ def read_document(path: str | Path) -> Any:
     if path.suffix.lower() in (".yaml", ".yml"):
         yaml = optional("yaml")
         try:
-            return yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError) as error:
+            document = yaml.safe_load(text)
+        # Of a tag that does not fit its value the parser raises whatever came up while reading it.
+        except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ParameterError(f"{path} is not YAML: {error}") from None
+        except RecursionError:
+            raise ParameterError(f"{path} is nested too deeply.") from None
+        _refuse_unfolding(document, path)
+        return document
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError also for integers of thousands of digits
         raise ParameterError(f"{path} is not JSON: {error}") from None
+
+
+def _refuse_unfolding(document: Any, path: Path) -> None:
+    """Refuse a document whose references unfold to far more than was written, or without end."""
+    waiting, seen = [document], 0
+    while waiting:
+        item = waiting.pop()
+        seen += 1
+        if seen + len(waiting) > MOST_ITEMS:
+            raise ParameterError(f"{path} unfolds to more than {MOST_ITEMS} items. Write it without references.")
+        if isinstance(item, Mapping):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list | tuple | set):
+            waiting += item
 
 
 def _read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:

@@ -1,0 +1,1 @@
+"""Fuzzing with atheris: `make fuzz`."""

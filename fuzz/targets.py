@@ -1,0 +1,79 @@
+"""What is fuzzed: bytes become a table or a schema and go the way that a steward's files go.
+
+A target returns normally when covey reads the input or refuses it with one of its own errors. Anything else is a find.
+"""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from pathlib import Path
+
+from covey.errors import CoveyError
+from covey.table.codec import Codec
+from covey.table.metadata import draft, from_sdv_json, from_smartnoise_yaml
+from covey.table.schema import Schema
+from covey.table.sources import joined, open_source
+
+ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-16", "latin-1", "utf-32", "cp1252", "shift_jis")
+CELLS = 4096  # of a domain that is worth building a codec for
+
+SCHEMA = Schema.from_dict(
+    {
+        "fields": [
+            {"name": "a", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
+            {"name": "b", "type": "string", "constraints": {"enum": ["x", "y"]}},
+            {"name": "c", "type": "number", "constraints": {"minimum": -1, "maximum": 1}},
+            {"name": "d", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2020-12-31"}},
+            {"name": "e", "type": "boolean"},
+        ]
+    }
+)
+CODEC = Codec(SCHEMA)
+
+
+def table(data: bytes, folder: Path) -> None:
+    """A CSV file, perhaps compressed: read with a schema, or without one and described by a draft."""
+    if not data:
+        return
+    flags, content = data[0], data[1:]
+    packed, known = flags & 8, flags & 16
+    path = folder / ("table.csv.gz" if packed else "table.csv")
+    # Half of the compressed ones are whole, half are what they are.
+    path.write_bytes(gzip.compress(content, 1) if packed and flags & 32 else content)
+    try:
+        source = open_source(path, SCHEMA if known else None, ENCODINGS[flags & 7], size_limit=2**24)
+        tables = [source.table(part) for part in source.parts()]
+        if known:
+            for piece in tables:
+                codes, _ = CODEC.encode_part(piece)
+                assert len(codes) == piece.rows
+                assert codes.min(initial=0) >= 0
+                assert (codes < CODEC.domain_sizes).all()
+        elif tables:
+            draft(joined(tables))
+    except CoveyError:
+        pass
+
+
+def schema(data: bytes, folder: Path) -> None:
+    """A schema as JSON or YAML, or another program's metadata; what was read must survive being written."""
+    if not data:
+        return
+    kind = data[0] % 4
+    path = folder / ("schema.json" if kind in (0, 2) else "schema.yaml")
+    path.write_bytes(data[1:])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = (Schema.load, Schema.load, from_sdv_json, from_smartnoise_yaml)[kind](path)
+        again = Schema.from_dict(found.to_dict())
+        assert again.to_dict() == found.to_dict()
+        found.require_confirmed()
+        if len(found.fields) < 50:
+            Codec(found)
+    except CoveyError:
+        pass
+
+
+TARGETS = {"table": table, "schema": schema}
