@@ -355,7 +355,7 @@ class Ledger:
 
     def _commit(self, transaction: _Transaction, before: int) -> None:
         books, connection = transaction.books, transaction.connection
-        assert connection is not None  # append refuses without one
+        assert connection is not None  # nosec B101 # for the type checker; append refuses without one
         # A process that died may have left the mark one event behind. It catches up before the ledger grows again, so
         # that a ledger is never ahead by more than one, and a larger gap is evidence.
         if self._read_mark()[0] < before:

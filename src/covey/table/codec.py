@@ -561,7 +561,7 @@ class Codec:
 
     def _grid(self, name: str) -> Grid:
         attribute = self.attributes[name]
-        assert isinstance(attribute, Grid)  # the schema checks the types that rules name
+        assert isinstance(attribute, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
         return attribute
 
     def _broken(self, rule: Rule, cells: Mapping[str, Integers]) -> Mask:
