@@ -24,6 +24,7 @@ from covey.core.counts import Counts
 from covey.core.domain import Domain
 from covey.core.moments import Moments, moments
 from covey.core.sparse import Batch, column_ones, dense, is_sparse, overlaps, worth_it
+from covey.core.tables import FULL_TABLES, pair_matrix
 
 DEGREES = (1, 2, 3, 4)
 # Work limits, in elementary steps of a nanosecond or so; beyond them a degree is left out.
@@ -138,7 +139,14 @@ def category_distances(
     One replaced row moves two cells of each table by 1/n, so each distance by at most 1/n.
     """
     n, q = X.shape
-    own = {d: _sorted_self_product(X, sizes, d) for d in affordable_tables(n, q) if d in degrees}
+    low: dict[int, float] = {}
+    if sum(sizes) <= FULL_TABLES:
+        domain = Domain(tuple(int(c) for c in sizes), (False,) * q)
+        found = pair_distances(pair_matrix(X, domain.sizes), n, domain, cloud)
+        low = {d: value for d, value in found.items() if d in degrees}
+    own = {d: _sorted_self_product(X, sizes, d) for d in affordable_tables(n, q) if d in degrees and d not in low}
+    if not own:
+        return low
     starts = np.cumsum([0, *sizes])
     blocks = [cloud.points[:, a:b] for a, b in pairwise(starts)]
     w = cloud.weights
@@ -151,7 +159,7 @@ def category_distances(
             parts[d].append(float((e[d] @ w).sum()))
     cross = {d: fsum(values) / n for d, values in parts.items()}
     among = _products([block @ block.T for block in blocks], highest)
-    return {d: _root((own[d] - 2 * cross[d] + float(w @ among[d] @ w)) / 2, comb(q, d), n) for d in own}
+    return low | {d: _root((own[d] - 2 * cross[d] + float(w @ among[d] @ w)) / 2, comb(q, d), n) for d in own}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from covey.core.arrays import Array, Integers
 from covey.core.counts import Counts
 
 BLOCK_ROWS = 1 << 15
+FULL_TABLES = 1000  # up to so many categories all pair tables are counted in one pass, and the rest follows from them
 MOST_CELLS = 1 << 21  # cells of all joint tables together
 
 

@@ -24,14 +24,11 @@ from covey.core.pairlaw import PairLaw, pair_law
 from covey.core.samplers import IntegerNoise
 from covey.core.sensitivity import pair_table_sensitivity
 from covey.core.spectrum import Spectrum, noisy_spectrum, pair_covariances
-from covey.core.tables import OneWayTables, PairTables
+from covey.core.tables import FULL_TABLES, OneWayTables, PairTables
 from covey.engines.rows import Mapped, Rows
 from covey.privacy.budget import Charge, split
 
 CENTRES = 300
-FULL_TABLES = (
-    1000  # up to so many categories, all pair tables are counted in one pass; everything else follows from them
-)
 
 
 def first_kernel(domain: Domain) -> OneWayTables | PairTables:

@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,9 @@ def rows_path(folder: Path) -> Path:
 
 def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: bool) -> None:
     table = "synthetic.parquet" if parquet else "synthetic.csv"
-    (write_parquet if parquet else write_csv)(release.rows, folder / table)
+    parts = iter(release.rows)
+    first = next(parts)
+    (write_parquet if parquet else write_csv)(chain([first], parts), folder / table)
     _write_json(folder / "schema.json", release.schema.to_dict())
     if isinstance(release, PrivateRelease):
         _write_json(folder / "privacy.json", private_facts(release.privacy, release.version))
@@ -154,7 +157,7 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
     (folder / "README.md").write_text(words, encoding="utf-8")
     digest = _digest(folder / table)
     _write_json(folder / "croissant.json", croissant(release, table, digest))
-    (folder / REPORT).write_text(report_html(release, table, digest), encoding="utf-8")
+    (folder / REPORT).write_text(report_html(release, table, digest, first), encoding="utf-8")
 
 
 def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from covey.release.sections import accuracy, budget_bar, distributions, epsilon_
 from covey.release.summary import describe, domain_words
 from covey.table.codec import Codec
 from covey.table.schema import Schema
+from covey.table.sources import Columns
 
 LISTED = 2000  # columns in the list
 PAPER = (
@@ -27,10 +28,13 @@ PAPER = (
 )
 
 
-def report_html(release: PrivateRelease | AnonymousRelease, table: str, digest: str) -> str:
-    """The page of a bundle whose rows are in the file `table` with this SHA-256 digest."""
+def report_html(
+    release: PrivateRelease | AnonymousRelease, table: str, digest: str, first: Columns | None = None
+) -> str:
+    """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `first` is their first part."""
     codec = Codec(release.schema)
-    codes, _ = codec.encode(next(iter(release.rows)))  # rows come in random order: the first part shows them all
+    # Rows come in random order: the first part shows them all.
+    codes, _ = codec.encode(next(iter(release.rows)) if first is None else first)
     today = datetime.now(UTC).date().isoformat()
     files = Files(release.schema, release.rows.m, len(codes), table, digest, today, release.version)
     columns = describe(codec)
