@@ -13,7 +13,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 
 import covey
 from covey.table.schema import Field, Schema
+from covey.table.sources import write_parquet
 
 SIZES = (2, 3, 4, 5, 6, 8) * 5
 STEP = 500_000
@@ -63,25 +63,37 @@ def local_spark(processors: int = 2) -> Any:
     return SparkSession.builder.master(f"local[{processors}]").config(map=options).getOrCreate()
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def compare(spark: Any, path: Path, small: Path) -> dict[str, float]:
-    """Seconds of reading and of a whole fit, on both engines, and the ratios."""
+def compare(spark: Any, path: Path, small: Path, out: Path) -> dict[str, dict[str, float]]:
+    """Seconds of each step on both engines, and the ratios."""
 
     def synth() -> covey.PrivateSynthesizer:
         return covey.PrivateSynthesizer(1.0, 1e-9, schema=SCHEMA)
 
-    found = {}
-    for engine, read in (("streaming", str), ("spark", lambda file: spark.read.parquet(str(file)))):
+    def draw_here(fitted: covey.PrivateSynthesizer) -> None:
+        write_parquet(fitted.draw(fitted.n), out / "streaming.parquet")
+
+    def draw_there(fitted: covey.PrivateSynthesizer) -> None:
+        fitted.sample_spark(spark, fitted.n).write.parquet(str(out / "spark.parquet"))
+
+    engines = {"streaming": (str, draw_here), "spark": (lambda file: spark.read.parquet(str(file)), draw_there)}
+    found: dict[str, dict[str, float]] = {}
+    for engine, (read, draw) in engines.items():
         synth().prepare(read(small))
-        found[f"{engine} prepare"] = seconds(lambda read=read: synth().prepare(read(path)))
-        found[f"{engine} fit"] = seconds(lambda read=read: synth().fit(read(path)))
-    for step in ("prepare", "fit"):
-        found[f"ratio {step}"] = found[f"spark {step}"] / found[f"streaming {step}"]
+        start = time.perf_counter()
+        fitted = synth()
+        prepared = fitted.prepare(read(path))
+        read_at = time.perf_counter()
+        fitted.fit(prepared)
+        fitted_at = time.perf_counter()
+        draw(fitted)
+        end = time.perf_counter()
+        found[engine] = {
+            "read": read_at - start,
+            "read and fit": fitted_at - start,
+            "draw": end - fitted_at,
+            "all": end - start,
+        }
+    found["ratio"] = {step: found["spark"][step] / found["streaming"][step] for step in found["spark"]}
     return found
 
 
@@ -96,10 +108,12 @@ def main() -> None:
         make_table(small, 50_000)
         spark = local_spark(options.processors)
         try:
-            for name, value in compare(spark, path, small).items():
-                print(f"{name:20s} {value:8.2f}")
+            found = compare(spark, path, small, Path(folder))
         finally:
             spark.stop()
+    print(f"{options.rows:,} rows × {len(SIZES)} categories, {options.processors} processors: seconds")
+    for name, steps in found.items():
+        print(f"{name:10s}" + "".join(f"   {step} {value:8.2f}" for step, value in steps.items()))
 
 
 if __name__ == "__main__":
