@@ -6,7 +6,7 @@ RUN := $(ENV)/bin/
 STAMP := $(ENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 2
 
-.PHONY: demo test check bench audit trust fuzz attacks docs clean
+.PHONY: demo test check bench bench-peers audit trust fuzz attacks docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
@@ -48,6 +48,15 @@ bench: $(STAMP)
 	$(RUN)python benchmarks/table.py
 	$(RUN)python benchmarks/serve.py
 	$(RUN)python benchmarks/spark.py
+	$(RUN)python benchmarks/scale.py
+	$(RUN)python benchmarks/wide.py
+
+# covey beside other packages, each in an environment of its own; DATA is the folder with the tables. Takes hours.
+bench-peers: $(STAMP)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	PYTHON=$(PYTHON) benchmarks/peers/environments.sh
+	$(RUN)python -m benchmarks.peers.compare --data $(DATA)
+	$(RUN)python -m benchmarks.peers.growth
 
 # Privacy audits of every mechanism and both methods, planted faults included: about half an hour.
 audit: $(STAMP)

@@ -1,0 +1,37 @@
+"""The tables: integer codes and the public number of categories of each column."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+
+def load(name: str, data: Path) -> tuple[pd.DataFrame, dict[str, int]]:
+    """NAME.npz with a 0/1 matrix under "x", or NAME.csv with NAME-domain.json."""
+    if (data / f"{name}.npz").exists():
+        X = np.load(data / f"{name}.npz")["x"].astype(np.int64)
+        table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+        return table, dict.fromkeys(table.columns, 2)
+    table = pd.read_csv(data / f"{name}.csv")
+    domain = json.loads((data / f"{name}-domain.json").read_text())
+    return table, {column: int(domain[column]) for column in table.columns}
+
+
+def made_up(n: int, p: int, seed: int = 1) -> tuple[pd.DataFrame, dict[str, int]]:
+    """n × p flags with eight common causes, for measuring growth."""
+    generator = np.random.default_rng(seed)
+    causes, weights = generator.random((n, 8), dtype=np.float32), generator.random((8, p), dtype=np.float32) ** 2
+    chance = causes @ weights
+    X = generator.random((n, p), dtype=np.float32) * chance.mean(axis=0) * 2 < chance
+    table = pd.DataFrame(X.astype(np.int8), columns=[f"x{i}" for i in range(p)])
+    return table, dict.fromkeys(table.columns, 2)
+
+
+def save(table: pd.DataFrame, domain: dict[str, int], folder: Path) -> None:
+    """Where `one_run.py` looks for them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table.to_csv(folder / "table.csv", index=False)
+    (folder / "domain.json").write_text(json.dumps(domain))
