@@ -345,7 +345,12 @@ class PrivateSynthesizer(_Synthesizer):
         certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
         noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
         body: the convex set K of real-valued records (method "paper").
-        kappa, t, alpha, b, split, constants: public parameters of method "paper"; None takes the theorem's choice.
+        kappa: κ of method "paper"; for this and the five that follow, None takes the theorem's choice.
+        t: the dimension of its subspace.
+        alpha: the mesh of its lattice.
+        b: its damping.
+        split: how it shares ε among directions, weights and points.
+        constants: "paper", or "improved" for our own proofs.
         device: where tables of more than 1,000 columns are fitted once they are measured: "cpu", or "cuda" with the extra
             covey[gpu]. Records never leave the processor.
         seed: makes a run reproducible for tests. A seeded run is not private and says so.
