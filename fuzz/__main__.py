@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import atheris
@@ -25,6 +26,9 @@ def main():
     parser.add_argument("--runs", type=int, default=500_000)
     parser.add_argument("--length", type=int, default=400, help="longest input, in bytes")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--patience", type=int, default=5, help="seconds of wall clock; more where others need the machine"
+    )
     options = parser.parse_args()
     finds, grown = Path("build/fuzz"), Path("build/fuzz/corpus") / options.target
     grown.mkdir(parents=True, exist_ok=True)
@@ -35,7 +39,7 @@ def main():
             f"-runs={options.runs}",
             f"-max_len={options.length}",
             f"-seed={options.seed}",
-            "-timeout=5",
+            f"-timeout={options.patience}",
             "-rss_limit_mb=512",
             f"-dict={HERE / 'words.txt'}",
             f"-artifact_prefix={finds}/{options.target}-",
@@ -43,8 +47,16 @@ def main():
             str(grown),
             str(HERE / "corpus" / options.target),
         ]
-        atheris.Setup([sys.argv[0], *words], lambda data: act(data, place))
+        atheris.Setup([sys.argv[0], *words], lambda data: timed(act, data, place))
         atheris.Fuzz()
+
+
+def timed(act, data, place):
+    """One input; whatever else runs on the machine, it must not need more than 5 seconds of processor time."""
+    begin = time.process_time()
+    act(data, place)
+    if time.process_time() - begin > 5:
+        raise RuntimeError("an input took more than 5 seconds of processor time")
 
 
 if __name__ == "__main__":

@@ -101,10 +101,10 @@ def main(arguments=None):
             mine = stream.sample(mine, min(options.sample, total))
         begin = time.monotonic()
         for name in mine:
-            if meet(name, module):
-                lived.append(name)
-                print(f"lives: {name}", flush=True)
+            alive = meet(name, module)
+            lived += [name] * alive
             tried[module] += 1
+            print(f"{'lives' if alive else 'killed'}: {name}", flush=True)
         dead = tried[module] - sum(module_of(name) == module for name in lived)
         print(
             f"{module}: {dead} of {tried[module]} killed ({total} mutants; {time.monotonic() - begin:.0f} s)",
