@@ -2,6 +2,7 @@ import json
 from datetime import date, datetime
 
 import pandas as pd
+import polars as pl
 import pytest
 
 from covey.errors import ParameterError
@@ -143,3 +144,15 @@ def test_a_draft_of_a_frame_with_types_and_many_categories():
     assert len(schema["text"].enum) == MOST_CATEGORIES
     assert schema["text"].other == "other"
     Codec(schema.confirm()).encode(frame)
+
+
+@pytest.mark.parametrize("far", ["0-02-03", "0000-01-01", "99999-01-01"])
+def test_years_that_no_calendar_here_has_are_drafted_as_text(far):
+    drafted = Schema.from_frame_draft({"when": ["2020-02-03", far]})
+    assert drafted.fields[0].type == "string"
+    assert far in drafted.fields[0].enum
+
+
+def test_frames_with_dates_beyond_the_calendar_can_be_drafted():
+    days = pl.Series("when", [-10_000_000, 0]).cast(pl.Int32).cast(pl.Date)
+    assert Schema.from_frame_draft(pl.DataFrame([days])).fields[0].type == "string"

@@ -87,7 +87,10 @@ def _moments(series: Series, shape: str) -> tuple[Any, Any] | None:
         read = read.dt.replace_time_zone(None)
     else:
         return None
-    return read.min(), read.max()
+    try:
+        return read.min(), read.max()
+    except (ValueError, OverflowError):  # years before 1 or after 9999 are no dates here
+        return None
 
 
 def _unused(label: str, labels: list[str]) -> str:
