@@ -109,8 +109,10 @@ def _scores(nodes: _Nodes, direction: Array) -> Array:
     """⟨row, direction of its node⟩."""
     out = np.empty(len(nodes.rows), dtype=np.float32)
     if len(nodes.sizes) <= MANY_NODES:
-        for start, size, v in zip(nodes.starts, nodes.sizes, direction, strict=True):
-            out[start : start + size] = nodes.rows[start : start + size] @ v
+        # Some BLAS kernels raise the flag "invalid" on finite numbers, when they load beyond a short row and drop the rest.
+        with np.errstate(invalid="ignore"):
+            for start, size, v in zip(nodes.starts, nodes.sizes, direction, strict=True):
+                out[start : start + size] = nodes.rows[start : start + size] @ v
         return out
     node = nodes.node
     step = max(1, (1 << 22) // nodes.rows.shape[1])
@@ -123,10 +125,11 @@ def _scores(nodes: _Nodes, direction: Array) -> Array:
 def _weighted_sums(nodes: _Nodes, weight: Array) -> Array:
     """Σ weight·row over each node."""
     if len(nodes.sizes) <= MANY_NODES:
-        parts = [
-            weight[start : start + size] @ nodes.rows[start : start + size]
-            for start, size in zip(nodes.starts, nodes.sizes, strict=True)
-        ]
+        with np.errstate(invalid="ignore"):  # see _scores
+            parts = [
+                weight[start : start + size] @ nodes.rows[start : start + size]
+                for start, size in zip(nodes.starts, nodes.sizes, strict=True)
+            ]
         return np.array(parts)
     out = np.empty((len(nodes.sizes), nodes.rows.shape[1]), dtype=np.float32)
     ends = np.cumsum(nodes.sizes)
