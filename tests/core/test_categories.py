@@ -128,7 +128,7 @@ def test_shrinkage_beats_the_raw_tables():
     generator = np.random.default_rng(6)
     counts = pair_matrix(X, sizes)
     noisy = law.measure(counts, n, CoveyNoise(generator), generator) / n
-    found = pair_covariances(noisy, lambda: law.simulate(generator) / n, law.sd / n, shares, domain)
+    found = pair_covariances(noisy, lambda: law.simulate(generator) / n, law.sd / n, shares, domain, generator)
     mean = shares - np.repeat(1 / domain.counts, domain.counts)
     raw = domain.off_blocks(noisy - np.outer(mean, mean))
     assert np.linalg.norm(found - truth) < 0.8 * np.linalg.norm(raw - truth)

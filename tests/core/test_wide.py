@@ -1,6 +1,7 @@
 """Fits without p × p work agree with the dense ones they stand for, on every kind of array."""
 
 import importlib.util
+from fractions import Fraction
 
 import array_api_strict
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from covey.core.centres import fit_category_centres
 from covey.core.coding import UNIT, Coding
 from covey.core.descent import descend_on
 from covey.core.devices import PROCESSOR, Device, find_device
+from covey.core.domain import Domain
 from covey.core.factors import (
     NoisyMoments,
     denoise_moments,
@@ -19,6 +22,9 @@ from covey.core.factors import (
     fit_mixture,
 )
 from covey.core.lowrank import core, leading_eigenvectors, moment_gap
+from covey.core.pairlaw import PairLaw
+from covey.core.samplers import CoveyNoise
+from covey.core.spectrum import pair_covariances
 from covey.core.terms import Scores, fit_centres, hollow, moment_term, score_term
 from covey.core.wide import (
     PARTNERS,
@@ -253,6 +259,53 @@ def test_factors_on_a_device_reach_the_dense_posterior_mode(device, hold, monkey
     before, after, reached = (dense(x.centres.astype("f4"))[0] for x in (f, a, b))
     assert reached < after + 0.02 * (before - after)
     assert total_on(device.xp, [near], device.put(a.logits))[0] == pytest.approx(after, rel=1e-3)
+
+
+def category_population(q=40, c=4, k=3, seed=12):
+    """Shares and pair covariances of a mixture of k products of categorical laws."""
+    g = np.random.default_rng(seed)
+    y = np.hstack([g.dirichlet(np.ones(c), k) for _ in range(q)])
+    shares = y.mean(axis=0)
+    return Domain((c,) * q, (False,) * q), shares, (y - shares).T @ (y - shares) / k
+
+
+def test_many_categories_are_denoised_and_fitted_like_few(monkeypatch):
+    domain, shares, truth = category_population()
+    truth = domain.off_blocks(truth)
+    law = PairLaw("gaussian", domain, Fraction(1))
+    sd, g = 0.02, np.random.default_rng(13)
+    mean = shares - np.repeat(1 / domain.counts, domain.counts)
+    noisy = domain.centre(domain.off_blocks(truth + np.outer(mean, mean))) + sd * law.simulate(g)
+    errors, gaps = {}, {}
+    for kind, limit in (("few", 10_000), ("many", 100)):
+        for place in ("spectrum", "centres"):
+            monkeypatch.setattr(f"covey.core.{place}.WIDE_CATEGORIES", limit)
+            monkeypatch.setattr(f"covey.core.{place}.BASIS", 40)
+        public = np.random.default_rng(14)
+        found = pair_covariances(noisy, lambda: sd * law.simulate(public), sd, shares, domain, public)  # noqa: B023
+        errors[kind] = np.sqrt(np.mean((domain.off_blocks(found) - truth) ** 2))
+        y = fit_category_centres(shares, found, domain, 60, 200, public, lambda t: None)
+        assert np.add.reduceat(y, domain.starts[:-1], axis=1) == pytest.approx(np.ones((60, 40)))
+        gaps[kind] = np.sqrt(np.mean(domain.off_blocks(y.T @ y / 60 - np.outer(shares, shares) - truth) ** 2))
+    assert errors["many"] < 1.15 * errors["few"] < 0.5 * sd
+    assert gaps["many"] < 1.15 * gaps["few"] < 0.5 * np.sqrt(np.mean(truth**2))
+
+
+def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
+    sizes = (2, 3, 2, 5, 3, 2)
+    law = PairLaw("gaussian", Domain(sizes, (False,) * 6), Fraction(9))
+    source = CoveyNoise(np.random.default_rng(15))
+    monkeypatch.setattr("covey.core.pairlaw.MANY", 3)
+    drawn = np.array([law._on_cells(source) for _ in range(3000)])
+    assert (drawn == drawn.transpose(0, 2, 1)).all()
+    d = law.domain
+    assert (drawn[:, d.same_block] == 0).all()
+    expected = 9.0 * np.outer(d.counts[d.block_of], d.counts[d.block_of]) ** 2
+    spread = drawn.var(axis=0)[~d.same_block] / expected[~d.same_block]
+    assert spread == pytest.approx(np.ones(len(spread)), abs=0.17)
+    upper = np.triu_indices(d.total, 1)
+    flat = drawn[:, *upper][:, ~d.same_block[upper]].astype(float)
+    assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 0.1
 
 
 def test_devices_are_found_by_name():

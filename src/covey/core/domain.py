@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,13 @@ class Domain:
     def same_block(self) -> NDArray[np.bool_]:
         """Where two coordinates belong to one attribute."""
         return np.asarray(self.block_of[:, None] == self.block_of[None])
+
+    @cached_property
+    def inside_blocks(self) -> tuple[Integers, Integers]:
+        """Rows and columns of the entries of all diagonal blocks."""
+        own = [np.arange(a, b) for a, b in pairwise(self.starts)]
+        rows, columns = ([np.repeat(x, len(x)) for x in own], [np.tile(x, len(x)) for x in own])
+        return np.concatenate(rows), np.concatenate(columns)
 
     def off_blocks(self, matrix: Floats) -> Floats:
         """The matrix with zeros in its diagonal blocks: an attribute paired with itself is never measured."""

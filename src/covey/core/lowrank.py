@@ -6,8 +6,18 @@ distance between that and the second moments FᵀF/k of k points needs products 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Array, Integers
+
+WIDE = 1000  # more columns of bits than this are fitted in a basis
+WIDE_CATEGORIES = 1500  # and more categories than this
+BASIS = 160  # directions kept of the noisy pairs, far more than the fits can use
+SWEEPS = 10  # of subspace iteration
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,24 @@ def leading_eigenvectors(xp: Any, T: Any, diagonal: Any, start: Any, rounds: int
     small = xp.matrix_transpose(Q) @ (T @ Q + diagonal[:, None] * Q)
     values, vectors = xp.linalg.eigh((small + xp.matrix_transpose(small)) / 2)
     return xp.flip(values), Q @ xp.flip(vectors, axis=1)
+
+
+def imputed_directions(
+    target: Array, inside: tuple[Integers, Integers], start: Array, keep: Callable[[Array], Array], rounds: int = 6
+) -> tuple[Array, Array]:
+    """Leading eigenvalues, as `keep` leaves them, and vectors of a matrix whose entries `inside` are not known.
+
+    They are imputed by the vectors of the round before. In ordinary memory, in float32.
+    """
+    filled = target.astype(np.float32)
+    none = np.zeros(len(filled), dtype=np.float32)
+    i, j = inside
+    vectors = start.astype(np.float32)
+    for step in range(rounds):
+        values, vectors = leading_eigenvectors(np, filled, none, vectors, SWEEPS if step == 0 else 2)
+        kept = keep(values)
+        filled[i, j] = ((vectors * kept)[i] * vectors[j]).sum(axis=1)
+    return kept, vectors
 
 
 def moment_gap(xp: Any, F: Any, target: Core) -> tuple[float, Any]:

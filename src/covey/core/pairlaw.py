@@ -14,6 +14,8 @@ from covey.core.noise import MAX_SCALE, add_noise, matrix_laplace, resolved, to_
 from covey.core.samplers import IntegerNoise
 from covey.core.sensitivity import pair_table_sensitivity, simplex_radius_squared
 
+MANY = 100  # attributes; beyond, noise is drawn for many pair tables at once
+
 
 @dataclass(frozen=True)
 class PairLaw:
@@ -73,15 +75,26 @@ class PairLaw:
         d = self.domain
         out = np.zeros((d.total, d.total), dtype=np.int64)
         for a, ca in enumerate(d.sizes):
-            for b in range(a + 1, len(d.sizes)):
-                shape = (ca, d.sizes[b])
+            for others, size in self._partners(a):
+                shape = (ca, len(others))
                 if self.kind == "laplace":
                     block = noise.laplace(self.scale, shape)
                 else:
-                    block = noise.gaussian(self.scale * (ca * d.sizes[b]) ** 2, shape)
-                out[d.block(a), d.block(b)] = block
-                out[d.block(b), d.block(a)] = block.T
+                    block = noise.gaussian(self.scale * (ca * size) ** 2, shape)
+                out[d.block(a), others] = block
+                out[others, d.block(a)] = block.T
         return out
+
+    def _partners(self, a: int) -> list[tuple[Integers, int]]:
+        """Categories of the attributes after a, and their number: one by one, or all of a size together if there are many."""
+        d = self.domain
+        rest = [(np.arange(d.total)[d.block(b)], d.sizes[b]) for b in range(a + 1, len(d.sizes))]
+        if len(d.sizes) <= MANY:
+            return rest
+        return [
+            (np.concatenate([places for places, other in rest if other == size]), size)
+            for size in sorted({size for _, size in rest})
+        ]
 
     def _matrix(self, generator: np.random.Generator) -> Floats:
         basis = self.domain.simplex_basis()

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from covey.core.arrays import Floats
+from covey.core.arrays import Array, Floats
 from covey.core.domain import Domain
+from covey.core.lowrank import BASIS, SWEEPS, WIDE_CATEGORIES, imputed_directions, leading_eigenvectors
 
 LEADING = 40  # so many eigenvalues of a noisy covariance are kept for the report
 WIDEST = 2000  # beyond so many coordinates they are not computed
@@ -46,7 +47,13 @@ def noisy_spectrum(covariance: Floats, noise: Floats) -> Spectrum | None:
 
 
 def pair_covariances(
-    noisy: Floats, draw: Callable[[], Floats], sd: float, shares: Floats, domain: Domain, draws: int = 4
+    noisy: Floats,
+    draw: Callable[[], Floats],
+    sd: float,
+    shares: Floats,
+    domain: Domain,
+    public: np.random.Generator,
+    draws: int = 4,
 ) -> Floats:
     """Covariances of all pairs of categories: a non-negative combination of denoisers, its weights found by thinning.
 
@@ -59,34 +66,45 @@ def pair_covariances(
     if sd == 0:
         return target
     noise = draw()
-    gram, moment = np.zeros((4, 4)), np.zeros(4)
+    gram, moment = np.zeros((1, 1)), np.zeros(1)
     for _ in range(draws):
         xi = draw()
-        train = candidates(target + xi, noise * np.sqrt(2), sd * np.sqrt(2), shares, domain, rounds=8)
-        design = np.stack([t.ravel() for t in train])
-        gram += design @ design.T
-        moment += design @ (target - xi).ravel()
+        train = candidates(target + xi, noise * np.sqrt(2), sd * np.sqrt(2), shares, domain, public, rounds=8)
+        gram = gram + np.array([[np.vdot(a, b) for a in train] for b in train])
+        moment = moment + np.array([np.vdot(a, target - xi) for a in train])
     if not np.trace(gram) > 0:
         return np.zeros_like(target)
     root = np.linalg.cholesky(gram + 1e-9 * np.trace(gram) * np.eye(len(gram)))
     weights, _ = nnls(root.T, np.linalg.solve(root, moment))
     weights /= max(1.0, weights.sum())
-    final = candidates(target, noise, sd, shares, domain, rounds=20)
-    return np.asarray(np.sum([w * t for w, t in zip(weights, final, strict=True)], axis=0))
+    final = candidates(target, noise, sd, shares, domain, public, rounds=20)
+    return np.asarray(sum(w * t for w, t in zip(weights, final, strict=True)))
 
 
-def candidates(target: Floats, noise: Floats, sd: float, shares: Floats, domain: Domain, rounds: int) -> list[Floats]:
-    """Four denoisers: low rank; low rank of correlations plus cells; cells alone; blocks alone."""
-    low = shrink_spectrum(target, noise, domain, rounds)
+def candidates(
+    target: Floats,
+    noise: Floats,
+    sd: float,
+    shares: Floats,
+    domain: Domain,
+    public: np.random.Generator,
+    rounds: int,
+) -> list[Floats]:
+    """Denoisers: low rank; low rank of correlations plus cells; cells alone; and, unless there are many, blocks alone."""
+    many = domain.total > WIDE_CATEGORIES
+
+    def low_rank(part: Floats, chance: Floats) -> Floats:
+        return shrink_leading(part, chance, domain, public) if many else shrink_spectrum(part, chance, domain, rounds)
+
     scale = np.sqrt(np.maximum(shares, 0.5 / np.repeat(domain.counts, domain.counts)))
     both = np.outer(scale, scale)
-    scaled = shrink_spectrum(target / both, noise / both, domain, rounds) * both
-    return [
-        low,
+    scaled = low_rank(target / both, noise / both) * both
+    found = [
+        low_rank(target, noise),
         scaled + wiener_cells(target - scaled, sd, shares, domain),
         wiener_cells(target, sd, shares, domain),
-        block_svd(target, sd, domain),
     ]
+    return found if many else [*found, block_svd(target, sd, domain)]
 
 
 def shrink_spectrum(target: Floats, noise: Floats, domain: Domain, rounds: int) -> Floats:
@@ -108,6 +126,23 @@ def shrink_spectrum(target: Floats, noise: Floats, domain: Domain, rounds: int) 
         low = np.asarray((vectors[:, keep] * values) @ vectors[:, keep].T)
         filled = np.where(domain.same_block, low, target)
     return domain.off_blocks(low)
+
+
+def shrink_leading(target: Floats, noise: Floats, domain: Domain, public: np.random.Generator) -> Floats:
+    """`shrink_spectrum` from leading eigenvectors alone, for many categories.
+
+    The noise's spectrum is taken as a semicircle, whose G/(−G') at y is √(y² − edge²).
+    """
+    start = public.standard_normal((domain.total, BASIS)).astype(np.float32)
+    none = np.zeros(domain.total, dtype=np.float32)
+    top = leading_eigenvectors(np, noise.astype(np.float32), none, start, SWEEPS)[0]
+    edge = np.float32(1.02 * np.abs(top).max())
+
+    def keep(values: Array) -> Array:
+        return np.sqrt(np.maximum(values**2 - edge**2, 0)) * (values > edge)
+
+    kept, vectors = imputed_directions(target, domain.inside_blocks, start, keep)
+    return domain.off_blocks(np.asarray((vectors * kept) @ vectors.T, dtype=np.float64))
 
 
 def wiener_cells(residual: Floats, sd: float, shares: Floats, domain: Domain) -> Floats:

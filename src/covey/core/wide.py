@@ -28,12 +28,9 @@ from covey.core.factors import (
     fit_mixture,
     latent_points,
 )
-from covey.core.lowrank import Core, core, leading_eigenvectors, moment_gap
+from covey.core.lowrank import BASIS, SWEEPS, Core, core, leading_eigenvectors, moment_gap
 from covey.core.terms import Scores, score_slopes
 
-WIDE = 1000  # more columns than this are fitted here
-BASIS = 160  # directions kept of the noisy pairs, far more than the factors can use
-SWEEPS = 10  # of subspace iteration
 PARTNERS = 8  # strong pairs kept for a column
 
 WideTerm = Callable[[Any], tuple[float, Any]]

@@ -28,6 +28,7 @@ from covey.core.counts import (
 )
 from covey.core.devices import PROCESSOR, Device
 from covey.core.factors import Factors, NoisyMoments, denoise_moments, empirical_bayes, fit_factors
+from covey.core.lowrank import WIDE
 from covey.core.moments import Moments, moments
 from covey.core.noise import add_noise, cube_noise, matrix_laplace, to_grid
 from covey.core.samplers import IntegerNoise
@@ -47,7 +48,7 @@ from covey.core.terms import (
     size_term,
     symmetric,
 )
-from covey.core.wide import WIDE, denoise_wide, fit_wide_centres, fit_wide_factors, score_term_in
+from covey.core.wide import denoise_wide, fit_wide_centres, fit_wide_factors, score_term_in
 from covey.engines.rows import Rows
 from covey.privacy.budget import Charge
 

@@ -111,7 +111,7 @@ def category_centres(
     covariances = (
         np.zeros_like(pairs)
         if law.kind == "none"
-        else pair_covariances(pairs, lambda: law.simulate(public) / n, law.sd / n, shares, merged)
+        else pair_covariances(pairs, lambda: law.simulate(public) / n, law.sd / n, shares, merged, public)
     )
     tick(0.4)
     steps = fit_steps(n, domain, amount, pure, merged.total)

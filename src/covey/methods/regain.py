@@ -30,11 +30,11 @@ from covey.core.distance import (
     subset_distance,
 )
 from covey.core.domain import Domain
+from covey.core.lowrank import WIDE
 from covey.core.moments import moments
 from covey.core.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
 from covey.core.spectrum import Spectrum
 from covey.core.threads import blas_threads, processors
-from covey.core.wide import WIDE
 from covey.engines.rows import Rows
 from covey.entropy import Streams
 from covey.methods.bits import bit_centres, expected_pair_noise, plan_bits
