@@ -20,6 +20,8 @@ from benchmarks.peers.launch import ENVIRONMENTS, METHODS, Method, launch
 
 RESULTS = ENVIRONMENTS / "results"
 EPSILON = 1.0
+SDMETRICS = ENVIRONMENTS / "sdmetrics/bin/python"
+SCORING = 600  # seconds of wall clock for one score
 
 
 def result_of(method: Method, name: str, options: argparse.Namespace) -> dict:
@@ -30,7 +32,7 @@ def result_of(method: Method, name: str, options: argparse.Namespace) -> dict:
     if kept.exists() and method.name not in options.again:
         found = json.loads(kept.read_text())
         if not found["status"].startswith("unfinished"):  # the machine was busy: that says nothing about the method
-            return found
+            return scored(found, folder, name, options)
     table, domain = tables.load(name, options.data)
     tables.save(table, domain, folder)
     head = {"table": name, "rows": len(table), "columns": len(domain), "method": method.name}
@@ -44,6 +46,16 @@ def result_of(method: Method, name: str, options: argparse.Namespace) -> dict:
     return result
 
 
+def scored(found: dict, folder: Path, name: str, options: argparse.Namespace) -> dict:
+    """With SDMetrics' score, where it was not installed or had too little time when the rows were made."""
+    if found["status"] == "ok" and found["sdmetrics"] is None and SDMETRICS.exists():
+        tables.save(*tables.load(name, options.data), folder)
+        found["sdmetrics"] = metrics.quality(SDMETRICS, folder, SCORING)
+        (folder / "table.csv").unlink()
+        (folder / "measured.json").write_text(json.dumps(found, indent=1, ensure_ascii=False))
+    return found
+
+
 def judged(folder: Path, table: pd.DataFrame, domain: dict[str, int]) -> dict:
     """The metrics, or the reason why there are none."""
     synthetic = pd.read_csv(folder / "synthetic.csv")
@@ -51,7 +63,7 @@ def judged(folder: Path, table: pd.DataFrame, domain: dict[str, int]) -> dict:
         found = metrics.measure(table, synthetic[list(domain)], domain)
     except (ValueError, KeyError) as problem:
         return {"status": f"failed: {problem}"}
-    found["sdmetrics"] = metrics.quality(ENVIRONMENTS / "sdmetrics/bin/python", folder, 600)
+    found["sdmetrics"] = metrics.quality(SDMETRICS, folder, SCORING)
     return found
 
 

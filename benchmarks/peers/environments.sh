@@ -8,10 +8,12 @@ environment() {
     name=$1
     shift
     [ -e "build/peers/$name/.installed" ] && return
+    constraints="$here/constraints/$name.txt"
+    [ -e "$constraints" ] || constraints=
     "$python" -m venv "build/peers/$name" || return
     for package in "$@"; do
         "build/peers/$name/bin/python" -m pip install --quiet --disable-pip-version-check \
-            -c "$here/constraints/$name.txt" "$package" || { echo "$name: $package could not be installed"; return; }
+            ${constraints:+-c "$constraints"} "$package" || { echo "$name: $package could not be installed"; return; }
     done
     touch "build/peers/$name/.installed"
 }

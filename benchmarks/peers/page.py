@@ -96,7 +96,7 @@ def line(row: dict) -> str:
     start = f"| {row['method']} | {row['guarantee']} "
     if row["status"] != "ok":
         return f"{start}| {row['status'].replace('|', '/')} | | | | | |"
-    deltas = " ".join(f"{row[f'delta{d}']:.4f}".lstrip("0") for d in (1, 2, 3, 4))
+    deltas = " ".join(f"{row[f'delta{d}']:.5f}".lstrip("0") for d in (1, 2, 3, 4))
     tv = " ".join(f"{row[f'tv{d}']:.3f}".lstrip("0") for d in (1, 2, 3))
     score = "" if row["sdmetrics"] is None else f"{row['sdmetrics']:.3f}"
     accuracy = f"{row['accuracy']:.3f} ({row['accuracy_true']:.3f})"
