@@ -16,41 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 import covey
-from covey.table.schema import Field, Schema
 from covey.table.sources import write_parquet
+from scale import make_table, survey_schema
 
-SIZES = (2, 3, 4, 5, 6, 8) * 5
-STEP = 500_000
-SCHEMA = Schema(
-    tuple(
-        Field(f"q{a}", "string", enum=tuple(f"answer {j}" for j in range(c)), required=True, confirmed=True)
-        for a, c in enumerate(SIZES)
-    )
-)
-
-
-def make_table(path: Path, rows: int) -> None:
-    """Correlated answers to thirty questions."""
-    generator = np.random.default_rng(1)
-    writer = None
-    for start in range(0, rows, STEP):
-        k = min(STEP, rows - start)
-        z = generator.random(k)
-        columns = {}
-        for a, c in enumerate(SIZES):
-            codes = np.minimum((c * (0.5 * z + 0.5 * generator.random(k)) ** 1.5).astype(np.int32), c - 1)
-            words = pa.array([f"answer {j}" for j in range(c)])
-            columns[f"q{a}"] = pa.DictionaryArray.from_arrays(pa.array(codes), words).cast(pa.string())
-        table = pa.table(columns)
-        writer = writer or pq.ParquetWriter(path, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+SCHEMA = survey_schema()
 
 
 def local_spark(processors: int = 2) -> Any:
