@@ -18,7 +18,7 @@ from typing import Any
 
 import covey
 from covey.table.sources import write_parquet
-from scale import make_table, survey_schema
+from scale import SIZES, make_table, survey_schema
 
 SCHEMA = survey_schema()
 
