@@ -1,4 +1,4 @@
-"""What tests of several folders need: a real PostgreSQL server, for as long as the tests run."""
+"""What tests of several folders need: a real PostgreSQL server, for as long as the tests run, and one worker for Spark."""
 
 import os
 import pwd
@@ -15,6 +15,18 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+
+class OneSpark(LoadScopeScheduling):
+    """Tests go to whichever worker is free, but all of Spark's to the same one: a second Spark would take as long to start."""
+
+    def _split_scope(self, nodeid):
+        return "spark" if "spark" in nodeid.lower() else nodeid
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return OneSpark(config, log)
 
 
 @dataclass(frozen=True)

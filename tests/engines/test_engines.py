@@ -103,7 +103,7 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=[*ENGINES, "postgresql", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
+@pytest.fixture(params=[*ENGINES, "postgresql", "spark"])
 def place(request, tmp_path, monkeypatch):
     """Small parts, so that every table has several."""
     if request.param == "spark":
