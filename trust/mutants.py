@@ -1,8 +1,9 @@
 """Mutants of what privacy rests on: `python -m trust.mutants [--sample N]`. Needs mutmut, which makes the mutants.
 
 mutmut writes every mutant of src/covey/privacy and src/covey/core/noise.py (pyproject.toml) into mutants/. Each then meets
-the tests of its own module, in a child forked from a process that has everything imported: mutmut's own runner would go
-through all tests twice before the first mutant. A mutant is killed if a test fails, or if the tests run out of time.
+the tests of its own module, in a child forked from a pytest that has collected them: mutmut's own runner would go through
+all tests twice before the first mutant. A mutant is killed if a test fails, or if the tests run out of time; those that ran
+out of time are counted apart, because a busy machine can do that too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 TESTS = {
     "covey.core.noise": ["tests/core/test_noise.py"],
@@ -55,22 +58,46 @@ def module_of(name):
     return next(module for module in TESTS if name.startswith(module + "."))
 
 
-def meet(name, module):
-    """Run the tests of a module against a mutant, or against none; whether they pass."""
-    process = os.fork()
-    if not process:
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-        signal.alarm(WALL_SECONDS)
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        os.environ["MUTANT_UNDER_TEST"] = name
-        import pytest
+class Mutants:
+    """A plugin that, instead of running the collected tests once, runs them in a child for every mutant."""
 
-        words = ["-x", "-n0", "-pno:cacheprovider", "-k", f"not ({LEFT_OUT})", *TESTS[module]]
-        os._exit(int(pytest.main(words)))
-    _, status = os.waitpid(process, 0)
-    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0
+    def __init__(self, names):
+        self.names, self.ends, self.seconds = names, {}, Counter()
+
+    def pytest_runtest_logreport(self, report):
+        self.seconds[report.nodeid] += report.duration
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        assert session.items and self.child(session, "", "seconds.json") == "lives", "tests fail without a mutant"
+        seconds = json.loads(Path("seconds.json").read_text(encoding="utf-8"))
+        session.items.sort(key=lambda item: seconds[item.nodeid])  # a quick test may save a slow one
+        for name in self.names:
+            self.ends[name] = self.child(session, name)
+            print(f"{self.ends[name]}: {name}", flush=True)
+        return True
+
+    def child(self, session, name, times=None):
+        """How the tests end with a mutant, or with none."""
+        process = os.fork()
+        if not process:
+            resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+            signal.alarm(WALL_SECONDS)
+            os.environ["MUTANT_UNDER_TEST"] = name
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+            for item, after in zip(session.items, [*session.items[1:], None], strict=True):
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+                if session.testsfailed:
+                    break
+            if times:
+                Path(times).write_text(json.dumps(self.seconds), encoding="utf-8")
+            os._exit(session.testsfailed > 0)
+        _, status = os.waitpid(process, 0)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL):
+            return "out of time"
+        return "lives" if status == 0 else "killed"
 
 
 def main(arguments=None):
@@ -86,32 +113,28 @@ def main(arguments=None):
     sys.path[:] = [sources, *(path for path in sys.path if Path(path or ".").absolute() != Path("../src").absolute())]
     os.environ["PYTHONPATH"] = os.pathsep.join([sources, os.environ.get("PYTHONPATH", "")])
     os.environ["MUTANT_UNDER_TEST"] = ""
-    import dp_accounting  # noqa: F401 - so that no child has to
-    import scipy.stats  # noqa: F401
-
     import covey
 
     assert covey.__file__.startswith(sources), covey.__file__
-    stream, tried, lived = random.Random(options.seed), Counter(), []
+    stream, ends = random.Random(options.seed), Counter()
     for module in options.modules:
-        assert meet("", module), f"the tests of {module} fail without a mutant"
         mine = [name for name in names if module_of(name) == module]
         total = len(mine)
         if options.sample is not None:
             mine = stream.sample(mine, min(options.sample, total))
-        begin = time.monotonic()
-        for name in mine:
-            alive = meet(name, module)
-            lived += [name] * alive
-            tried[module] += 1
-            print(f"{'lives' if alive else 'killed'}: {name}", flush=True)
-        dead = tried[module] - sum(module_of(name) == module for name in lived)
+        plugin, begin = Mutants(mine), time.monotonic()
+        words = ["-n0", "-s", "-pno:cacheprovider", "-k", f"not ({LEFT_OUT})", *TESTS[module]]
+        code = pytest.main(words, plugins=[plugin])
+        assert code == 0 and len(plugin.ends) == len(mine), f"the tests of {module} could not be run: {code}"
+        own = Counter(plugin.ends.values())
+        ends += own
         print(
-            f"{module}: {dead} of {tried[module]} killed ({total} mutants; {time.monotonic() - begin:.0f} s)",
+            f"{module}: {len(mine) - own['lives']} of {len(mine)} killed, {own['out of time']} of them by time "
+            f"({total} mutants; {time.monotonic() - begin:.0f} s)",
             flush=True,
         )
-    share = 1 - len(lived) / tried.total()
-    print(f"{tried.total() - len(lived)} of {tried.total()} killed: {share:.1%}")
+    share = 1 - ends["lives"] / ends.total()
+    print(f"{ends.total() - ends['lives']} of {ends.total()} killed: {share:.1%}; {ends['out of time']} of them by time")
     return 0 if share >= 0.85 else 1
 
 
