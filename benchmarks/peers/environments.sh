@@ -21,5 +21,6 @@ environment() {
 environment smartnoise torch smartnoise-synth
 environment dpmm torch dpmm
 environment datasynthesizer DataSynthesizer
+environment opendp 'opendp[polars,mbi]' pandas
 environment anonypyx anonypyx
 environment sdmetrics sdmetrics

@@ -8,6 +8,8 @@ import resource
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +48,8 @@ METHODS = [
     Method("smartnoise AIM", "smartnoise", "aim", APPROXIMATE, 1e-9),
     Method("smartnoise MWEM", "smartnoise", "mwem", PURE),
     Method("DataSynthesizer", "datasynthesizer", "correlated", PURE),
+    Method("OpenDP MST", "opendp", "mst", APPROXIMATE, 1e-9),
+    Method("OpenDP AIM", "opendp", "aim", APPROXIMATE, 1e-9),
     Method("dpmm PrivBayes", "dpmm", "priv-bayes", APPROXIMATE, 1e-9),
     Method("dpmm MST", "dpmm", "mst", APPROXIMATE, 1e-9),
     Method("dpmm AIM", "dpmm", "aim", APPROXIMATE, 1e-9),
@@ -65,41 +69,48 @@ def launch(method: Method, folder: Path, rows: int, epsilon: float, seconds: int
         (folder / name).unlink(missing_ok=True)
     command = [method.python, HERE / "one_run.py", method.runner, method.option, folder, rows, epsilon, method.delta]
     one = dict.fromkeys((f"{name}_NUM_THREADS" for name in THREADS), "1")
-    before = children_seconds()
-    try:
-        done = subprocess.run(
-            [str(word) for word in command],
-            env=os.environ | one | {"POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "agg"},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=patience * seconds,
-            preexec_fn=lambda: limit(seconds),
-        )
-    except subprocess.TimeoutExpired:
-        used = children_seconds() - before
-        return {
-            "status": f"unfinished: {used:.0f} s in {patience * seconds} s of wall clock",
-            "processor_seconds": used,
-        }
+    child = subprocess.Popen(
+        [str(word) for word in command],
+        env=os.environ | one | {"POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "agg"},
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "errors.txt").open("w"),
+        preexec_fn=limit,
+        start_new_session=True,
+    )
+    begin, used = time.monotonic(), 0.0
+    while child.poll() is None and used <= seconds and time.monotonic() - begin <= patience * seconds:
+        time.sleep(0.2)
+        used = max(used, group_seconds(child.pid))
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)  # whatever it started ends with it
+    child.wait()
+    errors = (folder / "errors.txt").read_text(errors="replace")
+    (folder / "errors.txt").unlink()
     if (folder / "result.json").exists():
         return {"status": "ok", **json.loads((folder / "result.json").read_text())}
-    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    if used > seconds:
         return {"status": f"over {seconds} s"}
-    last = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
-    if "MemoryError" in done.stderr or "Unable to allocate" in done.stderr or "bad_alloc" in done.stderr:
+    if child.returncode == -signal.SIGKILL:
+        status = f"unfinished: {used:.0f} s in {patience * seconds} s of wall clock"
+        return {"status": status, "processor_seconds": used}
+    if "MemoryError" in errors or "Unable to allocate" in errors or "bad_alloc" in errors:
         return {"status": f"out of memory ({MEMORY >> 30} GiB)"}
-    return {"status": f"failed: {last[:160]}"}
+    last = next((line for line in reversed(errors.split("\n")) if len(line) > 5), f"exit {child.returncode}")
+    return {"status": f"failed: {last.strip()[:160]}"}
 
 
-def children_seconds() -> float:
-    """Processor time of the children that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def group_seconds(group: int) -> float:
+    """Processor time of all processes of a group, and of those of their children that have ended."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            words = path.read_text().rpartition(")")[2].split()
+            if int(words[2]) == group:
+                ticks += sum(map(int, words[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def limit(seconds: int) -> None:
-    """Before the child starts: one core, so many seconds, so much memory."""
+def limit() -> None:
+    """Before the child starts: one core, so much memory."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))

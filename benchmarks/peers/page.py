@@ -13,6 +13,7 @@ from benchmarks.peers.launch import ENVIRONMENTS, GROUPS, METHODS, PURE
 PACKAGES = {
     "smartnoise": "smartnoise-synth",
     "datasynthesizer": "DataSynthesizer",
+    "opendp": "opendp",
     "dpmm": "dpmm",
     "anonypyx": "anonypyx",
     "sdmetrics": "sdmetrics",

@@ -1,22 +1,22 @@
-"""MDAV-generic of anonypyx, groups of at least 20. Each group is released as its mean, or its most frequent category."""
+"""MDAV-generic of anonypyx, groups of at least 20, each released as its mean: flags are drawn with it, codes are rounded."""
 
 
 def prepare(method):
     import anonypyx
-    import pandas as pd
+    import numpy as np
 
     def synthesize(table, domain, rows, epsilon, delta):
-        flags = set(domain.values()) == {2}
-        frame = table if flags else table.astype("category")
-        anonymizer = anonypyx.Anonymizer(
-            frame,
+        anonymiser = anonypyx.Anonymiser(
+            table.astype(float),  # it centres columns in place, which pandas refuses for integers
             k=20,
             algorithm="MDAV-generic",
-            feature_columns=list(domain),
             generalisation_strategy="microaggregation",
         )
-        groups = pd.DataFrame(anonymizer.anonymize())
-        out = groups.loc[groups.index.repeat(groups["count"])] if "count" in groups else groups
-        return out[list(domain)].astype(float).round().astype(int).sample(rows, replace=True)
+        found = anonymiser.anonymise()
+        means = found[list(domain)].astype(float).to_numpy()
+        means = np.repeat(means, found["count"], axis=0) if "count" in found else means
+        means = means[np.random.permutation(len(means))[:rows]]
+        flags = np.array(list(domain.values())) == 2
+        return np.where(flags, np.random.random(means.shape) < means, np.rint(means)).astype(int)
 
     return synthesize

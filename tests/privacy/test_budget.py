@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from dp_accounting.rdp import RdpAccountant
 
+from covey.entropy import SEEDED_MARK
 from covey.errors import ParameterError
 from covey.privacy.budget import (
     Charge,
@@ -14,6 +15,7 @@ from covey.privacy.budget import (
     delta_of,
     exact,
     make_budget,
+    min_over_orders,
     rho_for,
     split,
 )
@@ -28,8 +30,19 @@ def test_numbers_are_what_a_person_wrote():
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "abc", None, True, 1e-13, [1]])
 def test_impossible_epsilons_are_refused_by_name(wrong):
-    with pytest.raises(ParameterError, match="epsilon"):
+    with pytest.raises(ParameterError, match=r"^epsilon must be "):
         check_epsilon(wrong)
+
+
+def test_the_ends_of_what_epsilon_may_be():
+    assert check_epsilon(1e-12) == Fraction(1, 10**12)
+    assert check_epsilon(1e6) == 10**6
+    with pytest.raises(ParameterError, match=r"positive.*AnonymousSynthesizer"):
+        check_epsilon(0)
+    with pytest.raises(ParameterError, match="at least 1e-12, got 9e-13: below that the answer is noise"):
+        check_epsilon(9e-13)
+    with pytest.raises(ParameterError, match="at most 1e6, got 1000001: beyond that there is no privacy"):
+        check_epsilon(1000001)
 
 
 def test_a_split_adds_up_exactly():
@@ -37,17 +50,46 @@ def test_a_split_adds_up_exactly():
     assert sum(c.amount for c in charges.values()) == Fraction(1, 10)
     thirds = split(Fraction(1), {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})
     assert sum(c.amount for c in thirds.values()) == 1
+    assert split(Fraction(1), {"a": 0, "b": 1}, "ρ") == {
+        "a": Charge("a", Fraction(0), "ρ"),
+        "b": Charge("b", Fraction(1), "ρ"),
+    }
+    assert split(Fraction(1), {"a": 1})["a"].unit == "ε"
+    # Rounding alone is forgiven, up to a billionth, and shared out.
+    assert split(Fraction(1), {"a": 1 + Fraction(1, 10**9)})["a"].amount == 1
+
+
+def test_a_budget_splits_in_its_own_unit():
+    pure, approximate = make_budget(2), make_budget(1, 1e-9)
+    assert pure.split({"a": 0.25, "b": 0.75})["b"] == Charge("b", Fraction(3, 2), "ε")
+    assert approximate.split({"a": 1})["a"] == Charge("a", approximate.amount, "ρ")
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.6), (0.5, 0.4), (-0.5, 1.5), ("x", 1), (float("nan"), 1)])
 def test_a_split_that_does_not_sum_to_one_is_refused(shares):
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match=r"split must be non-negative and sum to 1, got a = |^share of a must be"):
         split(Fraction(1), dict(zip("ab", shares, strict=True)))
+
+
+def test_a_refused_split_is_shown():
+    with pytest.raises(ParameterError, match=r"got a = 0\.5, b = 0\.6\.$"):
+        split(Fraction(1), {"a": 0.5, "b": 0.6})
+    with pytest.raises(ParameterError, match="sum to 1"):
+        split(Fraction(1), {"a": 1 + Fraction(11, 10**10)})
 
 
 def test_a_statement_cannot_spend_more_than_it_promises():
     with pytest.raises(ParameterError, match="more than"):
         PrivacyStatement(make_budget(1), (Charge("a", Fraction(2)),), 10, "m", seeded=False)
+    assert PrivacyStatement(make_budget(1), (Charge("a", Fraction(1)),), 10, "m", seeded=False).spent == 1
+
+
+def test_a_statement_says_everything_that_belongs_to_the_promise():
+    rest = "neighbours: tables of the same public size n = 10 that differ in one row (replace-one); mechanism: m"
+    words = [str(PrivacyStatement(make_budget(*b), (), 10, "m", seeded=False)) for b in ((1,), (1, 1e-9, 5))]
+    assert words[0] == f"ε-differential privacy, ε = 1, for one row; {rest}"
+    assert words[1] == f"(ε, δ)-DP, ε = 1, δ = 1e-09, for a person with 5 rows; {rest}"
+    assert str(PrivacyStatement(make_budget(1), (), 10, "m", seeded=True)) == f"{SEEDED_MARK} (mechanism: m)"
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1, 1e-9), (10, 1e-9), (0.5, 1e-5), (3, 1e-3)])
@@ -59,22 +101,51 @@ def test_zcdp_conversion_agrees_with_googles_accountant(epsilon, delta):
     assert accountant.get_epsilon(delta) == pytest.approx(epsilon, rel=1e-4)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-9), (1e-12, 1e-9), (10, 1e-300), (0.01, 0.4)])
-def test_the_conversion_never_gives_less_privacy_than_asked(epsilon, delta):
-    """The δ proved at the returned ρ, in 60-digit arithmetic over many orders, is at most the δ asked for."""
-    from mpmath import log as mplog
-    from mpmath import mp, mpf
+def proved_delta(rho, epsilon):
+    """Log of the best δ that ρ-zCDP proves at ε, over all orders, in 60-digit arithmetic."""
+    from mpmath import exp, log, mp, mpf
 
     mp.dps = 60
-    rho = rho_for(Fraction(repr(float(epsilon))), Fraction(repr(float(delta))))
-    orders = [1 + mpf(10) ** (mpf(k) / 400) for k in range(-2400, 6000)]
-    proved = min(
-        (a - 1) * (a * mpf(rho.numerator) / rho.denominator - mpf(epsilon)) + a * mplog(1 - 1 / a) - mplog(a - 1)
-        for a in orders
-    )
-    assert proved <= mplog(mpf(delta)) + mpf("0.02")
-    assert rho >= 0
+    rho, epsilon = (mpf(x.numerator) / x.denominator for x in (rho, epsilon))
+
+    def at(x):
+        a = 1 + exp(x)
+        return (a - 1) * (a * rho - epsilon) + a * log(1 - 1 / a) - log(a - 1)
+
+    left, right = mpf(-40), mpf(800)
+    for _ in range(500):  # thirds: the function has one valley
+        third = (right - left) / 3
+        if at(left + third) < at(right - third):
+            right -= third
+        else:
+            left += third
+    return at(left)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1", "1e-9"), ("1e-12", "1e-9"), ("10", "1e-300"), ("0.01", "0.4"), ("1e6", "1e-3")]
+)
+def test_the_conversion_never_gives_less_privacy_than_asked_and_little_more(epsilon, delta):
+    from mpmath import log, mpf
+
+    e, d = Fraction(epsilon), Fraction(delta)
+    rho = rho_for(e, d)
+    assert proved_delta(rho, e) <= log(mpf(delta))
+    if e > Fraction(1, 1000):  # below that the orders that are searched do not reach the best one
+        assert log(mpf(delta)) < proved_delta(rho * Fraction(10**6 + 1, 10**6), e)
+    # 40 binary digits, whatever the size: the ledger writes it down exactly.
+    assert rho.denominator & (rho.denominator - 1) == 0
+    assert 36 <= rho.numerator.bit_length() <= 41
+
+
+def test_the_proof_at_one_order():
     assert delta_of(0.01, 1.0, 20.0) == pytest.approx(19 * (0.2 - 1) + 20 * np.log1p(-1 / 20) - np.log(19))
+
+
+@pytest.mark.parametrize(("rho", "epsilon"), [("0.015", "1"), ("1e-9", "1e-3"), ("100", "101"), ("1e-3", "40")])
+def test_the_best_order_is_found(rho, epsilon):
+    found = min_over_orders(float(rho), float(epsilon))
+    assert found == pytest.approx(float(proved_delta(Fraction(rho), Fraction(epsilon))), rel=1e-9, abs=1e-9)
 
 
 def test_several_rows_per_person_pay_as_group_privacy_demands():
@@ -82,10 +153,44 @@ def test_several_rows_per_person_pay_as_group_privacy_demands():
     assert five.amount == one.amount / 5
     one, five = make_budget(1.0, 1e-9), make_budget(1.0, 1e-9, rows_per_person=5)
     assert five.amount == one.amount / 25
-    assert "person with 5 rows" in str(PrivacyStatement(five, (), 10, "m", seeded=False))
+    with pytest.raises(ParameterError, match="rows_per_person"):
+        make_budget(1.0, rows_per_person=0)
 
 
-@pytest.mark.parametrize(("delta", "n"), [(-0.1, None), (1, None), (float("nan"), None), ("x", None), (0.01, 100)])
-def test_impossible_deltas_are_refused(delta, n):
-    with pytest.raises(ParameterError, match="delta"):
+def test_too_many_rows_per_person_leave_nothing():
+    assert make_budget(1, rows_per_person=10**12).amount == Fraction(1, 10**12)
+    assert make_budget(1, 1e-9, rows_per_person=10**9).amount > 0  # ρ may be far smaller than ε
+    wanted = (
+        "rows_per_person = 1000000000001 leaves too little of epsilon = 1 for each row: the answer would be noise alone. "
+        "Limit how many rows a person has."
+    )
+    with pytest.raises(ParameterError) as refusal:
+        make_budget(1, rows_per_person=10**12 + 1)
+    assert str(refusal.value) == wanted
+    with pytest.raises(ParameterError, match="leaves too little"):
+        make_budget(1, 1e-9, rows_per_person=10**12)
+    with pytest.raises(ParameterError, match="rows_per_person = 10000000000000000000 leaves"):
+        make_budget(1, rows_per_person=10**30)
+
+
+@pytest.mark.parametrize(
+    ("delta", "n", "words"),
+    [
+        (-0.1, None, "positive and below 1, got -0.1"),
+        (1, None, "positive and below 1, got 1"),
+        (float("nan"), None, "finite"),
+        ("x", None, "a number"),
+        (0.01, 100, "positive and below 1/n = 0.01, got 0.01"),
+    ],
+)
+def test_impossible_deltas_are_refused(delta, n, words):
+    with pytest.raises(ParameterError, match=f"^delta must be .*{words}"):
         check_delta(delta, n)
+    with pytest.raises(ParameterError, match=r"^delta must be "):
+        make_budget(1, delta, n=n)
+
+
+def test_possible_deltas():
+    assert check_delta(0) == 0
+    assert check_delta(0.9) == Fraction(9, 10)
+    assert check_delta(0.009, 100) == Fraction(9, 1000)
