@@ -1,11 +1,13 @@
 from fractions import Fraction
+from math import ceil, log, sqrt
 
 import numpy as np
 import pytest
 
 from covey.core.samplers import CoveyNoise
+from covey.html import card, meter
 from covey.privacy.budget import Charge, make_budget
-from covey.privacy.certificate import certify
+from covey.privacy.certificate import Certificate, certify
 from tests.audit import epsilon_lower_bound
 
 DISTANCES = {1: 0.002, 2: 0.004, 3: 0.001}
@@ -42,6 +44,101 @@ def test_a_bound_is_never_zero_nor_above_one(pure):
             assert 0 <= certificate.estimate[2] <= 1
 
 
+class Told:
+    """Noise that is told what to draw, and remembers what it was asked for."""
+
+    def __init__(self, value):
+        self.value, self.asked = value, []
+
+    def laplace(self, scale, shape):
+        self.asked.append(("laplace", scale, shape))
+        return np.array([self.value], dtype=np.int64)
+
+    def gaussian(self, variance, shape):
+        self.asked.append(("gaussian", variance, shape))
+        return np.array([self.value], dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("unit", "asked", "margin"),
+    [
+        ("ε", ("laplace", Fraction(1027 * 20), 1), ceil(1027 * 20 * log(12.5)) + 1),
+        ("ρ", ("gaussian", Fraction(1027**2 * 10), 1), ceil(1027 * sqrt(10) * 1.750686071252170) + 1),
+    ],
+)
+def test_every_number_of_the_release(unit, asked, margin):
+    """One draw, for the largest of the distances, with room for its sensitivity of 1024 steps and three for rounding."""
+    noise, charge = Told(-500), Charge("certificate", Fraction(1, 20), unit)
+    certificate = certify({3: 0.25, 2: 0.5}, 1000, charge, noise)
+    assert noise.asked == [asked]
+    step = 1 / (1000 * 1024)
+    assert certificate == Certificate(
+        bound={2: (512_000 - 500 + margin) * step, 3: (512_000 - 500 + margin) * step},
+        estimate={2: (512_000 - 500) * step, 3: (512_000 - 500) * step},
+        charge=charge,
+        categorical=False,
+        confidence=0.95,
+    )
+    assert list(certificate.bound) == list(certificate.estimate) == [2, 3]
+    assert certify({2: 0.5}, 1000, charge, noise, True).categorical
+
+
+@pytest.mark.parametrize("unit", ["ε", "ρ"])
+def test_noise_beyond_what_is_possible_is_cut(unit):
+    charge = Charge("certificate", Fraction(1, 20), unit)
+    low, high = (certify({2: 0.5}, 10**6, charge, Told(value)) for value in (-(10**9), 10**9))
+    none = certify({2: 0.0}, 10**6, charge, Told(0))
+    assert low.estimate[2] == 0
+    assert low.bound == none.bound  # the margin alone: a bound never promises more than that
+    assert (high.estimate[2], high.bound[2]) == (1, 1)
+
+
+def sentence(bound, categorical=False):
+    value = dict.fromkeys(bound, 0.001)
+    return Certificate(bound, value, Charge("certificate", Fraction(1)), categorical).sentence
+
+
+def test_the_sentence_reads_well_and_rounds_up():
+    certificate = release(DISTANCES, True, np.random.default_rng(4))
+    printed = float(certificate.sentence.split("within ")[1].split(" ")[0])
+    assert printed >= certificate.bound[2]
+    assert str(certificate) == certificate.sentence
+    share = "The typical 2-way share is within {} of the truth, with 95% confidence{}."
+    rest = "; the same bound holds for {}-way ones"
+    assert sentence({2: 0.0078125}) == share.format("0.0079", "")
+    assert sentence({1: 0.00611, 2: 0.00611}) == share.format("0.0062", rest.format("1"))
+    assert sentence({1: 0.1, 2: 0.1, 3: 0.1}) == share.format("0.10", rest.format("1 and 3"))
+    assert sentence({1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0}) == share.format("1.0", rest.format("1, 3 and 4"))
+    assert sentence({3: 0.5, 1: 0.5}).startswith("The typical 1-way share is within 0.50 of")
+    assert sentence({2: 0.25}, True) == (
+        "The typical 2-way table is within 0.25 of the truth (in L2 distance, from 0 to 1), with 95% confidence."
+    )
+
+
+def test_a_notebook_shows_the_numbers_behind_the_sentence():
+    certificate = Certificate({2: 0.0042, 1: 0.0042}, {2: 0.0021, 1: 0.00105}, Charge("c", Fraction(1)), False)
+    rows = [
+        ("In words", certificate.sentence),
+        ("1-way", [meter(0.25), "0.001 estimated with noise, ≤ 0.0042"]),
+        ("2-way", [meter(0.5), "0.0021 estimated with noise, ≤ 0.0042"]),
+    ]
+    assert certificate._repr_html_() == card("Accuracy certificate", "95% confidence", rows)
+
+
+def test_tables_add_their_own_distance():
+    certificate = release(DISTANCES, True, np.random.default_rng(5))
+    table = certificate.for_table({1: 0.1, 2: 0.2})
+    assert table == {1: certificate.bound[1] + 0.1, 2: certificate.bound[2] + 0.2}
+    assert certificate.for_table({2: 2.0, 4: 0.1}) == {2: 1.0}
+
+
+def test_zcdp_charges_are_in_rho():
+    budget = make_budget(1.0, 1e-9)
+    assert budget.unit == "ρ"
+    certificate = release({2: 0.01}, False, np.random.default_rng(6), budget.amount / 20)
+    assert certificate.bound[2] > certificate.estimate[2]
+
+
 def test_the_release_is_private_and_halved_noise_is_caught():
     """Neighbours whose distances differ by 1/n, the most there is."""
     n, epsilon, generator = 50, Fraction(1), np.random.default_rng(3)
@@ -51,25 +148,3 @@ def test_the_release_is_private_and_halved_noise_is_caught():
 
     assert 0.6 < epsilon_lower_bound(draws(0.5, epsilon), draws(0.52, epsilon)) <= 1
     assert epsilon_lower_bound(draws(0.5, 2 * epsilon), draws(0.52, 2 * epsilon)) > 1
-
-
-def test_the_sentence_reads_well_and_rounds_up():
-    certificate = release(DISTANCES, True, np.random.default_rng(4))
-    assert certificate.sentence.startswith("The typical 2-way share is within 0.")
-    assert "1 and 3-way ones" in certificate.sentence
-    printed = float(certificate.sentence.split("within ")[1].split(" ")[0])
-    assert printed >= certificate.bound[2]
-    assert str(certificate) == certificate.sentence
-
-
-def test_tables_add_their_own_distance():
-    certificate = release(DISTANCES, True, np.random.default_rng(5))
-    table = certificate.for_table({1: 0.1, 2: 0.2})
-    assert table == {1: certificate.bound[1] + 0.1, 2: certificate.bound[2] + 0.2}
-
-
-def test_zcdp_charges_are_in_rho():
-    budget = make_budget(1.0, 1e-9)
-    assert budget.unit == "ρ"
-    certificate = release({2: 0.01}, False, np.random.default_rng(6), budget.amount / 20)
-    assert certificate.bound[2] > certificate.estimate[2]
