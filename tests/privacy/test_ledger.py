@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -139,6 +140,7 @@ def test_charges_are_whole_nano_epsilon_and_atto_delta(ledger):
         (Amount(1, 1), "ε = 1e-9, δ = 1e-18"),
         (Amount(120, 123 * 10**9), "ε = 1.2e-7, δ = 1.23e-7"),
         (Amount(20 * 10**9, 5 * 10**16), "ε = 20, δ = 0.05"),
+        (Amount(10**5, 99 * 10**12), "ε = 0.0001, δ = 9.9e-5"),
     ],
 )
 def test_amounts_are_shown_exactly(amount, words):
@@ -151,9 +153,10 @@ def test_amounts_are_shown_exactly(amount, words):
         (0.1, Fraction(0), "epsilon must be a Fraction"),
         (True, Fraction(0), "epsilon must be a Fraction"),
         (Fraction(0), Fraction(0), "epsilon must be positive"),
-        (Fraction(-1), Fraction(0), "epsilon must be positive"),
-        (Fraction(10**5000), Fraction(0), "at most"),
-        (Fraction(1), Fraction(-1, 10), "delta must be"),
+        (Fraction(-1, 3), Fraction(0), "epsilon must be positive and at most 1000000000, got -1/3"),
+        (Fraction(10**9 + 1), Fraction(0), "at most 1000000000, got 1000000001"),
+        (Fraction(10**5000), Fraction(0), "at most 1000000000, got a number of thousands of digits"),
+        (Fraction(1), Fraction(-1, 10), "delta must be .* below 1, got -1/10"),
         (Fraction(1), Fraction(1), "delta must be"),
         (Fraction(1), 1e-9, "delta must be a Fraction"),
     ],
@@ -171,6 +174,11 @@ def test_impossible_amounts_are_wrong_parameters(ledger, epsilon, delta, match):
 
 
 # Caps.
+
+
+def test_the_largest_cap(ledger):
+    ledger.open_dataset("large", Fraction(10**9), Fraction(10**18 - 1, 10**18))
+    assert ledger.datasets()[1].budget == Amount(10**18, 10**18 - 1)
 
 
 def test_a_cap_may_be_reached_and_not_passed(ledger):
@@ -261,7 +269,7 @@ def test_any_printable_name_is_only_a_name(ledger, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["", "a\nb", "a\tb", "\x00", "\x1b[31m", "\x85", "a\u2028b", "\ud800", "n" * 201, None, 7]
+    "name", ["", "a\nb", "a\tb", "\x00", "\x1b[31m", "\x85", "a\u2028b", "a\u2029b", "\ud800", "n" * 201, None, 7]
 )
 def test_names_that_would_break_a_line_or_a_terminal_are_refused(ledger, name):
     for door in (
@@ -290,6 +298,8 @@ def test_history_tells_what_happened(used):
     assert (first.kind, first.purpose, first.amount) == ("charge", "first", Amount(10**7))
     assert (second.kind, second.purpose, second.amount) == ("charge", "second", Amount(2 * 10**7, 10**9))
     assert (release.kind, release.charge, release.digest) == ("release", first.sequence, "ab" * 32)
+    assert release.amount == Amount()
+    assert all(abs(datetime.now(UTC) - datetime.fromisoformat(e.time)).days == 0 for e in used.history("patients"))
     assert [event.sequence for event in used.history("staff")] == [5, 6]
     assert [(status.name, status.charges) for status in used.datasets()] == [("patients", 2), ("staff", 1)]
 
@@ -319,6 +329,7 @@ def test_the_default_path_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert default_ledger_path() == tmp_path / "Library/Application Support/covey/ledger.sqlite"
     monkeypatch.setattr(sys, "platform", "win32")
+    assert default_ledger_path() == tmp_path / "AppData/Local/covey/ledger.sqlite"
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
     assert default_ledger_path() == tmp_path / "local/covey/ledger.sqlite"
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
@@ -327,6 +338,17 @@ def test_the_default_path_follows_the_environment(monkeypatch, tmp_path):
     assert default_ledger_path() == tmp_path / "xdg/covey/ledger.sqlite"
     monkeypatch.setenv("COVEY_LEDGER", "~/mine.sqlite")
     assert default_ledger_path() == tmp_path / "mine.sqlite"
+
+
+def test_without_a_home_the_steward_is_asked_for_a_path(monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    for variable in ("COVEY_LEDGER", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(LedgerError, match=r"^No home folder is known\. Set COVEY_LEDGER to the path of the ledger\.$"):
+        default_ledger_path()
 
 
 # Tampering.
@@ -363,15 +385,16 @@ SWAP = [
         (SWAP, "hash of event 2"),
         (["UPDATE events SET body = CAST(body AS BLOB) WHERE sequence = 2"], "hash of event 2"),
         (["UPDATE events SET body = CAST(x'ff80' AS TEXT) WHERE sequence = 2"], "damaged"),
+        (["UPDATE events SET body = CAST(x'eda080' AS TEXT) WHERE sequence = 2"], "damaged"),  # a lone surrogate
         (["UPDATE events SET hash = x'00' WHERE sequence = 2"], "hash of event 2"),
         (
             ["CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events WHERE sequence = new.sequence; END"],
-            "tables",
+            "by hand: its tables are not those that covey made. Nothing was charged",
         ),
         (["DROP TABLE events"], "tables"),
         (["PRAGMA user_version = 2"], "another version"),
         (["PRAGMA application_id = 0"], "another program"),
-        (["PRAGMA journal_mode = WAL"], "journal mode"),
+        (["PRAGMA journal_mode = WAL"], "by hand: its journal mode is not DELETE"),
     ],
 )
 def test_tampering_is_caught_by_every_method(used, statements, match):
@@ -436,7 +459,11 @@ def test_an_older_copy_of_the_ledger_is_recognised(ledger):
     ledger.charge("patients", CENT, Fraction(0), "second")
     newest = ledger.path.read_bytes()
     ledger.path.write_bytes(older)
-    refused_everywhere(ledger, "older than its mark: it holds 2 events, its mark .* says 3")
+    refused_everywhere(
+        ledger,
+        "older than its mark: it holds 2 events, its mark .* says 3.*Put the newest copy back. If it is lost, count what is "
+        r"missing as spent: start a new ledger \(COVEY_LEDGER\) with caps lowered by everything released so far.$",
+    )
     ledger.path.write_bytes(newest)
     ledger.charge("patients", CENT, Fraction(0), "third")
     assert spent(ledger) == Amount(3 * 10**7)
@@ -453,8 +480,13 @@ def test_a_missing_old_or_damaged_mark_is_noticed(used):
     assert mark["count"] == 6
     used.mark_path.unlink()
     refused_everywhere(used, "mark of the ledger .* is missing or old")
-    used.mark_path.write_text(json.dumps({"count": 1, "hash": used_hash(used, 1)}))
-    refused_everywhere(used, "mark of the ledger .* is missing or old")
+    for count in (1, 4):
+        used.mark_path.write_text(json.dumps({"count": count, "hash": used_hash(used, count)}))
+        refused_everywhere(
+            used, f"mark of the ledger .* is missing or old: it holds 6 events, its mark .* says {count}"
+        )
+    used.mark_path.write_text(json.dumps({"count": 5, "hash": used_hash(used, 5)}))
+    used.verify()  # a process that dies between ledger and mark leaves it so
     for damage in (b"", b"\xff", b"[]", b"7", b'{"count":6}', b'{"count":"6","hash":""}', b'{"count":-1,"hash":""}'):
         used.mark_path.write_bytes(damage)
         refused_everywhere(used, "mark .* is damaged")
@@ -472,11 +504,65 @@ def used_hash(ledger, sequence):
 # Unfit files.
 
 
+def test_every_connection_is_careful(ledger):
+    connection = ledger._connect()
+    settings = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "cell_size_check")}
+    assert settings == {"synchronous": 3, "cell_size_check": 1}  # 3 is EXTRA
+    assert connection.execute("PRAGMA busy_timeout").fetchone()[0] == 5000
+    assert connection.isolation_level is None  # no transaction that Python begins on its own
+    connection.close()
+
+
+def test_no_connection_creates_a_file(tmp_path):
+    with pytest.raises(sqlite3.OperationalError):
+        Ledger(tmp_path / "ledger.sqlite")._connect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_another_process_creates_meanwhile_is_used(tmp_path, monkeypatch):
+    ledger, look = Ledger(tmp_path / "deep" / "er" / "ledger.sqlite"), Ledger._missing
+
+    def late(self):
+        answer = look(self)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_missing", late)
+        ledger._create_file()
+    ledger.open_dataset("patients", Fraction(1))
+    assert len(ledger.datasets()) == 1
+    deep = Ledger(tmp_path / "a" / "b" / "c" / "ledger.sqlite")
+    deep.open_dataset("patients", Fraction(1))
+    assert len(deep.datasets()) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders cannot be flushed elsewhere")
+def test_the_mark_and_its_folder_reach_the_disk(ledger, monkeypatch):
+    flushed, real = [], os.fsync
+
+    def watched(descriptor):
+        flushed.append(os.readlink(f"/proc/self/fd/{descriptor}") if sys.platform == "linux" else descriptor)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    ledger.charge("patients", CENT, Fraction(0), "p")
+    assert len(flushed) == 2  # SQLite flushes its own files
+    if sys.platform == "linux":
+        assert flushed == [f"{ledger.mark_path}.new", str(ledger.path.parent)]
+    assert ledger.mark_path.read_bytes().endswith(b"}\n")
+
+
 @pytest.mark.parametrize("content", [b"xy", b"not a database\n" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path, content):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.path.write_bytes(content)
-    refused_everywhere(ledger, "damaged")
+    refused_everywhere(
+        ledger,
+        "is damaged or was changed by hand: it is not an SQLite file. Nothing was charged. Put back the newest intact copy "
+        "together with its mark, and do not release until then.$",
+    )
     assert ledger.path.read_bytes() == content
 
 
@@ -509,7 +595,11 @@ def test_a_lock_is_waited_for_and_then_reported(ledger, monkeypatch):
     monkeypatch.setattr(module, "LOCK_TIMEOUT_S", 0.1)
     holder = sqlite3.connect(ledger.path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    refused_everywhere(ledger, "locked by another process")
+    refused_everywhere(
+        ledger,
+        "is locked by another process, for more than 0.1 seconds. "
+        "Nothing was charged; wait until that process ends and try again.$",
+    )
     holder.close()
     ledger.charge("patients", CENT, Fraction(0), "free again")
 
@@ -548,7 +638,12 @@ def test_what_sqlite_says_is_put_into_words(ledger):
         ("SQLITE_IOERR_FSYNC", "cannot be read or written"),
         ("SQLITE_CANTOPEN", "cannot be read or written"),
         ("SQLITE_BUSY_SNAPSHOT", "locked"),
-        ("SQLITE_CORRUPT_VTAB", "damaged"),
+        ("SQLITE_CORRUPT_VTAB", "by hand: words. Nothing"),
+        ("SQLITE_NOTADB", "it is not an SQLite file"),
+        (
+            "SQLITE_BUSY",
+            "for more than 5 seconds. Nothing was charged; wait until that process ends and try again.$",
+        ),
     ]:
         error = sqlite3.OperationalError("words")
         error.sqlite_errorcode = getattr(sqlite3, name)
@@ -580,7 +675,15 @@ def test_a_full_disk_after_the_commit_leaves_the_charge_and_says_so(ledger, monk
         with pytest.raises(LedgerError, match="cannot be used"):
             ledger.charge("patients", CENT, Fraction(0), "second")
         assert spent(ledger) == Amount(10**7)
+    written, write = [], Ledger._write_mark
+
+    def watched(self, count, last):
+        written.append((count, last))
+        write(self, count, last)
+
+    monkeypatch.setattr(Ledger, "_write_mark", watched)
     ledger.charge("patients", CENT, Fraction(0), "third")
+    assert written == [(2, used_hash(ledger, 2)), (3, used_hash(ledger, 3))]
     assert json.loads(ledger.mark_path.read_text())["count"] == 3
     ledger.verify()
 
