@@ -7,7 +7,8 @@ import stat
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 import covey
 from covey.errors import LedgerError, ParameterError
 from covey.privacy import ledger as module
-from covey.privacy.ledger import Amount, Ledger, default_ledger_path
+from covey.privacy.ledger import Amount, Ledger, Receipt, default_ledger_path
 
 KILLS = 40  # 200 and more were run by hand with the same outcome: COVEY_KILLS=200 pytest tests/privacy/test_ledger.py
 PROCESSES, ATTEMPTS, AFFORDABLE = 16, 200, 150
@@ -299,7 +300,8 @@ def test_history_tells_what_happened(used):
     assert (second.kind, second.purpose, second.amount) == ("charge", "second", Amount(2 * 10**7, 10**9))
     assert (release.kind, release.charge, release.digest) == ("release", first.sequence, "ab" * 32)
     assert release.amount == Amount()
-    assert all(abs(datetime.now(UTC) - datetime.fromisoformat(e.time)).days == 0 for e in used.history("patients"))
+    times = [datetime.fromisoformat(event.time) for event in used.history("patients")]
+    assert all(t.utcoffset() == timedelta(0) and abs(datetime.now(UTC) - t) < timedelta(hours=1) for t in times)
     assert [event.sequence for event in used.history("staff")] == [5, 6]
     assert [(status.name, status.charges) for status in used.datasets()] == [("patients", 2), ("staff", 1)]
 
@@ -311,13 +313,43 @@ def test_a_release_is_linked_to_its_charge_and_refunds_nothing(ledger, tmp_path)
     ledger.mark_released(receipt, "digest")
     assert [event.kind for event in ledger.history("patients")] == ["open", "charge", "release"]
     assert spent(ledger) == before == Amount(10**7)
-    with pytest.raises(LedgerError, match="already paid for"):
+    with pytest.raises(
+        LedgerError, match=r"already paid for the bundle digest\. A further release needs a charge of its own\.$"
+    ):
         ledger.mark_released(receipt, "another")
+    with pytest.raises(ParameterError, match=r"^bundle_digest must"):
+        ledger.mark_released(receipt, "")
     elsewhere = Ledger(tmp_path / "elsewhere.sqlite")
     for prepare in (lambda: None, lambda: elsewhere.open_dataset("patients", Fraction(1))):
         prepare()
-        with pytest.raises(LedgerError, match="no charge with this receipt"):
+        with pytest.raises(
+            LedgerError, match=r"no charge with this receipt \(event 2\)\. Use the ledger that was charged\.$"
+        ):
             elsewhere.mark_released(receipt, "digest")
+
+
+def test_only_the_receipt_of_a_charge_can_be_released(ledger):
+    receipt = ledger.charge("patients", CENT, Fraction(0), "p")
+    (opened, charge) = ledger.history("patients")
+    assert receipt == Receipt(2, charge.time, "patients", Amount(10**7), "p", charge.hash)
+    for wrong in (
+        replace(receipt, hash="0" * 64),
+        replace(receipt, sequence=1, hash=opened.hash),
+        replace(receipt, sequence=0),  # counting back from the end is not asked for
+        replace(receipt, sequence=3),
+    ):
+        with pytest.raises(LedgerError, match="no charge with this receipt"):
+            ledger.mark_released(wrong, "digest")
+    assert len(ledger.history("patients")) == 2
+
+
+def test_a_wrong_cap_is_called_by_its_name(ledger):
+    with pytest.raises(ParameterError, match=r"^epsilon_budget must be positive"):
+        ledger.open_dataset("x", Fraction(0))
+    with pytest.raises(ParameterError, match=r"^delta_budget must be 0"):
+        ledger.open_dataset("x", Fraction(1), Fraction(1))
+    with pytest.raises(ParameterError, match=r"^epsilon_budget must be at least 1e-9, got 1/10000000000\.$"):
+        ledger.open_dataset("x", Fraction(1, 10**10))
 
 
 def test_the_default_path_follows_the_environment(monkeypatch, tmp_path):
@@ -423,10 +455,16 @@ BASE = {"dataset": "patients", "kind": "charge", "time": "t", "purpose": "p", "a
         (BASE | {"refund": 1}, "not one that covey writes"),
         (BASE | {"kind": "refund"}, "not one that covey writes"),
         (BASE | {"kind": ["open"]}, "not one that covey writes"),
-        (BASE | {"dataset": "nobody"}, "had not been opened"),
-        ({"dataset": "patients", "kind": "open", "time": "t", "atto_delta": 0, "nano_epsilon": 1}, "already open"),
+        (BASE | {"dataset": "nobody"}, "the dataset 'nobody' had not been opened"),
+        (
+            {"dataset": "patients", "kind": "open", "time": "t", "atto_delta": 0, "nano_epsilon": 1},
+            "the dataset 'patients' was already open",
+        ),
         ({"dataset": "patients", "kind": "release", "time": "t", "charge": 2, "digest": "d"}, "second time"),
         ({"dataset": "patients", "kind": "release", "time": "t", "charge": 6, "digest": "d"}, "does not exist"),
+        ({"dataset": "patients", "kind": "release", "time": "t", "charge": 0, "digest": "d"}, "does not exist"),
+        ({"dataset": "patients", "kind": "release", "time": "t", "charge": 1, "digest": "d"}, "does not exist"),
+        ({"dataset": "patients", "kind": "release", "time": "t", "charge": 7, "digest": "d"}, "does not exist"),
         ({"dataset": "patients", "kind": "release", "time": "t", "charge": 99, "digest": "d"}, "does not exist"),
         ([], "not one that covey writes"),
         ("[" * 100_000, "not one that covey writes"),
@@ -502,6 +540,34 @@ def used_hash(ledger, sequence):
 
 
 # Unfit files.
+
+
+def test_a_file_with_damaged_pages_is_found_by_verify(used, monkeypatch):
+    """An index entry that is not there: events read well, and only SQLite's own check can tell."""
+    connect = Ledger._connect
+
+    class Doubtful:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def execute(self, statement, *rest):
+            if "integrity_check" in statement.lower():
+                return [("wrong # of entries in index",)]
+            return self.connection.execute(statement, *rest)
+
+        def close(self):
+            self.connection.close()
+
+    monkeypatch.setattr(Ledger, "_connect", lambda self: Doubtful(connect(self)))
+    used.datasets()
+    with pytest.raises(LedgerError, match=r"changed by hand: wrong # of entries in index. Nothing was charged"):
+        used.verify()
+
+
+def test_a_file_that_disappears_while_a_dataset_is_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr(Ledger, "_create_file", lambda self: None)
+    with pytest.raises(LedgerError, match=r"^The ledger's file disappeared while it was being opened\. Try again\.$"):
+        Ledger(tmp_path / "ledger.sqlite").open_dataset("patients", Fraction(1))
 
 
 def test_every_connection_is_careful(ledger):
