@@ -1,10 +1,12 @@
 """Samplers against their laws, each test with the power to reject a law that is slightly off."""
 
+import re
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, kstest, wishart
+from scipy.stats import chisquare, gamma, ks_2samp, kstest, wishart
 
 from covey.core import noise
 from covey.core.noise import (
@@ -16,6 +18,8 @@ from covey.core.noise import (
     discrete_laplace,
     geometric,
     matrix_laplace,
+    resolved,
+    to_grid,
 )
 from covey.core.samplers import CoveyNoise, OpenDPNoise
 from covey.errors import MissingExtraError, ParameterError
@@ -68,8 +72,6 @@ def test_coins_that_are_too_close_to_call_are_decided_exactly(monkeypatch):
 def test_an_exact_coin_draws_more_bits_until_it_is_sure():
     generator = np.random.default_rng(6)
     # u = ⌊e^{-1/3}·2^53⌋ is the one 53-bit number that decides nothing.
-    from decimal import Decimal, localcontext
-
     with localcontext() as context:
         context.prec = 60
         tie = int((-Decimal(1) / Decimal(3)).exp() * 2**53)
@@ -111,19 +113,160 @@ def test_a_scale_that_must_be_rounded_is_rounded_up():
         assert max(t, s) <= 2**51
 
 
-@pytest.mark.parametrize("scale", [0, -1, 2**59, float(2**60)])
+@pytest.mark.parametrize("scale", [0, -1, 2**58 + 1, 2**59, float(2**60)])
 def test_impossible_scales_are_refused(scale):
-    with pytest.raises(ParameterError):
+    with pytest.raises(
+        ParameterError, match=rf"^scale must be positive and at most 2\^58, got {re.escape(f'{scale:.3g}')}\.$"
+    ):
         discrete_laplace(scale, 1, np.random.default_rng(0))
-    with pytest.raises(ParameterError):
-        discrete_gaussian(scale if scale <= 0 else float(scale) ** 2, 1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("variance", [0, -1, 2**114 + 1, 2.0**118])
+def test_impossible_variances_are_refused(variance):
+    with pytest.raises(ParameterError, match=rf"at most 2\^114, got {re.escape(f'{variance:.3g}')}\.$"):
+        discrete_gaussian(variance, 1, np.random.default_rng(0))
+    assert discrete_gaussian(2**114, 1, np.random.default_rng(0)).shape == (1,)
+
+
+@pytest.mark.parametrize(("scale", "dimension"), [(0, 3), (-1, 3), (Fraction(2**54 + 1, 4), 3), (2**54, 1)])
+def test_impossible_cubes_are_refused(scale, dimension):
+    words = rf"^scale must be positive and at most 2\^54/\(dimension \+ 1\), got {re.escape(f'{float(scale):.3g}')}\.$"
+    with pytest.raises(ParameterError, match=words):
+        cube_noise(scale, dimension, np.random.default_rng(0))
+    assert len(cube_noise(2**52, 3, np.random.default_rng(0))) == 3
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, 2.0**50 / 139.9])
+def test_matrix_noise_that_floating_point_cannot_resolve_is_refused(scale):
+    words = rf"^scale must be positive and small enough for floating point, got {re.escape(f'{scale:.3g}')}\.$"
+    with pytest.raises(ParameterError, match=words):
+        matrix_laplace(scale, 3, np.random.default_rng(0))
+    assert not resolved(scale, 3)
+    W = matrix_laplace(2.0**50 / 140, 3, np.random.default_rng(0))
+    assert (W == W.T).all()
+
+
+def test_matrix_noise_reaches_the_grid_rounded_and_bounded():
+    grid = to_grid(np.array([0.4, 0.6, -0.6, 2.5, 1e30, -1e30, 2.0**62]))
+    assert grid.dtype == np.int64
+    assert grid.tolist() == [0, 1, -1, 2, SATURATION, -SATURATION, SATURATION]
+
+
+def test_matrix_noise_has_its_moments():
+    """tr(W₁ − W₂) is a difference of gamma variables with d(d+1)/2 each: the whole diagonal is right."""
+    generator, d = np.random.default_rng(18), 4
+    draws = np.array([matrix_laplace(2.0, d, generator) for _ in range(4000)])
+    trace = np.trace(draws, axis1=1, axis2=2)
+    law = gamma(d * (d + 1) / 2, scale=2.0)
+    theirs = law.rvs(4000, random_state=1) - law.rvs(4000, random_state=2)
+    assert ks_2samp(trace, theirs).pvalue > 1e-4
+    assert draws.std(axis=0) == pytest.approx(np.where(np.eye(d), np.sqrt(2), 1) * np.sqrt(2 * (d + 1)), rel=0.08)
 
 
 def test_sums_are_clamped_and_never_wrap():
     extreme = np.array([SATURATION, -SATURATION, 5])
     assert add_noise(np.array([CLAMP - 1, 1 - CLAMP, 5]), extreme).tolist() == [CLAMP, -CLAMP, 10]
-    with pytest.raises(ParameterError):
-        add_noise(np.array([CLAMP]), np.array([0]))
+    assert add_noise(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).shape == (0,)
+    for beyond in (CLAMP, -CLAMP):
+        with pytest.raises(ParameterError, match=r"^a statistic exceeds 2\^61 .*\. Use a coarser grid\.$"):
+            add_noise(np.array([0, beyond]), np.array([0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("scale", "pair"),
+    [
+        (Fraction(7, 3), (7, 3)),
+        (0.5, (1, 2)),
+        (2**58, (2**58, 1)),
+        (2**50 - 1, (2**50 - 1, 1)),
+        (Fraction(1, 2**50 - 1), (1, 2**50 - 1)),
+        (Fraction(2**50 + 1, 2), (2**49 + 1, 1)),
+        (Fraction(2**51 + 1, 2**50), (2**49 + 1, 2**48)),
+        (Fraction(1, 2**60), (1, 2**50)),
+    ],
+)
+def test_a_scale_becomes_two_whole_numbers(scale, pair):
+    assert noise._rational(scale) == pair
+
+
+class Told:
+    """A generator that is told its whole numbers."""
+
+    def __init__(self, *numbers):
+        self.numbers, self.asked = list(numbers), []
+
+    def integers(self, low, high, count=None):
+        self.asked.append((low, high))
+        return self.numbers.pop(0) if count is None else np.array([self.numbers.pop(0) for _ in range(count)])
+
+
+def test_only_coins_too_close_to_call_are_decided_exactly():
+    """e^{-x} with x = ln 2 in floating point: one half, and a uniform number 2^53·(½ + d) at different distances d."""
+    half, log2 = 2**52, float(np.log(2))
+    near = int(2.0**-36 * 0.5 * 2**53)  # the margin, in units of the uniform number
+    numbers = [0, half - 2 * near, half - near, half + near, half + 2 * near, 2**53 - 1]
+    asked = []
+
+    def exact(i):
+        asked.append(i)
+        return Fraction(log2)
+
+    told = Told(*numbers)
+    coins = noise._coin_exp(np.full(6, log2), exact, told)
+    assert asked == [2, 3]
+    assert coins.tolist() == [True, True, True, False, False, False]
+    assert told.asked == [(0, 2**53)]
+    # A probability far below the last bit is never called by floating point alone.
+    asked.clear()
+    assert not noise._coin_exp(np.array([900.0]), lambda i: asked.append(i) or Fraction(900), Told(0, 2**53 - 1)).any()
+    assert asked == [0]
+
+
+def test_an_exact_coin_reads_bits_in_order():
+    with localcontext() as context:
+        context.prec = 60
+        value = Fraction((-Decimal(1) / Decimal(3)).exp())
+    first = int(value * 2**53)
+    second = int(value * 2**106) - (first << 53)
+    for below, answer in ((1, True), (-1, False)):
+        told = Told(second - below)
+        assert noise._exact_coin(first, Fraction(1, 3), told) is answer
+        assert told.asked == [(0, 2**53)]
+    # A tie of 106 bits needs a third word.
+    told = Told(second, 0)
+    assert noise._exact_coin(first, Fraction(1, 3), told) is True
+    assert told.asked == [(0, 2**53)] * 2
+    # e^0 = 1 is above everything, whatever is drawn.
+    assert noise._exact_coin(2**53 - 2, Fraction(0), Told())
+
+
+@pytest.mark.parametrize("numerator", [0, 1, 3, 8])
+def test_simple_coins(numerator):
+    coins = noise._bernoulli_exp(np.full(40_000, numerator), 8, np.random.default_rng(19))
+    assert coins.dtype == bool
+    assert coins.mean() == pytest.approx(np.exp(-numerator / 8), abs=0.012 * (numerator > 0))
+
+
+def test_powers_of_e():
+    v = noise._powers_of_e(60_000, np.random.default_rng(20))
+    counts = np.bincount(np.minimum(v, 6), minlength=7)
+    law = np.exp(-np.arange(7.0)) * (1 - np.exp(-1))
+    law[6] = np.exp(-6)
+    assert chisquare(counts, law * 60_000).pvalue > 1e-4
+
+
+def test_samples_are_collected_until_there_are_enough():
+    asked = []
+
+    def attempt(count):
+        asked.append(count)
+        return np.arange(7) + 10 * len(asked)
+
+    assert noise._fill((2, 5), attempt).tolist() == [[10, 11, 12, 13, 14], [15, 16, 20, 21, 22]]
+    assert asked == [36, 22]
+    asked.clear()
+    assert noise._fill(2**20, lambda count: asked.append(count) or np.zeros(count, dtype=np.int64)).shape == (2**20,)
+    assert asked == [2**20]  # so much memory at a time, and no more
 
 
 def cube_law(scale, dimension, reach):
@@ -167,8 +310,6 @@ def test_matrix_laplace_is_a_difference_of_wisharts_with_dimension_plus_one_degr
     law = wishart(df=dimension + 1, scale=1.5 * np.eye(dimension), seed=7)
     theirs = law.rvs(16_000).reshape(16_000, dimension, dimension)[:, 0, -1]
     theirs = theirs[:8000] - theirs[8000:]
-    from scipy.stats import ks_2samp
-
     assert ks_2samp(ours, theirs).pvalue > 1e-4
     if dimension == 1:
         assert kstest(ours, "laplace", args=(0, 3.0)).pvalue > 1e-4
