@@ -96,6 +96,7 @@ def test_any_laplace_scale_without_overflow(scale):
     if scale > 1e6:
         assert np.median(np.abs(samples.astype(float))) / scale == pytest.approx(np.log(2), rel=0.1)
         assert abs(np.mean(samples > 0) - 0.5) < 0.05
+        assert abs(np.mean(samples & 1) - 0.5) < 0.05  # the last bit is noise as well
 
 
 @pytest.mark.parametrize("variance", [1e-9, 1e18, 2.0**80, 2.0**110])
@@ -142,6 +143,7 @@ def test_matrix_noise_that_floating_point_cannot_resolve_is_refused(scale):
     with pytest.raises(ParameterError, match=words):
         matrix_laplace(scale, 3, np.random.default_rng(0))
     assert not resolved(scale, 3)
+    assert resolved(1e-6, 3)
     W = matrix_laplace(2.0**50 / 140, 3, np.random.default_rng(0))
     assert (W == W.T).all()
 
@@ -296,6 +298,16 @@ def test_cube_noise_has_its_law(scale, dimension):
         assert laplace_p_value(k[:, 0], scale) > 1e-4  # one coordinate: the Laplace mechanism
 
 
+def test_cube_noise_is_exact_near_zero_too():
+    """With a small scale most vectors lie where the coins that correct the proposal matter."""
+    generator, count = np.random.default_rng(21), 3000
+    norms = [int(np.abs(cube_noise(1, 2, generator)).max()) for _ in range(count)]
+    law = cube_law(1, 2, 10)[:7]
+    observed = np.bincount(np.minimum(norms, 7), minlength=8)
+    assert chisquare(observed, np.r_[law, 1 - law.sum()] * count).pvalue > 1e-4
+    assert cube_noise(Fraction(1, 10), 1, generator).shape == (1,)
+
+
 def test_cube_noise_beats_laplace_in_several_dimensions():
     generator = np.random.default_rng(9)
     p, scale = 16, 64
@@ -393,3 +405,5 @@ def test_samples_that_pass_the_machine_word_are_not_saturated_early(monkeypatch)
     wide = geometric(Fraction(99, 2), 20_000, np.random.default_rng(17))
     assert 0 < np.mean((wide > 50) & (wide < 100)) < 1
     assert np.mean(wide == 100) == pytest.approx(np.exp(-100 / 49.5), rel=0.15)
+    whole = geometric(30, 20_000, np.random.default_rng(18))
+    assert whole.max() == 100
