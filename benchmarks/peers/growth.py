@@ -1,6 +1,6 @@
 """How time and memory grow with columns and with rows, for covey and its peers, on made-up flags.
 
-    python -m benchmarks.peers.growth [--seconds 60] [--out docs/benchmarks]
+    python -m benchmarks.peers.growth [--seconds 100] [--out docs/benchmarks]
 
 p = 16 … 1,024 columns at n = 10,000 rows, and n = 10³ … 10⁶ rows at p = 64 columns; as many synthetic rows as true
 ones, ε = 1, δ = 1e-9 where a method takes one, one core. A method that runs out of time or memory is not tried at
@@ -20,7 +20,7 @@ from benchmarks.peers import page, tables
 from benchmarks.peers.launch import ENVIRONMENTS, METHODS, Method, launch
 
 RESULTS = ENVIRONMENTS / "growth"
-COMPARED = ["covey", "covey (ε, δ)", "smartnoise MST", "dpmm MST", "DataSynthesizer"]
+COMPARED = [method.name for method in METHODS]
 COLUMNS = [(10_000, p) for p in (16, 64, 128, 256, 512, 1024)]
 ROWS = [(n, 64) for n in (1_000, 10_000, 100_000, 1_000_000)]
 FIELDS = ["method", "guarantee", "n", "p", "status", "processor_seconds", "wall_seconds", "peak_mib", "limit", "date"]
@@ -112,7 +112,7 @@ def plot(rows: list[dict], sizes: list[tuple[int, int]], key: str, label: str, p
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=60, help="of processor time for one run")
+    parser.add_argument("--seconds", type=int, default=100, help="of processor time for one run")
     parser.add_argument("--patience", type=int, default=5, help="seconds of wall clock for each of them")
     parser.add_argument("--methods", nargs="+", default=COMPARED)
     parser.add_argument("--most-columns", type=int, default=1024)
