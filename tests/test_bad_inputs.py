@@ -32,6 +32,7 @@ from covey.table import csvfile
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import GUARDED, open_source
+from covey.workflow import CHARGE_STAYS
 
 HEADER = "city,age,income,member,joined"
 CLEAN = "Rome,34,1234.56,true,2020-05-17"
@@ -1202,9 +1203,10 @@ def test_bad_input_35_disk_full_in_the_middle_of_writing(desk, monkeypatch, writ
     with monkeypatch.context() as patch:
         patch.setattr(bundles, writer, full)
         result = desk.release()
-    assert result.exit_code != 0
+    assert result.exit_code == 5
+    assert result.stderr.endswith("covey: No space left on device. " + CHARGE_STAYS + "\n")
     assert not desk.left_behind()
-    assert desk.spent() == 1  # the charge stays
+    assert desk.spent() == 1
     assert desk.release().exit_code == 0
     assert desk.spent() == 2  # and noise is never drawn again for free
     desk.ok("verify", "out")
@@ -1222,7 +1224,7 @@ def test_bad_input_35_a_failed_replacement_keeps_the_old_bundle(desk, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)
-        assert desk.release("--force").exit_code != 0
+        assert desk.release("--force").exit_code == 5
     assert desk.left_behind() == ["out"]
     assert (desk.folder / "out" / "SHA256SUMS").read_bytes() == old
     desk.ok("verify", "out")

@@ -1,9 +1,11 @@
 """What goes wrong around covey: kills, full disks, closed folders, clocks, races, ledgers from a backup."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -11,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from covey.demo import example_visits
-from covey.errors import LedgerError, ParameterError
+from covey.errors import InputError, LedgerError, LostReleaseError, ParameterError
 from covey.privacy import ledger as ledger_module
 from covey.privacy.ledger import Ledger
 from covey.release.bundle import verify_bundle
+from covey.synthesizers import PrivateSynthesizer
 from covey.table.metadata import draft
 from covey.table.sources import read_table
-from covey.workflow import PrivateOrder, release_private
+from covey.workflow import CHARGE_STAYS, PrivateOrder, release_private
 
 ROOT = Path(__file__).parents[1]
 pytestmark = [
@@ -102,11 +105,28 @@ def test_the_search_for_broken_promises_finds_planted_ones(plant, alarm):
 def test_a_disk_that_fills_while_writing_leaves_no_bundle_and_keeps_the_charge(order):
     process = command(order, "--rows", "20000", limit=100_000)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 1
+    assert process.returncode == 5
     assert "File too large" in said
+    assert CHARGE_STAYS in said
     assert "Traceback" not in said
     assert list(order.out.parent.iterdir()) == []
     assert charges(order) == 1
+
+
+def test_what_fails_after_the_charge_says_that_the_charge_stays(order, monkeypatch):
+    """A connection that is lost at the second reading, say: elsewhere an InputError means that nothing was charged."""
+
+    def lost(*_):
+        raise InputError("the database went away.")
+
+    monkeypatch.setattr(PrivateSynthesizer, "fit", lost)
+    with pytest.raises(LostReleaseError, match=f"^the database went away. {re.escape(CHARGE_STAYS)}$") as failure:
+        release_private(order)
+    assert failure.value.exit_code == 5
+    assert list(order.out.parent.iterdir()) == []
+    assert charges(order) == 1
+    with pytest.raises(InputError, match="the database went away"):  # a seeded run has no charge to speak of
+        release_private(replace(order, dataset=None, seed=1))
 
 
 def test_a_disk_that_is_full_for_the_ledger_lets_nothing_out(order):

@@ -1,7 +1,8 @@
 """The command line: from a table to a release that cannot leak by accident.
 
 Exit codes: 0 done; 2 a public parameter is wrong, no data was opened, nothing was charged; 3 the table cannot be read as the
-schema says, nothing was charged; 4 the ledger refuses. Heavy imports happen inside commands, so that `covey --help` is quick.
+schema says, nothing was charged; 4 the ledger refuses; 5 a release failed after its charge, which stays. Heavy imports
+happen inside commands, so that `covey --help` is quick.
 """
 
 from __future__ import annotations

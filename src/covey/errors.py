@@ -5,6 +5,7 @@
     │   └── NotFittedError     sample() before fit()
     ├── InputError         the table cannot be turned into records: nothing was charged        (exit code 3)
     ├── LedgerError        the ledger refuses: no such dataset, no budget left, or not to be trusted  (exit code 4)
+    ├── LostReleaseError   the release failed after its charge, which stays                     (exit code 5)
     └── MissingExtraError  an optional package is needed and not installed
 
     CoveyWarning           advice that follows from public numbers alone
@@ -45,6 +46,12 @@ class LedgerError(CoveyError):
     """The ledger refuses; the message uses the ledger alone and never the data."""
 
     exit_code = 4
+
+
+class LostReleaseError(CoveyError):
+    """A release failed after its charge, which stays: noise may have been drawn for it."""
+
+    exit_code = 5
 
 
 class MissingExtraError(CoveyError, ImportError):

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from covey.errors import ParameterError
+from covey.errors import CoveyError, LostReleaseError, ParameterError
 from covey.privacy.budget import exact
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.release.bundle import SUMS, check_rows, check_target, claim_target, write_bundle
@@ -27,6 +28,8 @@ from covey.table.sources import check_encoding
 
 LARGE_EPSILON = 10
 STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymous releases have no charge
+
+CHARGE_STAYS = "The charge was made before this happened and stays: noise may have been drawn for it."
 
 Listener = Callable[[str], None]
 
@@ -128,10 +131,11 @@ def release_private(
             before_charge()
             receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose)
         # From here on nothing depends on what a record holds.
-        listen("measuring")
-        synth.fit(prepared)
-        listen("writing")
-        bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force, claim=claim)
+        with _charge_told(receipt):
+            listen("measuring")
+            synth.fit(prepared)
+            listen("writing")
+            bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force, claim=claim)
         if ledger is not None and receipt is not None:
             ledger.mark_released(receipt, bundle_digest(bundle))
     certificate = synth.certificate.sentence if synth.certificate else None
@@ -159,6 +163,18 @@ def release_anonymous(order: AnonymousOrder, listen: Listener = _nobody) -> Rele
     words = f"{synth.groups} groups of at least {order.group_size}; NOT differentially private"
     told = tuple((name, agreeing.get(name, synth.groups)) for name in order.sensitive)
     return Released(bundle, rows, words, groups=synth.groups, agreeing=told)
+
+
+@contextmanager
+def _charge_told(receipt: Receipt | None) -> Iterator[None]:
+    """What fails after a charge says that the charge stays: a disk that is full, a file or a connection that is gone."""
+    try:
+        yield
+    except (CoveyError, OSError) as error:
+        if receipt is None:
+            raise
+        words = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise LostReleaseError(f"{words.rstrip('.')}. {CHARGE_STAYS}") from error
 
 
 def _check_places(order: PrivateOrder | AnonymousOrder, schema: Schema) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from covey.errors import CoveyError
 from covey.privacy.ledger import Ledger
-from covey.workflow import STAGES
+from covey.workflow import CHARGE_STAYS, STAGES
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 FINAL = ("done", "failed", "cancelled")
@@ -144,7 +144,8 @@ class Job:
         """The message with names instead of private paths, and what it cost."""
         for path, name in self.names.items():
             words = words.replace(path, name)
-        return words if "othing was charged" in words else f"{words} {self._cost()}".strip()
+        cost = self._cost()
+        return words if "othing was charged" in words or CHARGE_STAYS in words else f"{words} {cost}".strip()
 
     def _cost(self) -> str:
         """What a job that failed has cost: before the gate nothing, after it the ledger is what counts."""
@@ -157,7 +158,7 @@ class Job:
         self.charged = any(event.purpose == self.order["purpose"] for event in events)
         if not self.charged:
             return "Nothing was charged."
-        return "The charge was made before this happened and stays: noise may have been drawn for it."
+        return CHARGE_STAYS
 
     def _end(self, state: State, message: str) -> None:
         self.state, self.message, self.seconds = state, message, monotonic() - self.begun
