@@ -151,6 +151,7 @@ def test_flags_are_read_in_any_case():
     assert (log.unparseable, log.missing) == (1, 1)
     assert one(Field("x", "boolean"), [True, False, None])[0] == [1, 0, 2]
     assert one(Field("x", "boolean"), [1, 0, 7])[0] == [1, 0, 2]
+    assert one(Field("x", "boolean"), ["t", "F", "y", "N", "x"])[0] == [1, 0, 1, 0, 2]  # PostgreSQL writes t and f
 
 
 def test_dates_and_times_are_iso_8601():

@@ -5,7 +5,7 @@ and last of all "missing", unless the field is required. Between table and codes
 label's place, or the value in steps of the field's precision; MISSING for none.
 
 How text is read, everywhere: white space around it is dropped; a number has a decimal point and may have an exponent, so
-"1,5" is not one; true, yes, 1 and false, no, 0 are flags, in any case; dates and times are ISO 8601, times with an
+"1,5" is not one; true, t, yes, y, 1 and false, f, no, n, 0 are flags, in any case; dates and times are ISO 8601, times with an
 offset are taken to UTC. What is blank, null, NaN, listed in missingValues or contains a NUL byte is missing. Text that is
 no value of its field is missing too, but an unknown category becomes the declared "other", else the default.
 Numbers are rounded to the field's precision and clipped to its bounds. No cell ever raises an error.
@@ -51,7 +51,7 @@ MISSING_WORDS = frozenset(("", "nan", "null"))
 Cells = dict[str, Integers]
 Mask = NDArray[np.bool_]
 
-_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 _EPOCH = datetime(1970, 1, 1)
 _ROUNDS = 12
 _BLOCK = 2**16
