@@ -26,7 +26,7 @@ def fields(draw, name):
         return Field(**common)
     if kind == "string":
         labels = draw(st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
-        labels = [t for t in labels if t == t.strip() and t and "\0" not in t] or ["=cmd()"]
+        labels = [t for t in labels if t == t.strip() and t and not set("\0\r") & set(t)] or ["=cmd()"]
         labels = [t for t in labels if f"'{t}" not in labels]
         other = draw(st.sampled_from([None, "elsewhere"]))
         return Field(enum=tuple(labels), other=other, **common)
