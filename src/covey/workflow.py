@@ -147,6 +147,7 @@ def release_anonymous(order: AnonymousOrder, listen: Listener = _nobody) -> Rele
     listen("checking")
     check_encoding(order.encoding)
     schema = Schema.load(order.schema)
+    schema.require_confirmed()  # it goes out with the bundle
     synth = AnonymousSynthesizer(order.group_size, method=order.method, schema=schema, seed=order.seed)
     for name in order.sensitive:
         if name not in schema.names:

@@ -38,7 +38,8 @@ def report_html(
     today = datetime.now(UTC).date().isoformat()
     files = Files(release.schema, release.rows.m, len(codes), table, digest, today, release.version)
     columns = describe(codec)
-    looks = [distributions(columns, codes), *pair_map(columns, codes)]
+    private = isinstance(release, PrivateRelease)
+    looks = [distributions(columns, codes, private=private), *pair_map(columns, codes)]
     if isinstance(release, PrivateRelease):
         return private_page(release, files, codes, codec, looks)
     return anonymous_page(release, files, looks)

@@ -195,7 +195,7 @@ def budget_bar(privacy: PrivacyStatement) -> Part:
     )
 
 
-def distributions(columns: Sequence[Column], codes: Integers) -> Part:
+def distributions(columns: Sequence[Column], codes: Integers, *, private: bool) -> Part:
     """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind."""
     flags = [(column, codes[:, j]) for j, column in enumerate(columns) if column.is_flag]
     lists = flags if len(flags) > 3 else []
@@ -203,8 +203,10 @@ def distributions(columns: Sequence[Column], codes: Integers) -> Part:
     cards = [_flag_list(lists[i : i + FLAGS_TOGETHER]) for i in range(0, min(len(lists), FLAGS), FLAGS_TOGETHER)]
     cards += [_column_card(column, own) for column, own in single[:CHARTS]]
     hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
-    words = (
-        "How the synthetic rows are spread over the values of each column. Nothing here was taken from the true rows."
+    words = "How the synthetic rows are spread over the values of each column. " + (
+        "Nothing here was taken from the true rows."
+        if private
+        else "Averages of groups keep the totals of a column, so these shares can be those of the true rows."
     )
     if hidden:
         words += f" To stay small, the page shows {len(columns) - hidden:,} of {len(columns):,} columns: the first of each kind."
