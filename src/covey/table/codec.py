@@ -5,10 +5,11 @@ and last of all "missing", unless the field is required. Between table and codes
 label's place, or the value in steps of the field's precision; MISSING for none.
 
 How text is read, everywhere: white space around it is dropped; a number has a decimal point and may have an exponent, so
-"1,5" is not one; true, t, yes, y, 1 and false, f, no, n, 0 are flags, in any case; dates and times are ISO 8601, times with an
-offset are taken to UTC. What is blank, null, NaN, listed in missingValues or contains a NUL byte is missing. Text that is
-no value of its field is missing too, but an unknown category becomes the declared "other", else the default.
-Numbers are rounded to the field's precision and clipped to its bounds. No cell ever raises an error.
+"1,5" is not one, and true and false are 1 and 0; true, t, yes, y, 1 and false, f, no, n, 0 are flags, in any case; dates and
+times are ISO 8601, and what has an offset is taken to UTC. What is blank, null, NaN, listed in missingValues or contains a
+NUL byte is missing. Text that is no value of its field is missing too, but an unknown category becomes the declared
+"other", else the default. Numbers are rounded to the field's precision and clipped to its bounds. No cell ever raises an
+error, and none changes how another is read: a column that comes with a type is read as its cells would be, written out.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.errors import ParameterError
-from covey.table.columns import Table, Words, unguarded
+from covey.table.columns import Table, Words, text, unguarded
 from covey.table.schema import (
     ORDERED_TYPES,
     AtMost,
@@ -241,17 +242,15 @@ class Grid:
         if self.field.type in ("integer", "number"):
             if kind.is_temporal():
                 return np.full(len(series), np.nan)
-            plain = kind.is_numeric() or kind == pl.Boolean
-            numbers = (series if plain else _as_text(series).str.strip_chars()).cast(pl.Float64, strict=False)
-            return _floats(numbers)
+            if (kind.is_numeric() and not kind.is_decimal()) or kind == pl.Boolean:
+                return _floats(series)
+            return _parse_numbers(_as_text(series).str.strip_chars())
         times = self.field.type == "datetime"
         if kind == pl.Date:
             return _floats(series.to_physical()) * (86400.0 if times else 1.0)
         if isinstance(kind, pl.Datetime):
             seconds = np.floor(_floats(series.dt.epoch("ms")) / 1000)
             return seconds if times else np.floor(seconds / 86400)
-        if kind.is_numeric() or kind.is_temporal() or kind == pl.Boolean:
-            return np.full(len(series), np.nan)
         return _parse_times(_as_text(series).str.strip_chars(), times)
 
     def codes(self, cells: Integers) -> Integers:
@@ -691,12 +690,32 @@ class Dictionary:
 
 
 def _as_text(series: Series) -> Series:
-    """Cells as text; whole floats as whole numbers, since frames turn integers with holes into floats."""
+    """Cells as text, as `columns.text` writes each: what one cell means must not depend on the type that others need."""
     pl = optional("polars")
-    if series.dtype == pl.String:
+    kind = series.dtype
+    if kind == pl.String:
         return series
-    text: Series = series.cast(pl.String, strict=False)
-    return text.str.strip_suffix(".0") if series.dtype.is_float() else text
+    if kind.is_integer() or kind in (pl.Boolean, pl.Categorical, pl.Enum):
+        written: Series = series.cast(pl.String)
+        return written
+    known: dict[Any, str | None] = {}
+    for value in series.unique().to_list():
+        known[value] = text(value)
+    spelled: Series = pl.Series(series.name, [known.get(value) for value in series.to_list()], dtype=pl.String)
+    return spelled
+
+
+def _parse_numbers(words: Series) -> Floats:
+    """Numbers of text, NaN for what is none; true and false are 1 and 0, as they are in a column of flags."""
+    pl = optional("polars")
+    out = _floats(words.cast(pl.Float64, strict=False))
+    odd = np.isnan(out)
+    if odd.any():
+        flags = words.filter(pl.Series(odd)).str.to_lowercase()
+        out[odd] = np.select(
+            [(flags == "true").fill_null(False), (flags == "false").fill_null(False)], [1.0, 0.0], np.nan
+        )
+    return out
 
 
 def _floats(series: Series) -> Floats:
@@ -738,7 +757,7 @@ def _parse_times(text: Series, times: bool) -> Floats:
 def _iso(word: str, times: bool) -> float:
     try:
         when = datetime.fromisoformat(word)
-        if times and when.tzinfo is not None:
+        if when.tzinfo is not None:
             when = when.astimezone(UTC)
         when = when.replace(tzinfo=None)
     except (ValueError, OverflowError):

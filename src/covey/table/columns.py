@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,18 +85,21 @@ def match(names: list[str], schema: Schema | None) -> tuple[dict[str, int], tupl
 
 
 def as_series(name: str, values: Any) -> Series:
-    """Values of any kind as a column; mixed ones become text."""
+    """Values of any kind as a column: arrays keep their type, other values become text, each by itself."""
     pl = optional("polars")
     if isinstance(values, pl.Series):
         return plain(values).alias(name)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
         out: Series = pl.Series(name, values)
         return out
-    values = list(values)
-    try:
-        return plain(pl.Series(name, values, strict=True))
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        return texts(name, values)
+    return texts(name, list(values))
+
+
+def made(name: str, values: Any) -> Series:
+    """Values on their way out as a column: synthetic, so their type may be guessed from all of them."""
+    pl = optional("polars")
+    out: Series = values.alias(name) if isinstance(values, pl.Series) else pl.Series(name, values)
+    return out
 
 
 def plain(series: Series) -> Series:
@@ -104,15 +110,40 @@ def plain(series: Series) -> Series:
     return series
 
 
+def pandas_series(name: str, column: Any) -> Series | None:
+    """A pandas column whose type says nothing about its cells as text, each by itself; None for any other.
+
+    The type of such a column must not be guessed from all of its cells: one of them would decide how the others are read.
+    """
+    kind = str(column.dtype)
+    if kind == "object":
+        return texts(name, column.tolist())
+    if kind != "category":
+        return None
+    words = texts(name, column.cat.categories.tolist())
+    places = np.asarray(column.cat.codes, dtype=np.int64)
+    found: Series = (
+        optional("polars").concat([words, texts(name, [None])]).gather(np.where(places < 0, len(words), places))
+    )
+    return found
+
+
 def texts(name: str, values: list[Any]) -> Series:
     """A column of text."""
-    out: Series = optional("polars").Series(name, [text(v) for v in values], dtype=optional("polars").String)
+    pl = optional("polars")
+    if all(type(value) is str or value is None for value in values):
+        with suppress(
+            UnicodeError, pl.exceptions.PolarsError
+        ):  # the same, quickly; half a surrogate pair takes the other way
+            quick: Series = pl.Series(name, values, dtype=pl.String)
+            return quick
+    out: Series = pl.Series(name, [text(value) for value in values], dtype=pl.String)
     return out
 
 
 def text(value: Any) -> str | None:
-    """A cell as text, None for a missing one."""
-    if value is None or (isinstance(value, float) and value != value):
+    """A cell as text, None for a missing one. A column with a type must be read as its cells would be, written so."""
+    if value is None or _is_hole(value):
         return None
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace")
@@ -120,9 +151,33 @@ def text(value: Any) -> str | None:
         return value.encode("utf-8", errors="replace").decode()  # half a surrogate pair is no text
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2**53:
-        return str(int(value))
+    if isinstance(value, float | np.floating):
+        return np.format_float_positional(float(value) + 0.0, trim="-")  # 2, 0.00001; 0 for −0
+    if isinstance(value, Decimal):
+        written = f"{value:f}"
+        return written.rstrip("0").rstrip(".") if "." in written else written
+    if isinstance(value, datetime):
+        # Pandas has a kind of its own, with nanoseconds. Times with an offset are taken to UTC.
+        when = datetime(value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
+        return str(when if value.tzinfo is None else _in_utc(when.replace(tzinfo=value.tzinfo, fold=value.fold)))
+    if isinstance(value, np.datetime64):
+        return text(value.astype("datetime64[us]").item())
     return str(value)
+
+
+def _in_utc(when: datetime) -> datetime:
+    try:
+        return when.astimezone(UTC)
+    except OverflowError:  # within hours of the calendar's end
+        return when
+
+
+def _is_hole(value: Any) -> bool:
+    """NaN, NaT and NA are not equal to themselves, or will not say."""
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return not hasattr(value, "__len__")
 
 
 def check_cells(name: str, series: Series, limit: int) -> None:

@@ -21,9 +21,10 @@ from covey.table.columns import (
     as_series,
     check_cells,
     guarded,
+    made,
     match,
+    pandas_series,
     plain,
-    texts,
     unguarded,
 )
 from covey.table.csvfile import CsvFile, SizeBudget, check_encoding
@@ -174,7 +175,7 @@ def _spelled(name: str, column: Series | Words) -> Series:
 def like(frame: Any, columns: Columns) -> Any:
     """The columns as the kind of frame that came in; polars where that was a file."""
     pl = optional("polars")
-    out = pl.DataFrame({name: as_series(name, values) for name, values in columns.items()})
+    out = pl.DataFrame({name: made(name, values) for name, values in columns.items()})
     kind = frame.kind if isinstance(frame, Table) else _kind(frame)
     if kind == "pyarrow":
         return out.to_arrow()
@@ -211,7 +212,7 @@ def write_parquet(parts: Columns | Iterable[Columns], path: str | Path) -> None:
     writer = None
     try:
         for columns in _parts(parts):
-            frame = pl.DataFrame({name: as_series(name, values) for name, values in columns.items()})
+            frame = pl.DataFrame({name: made(name, values) for name, values in columns.items()})
             table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
             writer = writer or parquet.ParquetWriter(path, table.schema)
             writer.write_table(table)
@@ -226,7 +227,7 @@ def joined(parts: Iterable[Columns]) -> Columns:
     listed = list(parts)
     if len(listed) == 1:
         return listed[0]
-    return {name: pl.concat([as_series(name, part[name]) for part in listed]) for name in listed[0]}
+    return {name: pl.concat([made(name, part[name]) for part in listed]) for name in listed[0]}
 
 
 def _parts(parts: Columns | Iterable[Columns]) -> Iterable[Columns]:
@@ -237,7 +238,7 @@ def _guarded_frame(columns: Columns) -> Any:
     pl = optional("polars")
     out = {}
     for name, values in columns.items():
-        series = as_series(name, values)
+        series = made(name, values)
         if series.dtype == pl.String:
             risky = pl.any_horizontal(*(pl.col(name).str.starts_with(mark) for mark in GUARDED))
             text = pl.when(risky).then(pl.lit("'") + pl.col(name)).otherwise(pl.col(name))
@@ -289,10 +290,8 @@ def _read_frame(frame: Any, schema: Schema | None) -> Table:
     columns = {}
     for name, j in places.items():
         column = wide.get_column(wide.columns[j])
-        try:
-            columns[name] = plain(column.to_polars()).alias(name)
-        except Exception:  # mixed Python objects: read cell by cell, each as text
-            columns[name] = texts(name, column.to_list())
+        own = pandas_series(name, column.to_native()) if kind == "pandas" else None
+        columns[name] = plain(column.to_polars()).alias(name) if own is None else own
     return Table(columns, len(wide), kind, ignored=ignored)
 
 

@@ -10,7 +10,7 @@ from covey.core.arrays import Array
 from covey.errors import InputError
 from covey.table.arrowfile import batch_table
 from covey.table.codec import Codec, EncodeLog, Labels
-from covey.table.columns import FIELD_LIMIT, as_series, match
+from covey.table.columns import FIELD_LIMIT, made, match
 from covey.table.schema import Schema, optional
 
 if TYPE_CHECKING:
@@ -93,5 +93,5 @@ def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any
         "datetime": pa.timestamp("us"),
     }
     wanted = pa.schema([(field.name, kinds[field.type]) for field in schema.fields])
-    frame = pl.DataFrame({name: as_series(name, columns[name]) for name in wanted.names})
+    frame = pl.DataFrame({name: made(name, columns[name]) for name in wanted.names})
     yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()
