@@ -227,7 +227,7 @@ def test_columns_are_matched_by_name_and_others_ignored(read):
     table = read(b"sex,name,age\nf,Eve,1\n")
     assert cells(table) == {"age": ["1"], "sex": ["f"]}
     assert table.ignored == ("name",)
-    with pytest.raises(InputError, match=r"no column 'age'.*commas"):
+    with pytest.raises(InputError, match=r"separated by semicolons.*commas"):
         read(b"age;sex\n1;f\n")
     with pytest.raises(InputError, match="no column 'age'"):
         read(b"Age,sex\n1,f\n")
@@ -357,3 +357,71 @@ def test_a_missing_package_names_the_install_line(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", refuse)
     with pytest.raises(MissingExtraError, match=r"pip install 'covey\[table\]'"):
         read_table({"age": [1]})
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"name;age\nAnn;34\n", "contains ';'. Is it separated by semicolons"),
+        (b'"name";"age"\n"Ann";"3,4"\n', "contains ';'"),  # not an unbalanced quote
+        (b'"first, last";age\nAnn;34\n', "contains ';'"),
+        (b'na"me;age\n34;"x\n', "contains ';'"),
+        (b'na"me;age\n1,5;2\n', "contains ';'"),
+        (b"name\tage\nAnn\t34\n", "a tab. Is it separated by tabs"),
+        (b"name|age\r\nAnn|34\r\n", "'|'. Is it separated by pipes"),
+        (b"\xef\xbb\xbfname;age\nAnn;34\n", "contains ';'"),
+        (b"sep=;\nname;age\nAnn;34\n", "Remove that line, and separate the fields with commas"),
+        (b"SEP=,\r\nname,age\r\nAnn,34\r\n", "'sep='. Remove that line."),
+    ],
+)
+def test_other_separators_are_refused_for_one_column_would_hold_whole_records(tmp_path, data, words):
+    for name, packed in (("t.csv", data), ("t.csv.gz", gzip.compress(data))):
+        (tmp_path / name).write_bytes(packed)
+        with pytest.raises(InputError) as caught:
+            read_table(tmp_path / name)
+        assert words in str(caught.value)
+        assert str(tmp_path / name) in str(caught.value)
+        assert "Ann" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        (b'"a;b"\n1\n2\n', ["a;b"]),  # a single name in quotes is a name
+        (b"a;b,c|d\n1,2\n", ["a;b", "c|d"]),
+        (b"name\nA;1\nB;2\n", ["name"]),
+        (b"sep,x\n1,2\n", ["sep", "x"]),
+        (b'"a\n;b",c\n1,2\n', ["a\n;b", "c"]),
+    ],
+)
+def test_separators_inside_names_and_cells_are_read(tmp_path, data, names):
+    (tmp_path / "t.csv").write_bytes(data)
+    assert list(read_table(tmp_path / "t.csv").columns) == names
+
+
+@pytest.mark.parametrize("name", ["a;b", "a|b", "a\tb", "sep=;", "sep=,", 'a";"b', "age"])
+def test_a_single_column_of_any_name_is_read_as_it_was_written(tmp_path, name):
+    write_csv([{name: pl.Series(["x", "y"])}, {name: pl.Series(["z"])}], tmp_path / "t.csv")
+    assert cells(read_table(tmp_path / "t.csv")) == {name: ["x", "y", "z"]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+def test_excel_and_numpy_files_are_named_for_what_they_are(tmp_path, encoding):
+    np.savez(tmp_path / "rows.npz", rows=np.arange(5))
+    np.save(tmp_path / "rows.npy", np.arange(5))
+    (tmp_path / "old.xls").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(100))
+    for name, words in [("rows.npz", "Excel or zip"), ("rows.npy", "numpy"), ("old.xls", "Excel file")]:
+        with pytest.raises(InputError, match=rf"{name} is an? {words}.* Save the table as CSV or Parquet\."):
+            read_table(tmp_path / name, encoding=encoding)
+
+
+def test_utf_8_with_its_mark_is_not_read_as_another_encoding(tmp_path):
+    (tmp_path / "t.csv").write_bytes("age,sex\n1,ü\n".encode("utf-8-sig"))
+    for encoding in ("latin-1", "cp1252"):
+        with pytest.raises(InputError, match=rf"starts like UTF-8, not {encoding}\. .*--encoding utf-8"):
+            read_table(tmp_path / "t.csv", encoding=encoding)
+    for encoding in ("utf-8", "utf-8-sig", "UTF8"):
+        assert cells(read_table(tmp_path / "t.csv", encoding=encoding)) == {"age": ["1"], "sex": ["ü"]}
+    # In UTF-16 the same three bytes belong to letters.
+    (tmp_path / "t.csv").write_bytes("믯뮿,b\n1,2\n".encode("utf-16-le"))
+    assert list(read_table(tmp_path / "t.csv", encoding="utf-16-le").columns) == ["믯뮿", "b"]

@@ -11,6 +11,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +30,13 @@ RECORD_LIMIT = 2**26  # bytes of one record
 _CHUNK = 2**18  # bytes that fit the processor's cache
 _QUOTE, _COMMA, _LINE = 34, 44, 10
 _FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NO_TEXT = {  # how files start that are often taken for text
+    b"PK\x03\x04": "an Excel or zip file (.xlsx, .ods, .npz)",
+    b"PK\x05\x06": "an empty zip file",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an Excel file (.xls)",
+    b"\x93NUMPY": "a numpy file (.npy)",
+}
+_SEPARATORS = {b";": ("';'", "semicolons"), b"\t": ("a tab", "tabs"), b"|": ("'|'", "pipes")}
 
 
 @dataclass(frozen=True)
@@ -126,7 +134,9 @@ class CsvFile:
     def _pieces(self) -> Iterator[tuple[bytes, bool]]:
         """The contents in UTF-8 with line feeds, and whether a piece is the last one."""
         text, held, start, line = self._decoder(), b"", True, 1
-        for raw, last in self._raw():
+        for place, (raw, last) in enumerate(self._raw()):
+            if place == 0:
+                self._refuse_foreign(raw)
             piece = text(raw, last, line)
             if start and piece:
                 piece, start = piece.removeprefix(codecs.BOM_UTF8), False
@@ -137,6 +147,15 @@ class CsvFile:
                 piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             line += piece.count(b"\n")
             yield piece, last
+
+    def _refuse_foreign(self, raw: bytes) -> None:
+        """Refuse a file that starts like no text, or like UTF-8 where another encoding is declared."""
+        for mark, words in _NO_TEXT.items():
+            if raw.startswith(mark):
+                raise InputError(f"{self.path} is {words}, not text. Save the table as CSV or Parquet.")
+        wide = self.encoding.startswith(("utf-16", "utf-32"))  # there these bytes are letters
+        if raw.startswith(codecs.BOM_UTF8) and not wide and self.encoding not in ("utf-8", "utf-8-sig"):
+            raise InputError(f"{self.path} starts like UTF-8, not {self._declared}. {_declare('utf-8')}")
 
     def _raw(self) -> Iterator[tuple[bytes, bool]]:
         seen = 0
@@ -164,16 +183,14 @@ class CsvFile:
 
             def same(raw: bytes, last: bool, line: int) -> bytes:
                 if line == 1 and raw.removeprefix(codecs.BOM_UTF8).startswith(_FOREIGN_MARKS):
-                    raise InputError(f"{where} starts like UTF-16 or UTF-32, not UTF-8. Declare it: encoding='utf-16'.")
+                    raise InputError(f"{where} starts like UTF-16 or UTF-32, not UTF-8. {_declare('utf-16')}")
                 if raw.isascii() and not check.getstate()[0]:
                     return raw
                 try:
                     check.decode(raw, last)
                 except UnicodeDecodeError as error:
                     line += error.object.count(b"\n", 0, error.start)
-                    raise InputError(
-                        f"{where} is not UTF-8, line {line}. Declare its encoding, such as 'latin-1'."
-                    ) from None
+                    raise InputError(f"{where} is not UTF-8, line {line}. {_declare('latin-1')}") from None
                 return raw
 
             return same
@@ -217,6 +234,10 @@ def check_encoding(encoding: str) -> str:
     return found.name
 
 
+def _declare(encoding: str) -> str:
+    return f"Declare its encoding, such as {encoding!r} (on the command line: --encoding {encoding})."
+
+
 def _open(path: Path) -> IO[bytes]:
     if path.suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(path, "rb"))
@@ -243,6 +264,7 @@ def _last_record_end(data: bytes) -> int:
 
 def _names(header: bytes, where: str) -> list[str]:
     """The column names."""
+    _refuse_separator(header, re.sub(rb'"[^"]*"', b"", header).partition(b"\n")[0], where)
     try:
         lines = csv.reader(io.StringIO(header.decode(), newline=""), strict=True)
         names = next(lines, [])
@@ -251,8 +273,27 @@ def _names(header: bytes, where: str) -> list[str]:
     if not any(name.strip() for name in names):
         raise InputError(f"{where} has no header. Its first line must name the columns.")
     if any("\0" in name for name in names):
-        raise InputError(f"{where} has NUL bytes in its header. If it is UTF-16, declare it: encoding='utf-16'.")
+        raise InputError(f"{where} has NUL bytes in its header. Is it UTF-16? {_declare('utf-16')}")
+    if len(names) == 1 and not header.startswith(b'"'):
+        _refuse_separator(header, header, where)
     return names
+
+
+def _refuse_separator(header: bytes, outside: bytes, where: str) -> None:
+    """Refuse a header that holds no comma and another separator outside quotes.
+
+    Read as one column, each whole record would be a category of it. A single name in quotes may hold anything.
+    """
+    spreadsheet = re.match(rb"sep=([,;|: \t])(\n|$)", header, re.IGNORECASE)
+    if spreadsheet:
+        how = "" if spreadsheet[1] == b"," else ", and separate the fields with commas"
+        raise InputError(f"{where} starts with a line for spreadsheets, 'sep='. Remove that line{how}.")
+    for mark, (name, plural) in _SEPARATORS.items():
+        if mark in outside and b"," not in outside:
+            raise InputError(
+                f"{where} has one column, whose name contains {name}. Is it separated by {plural}? Write it with commas; "
+                "if that is its name, quote it."
+            )
 
 
 @dataclass(frozen=True)

@@ -198,9 +198,13 @@ def write_csv(parts: Columns | Iterable[Columns], path: str | Path) -> None:
     """
     with Path(path).open("wb") as file:
         for place, columns in enumerate(_parts(parts)):
-            _guarded_frame(columns).write_csv(
+            frame = _guarded_frame(columns)
+            if place == 0:  # a single name may look like several: in quotes it cannot
+                quotes = "always" if frame.width == 1 else "necessary"
+                frame.clear().write_csv(file, quote_style=quotes)
+            frame.write_csv(
                 file,
-                include_header=place == 0,
+                include_header=False,
                 datetime_format="%Y-%m-%dT%H:%M:%S",
                 date_format="%Y-%m-%d",
             )
