@@ -204,3 +204,21 @@ def test_frames_come_back_as_they_went_in(desk):
         out = covey.PrivateSynthesizer(5.0, 1e-6, schema=schema, seed=1).fit(table).sample(30)
         assert isinstance(out, kind)
         assert len(out) == 30
+
+
+def test_init_points_at_doubtful_columns_and_confirm_says_what_becomes_public(desk):
+    rows = "".join(f"p{j},{j % 5},{'fm'[j % 2]}\n" for j in range(40))
+    Path("people.csv").write_text("name,ward,sex\n" + rows)
+    said = run("init people.csv -o people.json")
+    assert said.stderr.splitlines() == [
+        "look at 'name': every value is different; it looks like an identifier: leave the column out",
+        "look at 'ward': 5 different values; code or quantity? For codes use type string with an enum",
+    ]
+    facts = json.loads(run("init people.csv -o people.json --force --json").stdout)
+    assert [hint["field"] for hint in facts["hints"]] == ["name", "ward"]
+    assert run("confirm people.json sex").stdout.splitlines()[0] == "now public: sex (2 labels)"
+    said = run("confirm people.json --all").stdout
+    assert said == "now public: name (40 labels), ward\nevery field is confirmed\n"
+    facts = json.loads(run("confirm people.json --all --json").stdout)
+    assert facts["confirmed"] == []
+    assert facts["unconfirmed"] == []

@@ -75,6 +75,10 @@ def _say(as_json: bool, facts: dict[str, Any], words: str) -> None:
     click.echo(json.dumps(facts, ensure_ascii=False) if as_json else words)
 
 
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def _number(name: str) -> Callable[[Any, Any, str | None], Fraction | None]:
     def read(_: Any, __: Any, value: str | None) -> Fraction | None:
         if value is None:
@@ -164,8 +168,8 @@ def init(
     as_json: bool,
 ) -> None:
     """Draft a schema from TABLE. The draft describes private data: check it, then confirm it."""
-    from covey.table.metadata import from_sdv_json, from_smartnoise_yaml
-    from covey.table.schema import Schema
+    from covey.table.hints import hints
+    from covey.table.metadata import draft, from_sdv_json, from_smartnoise_yaml
     from covey.table.sources import read_table
     from covey.workflow import refuse_same
 
@@ -174,14 +178,24 @@ def init(
     if out.exists() and not force:
         raise ParameterError(f"{out} exists. Choose another name, or say --force.")
     if metadata is not None:
-        schema = from_sdv_json(metadata) if metadata.suffix == ".json" else from_smartnoise_yaml(metadata)
+        schema, doubts = from_sdv_json(metadata) if metadata.suffix == ".json" else from_smartnoise_yaml(metadata), {}
     else:
-        schema = Schema.from_frame_draft(read_table(source, encoding=encoding))
+        records = read_table(source, encoding=encoding)
+        schema = draft(records)
+        doubts = hints(records, schema)
     schema.save(out)
     names = [field.name for field in schema.fields]
+    if not as_json:
+        for name, words in doubts.items():
+            click.echo(f"look at {name!r}: {words}", err=True)
     _say(
         as_json,
-        {"schema": str(out), "fields": names, "draft": True},
+        {
+            "schema": str(out),
+            "fields": names,
+            "draft": True,
+            "hints": [{"field": name, "hint": words} for name, words in doubts.items()],
+        },
         f"draft with {len(names)} fields → {out}\nIt describes private data. Make each field's values public knowledge "
         f"(ranges, categories), then: covey confirm {out} FIELD … or --all",
     )
@@ -198,14 +212,24 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
 
     if everything == bool(fields):
         raise ParameterError("name the fields to confirm, or say --all.")
-    schema = Schema.load(schema_path)
-    schema = schema.confirm([field.name for field in schema.fields] if everything else list(fields))
+    before = Schema.load(schema_path)
+    schema = before.confirm([field.name for field in before.fields] if everything else list(fields))
     schema.save(schema_path)
     left = [field.name for field in schema.fields if not field.confirmed]
+    now = [field for field in schema.fields if field.confirmed and not before[field.name].confirmed]
+    labels = {field.name: len(field.enum or ()) for field in now if field.type == "string"}
+    told = [f"{f.name} ({_counted(labels[f.name], 'label')})" if f.name in labels else f.name for f in now]
+    words = [f"now public: {', '.join(told)}"] if told else []
+    words += ["every field is confirmed" if not left else f"still to confirm: {', '.join(left)}"]
     _say(
         as_json,
-        {"schema": str(schema_path), "unconfirmed": left},
-        "every field is confirmed" if not left else f"still to confirm: {', '.join(left)}",
+        {
+            "schema": str(schema_path),
+            "confirmed": [field.name for field in now],
+            "public_labels": labels,
+            "unconfirmed": left,
+        },
+        "\n".join(words),
     )
 
 

@@ -31,16 +31,21 @@ def draft(table: Any) -> Schema:
     return Schema(fields, draft=True)
 
 
-def _draft_field(name: str, series: Series) -> Field:
+def texts(series: Series) -> Series:
+    """The cells that a draft looks at: trimmed text, without what is missing."""
     pl = optional("polars")
-    kind = series.dtype
     text = series.cast(pl.String, strict=False)
-    if kind.is_float():
+    if series.dtype.is_float():
         text = text.str.strip_suffix(".0")
     text = text.str.strip_chars()
     text = text.filter(~text.str.to_lowercase().is_in(list(_BLANK)) & ~text.str.contains("\0", literal=True))
-    required = len(text.drop_nulls()) == len(series)
-    text = text.drop_nulls()
+    return text.drop_nulls()
+
+
+def _draft_field(name: str, series: Series) -> Field:
+    pl = optional("polars")
+    kind, text = series.dtype, texts(series)
+    required = len(text) == len(series)
     if not len(text):
         return Field(name, "string", constant=Constant(None), confirmed=False)
     if kind == pl.Boolean or bool(text.str.to_lowercase().is_in(list(_FLAGS)).all()):
