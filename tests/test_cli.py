@@ -222,3 +222,39 @@ def test_init_points_at_doubtful_columns_and_confirm_says_what_becomes_public(de
     facts = json.loads(run("confirm people.json --all --json").stdout)
     assert facts["confirmed"] == []
     assert facts["unconfirmed"] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "init no.csv -o {}",
+        "release no.csv --schema schema.json --epsilon 1 --dataset visits --out out --log {}",
+        "anonymize no.csv --schema schema.json --group-size 9 --out out --log {}",
+        "evaluate no.csv bundle -o {}",
+        "evaluate no.csv bundle --report {}",
+    ],
+)
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [("nope/x.json", "there is no folder nope"), (".", "is a folder"), ("x" * 300, "cannot be written")],
+)
+def test_outputs_that_cannot_be_written_are_refused_before_data_is_opened(desk, line, place, words):
+    result = run(line.format(place))
+    assert result.exit_code == 2, result.output  # a table that is not there would be 3
+    assert place in result.stderr
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize("rows", [-1, 0, 19])
+def test_a_demo_of_too_few_rows_is_refused(desk, rows):
+    result = run(f"demo --rows {rows} --out demo")
+    assert result.exit_code == 2
+    assert f"--rows must be a whole number, 20 or more, got {rows}" in result.stderr
+    assert not Path("demo").exists()
+
+
+def test_a_failure_of_the_system_names_the_path(desk):
+    Path("taken").write_text("")
+    result = run("demo --rows 20 --out taken/demo")
+    assert result.exit_code == 1
+    assert "taken" in result.stderr

@@ -38,7 +38,8 @@ class Family(click.Group):
         except click.UsageError as error:
             raise click.UsageError(_redacted(error.format_message()), error.ctx) from None
         except OSError as error:  # a full disk, say; nothing partial is left behind
-            click.echo(f"covey: {error.strerror or error}", err=True)
+            place = f"{error.filename}: " if error.filename else ""
+            click.echo(f"covey: {_redacted(f'{place}{error.strerror or error}')}", err=True)
             ctx.exit(1)
 
 
@@ -171,9 +172,10 @@ def init(
     from covey.table.hints import hints
     from covey.table.metadata import draft, from_sdv_json, from_smartnoise_yaml
     from covey.table.sources import read_table
-    from covey.workflow import refuse_same
+    from covey.workflow import check_output, refuse_same
 
     source = _source(table, relation, sql)
+    check_output(out)
     refuse_same(source, out)
     if out.exists() and not force:
         raise ParameterError(f"{out} exists. Choose another name, or say --force.")
@@ -460,13 +462,14 @@ def evaluate(
     from covey.release.evaluation import evaluate as measure
     from covey.table.codec import Codec
     from covey.table.schema import Schema
-    from covey.workflow import refuse_same
+    from covey.workflow import check_output, refuse_same
 
     source = _source(table, relation, sql)
     if out is not None and report is not None and out.resolve() == report.resolve():
         raise ParameterError(f"--out and --report both name {out}. Give each its own file.")
     for path in (out, report):
         if path is not None:
+            check_output(path)
             refuse_in_bundle(path)
             refuse_same(source, path)
             if path.exists() and not force:

@@ -12,7 +12,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Bits
 from covey.core.marginals import marginal_error
-from covey.errors import ParameterError
+from covey.errors import ParameterError, whole_number
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 
 # Flag: (share in the population, loading on age, on metabolic disease, on smoking, on frailty).
@@ -56,6 +56,7 @@ def example_patients(n: int, seed: int = 7) -> tuple[list[str], Bits]:
 
 
 TABLE_NAMES = ("patients", "private", "private-delta", "anonymous")
+GROUP_SIZE = 20  # of the anonymous table
 
 
 def example_visits(path: Path, n: int = 5000, seed: int = 11) -> None:
@@ -100,6 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--table", type=Path, help="only write a table with names, numbers, dates and holes, here")
     parser.add_argument("--force", action="store_true", help="replace tables of the same names")
     options = parser.parse_args(arguments)
+    whole_number(options.rows, "--rows", GROUP_SIZE, f"The demo makes groups of {GROUP_SIZE}.")
     for path in [options.table] if options.table else [options.out / f"{name}.csv" for name in TABLE_NAMES]:
         if path.exists() and not options.force:
             raise ParameterError(f"{path} exists. Choose another place, or say --force.")
@@ -117,11 +119,11 @@ def main(arguments: list[str] | None = None) -> int:
         pure = PrivateSynthesizer(epsilon=1.0).fit(X)
         approximate = PrivateSynthesizer(epsilon=1.0, delta=1e-9).fit(X)
         paper = PrivateSynthesizer(epsilon=1.0, method="paper").fit(X)
-    anonymous = AnonymousSynthesizer(group_size=20).fit(X)
+    anonymous = AnonymousSynthesizer(group_size=GROUP_SIZE).fit(X)
     tables = {
         "private": ("private, ε = 1", pure.sample(n)),
         "private-delta": ("private, ε = 1, δ = 1e-9", approximate.sample(n)),
-        "anonymous": ("anonymous, groups of 20", anonymous.sample(n)),
+        "anonymous": (f"anonymous, groups of {GROUP_SIZE}", anonymous.sample(n)),
     }
     independent = (np.random.default_rng(0).random(X.shape) < X.mean(axis=0)).astype(np.uint8)
 

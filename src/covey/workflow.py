@@ -196,6 +196,7 @@ def _check_log(path: Path | None, table: Path | Database, out: Path) -> None:
     """The private log must not overwrite anything, nor lie where it would be handed out."""
     if path is None:
         return
+    check_output(path)
     if path.exists():
         raise ParameterError(f"the log {path} exists. Choose another name.")
     if out.resolve() in (path.resolve(), *path.resolve().parents):
@@ -210,6 +211,20 @@ def _write_log(path: Path | None, log: Any) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump({"confidential": "computed on true data", **asdict(log)}, file, indent=2, ensure_ascii=False)
+
+
+def check_output(path: Path) -> None:
+    """Refuse, before any data is opened, a file that cannot be written: its folder must exist."""
+    try:
+        taken, folder = path.is_dir(), path.parent.is_dir()
+    except OSError as error:  # a name too long for the system, for example
+        raise ParameterError(f"{path} cannot be written: {error.strerror}. Choose another name.") from None
+    if taken:
+        raise ParameterError(f"{path} is a folder. Name a file in it.")
+    if not folder:
+        raise ParameterError(f"{path} cannot be written: there is no folder {path.parent}. Make it, or choose another.")
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise ParameterError(f"{path} cannot be written: you may not write there. Choose another place.")
 
 
 def refuse_same(source: Path | Database, out: Path) -> None:
