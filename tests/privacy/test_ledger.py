@@ -226,6 +226,32 @@ def test_an_unknown_dataset_is_shown_the_command(ledger, tmp_path):
             where.history("visits")
 
 
+def test_a_mistyped_dataset_is_shown_the_names_before_the_command(ledger):
+    for name in ("visits", "m"):
+        ledger.open_dataset(name, Fraction(1))
+    command = "\n    covey ledger open {} --budget B\nA new name for the same people evades the cap."
+    opening = "For a table of other people open one, with a budget of your choice:"
+    for name, words in [
+        ("Visits", "Did you mean 'visits'? It has: patients, visits, m. "),
+        ("vists", "Did you mean 'visits'? It has: patients, visits, m. "),
+        ("zoo", "It has: patients, visits, m. "),
+    ]:
+        with pytest.raises(LedgerError) as refusal:
+            ledger.check(name, CENT, Fraction(0))
+        assert str(refusal.value) == (
+            f"The ledger {ledger.path} has no dataset {name!r}. {words}{opening}{command.format(name)}"
+        )
+
+
+def test_a_ledger_lists_some_names_and_counts_the_rest(ledger, tmp_path):
+    with pytest.raises(LedgerError, match=r"has no dataset 'zoo'\. It has none yet\. For"):
+        Ledger(tmp_path / "empty.sqlite").check("zoo", CENT, Fraction(0))
+    for j in range(21):
+        ledger.open_dataset(f"wave {j}", Fraction(1))
+    with pytest.raises(LedgerError, match=r"It has: patients, wave 0, .*, wave 18, 2 more\. For"):
+        ledger.check("zoo", CENT, Fraction(0))
+
+
 # Files, names and events.
 
 

@@ -30,6 +30,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from fractions import Fraction
 from hashlib import sha256
 from math import ceil, floor
@@ -45,6 +46,7 @@ ATTO = 10**18
 DEFAULT_DELTA_BUDGET = Fraction(1, 10**6)
 MAX_EPSILON = 10**9
 MAX_TEXT = 200
+MOST_NAMES = 20  # that a message lists
 LOCK_TIMEOUT_S = 5.0
 
 APPLICATION_ID = 0x636F7679  # "covy" in the file's header: another program's database is never taken for a ledger
@@ -270,8 +272,10 @@ class Ledger:
     def _known(self, books: _Books, name: str) -> DatasetStatus:
         if name not in books.datasets:
             raise LedgerError(
-                f"The ledger {self.path} has no dataset {name!r}. Open it with a budget of your choice:\n"
-                f"    covey ledger open {shlex.quote(name)} --budget B"
+                f"The ledger {self.path} has no dataset {name!r}. {_others(name, list(books.datasets))}"
+                "For a table of other people open one, with a budget of your choice:\n"
+                f"    covey ledger open {shlex.quote(name)} --budget B\n"
+                "A new name for the same people evades the cap."
             )
         return books.datasets[name]
 
@@ -604,6 +608,17 @@ def _parse(sequence: int, body: str, chained: str) -> Event:
 
 def _pragma(connection: sqlite3.Connection, name: str) -> Any:
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def _others(name: str, known: list[str]) -> str:
+    """The names that a ledger knows, the one that may have been meant first."""
+    if not known:
+        return "It has none yet. "
+    folded = {other.casefold(): other for other in known}
+    near = get_close_matches(name.casefold(), folded, n=1)
+    meant = f"Did you mean {folded[near[0]]!r}? " if near else ""
+    shown = known[:MOST_NAMES] + ([f"{len(known) - MOST_NAMES} more"] if len(known) > MOST_NAMES else [])
+    return f"{meant}It has: {', '.join(shown)}. "
 
 
 def _check_text(value: Any, name: str) -> None:
