@@ -258,3 +258,21 @@ def test_a_failure_of_the_system_names_the_path(desk):
     result = run("demo --rows 20 --out taken/demo")
     assert result.exit_code == 1
     assert "taken" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("release visits.csv --schema schema.json --epsilon 0 --dataset visits --out out", 2, "covey anonymize"),
+        ("release visits.csv --schema schema.json --epsilon 1,0 --dataset visits --out out", 2, "'1,0'. Write 1.0."),
+        ("release visits.csv --schema schema.json --epsilon one --dataset visits --out out", 2, "got 'one'.\n"),
+        ("init other.csv -o other.json", 3, "--encoding latin-1"),
+        ("verify nowhere", 3, "there is no folder nowhere"),
+    ],
+)
+def test_answers_speak_the_language_of_the_command_line(desk, line, code, words):
+    Path("other.csv").write_bytes("städte\nKöln\n".encode("latin-1"))
+    result = run(line)
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert spent() == 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -89,7 +90,9 @@ def _number(name: str) -> Callable[[Any, Any, str | None], Fraction | None]:
         try:
             return exact(float(value), name)
         except ValueError:
-            raise ParameterError(f"{name} must be a number, got {value!r}.") from None
+            point = value.replace(",", ".")
+            advice = f" Write {point}." if re.fullmatch(r"[+-]?\d+,\d+", value) else ""
+            raise ParameterError(f"{name} must be a number, got {value!r}.{advice}") from None
 
     return read
 

@@ -134,6 +134,22 @@ def rewrite(folder, **changes):
     module._write_sums(folder)
 
 
+def test_what_is_missing_and_what_is_extra_is_said(folder, tmp_path):
+    with pytest.raises(InputError, match=r"there is no folder .*nowhere\.$"):
+        verify_bundle(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"README\.md is a file"):
+        verify_bundle(folder / "README.md")
+    (folder / "more.txt").write_text("")
+    with pytest.raises(InputError, match=r"not those it lists; extra: 'more\.txt'\.$"):
+        verify_bundle(folder)
+    (folder / "README.md").unlink()
+    with pytest.raises(InputError, match=r"not those it lists; missing: 'README\.md'; extra: 'more\.txt'\.$"):
+        verify_bundle(folder)
+    (folder / "more.txt").unlink()
+    with pytest.raises(InputError, match=r"not those it lists; missing: 'README\.md'\.$"):
+        verify_bundle(folder)
+
+
 def test_false_budget_arithmetic_is_noticed_even_with_right_checksums(folder):
     rewrite(folder, charges=[{"purpose": "all", "amount": "5"}])
     with pytest.raises(InputError, match="sum to 5"):

@@ -37,7 +37,8 @@ def check_epsilon(value: Any) -> Fraction:
     epsilon = exact(value, "epsilon")
     if epsilon <= 0:
         raise ParameterError(
-            f"epsilon must be positive, got {value}. For data without a privacy budget use AnonymousSynthesizer."
+            f"epsilon must be positive, got {value}. For data without a privacy budget use AnonymousSynthesizer "
+            "(on the command line: covey anonymize)."
         )
     if epsilon < MIN_EPSILON:
         raise ParameterError(f"epsilon must be at least 1e-12, got {value}: below that the answer is noise alone.")

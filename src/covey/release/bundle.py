@@ -358,12 +358,20 @@ class Verified:
 
 def verify_bundle(folder: Path) -> Verified:
     """Check a bundle without any true data: checksums, the schema's validity for every row, the arithmetic of the budget."""
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is a file. Name the folder." if folder.exists() else f"there is no folder {folder}."
+        )
     if not (folder / SUMS).is_file():
         raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or not a whole one.")
     listed = _listed(folder)
     present = {path.name for path in folder.iterdir()} - {SUMS}
     if present != set(listed):
-        raise InputError(f"the files of the bundle are not those it lists: {sorted(present ^ set(listed))}.")
+        missing, extra = (
+            ", ".join(map(repr, sorted(names))) for names in (set(listed) - present, present - set(listed))
+        )
+        found = [f"missing: {missing}"] * bool(missing) + [f"extra: {extra}"] * bool(extra)
+        raise InputError(f"the files of the bundle are not those it lists; {'; '.join(found)}.")
     for name, digest in listed.items():
         if _digest(folder / name) != digest:
             raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
