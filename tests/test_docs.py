@@ -68,11 +68,19 @@ PAGES = sorted(page for page in ROOT.glob("docs/**/*.md") if re.search(r"```(pyt
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_code_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch):
-    """Blocks of a page run one after the other, in an empty folder; a block that is not meant to run is no sh or python block."""
+    """Blocks of a page run one after the other, in an empty folder; a block that is not meant to run is no sh or python block.
+
+    A block with a title is a file of that name.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.db"))
     names = {}
-    for language, code in re.findall(r"```(python|sh)\n(.*?)```", page.read_text(), re.S):
+    for language, title, code in re.findall(
+        r'```(?:(python|sh)|\w+ title="([\w.]+)")\n(.*?)```', page.read_text(), re.S
+    ):
+        if title:
+            Path(title).write_text(code, encoding="utf-8")
+            continue
         if language == "python":
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(code, names)
@@ -86,4 +94,4 @@ def test_every_code_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch
 
 
 def test_pages_with_code_were_found():
-    assert {"steward", "python", "choosing-epsilon"} <= {page.stem for page in PAGES}
+    assert {"steward", "python", "choosing-epsilon", "schema"} <= {page.stem for page in PAGES}
