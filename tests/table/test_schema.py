@@ -199,6 +199,83 @@ def test_a_flag_in_the_file_confirms():
     Schema.from_dict(data).require_confirmed()
 
 
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({**field(type="boolean"), "rules": []}, 'It belongs under "covey" of the schema.'),
+        ({**field(type="boolean"), "draft": True}, 'under "covey" of the schema'),
+        (
+            {**field(type="boolean"), "missingvalues": ["-"]},
+            "has 'missingvalues' where covey would not read it. Write 'missingValues', at the top level",
+        ),
+        ({**field(type="boolean"), "missing_values": ["-"]}, "'missingValues', at the top level"),
+        ({**field(type="boolean"), "Covey": {"rules": []}}, "Write 'covey', at the top level"),
+        ({**field(type="boolean"), "primary-key": "x"}, "the schema has primary-key, which synthetic rows"),
+        ({**field(type="boolean"), "required": ["x"]}, 'It belongs under "constraints" of a field.'),
+        (
+            field(type="boolean", missingValues=["-"]),
+            "field 'x' has 'missingValues' where covey would not read it. It belongs at the top level",
+        ),
+        (
+            field(type="integer", minimum=0, maximum=9),
+            "has 'minimum' where covey would not read it. It belongs under \"constraints\" of a field",
+        ),
+        (
+            field(type="string", Enum=["a"]),
+            "has 'Enum' where covey would not read it. Write 'enum', under \"constraints\" of a field",
+        ),
+        (
+            field(type="string", constraints={"Enum": ["a"]}),
+            "has 'Enum' where covey would not read it. Write 'enum', under \"constraints\" of a field",
+        ),
+        (field(type="string", constraints={"enum": ["a"], "other": True}), 'It belongs under "covey" of a field'),
+        (field(type="boolean", Constraints={"required": True}), "Write 'constraints', directly in an entry"),
+        (field(type="boolean", default=True), 'It belongs under "covey" of a field'),
+        (field(type="boolean", confirmed=False), 'It belongs under "covey" of a field'),
+        (field(Type="boolean"), "Write 'type', directly in an entry"),
+        (field(type="boolean", covey={"rules": []}), 'It belongs under "covey" of the schema'),
+        (field(type="boolean", covey={"required": True}), 'It belongs under "constraints" of a field'),
+        (field(type="boolean", true_values=["J"]), "field 'x' has true_values, which covey does not read"),
+        (field(type="date", Format="%d.%m.%Y"), "'format'"),
+        *(
+            (field(type="number", constraints={"minimum": 0, "maximum": 1}, **{word: 3}), f"'{word}'")
+            for word in ("bins", "other", "decimals", "constant", "ordered")
+        ),
+    ],
+)
+def test_a_misplaced_or_misspelt_key_is_refused_with_its_place(data, words):
+    with pytest.raises(ParameterError) as error:
+        Schema.from_dict(data)
+    assert words in str(error.value)
+    assert error.value.exit_code == 2
+
+
+def test_foreign_properties_are_kept():
+    notes = {
+        "title": "X",
+        "description": "…",
+        "example": 3,
+        "rdfType": "http://schema.org/Thing",
+        "unit": "mg",
+        "rule": 1,
+    }
+    data = field(type="boolean", format="default", **notes) | {
+        "name": "visits",
+        "type": "table",
+        "format": "csv",
+        "$schema": "…",
+        **notes,
+    }
+    assert Schema.from_dict(Schema.from_dict(data).to_dict()).to_dict() == {**data, "missingValues": [""]}
+
+
+def test_a_text_is_no_list_of_categories():
+    for wrong in ("abc", {"a", "b"}, 3):
+        with pytest.raises(ParameterError, match="Give a list of categories"):
+            Field("w", "string", enum=wrong)
+    assert Field("w", "string", enum=["a", "b"]) == Field("w", "string", enum=("a", "b"))
+
+
 def test_forbid_takes_one_value_or_a_list():
     rule = Schema.from_dict(ruled({"forbid": {"sex": "f", "ill": True}})).rules[0]
     assert isinstance(rule, Forbid)

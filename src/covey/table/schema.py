@@ -38,6 +38,19 @@ MOST_ITEMS = 10**6  # of a YAML file, references unfolded
 GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 
+# What covey reads of a file, and where. Entries of PROPERTIES may hold other properties too, as Frictionless allows.
+PROPERTIES = {
+    "at the top level of the schema": ("fields", "missingValues", "covey"),
+    'directly in an entry of "fields"': ("name", "type", "constraints", "covey", "format"),
+}
+SECTIONS = {
+    'under "covey" of the schema': ("draft", "rules"),
+    'under "constraints" of a field': ("minimum", "maximum", "enum", "required"),
+    'under "covey" of a field': ("bins", "other", "default", "decimals", "constant", "ordered", "confirmed"),
+}
+OF_SCHEMA, OF_FIELD = PROPERTIES
+OWN_OF_SCHEMA, LIMITS_OF_FIELD, OWN_OF_FIELD = SECTIONS
+
 Value = bool | int | float | str | date | datetime
 _EPOCH = datetime(1970, 1, 1)
 
@@ -161,6 +174,9 @@ class Field:
                 raise self.wrong("is boolean and lists categories", 'Use type "string" for categories.')
             return
         if self.enum is not None:
+            if isinstance(self.enum, str) or not isinstance(self.enum, Sequence):
+                raise self.wrong(f"has enum {self.enum!r}", "Give a list of categories.")
+            object.__setattr__(self, "enum", tuple(self.enum))
             for label in self.enum:
                 if not isinstance(label, str):
                     raise self.wrong(f"lists category {label!r}", "Categories are text: put them in quotes.")
@@ -274,28 +290,22 @@ class Field:
         if not isinstance(data, Mapping):
             raise ParameterError(f"each field must be an object with a name and a type, got {data!r}.")
         name: Any = data.get("name")
+        _refuse_misplaced(data, OF_FIELD, f"field {name!r}")
         own, limits = _section(data, "covey", name), _section(data, "constraints", name)
-        _only(
-            own,
-            ("bins", "other", "default", "decimals", "constant", "ordered", "confirmed"),
-            f"covey of field {name!r}",
-        )
+        _only(own, OWN_OF_FIELD, f"covey of field {name!r}")
         # A constraint that is not understood could not be guaranteed in the output.
-        _only(limits, ("minimum", "maximum", "enum", "required"), f"constraints of field {name!r}")
-        for word in ("trueValues", "falseValues", "decimalChar", "groupChar", "bareNumber"):
-            if word in data:
-                raise ParameterError(f"field {name!r} has {word}, which covey does not read. Leave it out.")
+        _only(limits, LIMITS_OF_FIELD, f"constraints of field {name!r}")
+        for word in _spelt_like(data, ("trueValues", "falseValues", "decimalChar", "groupChar", "bareNumber")):
+            raise ParameterError(f"field {name!r} has {word}, which covey does not read. Leave it out.")
         if data.get("format", "default") not in ("default", "any"):
             raise ParameterError(f"field {name!r} has format {data['format']!r}; covey reads the default format alone.")
-        enum, bins, other = limits.get("enum"), own.get("bins"), own.get("other")
-        if enum is not None and (isinstance(enum, str) or not isinstance(enum, Sequence)):
-            raise ParameterError(f"field {name!r} has enum {enum!r}. Give a list of categories.")
+        bins, other = own.get("bins"), own.get("other")
         return cls(
             name=name,
             type=data.get("type", "string"),
             minimum=limits.get("minimum"),
             maximum=limits.get("maximum"),
-            enum=None if enum is None else tuple(enum),
+            enum=limits.get("enum"),
             required=_flag(limits, "required", False, name),
             bins=tuple(bins) if isinstance(bins, list) else bins,
             other={True: "other", False: None}[other] if isinstance(other, bool) else other,
@@ -515,11 +525,12 @@ class Schema:
         """Read a schema from the contents of its file."""
         if not isinstance(data, Mapping) or not isinstance(data.get("fields"), Sequence):
             raise ParameterError('a schema is an object with a list "fields".')
-        for word in ("primaryKey", "uniqueKeys", "foreignKeys"):
-            if data.get(word):
+        for word in _spelt_like(data, ("primaryKey", "uniqueKeys", "foreignKeys")):
+            if data[word]:
                 raise ParameterError(f"the schema has {word}, which synthetic rows cannot promise. Leave it out.")
+        _refuse_misplaced(data, OF_SCHEMA, "the schema")
         own = _section(data, "covey", None)
-        _only(own, ("draft", "rules"), "covey of the schema")
+        _only(own, OWN_OF_SCHEMA, "covey of the schema")
         draft = bool(own.get("draft", False))
         missing = data.get("missingValues", [""])
         if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
@@ -616,13 +627,13 @@ def _read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:
     [(kind, body)] = rule.items()
     try:
         if kind == "at_most":
-            _only(body, ("fields", "limit"), "at_most")
+            _known(body, ("fields", "limit"), "at_most")
             return AtMost(tuple(body["fields"]), body["limit"])
         if kind == "less_equal":
-            _only(body, ("left", "right"), "less_equal")
+            _known(body, ("left", "right"), "less_equal")
             return LessEqual(body["left"], body["right"])
         if kind == "linear":
-            _only(body, ("coefficients", "maximum"), "linear")
+            _known(body, ("coefficients", "maximum"), "linear")
             terms = tuple((name, float(a)) for name, a in body["coefficients"].items())
             return Linear(terms, float(body["maximum"]))
         if kind == "forbid":
@@ -639,7 +650,7 @@ def _read_condition(fields: Mapping[str, Field], name: str, what: Any) -> Condit
         raise ParameterError(f"a forbid rule names {name!r}, which is no field. Correct the name.")
     field = fields[name]
     if isinstance(what, Mapping):
-        _only(what, ("minimum", "maximum"), f"forbid of field {name!r}")
+        _known(what, ("minimum", "maximum"), f"forbid of field {name!r}")
         low, high = (None if what.get(w) is None else field.value(what[w], w) for w in ("minimum", "maximum"))
         return Condition((), low, high)
     values = what if isinstance(what, list) else [what]
@@ -709,7 +720,36 @@ def _section(data: Mapping[str, Any], key: str, name: Any) -> Mapping[str, Any]:
     return part
 
 
-def _only(part: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+def _only(part: Mapping[str, Any], place: str, where: str) -> None:
+    """Refuse what a section of the schema does not know."""
+    _refuse_misplaced(part, place, where)
+    _known(part, SECTIONS[place], where)
+
+
+def _refuse_misplaced(part: Mapping[str, Any], place: str, where: str) -> None:
+    """Refuse a key that covey would read elsewhere, or in another spelling, and would pass over here."""
+    places = {**PROPERTIES, **SECTIONS}
+    for key in map(str, part):
+        if key in places[place] or (place == OF_SCHEMA and _plain(key) in ("name", "type", "format")):
+            continue  # a table has these too, for others to read
+        for known_at in (place, *places):
+            for word in _spelt_like(places[known_at], (key,)):
+                way_out = f"It belongs {known_at}." if key == word else f"Write {word!r}, {known_at}."
+                raise ParameterError(f"{where} has {key!r} where covey would not read it. {way_out}")
+
+
+def _spelt_like(keys: Iterable[Any], words: tuple[str, ...]) -> list[Any]:
+    """The keys that equal one of the words but for case, underscores, hyphens and blanks."""
+    plain = {_plain(word) for word in words}
+    return [key for key in keys if _plain(str(key)) in plain]
+
+
+def _plain(key: str) -> str:
+    """A key without what people vary in spelling it."""
+    return key.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def _known(part: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     unknown = [str(key) for key in part if key not in known]
     if unknown:
         raise ParameterError(f"{where} has {unknown[0]!r}, which covey does not know. It may have {', '.join(known)}.")
