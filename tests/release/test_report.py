@@ -18,7 +18,7 @@ from covey.entropy import Streams
 from covey.methods.bits import measure_ball, measure_matrix, moment_spectrum, plan_bits
 from covey.privacy.budget import make_budget
 from covey.release import sections
-from covey.release.charts import number, percent, ticks, up
+from covey.release.charts import certificate_chart, number, percent, ticks, up
 from covey.release.contents import AnonymousRelease
 from covey.release.page import style_sheet
 from covey.release.report import report_html
@@ -356,6 +356,14 @@ def test_ranking_puts_large_categories_first_and_holes_last():
     found = ranked(("a", "b", "c", "d", "missing"), np.array([0.1, 0.4, 0.2, 0.05, 0.25]), True, most=3)
     assert [label for label, _ in found] == ["b", "c", "2 others", "missing"]
     assert [float(v[0]) for _, v in found] == pytest.approx([0.4, 0.2, 0.15, 0.25])
+
+
+def test_the_certificate_picture_rounds_bounds_up_as_its_table_does():
+    drawn = str(certificate_chart({1: 0.01391}, {1: 0.01}, {1: 0.02012}, categorical=True))
+    assert "95% bound for the centres: 0.0140" in drawn
+    assert "drawing these rows adds 0.00621" in drawn
+    assert "≤ 0.0202" in drawn
+    assert "0.0139" not in drawn
 
 
 def test_numbers_in_print_never_flatter():

@@ -269,13 +269,11 @@ def certificate_chart(
             _text(inset, y - 7, SUBSCRIPTS[d], "label", "start"),
             _text(inset + 28, y - 7, DEGREE_NAMES[d], "name", "start"),
             _text(width - inset, y - 7, f"≤ {up(most)}", "value", "end"),
-            _bar(inset, y, bound[d] * scale, "b0", f"95% bound for the centres: {number(bound[d])}"),
+            _bar(inset, y, bound[d] * scale, "b0", f"95% bound for the centres: {up(bound[d])}"),
         ]
         if d in whole:
             extra = max(0.0, most - bound[d])
-            drawn.append(
-                _bar(inset + bound[d] * scale, y, extra * scale, "b1", f"drawing these rows adds {number(extra)}")
-            )
+            drawn.append(_bar(inset + bound[d] * scale, y, extra * scale, "b1", f"drawing these rows adds {up(extra)}"))
         hint = tag("title", f"noisy estimate: {number(estimate[d])}")
         drawn.append(tag("circle", hint, cx=_r(inset + estimate[d] * scale), cy=y + 9, r=5, class_="dot"))
     axis = "distance of a table" if categorical else "error of a share"
