@@ -123,6 +123,14 @@ def test_plan_opens_no_data_and_solves_for_epsilon(desk):
     assert "warning" in run("plan schema.json --rows 5 --epsilon 0.01").stdout
 
 
+def test_anonymous_bundles_carry_no_unconfirmed_schema(desk):
+    assert run("init visits.csv -o draft.json").exit_code == 0
+    refused = run("anonymize visits.csv --schema draft.json --group-size 10 --out anonymous")
+    assert refused.exit_code == 2
+    assert "confirm" in refused.stderr
+    assert not (desk / "anonymous").exists()
+
+
 def test_anonymize_and_its_words(desk):
     result = run("anonymize visits.csv --schema schema.json --group-size 10 --out anonymous")
     assert result.exit_code == 0
@@ -144,6 +152,9 @@ def test_the_private_log_counts_what_was_mended_and_stays_private(desk):
     assert log["columns"]["ward"]["unknown"] == 1
     assert (desk / "log.json").stat().st_mode & 0o777 == 0o600
     assert not (desk / "out" / "log.json").exists()
+    refused = run(f"{line} --out other --log out/log2.json")  # a bundle of before, to be handed out as well
+    assert refused.exit_code == 2
+    assert "inside a bundle" in refused.stderr
     assert run("anonymize visits.csv --schema schema.json --group-size 5 --out a --sensitive ward").exit_code == 0
 
 

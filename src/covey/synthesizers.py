@@ -66,6 +66,8 @@ class Prepared:
     rows: Rows
     kind: str
     log: EncodeLog
+    schema: Schema | None = None
+    cells: bool = False
 
     @property
     def n(self) -> int:
@@ -203,12 +205,12 @@ class _Synthesizer:
             self._ahead(),
             KEEP_BYTES,
         )
-        return Prepared(rows, source.kind, rows.log)
+        return Prepared(rows, source.kind, rows.log, self.schema, cells)
 
     def _prepare_spark(self, frame: Any, codec: Codec) -> Prepared:
         columns, ignored = needed_columns(frame, codec.schema)
         rows = SparkRows(columns, BatchEncoder(codec, ignored), len(codec.names), self._ahead())
-        return Prepared(rows, "spark", rows.log)
+        return Prepared(rows, "spark", rows.log, self.schema)
 
     def _ahead(self) -> Sequence[Callable[[Array], Any]]:
         """Kernels that `fit` will ask for whatever the data is: their sums are taken while the table is read first."""
@@ -217,6 +219,10 @@ class _Synthesizer:
     def _encode(self, table: Any) -> Rows:
         """Rows of category codes of a table, prepared or not; only the kind of frame is remembered."""
         prepared = table if isinstance(table, Prepared) else self.prepare(table)
+        if (prepared.schema, prepared.cells) != (self.schema, self._mixture is not None):
+            raise ParameterError(
+                "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
+            )
         self._kind = Table({}, 0, prepared.kind)
         return prepared.rows
 
@@ -765,6 +771,7 @@ class AnonymousSynthesizer(_Synthesizer):
         """Draw m rows and put everything that may leave together, for `covey.release.bundle.write_bundle`."""
         if self.schema is None or self.n is None or self.covariance_loss is None:
             raise ParameterError("a release needs a schema and a fitted table.")
+        self.schema.require_confirmed()  # it goes out with the rows
         return AnonymousRelease(
             rows=self.draw(m),
             schema=self.schema,

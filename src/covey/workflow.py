@@ -21,6 +21,7 @@ from covey.errors import CoveyError, LostReleaseError, ParameterError
 from covey.privacy.budget import exact
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.release.bundle import SUMS, check_rows, check_target, claim_target, write_bundle
+from covey.release.confidential import refuse_in_bundle
 from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
 from covey.table.databases import Database
 from covey.table.schema import Schema
@@ -116,7 +117,7 @@ def release_private(
         if order.dataset is None:
             raise ParameterError("give --dataset, the name under which the ledger keeps this table's budget.")
         ledger = Ledger(order.ledger or default_ledger_path())
-        ledger.check(order.dataset, epsilon, delta)
+        ledger.check(order.dataset, epsilon, delta, order.rows_per_person)
     elif order.dataset is not None:
         raise ParameterError("a seeded run is not private and cannot be charged: leave out --dataset, or the seed.")
     listen("reading")
@@ -129,7 +130,7 @@ def release_private(
         if ledger is not None and order.dataset is not None:
             listen("charging")
             before_charge()
-            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose)
+            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, order.rows_per_person)
         # From here on nothing depends on what a record holds.
         with _charge_told(receipt):
             listen("measuring")
@@ -201,6 +202,7 @@ def _check_log(path: Path | None, table: Path | Database, out: Path) -> None:
         raise ParameterError(f"the log {path} exists. Choose another name.")
     if out.resolve() in (path.resolve(), *path.resolve().parents):
         raise ParameterError(f"the log {path} would lie in the bundle. It is private: choose another place.")
+    refuse_in_bundle(path)
     refuse_same(table, path)
 
 

@@ -15,7 +15,7 @@ from covey.core.moments import moments
 from covey.core.tables import OneWayTables, PairTables
 from covey.engines import spark
 from covey.engines.rows import Mapped
-from covey.errors import InputError
+from covey.errors import InputError, ParameterError
 from covey.methods.records import Limit
 from covey.table import arrowfile, csvfile, databases, sources
 from covey.table.codec import Codec
@@ -186,3 +186,12 @@ def test_a_table_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     survey(N + 1).write_csv(path)
     with pytest.raises(InputError, match="changed"):
         rows.reduce(OneWayTables((50,) * 4))
+
+
+def test_records_prepared_for_another_synthesizer_are_refused():
+    """Codes under another schema, or cells instead of codes: whether fitting them fails would depend on the records."""
+    prepared = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(survey())
+    for other in (covey.PrivateSynthesizer(1.0, schema=FLAGS), covey.AnonymousSynthesizer(5, schema=SCHEMA)):
+        with pytest.raises(ParameterError, match="prepared by another synthesizer"):
+            other.fit(prepared)
+    covey.PrivateSynthesizer(2.0, 1e-9, schema=SCHEMA, seed=1).fit(prepared)

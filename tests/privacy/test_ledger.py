@@ -216,6 +216,36 @@ def test_a_cap_once_set_is_final(ledger):
     assert len(ledger.history("patients")) == 1
 
 
+def test_charges_for_persons_of_fewer_rows_do_not_add_up(ledger):
+    """ε = 1 for a row is ε = 10 for a person with ten: one sum of the two would say too little."""
+    ledger.charge("patients", CENT, Fraction(0), "ten rows", 10)
+    wanted = (
+        r"is kept for persons with up to 10 rows, and this release protects 9: the two do not add up\. Nothing was charged; "
+        r"release with rows_per_person = 10 or more\.$"
+    )
+    for door in (
+        lambda: ledger.check("patients", CENT, Fraction(0), 9),
+        lambda: ledger.charge("patients", CENT, Fraction(0), "nine", 9),
+    ):
+        with pytest.raises(LedgerError, match=wanted):
+            door()
+    ledger.check("patients", CENT, Fraction(0), 10)
+    ledger.charge("patients", CENT, Fraction(0), "more are protected better", 12)
+    with pytest.raises(LedgerError, match="protects 9"):
+        ledger.charge("patients", CENT, Fraction(0), "nine", 9)
+    with pytest.raises(LedgerError, match="protects 1"):
+        ledger.charge("patients", CENT, Fraction(0), "the default")
+    ledger.charge("patients", CENT, Fraction(0), "still ten", 10)
+    (status,) = ledger.datasets()
+    assert (status.rows_per_person, status.spent) == (10, Amount(3 * 10**7))
+    assert [event.rows_per_person for event in ledger.history("patients")] == [None, 10, 12, 10]
+    for wrong in (0, -1, True, 1.5, "2"):
+        with pytest.raises(ParameterError, match="rows_per_person must be a whole number"):
+            ledger.charge("patients", CENT, Fraction(0), "p", wrong)
+        with pytest.raises(ParameterError, match="rows_per_person must be a whole number"):
+            ledger.check("patients", CENT, Fraction(0), wrong)
+
+
 def test_an_unknown_dataset_is_shown_the_command(ledger, tmp_path):
     for where in (ledger, Ledger(tmp_path / "nowhere" / "ledger.sqlite")):
         for door in (where.check, lambda *cost, where=where: where.charge(*cost, "p")):
@@ -450,7 +480,7 @@ SWAP = [
             "by hand: its tables are not those that covey made. Nothing was charged",
         ),
         (["DROP TABLE events"], "tables"),
-        (["PRAGMA user_version = 2"], "another version"),
+        (["PRAGMA user_version = 1"], "another version"),
         (["PRAGMA application_id = 0"], "another program"),
         (["PRAGMA journal_mode = WAL"], "by hand: its journal mode is not DELETE"),
     ],
@@ -468,6 +498,7 @@ def forge(ledger, sequence, body):
 
 
 BASE = {"dataset": "patients", "kind": "charge", "time": "t", "purpose": "p", "atto_delta": 0, "nano_epsilon": 1}
+BASE |= {"rows_per_person": 1}
 
 
 @pytest.mark.parametrize(
@@ -478,6 +509,8 @@ BASE = {"dataset": "patients", "kind": "charge", "time": "t", "purpose": "p", "a
         (BASE | {"nano_epsilon": -1}, "not one that covey writes"),
         (BASE | {"nano_epsilon": True}, "not one that covey writes"),
         (BASE | {"nano_epsilon": 0.5}, "not one that covey writes"),
+        (BASE | {"rows_per_person": 0}, "in another unit"),
+        (BASE | {"rows_per_person": "2"}, "not one that covey writes"),
         (BASE | {"refund": 1}, "not one that covey writes"),
         (BASE | {"kind": "refund"}, "not one that covey writes"),
         (BASE | {"kind": ["open"]}, "not one that covey writes"),

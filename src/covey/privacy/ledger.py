@@ -1,6 +1,7 @@
 """The ledger: what was promised for each dataset, and what has been spent of it.
 
-One SQLite file per steward holds datasets under names of their choosing, each with a cap on ε and on δ. Charges add up
+One SQLite file per steward holds datasets under names of their choosing, each with a cap on ε and on δ, for a person with
+so many rows as the dataset's first charge says. Charges add up
 (basic composition), are rounded up to whole nano-ε and atto-δ, and are written before any noise is drawn. Nothing is ever
 refunded: a charge whose release was lost stays spent.
 
@@ -39,7 +40,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from covey.errors import LedgerError, ParameterError
+from covey.errors import LedgerError, ParameterError, whole_number
 
 NANO = 10**9
 ATTO = 10**18
@@ -50,16 +51,16 @@ MOST_NAMES = 20  # that a message lists
 LOCK_TIMEOUT_S = 5.0
 
 APPLICATION_ID = 0x636F7679  # "covy" in the file's header: another program's database is never taken for a ledger
-FORMAT = 1
+FORMAT = 2
 SCHEMA = "CREATE TABLE events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
 GENESIS = "0" * 64
 
 _KEYS = {
     "open": {"kind", "time", "dataset", "nano_epsilon", "atto_delta"},
-    "charge": {"kind", "time", "dataset", "nano_epsilon", "atto_delta", "purpose"},
+    "charge": {"kind", "time", "dataset", "nano_epsilon", "atto_delta", "rows_per_person", "purpose"},
     "release": {"kind", "time", "dataset", "charge", "digest"},
 }
-_WHOLE = {"nano_epsilon", "atto_delta", "charge"}
+_WHOLE = {"nano_epsilon", "atto_delta", "rows_per_person", "charge"}
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -110,12 +111,16 @@ class Amount:
 
 @dataclass(frozen=True)
 class DatasetStatus:
-    """A dataset's cap, what has been spent of it, and in how many charges."""
+    """A dataset's cap, what has been spent of it, and in how many charges.
+
+    What is spent is spent by a person with up to `rows_per_person` rows, as the first charge has it.
+    """
 
     name: str
     budget: Amount
     spent: Amount
     charges: int
+    rows_per_person: int | None = None
 
     @property
     def remaining(self) -> Amount:
@@ -136,6 +141,7 @@ class Event:
     charge: int | None
     digest: str | None
     hash: str
+    rows_per_person: int | None = None
 
 
 @dataclass(frozen=True)
@@ -207,22 +213,33 @@ class Ledger:
                     f"become {cap}. Use it as it is."
                 )
 
-    def check(self, name: str, epsilon: Fraction, delta: Fraction) -> None:
-        """Refuse now what `charge` would refuse: unknown dataset, no budget, unfit ledger. Writes nothing."""
+    def check(self, name: str, epsilon: Fraction, delta: Fraction, rows_per_person: int = 1) -> None:
+        """Refuse now what `charge` would refuse: unknown dataset, no budget, another unit, unfit ledger. Writes nothing."""
         _check_text(name, "name")
+        rows_per_person = whole_number(rows_per_person, "rows_per_person", 1)
         asked = Amount.rounded_up(*_check_costs(epsilon, delta))
         with self._writing() as transaction:
-            self._refuse_unless_it_fits(transaction.books, name, asked)
+            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person)
 
-    def charge(self, name: str, epsilon: Fraction, delta: Fraction, purpose: str) -> Receipt:
-        """Spend from a dataset's budget, or refuse; once this returns, the charge is on the disk and stays."""
+    def charge(self, name: str, epsilon: Fraction, delta: Fraction, purpose: str, rows_per_person: int = 1) -> Receipt:
+        """Spend from a dataset's budget, or refuse; once this returns, the charge is on the disk and stays.
+
+        ε and δ are what a person with up to `rows_per_person` rows loses. Charges add up for such persons alone, so a
+        dataset whose first charge was made for persons of several rows takes none for persons of fewer.
+        """
         _check_text(name, "name")
         _check_text(purpose, "purpose")
+        rows_per_person = whole_number(rows_per_person, "rows_per_person", 1)
         asked = Amount.rounded_up(*_check_costs(epsilon, delta))
         with self._writing() as transaction:
-            self._refuse_unless_it_fits(transaction.books, name, asked)
+            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person)
             event = transaction.append(
-                "charge", name, nano_epsilon=asked.nano_epsilon, atto_delta=asked.atto_delta, purpose=purpose
+                "charge",
+                name,
+                nano_epsilon=asked.nano_epsilon,
+                atto_delta=asked.atto_delta,
+                rows_per_person=rows_per_person,
+                purpose=purpose,
             )
         return Receipt(event.sequence, event.time, name, asked, purpose, event.hash)
 
@@ -279,8 +296,14 @@ class Ledger:
             )
         return books.datasets[name]
 
-    def _refuse_unless_it_fits(self, books: _Books, name: str, asked: Amount) -> None:
+    def _refuse_unless_it_fits(self, books: _Books, name: str, asked: Amount, rows_per_person: int) -> None:
         status = self._known(books, name)
+        if rows_per_person < (status.rows_per_person or 1):
+            raise LedgerError(
+                f"The budget of {name!r} is kept for persons with up to {status.rows_per_person} rows, and this release "
+                f"protects {rows_per_person}: the two do not add up. Nothing was charged; "
+                f"release with rows_per_person = {status.rows_per_person} or more."
+            )
         if not asked.within(status.remaining):
             raise LedgerError(
                 f"The budget of {name!r} does not cover this. Budget: {status.budget}. Spent: {status.spent}. "
@@ -550,7 +573,11 @@ class _Books:
             spent = status.spent + event.amount
             if not spent.within(status.budget):
                 raise _Tampered(f"event {event.sequence} takes {event.dataset!r} past its cap")
-            self.datasets[event.dataset] = DatasetStatus(status.name, status.budget, spent, status.charges + 1)
+            rows = event.rows_per_person or 0
+            if rows < (status.rows_per_person or 1):
+                raise _Tampered(f"event {event.sequence} charges {event.dataset!r} in another unit")
+            unit = status.rows_per_person or rows
+            self.datasets[event.dataset] = DatasetStatus(status.name, status.budget, spent, status.charges + 1, unit)
 
 
 @dataclass
@@ -603,6 +630,7 @@ def _parse(sequence: int, body: str, chained: str) -> Event:
         charge=value.get("charge"),
         digest=value.get("digest"),
         hash=chained,
+        rows_per_person=value.get("rows_per_person"),
     )
 
 

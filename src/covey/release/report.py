@@ -188,9 +188,6 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
         "discloses it."
     )
     banners = [tag("p", tag("strong", NOT_PRIVATE), caution, class_="banner alarm")]
-    if any(not field.confirmed for field in release.schema.fields):
-        words = "The schema was not confirmed as public: its ranges and categories may describe the true records."
-        banners.append(tag("p", words, class_="banner warn"))
     if release.seeded:
         badges.append((SEEDED_MARK, "alarm"))
         words = f"{SEEDED_MARK} (sampling): the drawing of these rows can be repeated."

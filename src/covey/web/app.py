@@ -450,7 +450,7 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
         )
     if not choices.dataset:
         raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
-    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta)
+    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, choices.rows_per_person)
 
 
 @router.post("/work/{work_id}/dataset")
