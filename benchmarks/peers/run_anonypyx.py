@@ -15,8 +15,9 @@ def prepare(method):
         found = anonymiser.anonymise()
         means = found[list(domain)].astype(float).to_numpy()
         means = np.repeat(means, found["count"], axis=0) if "count" in found else means
-        means = means[np.random.permutation(len(means))[:rows]]
+        generator = np.random.default_rng()
+        means = means[generator.permutation(len(means))[:rows]]
         flags = np.array(list(domain.values())) == 2
-        return np.where(flags, np.random.random(means.shape) < means, np.rint(means)).astype(int)
+        return np.where(flags, generator.random(means.shape) < means, np.rint(means)).astype(int)
 
     return synthesize

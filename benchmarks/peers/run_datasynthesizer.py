@@ -1,4 +1,4 @@
-"""DataSynthesizer in its correlated attribute mode: PrivBayes with one parent (two take more than five minutes on 16 flags), pure ε."""
+"""DataSynthesizer in its correlated attribute mode, pure ε: PrivBayes with one parent (two take minutes on 16 flags)."""
 
 import contextlib
 import io
