@@ -96,17 +96,18 @@ def plot(rows: list[dict], sizes: list[tuple[int, int]], key: str, label: str, p
     matplotlib.rcParams["svg.hashsalt"] = "covey"
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(13, 4), layout="constrained")
     for name in dict.fromkeys(row["method"] for row in rows):
         own = [r for r in rows if r["method"] == name and (r["n"], r["p"]) in sizes and r["status"] == "ok"]
+        style = {"marker": "o", "linestyle": "-" if "covey" in name else "--"}
         for axis, value in zip(axes, ("processor_seconds", "peak_mib"), strict=True):
             if own:
                 legend = f"{name}: {own[0]['guarantee']}"
-                axis.plot([r[key] for r in own], [r[value] for r in own], marker="o", label=legend)
+                axis.plot([r[key] for r in own], [r[value] for r in own], label=legend, **style)
     for axis, title in zip(axes, ("processor seconds", "peak MiB"), strict=True):
         axis.set(xscale="log", yscale="log", xlabel=label, title=title)
         axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     figure.savefig(path, metadata={"Date": None})
 
 

@@ -7,6 +7,7 @@ import json
 import platform
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from benchmarks.peers.launch import ENVIRONMENTS, GROUPS, METHODS, PURE
 
@@ -113,23 +114,36 @@ def plot(rows: list[dict], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(row["table"] for row in rows))
-    figure, axes = plt.subplots(1, len(names), figsize=(5 * len(names), 4.6), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(1, len(names), figsize=(5.4 * len(names), 6), squeeze=False, layout="constrained")
     for axis, name in zip(axes[0], names, strict=True):
         own = [row for row in rows if row["table"] == name]
         done = [row for row in own if row["status"] == "ok"]
         for row in done:
-            x, y = row["processor_seconds"], row["tv2"]
             marker = {PURE: "o", GROUPS: "x"}.get(row["guarantee"], "s")
-            axis.scatter(x, y, marker=marker, color="tab:blue" if "covey" in row["method"] else "tab:gray", zorder=3)
-            axis.annotate(row["method"], (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
-        without = [f"{row['method']}: {row['status'][:34]}" for row in own if row["status"] != "ok"]
+            color = "tab:blue" if "covey" in row["method"] else "tab:gray"
+            axis.scatter(row["processor_seconds"], row["tv2"], marker=marker, color=color, zorder=3)
+        without = [f"{row['method']}: {row['status'].split('(', 1)[0][:40]}" for row in own if row["status"] != "ok"]
         axis.set(xscale="log", yscale="log", title=name, xlabel="processor seconds")
-        axis.margins(x=0.25, y=0.15)
+        axis.margins(x=0.3, y=0.15)
         axis.grid(alpha=0.3)
-        if without:
-            axis.text(
-                0.02, 0.02, "no result\n" + "\n".join(without), transform=axis.transAxes, fontsize=7, color="tab:red"
-            )
+        label(figure, axis, done)
+        words = "no result: " + "\n".join(without) if without else ""
+        axis.text(0, -0.16, words, transform=axis.transAxes, va="top", fontsize=8, color="tab:red")
     axes[0][0].set_ylabel("mean total variation of 2-way tables")
     figure.suptitle("ε = 1.  ● pure ε   ■ (ε, δ) with δ = 1e-9   × groups of 20, no differential privacy", fontsize=10)
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+
+
+def label(figure: Any, axis: Any, rows: list[dict]) -> None:
+    """The name of each point, above or below it, wherever it hides no other."""
+    figure.canvas.draw()
+    taken: list[Any] = []
+    for row in sorted(rows, key=lambda row: row["processor_seconds"]):
+        for height in (4, -11, 15, -22, 26, -33, 37):
+            place = (row["processor_seconds"], row["tv2"])
+            text = axis.annotate(row["method"], place, xytext=(4, height), textcoords="offset points", fontsize=8)
+            box = text.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                break
+            text.remove()
+        taken.append(box)
