@@ -29,7 +29,8 @@ HEAD = """# Growth
 `make bench-peers`, {date}: one run for each point, on one core, on made-up flags with eight common causes; as many synthetic
 rows as true ones; ε = 1. At most {limit} seconds of processor time and 8 GiB for a run, imports included; a method that
 runs out of either is not tried at larger sizes. Seconds are processor seconds of fitting and sampling. Empty: not tried.
-"Unfinished" says that the machine, which was shared, gave the run too little time to decide.
+"Unfinished" says that the machine, which was shared, gave the run too little time to decide. "Failed" has its reason in
+growth.csv; what we know about the peers' failures is on [the page beside this one](peers.md).
 
 Versions: {versions}.
 
@@ -84,7 +85,7 @@ def cell(row: dict | None) -> str:
     if row is None:
         return ""
     if row["status"] != "ok":
-        return row["status"]
+        return "failed" if row["status"].startswith("failed") else row["status"]  # the CSV says how
     return f"{row['processor_seconds']:.1f} s, {row['peak_mib']:.0f} MiB"
 
 
