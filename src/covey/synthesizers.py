@@ -210,7 +210,7 @@ class _Synthesizer:
     def _prepare_spark(self, frame: Any, codec: Codec) -> Prepared:
         columns, ignored = needed_columns(frame, codec.schema)
         rows = SparkRows(columns, BatchEncoder(codec, ignored), len(codec.names), self._ahead())
-        return Prepared(rows, "spark", rows.log, self.schema)
+        return Prepared(rows, "spark", rows.log, self.schema, self._mixture is not None)
 
     def _ahead(self) -> Sequence[Callable[[Array], Any]]:
         """Kernels that `fit` will ask for whatever the data is: their sums are taken while the table is read first."""
