@@ -158,6 +158,28 @@ def test_the_private_log_counts_what_was_mended_and_stays_private(desk):
     assert run("anonymize visits.csv --schema schema.json --group-size 5 --out a --sensitive ward").exit_code == 0
 
 
+def test_check_counts_what_does_not_fit_and_charges_nothing(desk):
+    fine = run("check visits.csv --schema schema.json")
+    assert fine.exit_code == 0
+    assert fine.stdout.startswith("confidential: computed on true data\n")
+    assert "every cell fits the schema or is missing" in fine.stdout
+    with (desk / "visits.csv").open("a") as file:
+        file.write("2OO,martian ward,public,-5,maybe\n" * 3)
+    rows = len((desk / "visits.csv").read_text().splitlines()) - 1
+    found = run("check visits.csv --schema schema.json").stdout
+    assert f"age: 3 of {rows:,} cells are no integer" in found
+    assert f"ward: 3 of {rows:,} cells are in no category of the schema" in found
+    assert f"cost: 3 of {rows:,} cells are outside the bounds" in found
+    assert "insurance:" not in found
+    told = json.loads(run("check visits.csv --schema schema.json --json").stdout)
+    assert (told["rows"], told["columns"]["age"]["unparseable"]) == (rows, 3)
+    assert run("ledger history visits").stdout.count("charge") == run("ledger history visits").stdout.count(
+        "no charges yet"
+    )
+    assert run("check visits.csv --schema nowhere.json").exit_code == 2
+    assert run("check nowhere.csv --schema schema.json").exit_code == 3
+
+
 def test_evaluation_stays_out_of_bundles(desk):
     assert run("release visits.csv --schema schema.json --epsilon 1 --dataset visits --out out").exit_code == 0
     assert run("evaluate visits.csv out -o figures.json").exit_code == 0

@@ -238,6 +238,42 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
     )
 
 
+@main.command(epilog=_example("covey check patients.csv --schema schema.json"))
+@click.argument("table")
+@schema_option
+@table_option
+@query_option
+@encoding_option
+@json_option
+def check(table: str, schema_path: Path, relation: str | None, sql: str | None, encoding: str, as_json: bool) -> None:
+    """Read TABLE as the schema says and count the cells that do not fit. Confidential, and nothing is charged."""
+    from dataclasses import asdict
+
+    from covey.release.evaluation import WATERMARK
+    from covey.synthesizers import AnonymousSynthesizer
+    from covey.table.schema import Schema
+    from covey.table.sources import check_encoding
+
+    check_encoding(encoding)
+    schema = Schema.load(schema_path)
+    # Grouping is not asked for: this synthesizer reads as every other one does, and takes drafts as well.
+    prepared = AnonymousSynthesizer(2, schema=schema).prepare(_source(table, relation, sql), encoding)
+    n, log = prepared.n, prepared.log
+    kinds = {field.name: field.type for field in schema.fields}
+    words = [WATERMARK, f"{_counted(n, 'row')}, {_counted(len(log.columns), 'column')}"]
+    for name, seen in log.columns.items():
+        found = [
+            (seen.unparseable, f"no {kinds[name]} and taken as missing, or as the default"),
+            (seen.unknown, "in no category of the schema"),
+            (seen.clipped, "outside the bounds and moved to them"),
+            (seen.missing if seen.missing == n else 0, "missing"),
+        ]
+        words += [f"{name}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
+    if len(words) == 2:
+        words.append("every cell fits the schema or is missing")
+    _say(as_json, {"confidential": WATERMARK, "rows": n, **asdict(log)}, "\n".join(words))
+
+
 @main.command(
     epilog=_example(
         "covey plan schema.json --rows 20000 --epsilon 1", "covey plan schema.json --rows 20000 --target-error 0.01"
