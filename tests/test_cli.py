@@ -16,6 +16,7 @@ from covey.demo import example_visits
 ROOT = Path(__file__).parents[1]
 COMMANDS = [
     "init",
+    "check",
     "confirm",
     "plan",
     "release",
@@ -56,7 +57,7 @@ def test_the_transcript_of_the_readme_runs(tmp_path, monkeypatch):
     text = (ROOT / "README.md").read_text()
     lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.S) for line in block.splitlines()]
     commands = [line.split("#")[0].strip() for line in lines if line.startswith("covey ")]
-    assert len(commands) == 8
+    assert len(commands) == 9
     for command in commands:
         result = run(command.removeprefix("covey "))
         assert result.exit_code == 0, f"{command}: {result.output}"
