@@ -1,6 +1,6 @@
 """Side by side: covey and its peers on the same tables, with the same number of rows, one core and one time limit.
 
-    python -m benchmarks.peers.compare --data FOLDER [--tables nltcs adult plants] [--seconds 200] [--out docs/benchmarks]
+    python -m benchmarks.peers.compare --data FOLDER [--tables nltcs adult plants] [--seconds 300] [--out docs/benchmarks]
 
 Results are kept in build/peers/results, so that a run that was stopped goes on where it was; --again NAME … forgets some.
 Writes peers.csv, peers.md and peers.svg.
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--tables", nargs="+", default=["nltcs", "adult", "plants"])
     parser.add_argument("--methods", nargs="+", default=[method.name for method in METHODS])
-    parser.add_argument("--seconds", type=int, default=200, help="of processor time for one run")
+    parser.add_argument("--seconds", type=int, default=300, help="of processor time for one run")
     parser.add_argument("--patience", type=int, default=5, help="seconds of wall clock for each of them")
     parser.add_argument("--again", nargs="+", default=[])
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))

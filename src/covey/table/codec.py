@@ -698,9 +698,7 @@ def _as_text(series: Series) -> Series:
     if kind.is_integer() or kind in (pl.Boolean, pl.Categorical, pl.Enum):
         written: Series = series.cast(pl.String)
         return written
-    known: dict[Any, str | None] = {}
-    for value in series.unique().to_list():
-        known[value] = text(value)
+    known = {value: text(value) for value in series.unique().to_list()}
     spelled: Series = pl.Series(series.name, [known.get(value) for value in series.to_list()], dtype=pl.String)
     return spelled
 
