@@ -110,7 +110,7 @@ def plain(series: Series) -> Series:
     return series
 
 
-def pandas_series(name: str, column: Any) -> Series | None:
+def pandas_series(name: str, column: Any) -> Series | Words | None:
     """A pandas column whose type says nothing about its cells as text, each by itself; None for any other.
 
     The type of such a column must not be guessed from all of its cells: one of them would decide how the others are read.
@@ -120,21 +120,15 @@ def pandas_series(name: str, column: Any) -> Series | None:
         return texts(name, column.tolist())
     if kind != "category":
         return None
-    words = texts(name, column.cat.categories.tolist())
-    places = np.asarray(column.cat.codes, dtype=np.int64)
-    found: Series = (
-        optional("polars").concat([words, texts(name, [None])]).gather(np.where(places < 0, len(words), places))
-    )
-    return found
+    return Words(np.asarray(column.cat.codes), texts(name, column.cat.categories.tolist()))
 
 
 def texts(name: str, values: list[Any]) -> Series:
     """A column of text."""
     pl = optional("polars")
     if all(type(value) is str or value is None for value in values):
-        with suppress(
-            UnicodeError, pl.exceptions.PolarsError
-        ):  # the same, quickly; half a surrogate pair takes the other way
+        # The same, quickly; half a surrogate pair takes the other way.
+        with suppress(UnicodeError, pl.exceptions.PolarsError):
             quick: Series = pl.Series(name, values, dtype=pl.String)
             return quick
     out: Series = pl.Series(name, [text(value) for value in values], dtype=pl.String)

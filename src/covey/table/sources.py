@@ -295,7 +295,7 @@ def _read_frame(frame: Any, schema: Schema | None) -> Table:
     for name, j in places.items():
         column = wide.get_column(wide.columns[j])
         own = pandas_series(name, column.to_native()) if kind == "pandas" else None
-        columns[name] = plain(column.to_polars()).alias(name) if own is None else own
+        columns[name] = plain(column.to_polars()).alias(name) if own is None else _spelled(name, own)
     return Table(columns, len(wide), kind, ignored=ignored)
 
 
