@@ -18,9 +18,9 @@ import numpy as np
 import covey.methods.bits
 import covey.methods.categories
 from audits.instruments import spy_on_noise
-from covey.core.bodies import Ball, Cube
-from covey.core.covering import LatticeCovering
-from covey.core.domain import Domain
+from covey.core.paper.bodies import Ball, Cube
+from covey.core.paper.covering import LatticeCovering
+from covey.core.tables.domain import Domain
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.paper import paper_parameters, private_centres

@@ -10,16 +10,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey.core.bingham
-import covey.core.noise
-import covey.core.pairlaw
-import covey.core.samplers
+import covey.core.noise.integers
+import covey.core.noise.pairlaw
+import covey.core.noise.samplers
+import covey.core.paper.bingham
 import covey.methods.bits
 import covey.methods.paper
 import covey.methods.regain
 import covey.privacy.certificate
-from covey.core.blocks import WeightedPoints
-from covey.core.covering import LatticeCovering
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.covering import LatticeCovering
 from covey.entropy import Streams
 from covey.methods.paper import PaperParameters
 from covey.privacy.ledger import Ledger
@@ -52,12 +52,14 @@ def noise_halved():
     def half(real):
         return lambda scale, size, generator: real(Fraction(scale) / 2, size, generator)
 
-    return replaced((covey.core.samplers, "discrete_laplace", half), (covey.methods.paper, "discrete_laplace", half))
+    return replaced(
+        (covey.core.noise.samplers, "discrete_laplace", half), (covey.methods.paper, "discrete_laplace", half)
+    )
 
 
 def variance_halved():
     return replaced(
-        (covey.core.samplers, "discrete_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
+        (covey.core.noise.samplers, "discrete_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
     )
 
 
@@ -85,7 +87,7 @@ def envelope_inverted():
 
         return log_acceptance
 
-    return replaced((covey.core.bingham.Envelope, "log_acceptance", upside_down))
+    return replaced((covey.core.paper.bingham.Envelope, "log_acceptance", upside_down))
 
 
 def size_leaked():
@@ -113,7 +115,7 @@ def noise_by_count():
     def relative(real):
         def noisy_sizes(F, par, generator):
             scale = 2 / par.charge("weights").amount
-            noise = covey.core.noise.discrete_laplace(scale, len(F.sizes), generator) * (1 + F.sizes)
+            noise = covey.core.noise.integers.discrete_laplace(scale, len(F.sizes), generator) * (1 + F.sizes)
             return covey.methods.paper.add_noise(F.sizes, noise)
 
         return noisy_sizes
@@ -179,7 +181,7 @@ def noise_not_rounded():
     def plain(real):
         return lambda noise: noise
 
-    return replaced((covey.methods.bits, "to_grid", plain), (covey.core.pairlaw, "to_grid", plain))
+    return replaced((covey.methods.bits, "to_grid", plain), (covey.core.noise.pairlaw, "to_grid", plain))
 
 
 def one_degree_too_few():
@@ -190,7 +192,7 @@ def one_degree_too_few():
 
         return wishart
 
-    return replaced((covey.core.noise, "_wishart", smaller))
+    return replaced((covey.core.noise.integers, "_wishart", smaller))
 
 
 def noise_simulated_from_its_own_stream():

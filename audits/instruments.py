@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey.core.noise
+import covey.core.noise.integers
 
 POOL = 1 << 16
 
@@ -101,12 +101,12 @@ class Affine:
 @contextmanager
 def pooled_geometrics():
     """The geometric variables inside `cube_noise`, drawn in bulk by the shipped sampler."""
-    draw, pools = covey.core.noise.geometric, {}
+    draw, pools = covey.core.noise.integers.geometric, {}
 
     def pooled(scale, size, generator):
         return pools.setdefault(scale, Pool(lambda count: draw(scale, count, generator))).take(size)
 
-    with patch.object(covey.core.noise, "geometric", pooled):
+    with patch.object(covey.core.noise.integers, "geometric", pooled):
         yield
 
 

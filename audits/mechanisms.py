@@ -15,15 +15,15 @@ import numpy as np
 from audits.case import Case
 from audits.instruments import Affine, StillRows, pooled_geometrics
 from audits.statistics import gaussian_delta, lattice_gaussian_delta
-from covey.core.bingham import sample_bingham
-from covey.core.blocks import BlockSums
-from covey.core.bodies import Ball
-from covey.core.coding import Coding
-from covey.core.domain import Domain
-from covey.core.moments import integer_squares
-from covey.core.noise import matrix_laplace, to_grid
-from covey.core.pairlaw import pair_law
-from covey.core.samplers import CoveyNoise
+from covey.core.noise.integers import matrix_laplace, to_grid
+from covey.core.noise.pairlaw import pair_law
+from covey.core.noise.samplers import CoveyNoise
+from covey.core.paper.bingham import sample_bingham
+from covey.core.paper.blocks import BlockSums
+from covey.core.paper.bodies import Ball
+from covey.core.tables.coding import Coding
+from covey.core.tables.domain import Domain
+from covey.core.tables.moments import integer_squares
 from covey.methods import paper
 from covey.methods.bits import (
     measure_ball,

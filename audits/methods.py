@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from audits.case import Case
-from covey.core.bodies import Ball, Cube
-from covey.core.domain import Domain
+from covey.core.paper.bodies import Ball, Cube
+from covey.core.tables.domain import Domain
 from covey.engines.local import ArrayRows
 from covey.methods.paper import paper_parameters, private_centres
 from covey.methods.records import boolean_records, real_records

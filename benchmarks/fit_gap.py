@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey.core.moments import moments
+from covey.core.tables.moments import moments
 from covey.methods import bits
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from covey.core.bingham import tries_per_draw
-from covey.core.bodies import Cube
-from covey.core.covering import LatticeCovering
-from covey.core.moments import BLOCK_ROWS, moments
-from covey.core.partition import nearest_point_partition
-from covey.core.rounding import bootstrap, round_bits
+from covey.core.draw.rounding import bootstrap, round_bits
+from covey.core.paper.bingham import tries_per_draw
+from covey.core.paper.bodies import Cube
+from covey.core.paper.covering import LatticeCovering
+from covey.core.paper.partition import nearest_point_partition
+from covey.core.tables.moments import BLOCK_ROWS, moments
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.paper import paper_parameters, private_centres

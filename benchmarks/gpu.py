@@ -22,12 +22,12 @@ from scipy.special import expit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from covey.core.coding import Coding
-from covey.core.devices import PROCESSOR, find_device
-from covey.core.factors import NoisyMoments
-from covey.core.lowrank import leading_eigenvectors
-from covey.core.terms import hollow
-from covey.core.wide import BASIS, SWEEPS, denoise_wide, fit_wide_centres
+from covey.core.fit.devices import PROCESSOR, find_device
+from covey.core.fit.factors import NoisyMoments
+from covey.core.fit.lowrank import leading_eigenvectors
+from covey.core.fit.terms import hollow
+from covey.core.fit.wide import BASIS, SWEEPS, denoise_wide, fit_wide_centres
+from covey.core.tables.coding import Coding
 
 CENTRES, FACTORS, STEPS = 200, 12, 150
 

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey.core.marginals import marginals, subset_sample
-from covey.core.samplers import CoveyNoise
+from covey.core.noise.samplers import CoveyNoise
+from covey.core.tables.marginals import marginals, subset_sample
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.bits import measure_means, shrunken_means

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 import covey
-from covey.core.moments import moments
+from covey.core.tables.moments import moments
 from covey.engines.local import ArrayRows
 
 

@@ -1,7 +1,7 @@
 """Seeded releases of a dozen configurations: what a change of structure must leave as it is.
 
-`python -m tests.pins` prints an exact digest of each (the same on one machine for the same arithmetic); `python -m tests.pins --write`
-renews pins.json, whose rounded numbers `test_pins` compares on any machine.
+`python -m tests.pins` prints an exact digest of each (the same on one machine for the same arithmetic);
+`python -m tests.pins --write` renews pins.json, whose rounded numbers `test_pins` compares on any machine.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def main():
     """Print digests, or renew the file."""
     found = {name: release(name) for name in CONFIGURATIONS}
     if "--write" in sys.argv:
-        PLACE.write_text(json.dumps({name: numbers for name, (numbers, _) in found.items()}, indent=1, ensure_ascii=False))
+        PLACE.write_text(
+            json.dumps({name: numbers for name, (numbers, _) in found.items()}, indent=1, ensure_ascii=False)
+        )
     for name, (_, digest) in found.items():
         print(digest, name)
 

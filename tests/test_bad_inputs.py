@@ -25,7 +25,7 @@ from click.testing import CliRunner
 
 import covey
 from covey.cli import main
-from covey.core.bodies import Box
+from covey.core.paper.bodies import Box
 from covey.errors import ParameterError
 from covey.release import bundle as bundles
 from covey.table import csvfile

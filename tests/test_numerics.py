@@ -12,13 +12,13 @@ import covey
 from audits.checks import measured_runs
 from audits.instruments import spy_on_noise
 from covey.core.arrays import is_bits
-from covey.core.bodies import Ball, Cube
-from covey.core.counts import MAX_ROWS, require_exact
-from covey.core.domain import Domain
-from covey.core.moments import integer_squares, moments
-from covey.core.noise import CLAMP, MATRIX_LIMIT, SATURATION, add_noise, matrix_laplace, resolved, to_grid
-from covey.core.pairlaw import pair_law
-from covey.core.subspace import DIRECTION_BITS
+from covey.core.noise.integers import CLAMP, MATRIX_LIMIT, SATURATION, add_noise, matrix_laplace, resolved, to_grid
+from covey.core.noise.pairlaw import pair_law
+from covey.core.paper.bodies import Ball, Cube
+from covey.core.paper.subspace import DIRECTION_BITS
+from covey.core.tables.counts import MAX_ROWS, require_exact
+from covey.core.tables.domain import Domain
+from covey.core.tables.moments import integer_squares, moments
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import ParameterError
@@ -103,7 +103,7 @@ def test_squares_of_bits_take_the_short_way():
 
 
 def test_sums_stay_exact_up_to_the_bound_and_longer_tables_are_refused():
-    from covey.core.coding import UNIT
+    from covey.core.tables.coding import UNIT
     from covey.methods.records import REAL_BITS
 
     assert 2 * UNIT**2 * MAX_ROWS <= 2**53  # coded moments, and twice that in their change of variables
@@ -200,7 +200,7 @@ def test_only_quantised_directions_are_used_and_released(real, monkeypatch):
 
 def test_every_integer_can_be_released_for_either_neighbour():
     """Counts 0 and 1 with Laplace noise: each table reaches every value that the other does, parity and all."""
-    from covey.core.samplers import CoveyNoise
+    from covey.core.noise.samplers import CoveyNoise
 
     noise = CoveyNoise(np.random.default_rng(7))
     values = [set((count + noise.laplace(2, 40_000)).tolist()) for count in (0, 1)]

@@ -15,4 +15,7 @@ def test_a_seeded_release_is_what_it_was(name):
     # Fits may end a little apart where another processor sums in another order; noise of another scale or order is far off.
     assert numbers["centres"] == PINNED[name]["centres"]
     assert numbers["means"] == pytest.approx(PINNED[name]["means"], abs=2e-3)
-    assert numbers["certificate"] == pytest.approx(PINNED[name]["certificate"], rel=0.02)
+    if PINNED[name]["certificate"] is None:
+        assert numbers["certificate"] is None
+    else:
+        assert numbers["certificate"] == pytest.approx(PINNED[name]["certificate"], rel=0.02)

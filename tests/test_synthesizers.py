@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import covey
-from covey.core.bodies import Ball, Box, HalfSpace, ProductOfSimplices
+from covey.core.paper.bodies import Ball, Box, HalfSpace, ProductOfSimplices
 from covey.errors import CoveyError, CoveyWarning, InputError, NotFittedError, ParameterError
 from covey.synthesizers import PrivateSynthesizer
 
@@ -45,7 +45,7 @@ def test_the_example_of_the_interface():
     anonymous = covey.AnonymousSynthesizer(group_size=20, method="paper").fit(X).sample(2000)
     assert covey.marginal_error(X, anonymous, degree=2) < 0.1
     assert covey.covariance_loss(X, np.zeros(len(X))) > 0
-    assert covey.core.bingham.sample_bingham(np.eye(3), np.random.default_rng(0), 5).shape == (5, 3)
+    assert covey.bingham.sample_bingham(np.eye(3), np.random.default_rng(0), 5).shape == (5, 3)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])

@@ -1,7 +1,7 @@
 """Mutants of what privacy rests on: `python -m trust.mutants [--sample N]`. Needs mutmut, which makes the mutants.
 
-mutmut writes every mutant of src/covey/privacy and src/covey/core/noise.py (pyproject.toml) into mutants/. Each then meets
-the tests of its own module, in a child forked from a pytest that has collected them: mutmut's own runner would go through
+mutmut writes every mutant of src/covey/privacy and src/covey/core/noise/integers.py (pyproject.toml) into mutants/. Each then
+meets the tests of its own module, in a child forked from a pytest that has collected them: mutmut's own runner would go through
 all tests twice before the first mutant. A mutant is killed if a test fails, or if the tests run out of time; those that ran
 out of time, which is processor time, are counted apart.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 TESTS = {
-    "covey.core.noise": ["tests/core/test_noise.py"],
+    "covey.core.noise.integers": ["tests/core/noise/test_integers.py"],
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
     "covey.privacy.budget": ["tests/privacy/test_budget.py"],
     "covey.privacy.certificate": ["tests/privacy/test_certificate.py"],

@@ -10,8 +10,8 @@ from covey.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from covey import core, errors
-    from covey.core import bingham, bodies
-    from covey.core.marginals import covariance_loss, marginal_error
+    from covey.core.paper import bingham, bodies
+    from covey.core.tables.marginals import covariance_loss, marginal_error
     from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
     from covey.table.databases import Database
     from covey.table.schema import Schema
@@ -34,12 +34,12 @@ _HOMES = {
     "Database": "covey.table.databases",
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
-    "covariance_loss": "covey.core.marginals",
-    "marginal_error": "covey.core.marginals",
+    "covariance_loss": "covey.core.tables.marginals",
+    "marginal_error": "covey.core.tables.marginals",
 }
 _MODULES = {
-    "bingham": "covey.core.bingham",
-    "bodies": "covey.core.bodies",
+    "bingham": "covey.core.paper.bingham",
+    "bodies": "covey.core.paper.bodies",
     "core": "covey.core",
     "errors": "covey.errors",
 }

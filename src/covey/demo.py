@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from covey.core.arrays import Array, Bits
-from covey.core.marginals import marginal_error
+from covey.core.tables.marginals import marginal_error
 from covey.errors import ParameterError, whole_number
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 

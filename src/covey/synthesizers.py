@@ -12,17 +12,17 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from covey.core.arrays import Array, Integers, require_memory
-from covey.core.balanced import keep_limits, sample_bits, sample_categories, share_out
-from covey.core.blocks import WeightedPoints
-from covey.core.bodies import Body, Cube, ProductOfSimplices
-from covey.core.counts import require_exact
-from covey.core.devices import find_device
-from covey.core.distance import bit_distances, category_distances
-from covey.core.domain import Domain
-from covey.core.moments import moments
-from covey.core.rounding import bootstrap, one_hot, round_bits, round_categories
-from covey.core.sparse import Batch, canonical, is_sparse
-from covey.core.spectrum import Spectrum
+from covey.core.draw.balanced import keep_limits, sample_bits, sample_categories, share_out
+from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories
+from covey.core.fit.devices import find_device
+from covey.core.fit.spectrum import Spectrum
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.bodies import Body, Cube, ProductOfSimplices
+from covey.core.tables.counts import require_exact
+from covey.core.tables.distance import bit_distances, category_distances
+from covey.core.tables.domain import Domain
+from covey.core.tables.moments import moments
+from covey.core.tables.sparse import Batch, canonical, is_sparse
 from covey.core.threads import blas_threads, processors
 from covey.engines.local import KEEP_BYTES, ArrayRows, StreamRows
 from covey.engines.rows import Mapped, Rows
@@ -115,7 +115,7 @@ class _Synthesizer:
 
     def __init__(self, body: Body | None, seed: int | None, schema: Schema | None) -> None:
         if body is not None and not isinstance(body, Body):
-            raise ParameterError(f"body must be a convex body such as covey.core.bodies.Box, got {body!r}.")
+            raise ParameterError(f"body must be a convex body such as covey.bodies.Box, got {body!r}.")
         if schema is not None and not isinstance(schema, Schema):
             raise ParameterError(
                 f"schema must be a covey.Schema, got {schema!r}. Load one with covey.Schema.load(path)."
@@ -262,7 +262,7 @@ class _Synthesizer:
         if X.dtype.kind != "b" and not ((X == 0) | (X == 1)).all():
             raise InputError(
                 "X must hold only 0 and 1. For categories give their numbers, domain=[…]; for real-valued records the "
-                "convex set they lie in, for example body=covey.core.bodies.Box(lower, upper)."
+                "convex set they lie in, for example body=covey.bodies.Box(lower, upper)."
             )
         return boolean_records(X if X.dtype.kind != "f" else X.astype(np.uint8)), Cube(X.shape[1])
 

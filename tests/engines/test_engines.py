@@ -10,9 +10,9 @@ import pyarrow.feather as feather
 import pytest
 
 import covey
-from covey.core.counts import column_counts, size_counts
-from covey.core.moments import moments
-from covey.core.tables import OneWayTables, PairTables
+from covey.core.tables.counts import column_counts, size_counts
+from covey.core.tables.crosstabs import OneWayTables, PairTables
+from covey.core.tables.moments import moments
 from covey.engines import spark
 from covey.engines.rows import Mapped
 from covey.errors import InputError, ParameterError

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import covey
-from covey.core.tables import OneWayTables, PairTables
+from covey.core.tables.crosstabs import OneWayTables, PairTables
 from covey.errors import InputError, ParameterError
 from covey.table.codec import Codec
 from covey.table.schema import Constant, Field, Schema

@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from covey.core.blocks import BlockSums, block_sums, damped_means, project_weights
-from covey.core.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
-from covey.core.covering import LatticeCovering
-from covey.core.subspace import DIRECTION_BITS, principal_directions, private_directions, quantise_directions
+from covey.core.paper.blocks import BlockSums, block_sums, damped_means, project_weights
+from covey.core.paper.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
+from covey.core.paper.covering import LatticeCovering
+from covey.core.paper.subspace import DIRECTION_BITS, principal_directions, private_directions, quantise_directions
 from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper
@@ -24,7 +24,7 @@ from covey.methods.paper import (
 from covey.methods.records import boolean_records, real_records
 from covey.privacy.bounds import theorem_5_6, theorem_5_9
 from tests.audit import epsilon_lower_bound
-from tests.core.test_covariance_loss import in_unit_ball, moment
+from tests.core.tables.test_covariance_loss import in_unit_ball, moment
 
 
 def weighted_moment(weights, points, d):

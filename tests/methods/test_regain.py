@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import covey
-from covey.core import noise as noise_module
-from covey.core.coding import UNIT
-from covey.core.domain import Domain
-from covey.core.pairlaw import pair_law
-from covey.core.samplers import CoveyNoise
+from covey.core.noise import integers as noise_module
+from covey.core.noise.pairlaw import pair_law
+from covey.core.noise.samplers import CoveyNoise
+from covey.core.tables.coding import UNIT
+from covey.core.tables.domain import Domain
 from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
@@ -353,7 +353,7 @@ def mean_sum(moments):
 
 def test_pure_moments_keep_their_promise_and_faults_are_caught(monkeypatch):
     """One sign, flipped. (With the constant coordinate no two rows are orthogonal, which is the worst case; there the
-    mechanism's own audit, in tests/core/test_noise.py, catches halved noise.)
+    mechanism's own audit, in tests/core/noise/test_integers.py, catches halved noise.)
     """
     one, other = rows_of([1]), rows_of([0])
     assert 1 < audit(pure_matrix, one, other, mean_sum, 8000) <= 3

@@ -6,7 +6,7 @@ import pytest
 from pycanon import anonymity
 
 import covey
-from covey.core.bodies import Box
+from covey.core.paper.bodies import Box
 from covey.demo import example_patients
 from covey.errors import ParameterError
 from covey.methods.records import boolean_records

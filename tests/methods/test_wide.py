@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from covey.core.coding import UNIT, Coding
+from covey.core.tables.coding import UNIT, Coding
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.bits import leading_directions, measure_ball, measure_matrix, plan_bits
@@ -76,8 +76,8 @@ def test_leading_directions_come_from_either_side():
 def test_the_estimate_of_memory_is_near_the_truth(monkeypatch):
     # Few steps and few rows: matrices of pairs are what is measured here, and they are the same in a full run.
     for name in ("SWEEPS", "BASIS"):
-        monkeypatch.setattr(f"covey.core.wide.{name}", {"SWEEPS": 1, "BASIS": 20}[name])
-    monkeypatch.setattr("covey.core.wide.descend_on", lambda xp, objective, x, steps: x)
+        monkeypatch.setattr(f"covey.core.fit.wide.{name}", {"SWEEPS": 1, "BASIS": 20}[name])
+    monkeypatch.setattr("covey.core.fit.wide.descend_on", lambda xp, objective, x, steps: x)
     p, n = 1600, 300
     rows = ArrayRows((np.random.default_rng(3).random((n, p)) < 0.05).astype(np.uint8))
     tracemalloc.start()

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from covey.core.bodies import Ball
-from covey.core.covering import LatticeCovering
-from covey.core.marginals import covariance_loss
+from covey.core.paper.bodies import Ball
+from covey.core.paper.covering import LatticeCovering
+from covey.core.tables.marginals import covariance_loss
 from covey.errors import ParameterError
 from covey.methods.paper import anonymous_centres
 from covey.methods.records import real_records

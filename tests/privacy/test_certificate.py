@@ -4,7 +4,7 @@ from math import ceil, log, sqrt
 import numpy as np
 import pytest
 
-from covey.core.samplers import CoveyNoise
+from covey.core.noise.samplers import CoveyNoise
 from covey.html import card, meter
 from covey.privacy.budget import Charge, make_budget
 from covey.privacy.certificate import Certificate, certify

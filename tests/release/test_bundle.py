@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import covey
-from covey.core.blocks import BlockSums, WeightedPoints
-from covey.core.counts import Counts
-from covey.core.moments import Moments
+from covey.core.paper.blocks import BlockSums, WeightedPoints
+from covey.core.tables.counts import Counts
+from covey.core.tables.moments import Moments
 from covey.demo import example_visits
 from covey.engines.local import ArrayRows
 from covey.errors import InputError, ParameterError
@@ -263,8 +263,8 @@ def test_evaluation_is_confidential_and_right(visits, folder):
 
 def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
     _, schema = visits
-    from covey.core.balanced import sample_categories
-    from covey.core.domain import Domain
+    from covey.core.draw.balanced import sample_categories
+    from covey.core.tables.domain import Domain
 
     centres = np.load(folder / "centres.npz")
     codec = Codec(schema)

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats.contingency import association
 
 import covey
-from covey.core.samplers import CoveyNoise
-from covey.core.spectrum import Spectrum, noisy_spectrum
+from covey.core.fit.spectrum import Spectrum, noisy_spectrum
+from covey.core.noise.samplers import CoveyNoise
 from covey.demo import example_patients, example_visits
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import covey
 from covey.cli import main
-from covey.core.tables import OneWayTables
+from covey.core.tables.crosstabs import OneWayTables
 from covey.demo import example_visits
 from covey.errors import InputError, MissingExtraError, ParameterError
 from covey.table import databases

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import vstack
 
 from covey.core.arrays import Array, is_bits
-from covey.core.sparse import Batch, is_sparse
+from covey.core.tables.sparse import Batch, is_sparse
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import First, S, T
 from covey.errors import InputError

@@ -14,28 +14,12 @@ import numpy as np
 from scipy.special import logit
 
 from covey.core.arrays import Floats, Integers, above_diagonal, strips
-from covey.core.blocks import WeightedPoints
-from covey.core.centres import Tick
-from covey.core.coding import UNIT, Coding
-from covey.core.counts import (
-    coded_moments,
-    column_counts,
-    norm_counts,
-    parity_sums,
-    score_counts,
-    shifted_moments,
-    size_counts,
-)
-from covey.core.devices import PROCESSOR, Device
-from covey.core.factors import Factors, NoisyMoments, denoise_moments, empirical_bayes, fit_factors
-from covey.core.lowrank import WIDE
-from covey.core.moments import Moments, moments
-from covey.core.noise import add_noise, cube_noise, matrix_laplace, to_grid
-from covey.core.samplers import IntegerNoise
-from covey.core.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
-from covey.core.spectrum import Spectrum, noisy_spectrum
-from covey.core.subspace import DIRECTION_BITS, quantise_directions
-from covey.core.terms import (
+from covey.core.fit.centres import Tick
+from covey.core.fit.devices import PROCESSOR, Device
+from covey.core.fit.factors import Factors, NoisyMoments, denoise_moments, empirical_bayes, fit_factors
+from covey.core.fit.lowrank import WIDE
+from covey.core.fit.spectrum import Spectrum, noisy_spectrum
+from covey.core.fit.terms import (
     Parities,
     Scores,
     Term,
@@ -48,7 +32,23 @@ from covey.core.terms import (
     size_term,
     symmetric,
 )
-from covey.core.wide import denoise_wide, fit_wide_centres, fit_wide_factors, score_term_in
+from covey.core.fit.wide import denoise_wide, fit_wide_centres, fit_wide_factors, score_term_in
+from covey.core.noise.integers import add_noise, cube_noise, matrix_laplace, to_grid
+from covey.core.noise.samplers import IntegerNoise
+from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
+from covey.core.tables.coding import UNIT, Coding
+from covey.core.tables.counts import (
+    coded_moments,
+    column_counts,
+    norm_counts,
+    parity_sums,
+    score_counts,
+    shifted_moments,
+    size_counts,
+)
+from covey.core.tables.moments import Moments, moments
 from covey.engines.rows import Rows
 from covey.privacy.budget import Charge
 

@@ -13,18 +13,18 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.blocks import WeightedPoints
-from covey.core.centres import Tick, fit_category_centres
-from covey.core.distance import HighTables, affordable_tables, one_way_distance, pair_distances
-from covey.core.domain import Domain
-from covey.core.histograms import denoise_histogram
-from covey.core.merging import merge_maps, unmerge
-from covey.core.noise import add_noise
-from covey.core.pairlaw import PairLaw, pair_law
-from covey.core.samplers import IntegerNoise
-from covey.core.sensitivity import pair_table_sensitivity
-from covey.core.spectrum import Spectrum, noisy_spectrum, pair_covariances
-from covey.core.tables import FULL_TABLES, OneWayTables, PairTables
+from covey.core.fit.centres import Tick, fit_category_centres
+from covey.core.fit.spectrum import Spectrum, noisy_spectrum, pair_covariances
+from covey.core.noise.integers import add_noise
+from covey.core.noise.pairlaw import PairLaw, pair_law
+from covey.core.noise.samplers import IntegerNoise
+from covey.core.noise.sensitivity import pair_table_sensitivity
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.crosstabs import FULL_TABLES, OneWayTables, PairTables
+from covey.core.tables.distance import HighTables, affordable_tables, one_way_distance, pair_distances
+from covey.core.tables.domain import Domain
+from covey.core.tables.histograms import denoise_histogram
+from covey.core.tables.merging import merge_maps, unmerge
 from covey.engines.rows import Mapped, Rows
 from covey.privacy.budget import Charge, split
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.balanced import sample_mixed
-from covey.core.blocks import WeightedPoints
-from covey.core.domain import Domain
-from covey.core.rounding import one_hot
+from covey.core.draw.balanced import sample_mixed
+from covey.core.draw.rounding import one_hot
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.domain import Domain
 from covey.entropy import Streams
 from covey.table.codec import MISSING, Codec, Grid
 

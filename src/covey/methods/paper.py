@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, require_memory
-from covey.core.blocks import (
+from covey.core.noise.integers import add_noise, discrete_laplace
+from covey.core.paper.blocks import (
     BlockSums,
     WeightedPoints,
     block_sums,
@@ -23,19 +24,18 @@ from covey.core.blocks import (
     microaggregate,
     project_weights,
 )
-from covey.core.bodies import Body, Box
-from covey.core.covering import LatticeCovering
-from covey.core.marginals import covariance_loss
-from covey.core.moments import integer_squares, moments
-from covey.core.noise import add_noise, discrete_laplace
-from covey.core.partition import equipartition
-from covey.core.subspace import (
+from covey.core.paper.bodies import Body, Box
+from covey.core.paper.covering import LatticeCovering
+from covey.core.paper.partition import equipartition
+from covey.core.paper.subspace import (
     DIRECTION_BITS,
     integer_scores,
     principal_directions,
     private_directions,
     quantise_directions,
 )
+from covey.core.tables.marginals import covariance_loss
+from covey.core.tables.moments import integer_squares, moments
 from covey.entropy import Streams
 from covey.errors import ParameterError, whole_number
 from covey.methods.records import Records

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import physical_memory
-from covey.core.domain import Domain
-from covey.core.pairlaw import pair_law
+from covey.core.noise.pairlaw import pair_law
+from covey.core.tables.domain import Domain
 from covey.errors import ParameterError, whole_number
 from covey.methods.bits import expected_pair_noise
 from covey.methods.categories import coarse, histogram_share

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from covey.core.arrays import Array, Floats
-from covey.core.bodies import Body
-from covey.core.sparse import Batch, dense, is_sparse
+from covey.core.paper.bodies import Body
+from covey.core.tables.sparse import Batch, dense, is_sparse
 from covey.engines.local import ArrayRows
 
 REAL_BITS = 20

@@ -18,10 +18,13 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.arrays import require_memory
-from covey.core.blocks import WeightedPoints
-from covey.core.coding import UNIT, Coding
-from covey.core.devices import PROCESSOR, Device
-from covey.core.distance import (
+from covey.core.fit.devices import PROCESSOR, Device
+from covey.core.fit.lowrank import WIDE
+from covey.core.fit.spectrum import Spectrum
+from covey.core.noise.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.coding import UNIT, Coding
+from covey.core.tables.distance import (
     GRAM_LIMIT,
     HighBits,
     SubsetCounts,
@@ -29,11 +32,8 @@ from covey.core.distance import (
     low_bit_distances,
     subset_distance,
 )
-from covey.core.domain import Domain
-from covey.core.lowrank import WIDE
-from covey.core.moments import moments
-from covey.core.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
-from covey.core.spectrum import Spectrum
+from covey.core.tables.domain import Domain
+from covey.core.tables.moments import moments
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import Rows
 from covey.entropy import Streams

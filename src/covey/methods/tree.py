@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-from covey.core.blocks import WeightedPoints, block_sums, microaggregate
-from covey.core.bodies import Body, Box
-from covey.core.marginals import covariance_loss
-from covey.core.tree import mdav, spectral_tree
+from covey.core.groups.tree import mdav, spectral_tree
+from covey.core.paper.blocks import WeightedPoints, block_sums, microaggregate
+from covey.core.paper.bodies import Body, Box
+from covey.core.tables.marginals import covariance_loss
 from covey.methods.paper import AnonymousCentres, anonymous_centres
 from covey.methods.records import Records
 

@@ -17,8 +17,8 @@ from math import ceil, log, sqrt
 import numpy as np
 from scipy.special import ndtri
 
-from covey.core.noise import add_noise
-from covey.core.samplers import IntegerNoise
+from covey.core.noise.integers import add_noise
+from covey.core.noise.samplers import IntegerNoise
 from covey.html import card, meter
 from covey.privacy.budget import Charge
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from covey.core.blocks import WeightedPoints
-from covey.core.spectrum import Spectrum
+from covey.core.fit.spectrum import Spectrum
+from covey.core.paper.blocks import WeightedPoints
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.table.schema import Schema

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Bits, Floats, Integers
-from covey.core.marginals import subset_sample
-from covey.core.moments import moments
-from covey.core.rounding import one_hot
+from covey.core.draw.rounding import one_hot
+from covey.core.tables.marginals import subset_sample
+from covey.core.tables.moments import moments
 from covey.errors import InputError, MissingExtraError, ParameterError
 from covey.release.bundle import rows_path, verify_bundle
 from covey.release.summary import every_so_many

@@ -8,8 +8,8 @@ from math import exp
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.core.distance import DEGREES, bit_distances, category_distances
-from covey.core.spectrum import Spectrum
+from covey.core.fit.spectrum import Spectrum
+from covey.core.tables.distance import DEGREES, bit_distances, category_distances
 from covey.core.threads import blas_threads
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, tag

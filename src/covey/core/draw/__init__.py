@@ -1,0 +1,1 @@
+"""From centres to rows."""

@@ -1,0 +1,270 @@
+"""Rows from centres with less chance than coin flips: balanced rounding, and swaps toward the centres' own pairs.
+
+Given how many rows a centre gets, each row is still a product of independent draws (Lemma 4.7 holds), but the copies of a
+centre share out its expected counts, so sampling error shrinks. All of it sees public centres only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers, strips
+from covey.core.draw.rounding import round_bits
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.crosstabs import pair_matrix
+from covey.core.tables.domain import Domain
+from covey.core.tables.moments import moments
+
+# Beyond these sizes chance is small and swaps are dear: bits are rounded independently, categories are not refined.
+BALANCED_ROWS = 250_000
+REFINE_ROWS = 1_000_000
+REFINE_CATEGORIES = 4000
+# A sweep over all columns costs their square: ten up to so many columns, fewer beyond, one at least.
+REFINE_COLUMNS = 1000
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How many rows each centre gets, centres in random order: systematic, so off by less than one row."""
+
+    order: Integers
+    size: Integers
+
+    @cached_property
+    def first(self) -> Integers:
+        """First row of each centre."""
+        return np.cumsum(self.size) - self.size
+
+    @cached_property
+    def centre(self) -> Integers:
+        """The centre of each row, by its place in `order`."""
+        return np.repeat(np.arange(len(self.size)), self.size)
+
+    def partners(self, rows: Integers, public: np.random.Generator) -> Integers:
+        """For each of these rows a random row of the same centre."""
+        centre = self.centre[rows]
+        return np.asarray(self.first[centre] + (public.random(len(rows)) * self.size[centre]).astype(np.int64))
+
+
+def disjoint(a: Integers, b: Integers) -> tuple[Integers, Integers]:
+    """The pairs both of whose members occur nowhere else."""
+    _, where, count = np.unique(np.concatenate([a, b]), return_inverse=True, return_counts=True)
+    alone = (count[where] == 1).reshape(2, -1).all(axis=0)
+    return a[alone], b[alone]
+
+
+def share_out(weights: Floats, m: int, public: np.random.Generator) -> Shares:
+    """Systematic shares of m rows after a random permutation (in a fixed order a systematic choice can be terrible)."""
+    order = public.permutation(len(weights))
+    cuts = np.floor(np.r_[0.0, np.cumsum(weights[order]) / weights.sum() * m] + public.random()).astype(np.int64)
+    cuts[0], cuts[-1] = 0, m
+    return Shares(order, np.diff(np.minimum(cuts, m)))
+
+
+def sample_bits(cloud: WeightedPoints, m: int, public: np.random.Generator) -> Array:
+    """m rows of bits, in random order.
+
+    Column i puts ⌊A_j + U_i⌋ − ⌊A_{j−1} + U_i⌋ ones among the rows of centre j, A the running sum of size·y: every
+    centre gets its expected count and every column its total up to rounding; inside a centre places are random.
+    """
+    shares = share_out(cloud.weights, m, public)
+    if m > BALANCED_ROWS:
+        return round_bits(cloud.points, public.permutation(np.repeat(shares.order, shares.size)), public)
+    y = cloud.points[shares.order]
+    p = y.shape[1]
+    running = np.vstack([np.zeros(p), np.cumsum(shares.size[:, None] * y, axis=0)])
+    ones = np.diff(np.floor(running + public.random(p)).astype(np.int64), axis=0)
+    group = shares.centre
+    place = np.arange(m) - shares.first[group]
+    rows = np.empty((m, p), dtype=np.uint8)
+    for i in range(p):
+        order = np.argsort(group + public.random(m))
+        rows[order, i] = place < ones[group, i]
+    if p > 1:
+        refine_bits(rows, shares, cloud, public)
+    return rows[public.permutation(m)]
+
+
+def refine_bits(
+    rows: Array, shares: Shares, cloud: WeightedPoints, public: np.random.Generator, sweeps: int = 10
+) -> None:
+    """Swap one column's values between two rows of one centre, in place, toward the pairs E x_i x_j of the cloud.
+
+    Column totals and the number of rows per centre stay. For each column: draw disjoint candidate swaps, order them by the
+    change of the squared error, and carry out the best prefix.
+    """
+    n, p = rows.shape
+    second, weighted = moments(rows).second, n * cloud.points * cloud.weights[:, None]
+    error = np.empty((p, p), dtype=np.float32)
+    for begin, end in strips(p):
+        error[begin:end] = second[begin:end] - weighted[:, begin:end].T @ cloud.points
+    del second
+    np.fill_diagonal(error, 0)
+    tries = min(400, n)
+    for _ in range(max(1, round(sweeps * min(1.0, (REFINE_COLUMNS / p) ** 2)))):
+        for i in public.permutation(p):
+            a = public.integers(0, n, tries)
+            b = shares.partners(a, public)
+            differ = rows[a, i] != rows[b, i]
+            a, b = disjoint(a[differ], b[differ])
+            gives = rows[a, i] == 1
+            a, b = np.where(gives, a, b), np.where(gives, b, a)  # a gives its one to b
+            change = rows[b].astype(np.float32) - rows[a]
+            change[:, i] = 0
+            gain = change @ error[i] + (change**2).sum(axis=1) / 2
+            order = np.argsort(gain)
+            order = order[gain[order] < 0]
+            if not len(order):
+                continue
+            path = np.cumsum(change[order], axis=0)
+            value = 2 * (path @ error[i]) + (path**2).sum(axis=1)
+            best = int(np.argmin(value))
+            if value[best] < 0:
+                chosen = order[: best + 1]
+                rows[a[chosen], i], rows[b[chosen], i] = 0, 1
+                error[i] += path[best]
+                error[:, i] += path[best]
+
+
+def sample_categories(cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator) -> Array:
+    """m rows of category codes, in random order: balanced inside each centre, columns shuffled independently."""
+    rows = _categories_by_centre(cloud, domain, share_out(cloud.weights, m, public), public)
+    if _worth_refining(m, domain):
+        rows = refine_categories(rows, cloud, domain, public)
+    return rows[public.permutation(m)]
+
+
+def sample_mixed(
+    cloud: WeightedPoints, domain: Domain, numbers: Floats, m: int, public: np.random.Generator
+) -> tuple[Array, Integers]:
+    """m rows of category codes and the numbers of their centres, in whole steps, in one random order.
+
+    A number is rounded up or down so that the sum over a centre's rows stays; categories move inside centres only.
+    """
+    shares = share_out(cloud.weights, m, public)
+    rows = _categories_by_centre(cloud, domain, shares, public)
+    if _worth_refining(m, domain):
+        rows = refine_categories(rows, cloud, domain, public, shares=shares)
+    values = numbers[shares.order[shares.centre]]
+    whole = np.floor(values)
+    running = np.vstack([np.zeros(values.shape[1]), np.cumsum(values - whole, axis=0)])
+    whole += np.diff(np.floor(running + public.random(values.shape[1])), axis=0)
+    order = public.permutation(m)
+    return rows[order], whole[order].astype(np.int64)
+
+
+def _categories_by_centre(cloud: WeightedPoints, domain: Domain, shares: Shares, public: np.random.Generator) -> Array:
+    """Rows of category codes, those of a centre together."""
+    y = cloud.points[shares.order]
+    ends = np.cumsum(shares.size)
+    rows = np.empty((int(ends[-1]), len(domain.sizes)), dtype=np.min_scalar_type(max(domain.sizes)), order="F")
+    for a, c in enumerate(domain.sizes):
+        counts = round_table(y[:, domain.block(a)] * shares.size[:, None], shares.size, public)
+        column = rows[:, a]
+        column[:] = np.repeat(np.tile(np.arange(c, dtype=rows.dtype), len(y)), counts.ravel())
+        for start, stop in zip(ends - shares.size, ends, strict=True):
+            public.shuffle(column[start:stop])
+    return rows
+
+
+def _worth_refining(m: int, domain: Domain) -> bool:
+    return 2 <= m <= REFINE_ROWS and domain.total <= REFINE_CATEGORIES and sum(c > 1 for c in domain.sizes) > 1
+
+
+def round_table(expected: Floats, totals: Integers, public: np.random.Generator) -> Integers:
+    """Integers near a table of expected counts, with exact row sums; what a row leaves over is carried to the next."""
+    out = np.zeros(expected.shape, dtype=np.int64)
+    carried = np.zeros(expected.shape[1])
+    for j in public.permutation(len(expected)):
+        want = expected[j] + carried
+        row = np.maximum(np.floor(want), 0)
+        missing = int(totals[j] - row.sum())
+        if missing > 0:
+            row[np.argpartition(row - want, missing - 1)[:missing]] += 1
+        while missing < 0:  # only where negative wants were raised to zero
+            row[np.argmax(np.where(row > 0, row - want, -np.inf))] -= 1
+            missing += 1
+        out[j], carried = row, want - row
+    return out
+
+
+def refine_categories(
+    rows: Array,
+    cloud: WeightedPoints,
+    domain: Domain,
+    public: np.random.Generator,
+    per_row: int = 80,
+    lookups: int = 60_000_000,
+    heat: float = 0.2,
+    shares: Shares | None = None,
+) -> Array:
+    """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
+
+    One-way tables do not change. Proposals come in blocks of disjoint pairs of rows, judged against the same errors E; a block
+    is small enough that collisions do not matter. Through the first half a small increase is accepted too, with a temperature
+    that falls to zero: pair tables leave third moments free, and mixing moves these from accidents of the fitted centres
+    toward the most random table with these pairs. With `shares`, both rows of a pair belong to one centre.
+    """
+    m, q = rows.shape
+    s, size = domain.starts[:-1], domain.total
+    target = domain.off_blocks(cloud.second_moment * m)
+    counts = pair_matrix(rows, domain.sizes)
+    error = domain.off_blocks(counts - target).astype(np.float32)
+    weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
+    codes = rows.astype(np.int64) + s
+    block = max(1, min(max(32, m // 60), m // 2))
+    blocks = min(per_row * m, lookups // q) // block
+    for turn in range(blocks):
+        a = int(public.integers(q))
+        own = domain.block(a)
+        picked = public.choice(m, 2 * block, replace=False)
+        if shares is None:
+            i, j = picked[:block], picked[block:]
+        else:
+            i, j = disjoint(picked[:block], shares.partners(picked[:block], public))
+        differ = codes[i, a] != codes[j, a]
+        i, j = i[differ], j[differ]
+        xi, xj = codes[i], codes[j]
+        u, v = (xi[:, a] - s[a])[:, None] * size, (xj[:, a] - s[a])[:, None] * size
+        down = (weight[own] * (1 - 2 * error[own])).ravel()
+        up = (weight[own] * (1 + 2 * error[own])).ravel()
+        change = down.take(u + xi) + up.take(v + xi) + down.take(v + xj) + up.take(u + xj)
+        change[xi == xj] = 0
+        good = change.sum(axis=1) < heat * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
+        if not good.any():
+            continue
+        i, j, xi, xj, u, v = i[good], j[good], xi[good], xj[good], u[good], v[good]
+        length = size * domain.sizes[a]
+        gone = np.bincount(np.concatenate([u + xi, v + xj]).ravel(), minlength=length)
+        came = np.bincount(np.concatenate([v + xi, u + xj]).ravel(), minlength=length)
+        step = (came - gone).reshape(-1, size).astype(np.float32)
+        step[:, own] = 0
+        error[own] += step
+        error[:, own] = error[own].T
+        codes[i, a], codes[j, a] = xj[:, a], xi[:, a]
+    return np.asarray((codes - s).astype(rows.dtype))
+
+
+def keep_limits(rows: Array, limits: Sequence[tuple[list[int], int]], public: np.random.Generator) -> Array:
+    """Make rows keep "at most L of these columns", in place: surplus ones move to rows with room, so column totals stay.
+
+    A one that no row has room for is dropped.
+    """
+    for columns, most in limits:
+        part = rows[:, columns].astype(np.int64)
+        count = part.sum(axis=1)
+        for row in np.flatnonzero(count > most):
+            for i in public.permutation(np.flatnonzero(part[row]))[most:]:
+                part[row, i] = 0
+                count[row] -= 1
+                room = np.flatnonzero((count < most) & (part[:, i] == 0))
+                if len(room):
+                    other = public.choice(room)
+                    part[other, i] = 1
+                    count[other] += 1
+        rows[:, columns] = part
+    return rows

@@ -1,0 +1,1 @@
+"""Post-processing: from noisy measurements to centres."""

@@ -1,0 +1,1 @@
+"""The paper's own pieces: bodies, coverings, partitions, blocks, private directions."""

@@ -1,0 +1,1 @@
+"""Exact statistics of records, and how far two tables are apart."""

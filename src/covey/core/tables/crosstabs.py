@@ -1,0 +1,129 @@
+"""Exact one- and two-way tables of categorical records, as kernels from a batch to a sum that can be merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+
+import numpy as np
+
+from covey.core.arrays import Array, Integers
+from covey.core.tables.counts import Counts
+
+BLOCK_ROWS = 1 << 15
+FULL_TABLES = 1000  # up to so many categories all pair tables are counted in one pass, and the rest follows from them
+MOST_CELLS = 1 << 21  # cells of all joint tables together
+
+
+@dataclass(frozen=True)
+class OneWayTables:
+    """Kernel: one-way counts of every attribute, side by side."""
+
+    sizes: tuple[int, ...]
+
+    def __call__(self, batch: Array) -> Counts:
+        """Count a batch of category codes."""
+        counts = [np.bincount(column, minlength=c) for column, c in zip(batch.T, self.sizes, strict=True)]
+        return Counts((np.concatenate(counts),))
+
+
+@dataclass(frozen=True)
+class PairTables:
+    """Kernel: counts of all pair tables of category codes below `sizes`.
+
+    Attributes with few categories are counted jointly, several at a time: the table of two bundles of three attributes holds nine
+    pair tables, and costs as much to count as one. `matrix` takes it apart again.
+    """
+
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def bundles(self) -> list[list[int]]:
+        """Attributes that are counted jointly: as many as the joint tables have room for."""
+        cap = 256
+        while cap > 1:
+            found = self._packed(cap)
+            cells = sum(prod(self.sizes[a] for a in bundle) for bundle in found)
+            if cells**2 // 2 <= MOST_CELLS:
+                return found
+            cap //= 2
+        return self._packed(1)
+
+    def _packed(self, cap: int) -> list[list[int]]:
+        found: list[list[int]] = []
+        room = 0
+        for a, size in enumerate(self.sizes):
+            if found and size <= room:
+                found[-1].append(a)
+                room //= size
+            else:
+                found.append([a])
+                room = cap // size
+        return found
+
+    @cached_property
+    def _cells(self) -> list[int]:
+        return [prod(self.sizes[a] for a in bundle) for bundle in self.bundles]
+
+    @property
+    def _pairs(self) -> list[tuple[int, int]]:
+        k = len(self.bundles)
+        return list(combinations(range(k), 2)) if k > 1 else [(0, 0)]
+
+    def __call__(self, batch: Array) -> Counts:
+        """Count a batch of category codes."""
+        cells, pairs = self._cells, self._pairs
+        tables = [np.zeros(cells[i] * cells[j] if i < j else cells[i], dtype=np.int64) for i, j in pairs]
+        for start in range(0, len(batch), BLOCK_ROWS):
+            part = batch[start : start + BLOCK_ROWS]
+            codes = [self._joint(part, bundle) for bundle in self.bundles]
+            for table, (i, j) in zip(tables, pairs, strict=True):
+                joint = codes[i] * cells[j] + codes[j] if i < j else codes[i]
+                table += np.bincount(joint, minlength=len(table))
+        return Counts(tuple(tables))
+
+    def _joint(self, part: Array, bundle: list[int]) -> Integers:
+        code = part[:, bundle[0]].astype(np.int64)
+        for a in bundle[1:]:
+            code *= self.sizes[a]
+            code += part[:, a]
+        return code
+
+    def matrix(self, counts: Counts) -> Integers:
+        """All pair tables as one symmetric matrix; diagonal blocks hold the one-way counts on their diagonal."""
+        starts = np.cumsum([0, *self.sizes])
+        out = np.zeros((starts[-1], starts[-1]), dtype=np.int64)
+        inside: dict[int, Integers] = {}
+        for table, (i, j) in zip(counts.integers(), self._pairs, strict=True):
+            left, right = self.bundles[i], self.bundles[j] if i < j else []
+            joint = table.reshape([self.sizes[a] for a in [*left, *right]])
+            inside.setdefault(i, joint.sum(axis=tuple(range(len(left), joint.ndim))))
+            inside.setdefault(j, joint.sum(axis=tuple(range(len(left)))) if right else joint)
+            for x, a in enumerate(left):
+                for y, b in enumerate(right, len(left)):
+                    self._put(out, starts, a, b, _marginal(joint, (x, y)))
+        for i, joint in inside.items():
+            for x, a in enumerate(self.bundles[i]):
+                own = slice(starts[a], starts[a + 1])
+                out[own, own] = np.diag(_marginal(joint, (x,)))
+                for y, b in enumerate(self.bundles[i][x + 1 :], x + 1):
+                    self._put(out, starts, a, b, _marginal(joint, (x, y)))
+        return out
+
+    @staticmethod
+    def _put(out: Integers, starts: Integers, a: int, b: int, table: Integers) -> None:
+        rows, columns = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
+        out[rows, columns], out[columns, rows] = table, table.T
+
+
+def _marginal(joint: Integers, keep: tuple[int, ...]) -> Integers:
+    return np.asarray(joint.sum(axis=tuple(x for x in range(joint.ndim) if x not in keep)))
+
+
+def pair_matrix(batch: Array, sizes: Sequence[int]) -> Integers:
+    """All pair tables of one batch, as one symmetric matrix."""
+    kernel = PairTables(tuple(int(size) for size in sizes))
+    return kernel.matrix(kernel(batch))

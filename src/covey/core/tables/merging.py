@@ -1,0 +1,92 @@
+"""Rare and neighbouring categories are merged before pairs are measured, and taken apart again afterwards.
+
+Decisions rest on denoised one-way tables alone; merging a record is a public map applied to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.core.tables.domain import Domain
+
+
+def merge_maps(shares: Sequence[Floats], sds: Floats, n: int, tau: float, most: int, domain: Domain) -> list[Integers]:
+    """For every attribute, category → bin: ordered ones into bins of mass about tau, rare nominal ones into one."""
+    maps = []
+    for p, sd, c, ordered in zip(shares, sds, domain.sizes, domain.ordered, strict=True):
+        if c <= 2:
+            maps.append(np.arange(c))
+        else:
+            maps.append(merge_ordered(p, tau) if ordered else merge_nominal(p, 3 * sd / n, most))
+    return maps
+
+
+def merge_ordered(p: Floats, tau: float) -> Integers:
+    """Sweep neighbouring categories into bins of mass about tau; a heavy category starts its own bin."""
+    bins = np.zeros(len(p), dtype=np.int64)
+    current, mass = 0, 0.0
+    for v, share in enumerate(p):
+        if mass > 0.25 * tau and mass + share > 1.5 * tau:
+            current, mass = current + 1, 0.0
+        bins[v] = current
+        mass += share
+        if mass >= tau:
+            current, mass = current + 1, 0.0
+    last = bins[-1]
+    if last > 1 and p[bins == last].sum() < 0.5 * tau:  # never down to a single bin
+        bins[bins == last] = last - 1
+    return bins
+
+
+def merge_nominal(p: Floats, cut: float, most: int) -> Integers:
+    """Every category at or below the cut, and all but the `most` − 1 largest, go into one common bin."""
+    small = p <= cut
+    if len(p) > most:
+        small |= p < np.sort(p)[-(most - 1)]
+    if small.sum() <= 1:
+        return np.arange(len(p))
+    bins = np.cumsum(~small) - 1
+    bins[small] = (~small).sum()
+    return bins
+
+
+def unmerge(y: Floats, weights: Floats, shares: Sequence[Floats], maps: Sequence[Integers], merged: Domain) -> Floats:
+    """Centres over bins → centres over categories, attribute by attribute."""
+    return np.hstack(
+        [unmerge_block(y[:, merged.block(a)], weights, p, maps[a], merged.ordered[a]) for a, p in enumerate(shares)]
+    )
+
+
+def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered: bool) -> Floats:
+    """Nominal bins split by the one-way table; ordered ones bend with their neighbours.
+
+    For ordered attributes the ratio of a centre's bin to the mean is interpolated between bin midpoints in rank, then
+    raked so that every centre keeps its bins and the mixture its one-way table. A bin that is almost one category
+    neither bends nor serves its neighbours as a knot.
+    """
+    size = y.shape[1]
+    mass, members = np.bincount(bins, p, minlength=size), np.bincount(bins, minlength=size)
+    within = np.where(mass[bins] > 0, p / np.where(mass[bins] > 0, mass[bins], 1), 1 / members[bins])
+    if not ordered or size < 3 or size == len(p):
+        return np.asarray(y[:, bins] * within)
+    w = p + 1e-12
+    rank = np.cumsum(w) - w / 2
+    knots = np.bincount(bins, w * rank) / np.bincount(bins, w)
+    atom = np.bincount(bins, within**2) > 0.7
+    right = np.clip(np.searchsorted(knots, rank), 0, size - 1)
+    left = np.maximum(right - 1, 0)
+    left = np.where(atom[left] | atom[bins], bins, left)
+    right = np.where(atom[right] | atom[bins], bins, right)
+    gap = knots[right] - knots[left]
+    t = np.where(gap > 0, (rank - knots[left]) / np.where(gap > 0, gap, 1), 0).clip(0, 1)
+    mean = np.maximum(weights @ y, 1e-12)
+    ratio = y / mean
+    fine = (ratio[:, left] * (1 - t) + ratio[:, right] * t) * within
+    edges = np.flatnonzero(np.diff(bins, prepend=-1))
+    for _ in range(4):
+        fine *= within * mean[bins] / np.maximum(weights @ fine, 1e-15)
+        fine *= (y / np.maximum(np.add.reduceat(fine, edges, axis=1), 1e-15))[:, bins]
+    return np.asarray(fine)

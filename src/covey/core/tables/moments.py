@@ -1,0 +1,95 @@
+"""First and second moments of the rows, as sums that can be computed in any order and merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, is_bits
+from covey.core.tables.sparse import Batch, dense, is_sparse, pair_sums, row_ones, worth_it
+
+# A float32 holds every integer up to 2^24 exactly, so sums over a block of 0/1 rows this long lose nothing.
+BLOCK_ROWS = 1 << 14
+BLOCK_ENTRIES = 1 << 25
+
+
+@dataclass(frozen=True)
+class Moments:
+    """n, Σx and Σxxᵀ. Private: it has no serializer and never leaves the machine."""
+
+    n: int
+    first: Floats
+    second: Floats
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.n + other.n, self.first + other.first, self.second + other.second)
+
+    @property
+    def second_moment_matrix(self) -> Floats:
+        """S = (1/n) Σ xxᵀ."""
+        return self.second / self.n
+
+
+@dataclass(frozen=True)
+class SplitSquares:
+    """Σxxᵀ in three parts that are exact integers each: x = 1024·high + low. Private: it has no serializer."""
+
+    high: Floats
+    mixed: Floats
+    low: Floats
+
+    def __add__(self, other: SplitSquares) -> SplitSquares:
+        return SplitSquares(self.high + other.high, self.mixed + other.mixed, self.low + other.low)
+
+    @property
+    def total(self) -> Floats:
+        """Σxxᵀ, rounded once, however many rows and batches went into it."""
+        return np.asarray(np.ldexp(self.high, 20) + (np.ldexp(self.mixed, 10) + self.low))
+
+
+def integer_squares(batch: Array) -> SplitSquares:
+    """Σxxᵀ of rows of integers up to 2^20 in absolute value, the same in any order and any batch.
+
+    A product of two such entries reaches 2^40, and a sum of 2^13 of them would no longer fit a float64. Entries of the parts
+    are at most 2^20 a row and fit for 2^32 rows.
+    """
+    if is_bits(batch):
+        second = moments(batch).second
+        return SplitSquares(np.zeros_like(second), np.zeros_like(second), second)
+    p = batch.shape[1]
+    parts = [np.zeros((p, p)) for _ in range(3)]
+    for start in range(0, len(batch), BLOCK_ROWS):
+        block = np.asarray(batch[start : start + BLOCK_ROWS], dtype=np.float64)
+        high = np.rint(block / 1024)
+        low = block - 1024 * high
+        cross = high.T @ low
+        for part, value in zip(parts, (high.T @ high, cross + cross.T, low.T @ low), strict=True):
+            part += value
+    return SplitSquares(*parts)
+
+
+def block_rows(p: int) -> int:
+    """How many rows of p columns are multiplied together: few enough for float32 to be exact, and for the memory."""
+    return max(256, min(BLOCK_ROWS, BLOCK_ENTRIES // p))
+
+
+def moments(batch: Batch) -> Moments:
+    """Moments of one batch of rows.
+
+    Rows of 0/1 (Boolean or integer type) use float32 products over blocks, which are exact, and float64 sums of
+    the blocks, which stay exact up to 2^53 rows. Real rows are computed in float64. Sparse rows are multiplied as such where
+    that is cheaper; the sums are the same.
+    """
+    n, p = batch.shape
+    if is_sparse(batch) and worth_it(row_ones(batch), n * p * p):
+        second = pair_sums(batch)
+        return Moments(n, second.diagonal().copy(), second)
+    exact = is_sparse(batch) or is_bits(batch)
+    second = np.zeros((p, p))
+    for start in range(0, n, block_rows(p)):
+        rows = dense(batch[start : start + block_rows(p)])
+        block: Array = np.ascontiguousarray(rows, dtype="f4" if exact else "f8")
+        second += block.T @ block
+    first = second.diagonal().copy() if exact else np.asarray(batch.sum(axis=0, dtype=np.float64))
+    return Moments(n, first, second)

@@ -1,0 +1,79 @@
+"""The spectral tree: sizes, determinism, the theorem's rate, and MDAV beside it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from covey.core.groups.tree import mdav, spectral_tree
+from covey.core.tables.marginals import covariance_loss
+from covey.privacy.bounds import proposition_3_14, theorem_1_2_equal
+from tests.core.tables.test_covariance_loss import in_unit_ball, separated_subset
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 400), st.integers(2, 60), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans())
+def test_groups_have_r_rows_or_a_few_more(n, r, p, seed, repeated):
+    X = np.random.default_rng(seed).integers(0, 2, (n, p), dtype=np.uint8)
+    if repeated:
+        X[:] = X[0]  # no direction to cut along
+    r = min(r, n)
+    sizes = np.bincount(spectral_tree(X, r))
+    assert len(sizes) == n // r
+    assert sizes.sum() == n
+    assert sizes.min() >= r
+    assert sizes.max() <= max(2 * r - 1, r + 1)
+
+
+@pytest.mark.parametrize("grouping", [spectral_tree, mdav])
+def test_groupings_are_deterministic_and_whole(grouping):
+    X = np.random.default_rng(1).random((500, 5))
+    one = grouping(X, 7)
+    assert (one == grouping(X, 7)).all()
+    assert np.bincount(one).min() >= 7
+    assert (one >= 0).all()
+
+
+@given(st.integers(2, 120), st.integers(2, 20), st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_mdav_groups_have_r_to_2r_minus_1_rows(n, r, seed):
+    X = np.random.default_rng(seed).random((n, 3))
+    r = min(r, n)
+    sizes = np.bincount(mdav(X, r))
+    assert sizes.min() >= r
+    assert sizes.max() <= max(2 * r - 1, r)
+
+
+def test_many_nodes_are_cut_as_few_are(monkeypatch):
+    """The two ways of handling a level, node by node and all at once, agree."""
+    X = np.random.default_rng(2).random((3000, 4))
+    few = spectral_tree(X, 10, turns=0)
+    monkeypatch.setattr("covey.core.groups.tree.MANY_NODES", 0)
+    assert covariance_loss(X, spectral_tree(X, 10, turns=0)) == pytest.approx(covariance_loss(X, few), rel=0.02)
+
+
+def test_the_tree_beats_mdav_on_correlated_bits():
+    generator = np.random.default_rng(3)
+    X = (generator.standard_normal((4000, 3)) @ generator.standard_normal((3, 25)) > 0.7).astype(np.uint8)
+    for r in (5, 20, 100):
+        assert covariance_loss(X, spectral_tree(X, r)) < covariance_loss(X, mdav(X, r))
+
+
+@pytest.mark.parametrize("r", [3, 10, 40])
+def test_exchanges_lower_the_loss(r):
+    generator = np.random.default_rng(4)
+    X = generator.standard_normal((2000, 6)) * np.array([3, 2, 1, 1, 0.5, 0.2])
+    assert covariance_loss(X, spectral_tree(X, r)) < 0.97 * covariance_loss(X, spectral_tree(X, r, turns=0))
+
+
+def test_theorem_1_2_rate_on_separated_sets_and_random_data():
+    generator = np.random.default_rng(5)
+    for k in (10, 40):
+        x = separated_subset(2 * k, int(16 * np.log(2 * k)) + 1, generator)
+        loss = covariance_loss(x, spectral_tree(x, 2))
+        assert proposition_3_14(k).value <= loss <= theorem_1_2_equal(k).value
+    for n, p, r in ((500, 3, 5), (2000, 20, 10)):
+        x = in_unit_ball(generator, n, p)
+        loss = covariance_loss(x, spectral_tree(x, r))
+        assert loss <= theorem_1_2_equal(n // r).value
+        assert loss < 0.7 * np.linalg.norm(np.cov(x.T))  # far from idle

@@ -1,0 +1,409 @@
+"""Samplers against their laws, each test with the power to reject a law that is slightly off."""
+
+import re
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, gamma, ks_2samp, kstest, wishart
+
+from covey.core.noise import integers as noise
+from covey.core.noise.integers import (
+    CLAMP,
+    SATURATION,
+    add_noise,
+    cube_noise,
+    discrete_gaussian,
+    discrete_laplace,
+    geometric,
+    matrix_laplace,
+    resolved,
+    to_grid,
+)
+from covey.core.noise.samplers import CoveyNoise, OpenDPNoise
+from covey.errors import MissingExtraError, ParameterError
+from tests.audit import epsilon_lower_bound
+
+
+def p_value(samples, weight, reach):
+    """Chi-square test of integer samples against P(y) ∝ weight(y)."""
+    far = np.arange(-20 * reach, 20 * reach + 1)
+    total = weight(far.astype(float)).sum()
+    y = np.arange(-reach, reach + 1)
+    expected = weight(y.astype(float)) / total * len(samples)
+    observed = np.bincount(np.clip(samples, -reach - 1, reach + 1) + reach + 1, minlength=2 * reach + 3)[1:-1]
+    keep = expected > 8
+    f = np.r_[expected[keep], len(samples) - expected[keep].sum()]
+    o = np.r_[observed[keep], len(samples) - observed[keep].sum()]
+    return chisquare(o[f > 1e-6], f[f > 1e-6] * o[f > 1e-6].sum() / f[f > 1e-6].sum()).pvalue
+
+
+def laplace_p_value(samples, scale):
+    return p_value(samples, lambda y: np.exp(-np.abs(y) / float(scale)), int(6 * scale) + 2)
+
+
+def gaussian_p_value(samples, variance):
+    return p_value(samples, lambda y: np.exp(-(y**2) / (2 * float(variance))), int(5 * variance**0.5) + 2)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 7), 0.5, 1, Fraction(7, 3), 11.25, 40])
+def test_discrete_laplace_has_its_law_and_the_test_has_power(scale):
+    samples = discrete_laplace(scale, 60_000, np.random.default_rng(1))
+    assert laplace_p_value(samples, scale) > 1e-4
+    smaller = Fraction(scale) * Fraction(92, 100)
+    assert laplace_p_value(discrete_laplace(smaller, 60_000, np.random.default_rng(2)), scale) < 1e-4
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 5), 0.7, 1, Fraction(19, 3), 100, 2500.5])
+def test_discrete_gaussian_has_its_law_and_the_test_has_power(variance):
+    samples = discrete_gaussian(variance, 60_000, np.random.default_rng(3))
+    assert gaussian_p_value(samples, float(variance)) > 1e-4
+    smaller = Fraction(variance) * Fraction(90, 100)
+    assert gaussian_p_value(discrete_gaussian(smaller, 60_000, np.random.default_rng(4)), float(variance)) < 1e-4
+
+
+def test_coins_that_are_too_close_to_call_are_decided_exactly(monkeypatch):
+    """With the margin so wide that every coin goes the slow way, the law is the same."""
+    monkeypatch.setattr(noise, "COIN_MARGIN", 2.0)
+    assert gaussian_p_value(discrete_gaussian(3, 4000, np.random.default_rng(5)), 3) > 1e-4
+
+
+def test_an_exact_coin_draws_more_bits_until_it_is_sure():
+    generator = np.random.default_rng(6)
+    # u = ⌊e^{-1/3}·2^53⌋ is the one 53-bit number that decides nothing.
+    with localcontext() as context:
+        context.prec = 60
+        tie = int((-Decimal(1) / Decimal(3)).exp() * 2**53)
+    answers = [noise._exact_coin(tie, Fraction(1, 3), generator) for _ in range(400)]
+    assert 0 < sum(answers) < 400
+    assert noise._exact_coin(tie - 1, Fraction(1, 3), generator)
+    assert not noise._exact_coin(tie + 1, Fraction(1, 3), generator)
+
+
+def test_shape_and_type():
+    for draw in (discrete_laplace, discrete_gaussian):
+        samples = draw(2, (3, 5), np.random.default_rng(0))
+        assert samples.shape == (3, 5)
+        assert samples.dtype == np.int64
+        assert draw(2, 0, np.random.default_rng(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9, 3e15, 2**57 + 1, 2**58])
+def test_any_laplace_scale_without_overflow(scale):
+    samples = discrete_laplace(scale, 4000, np.random.default_rng(3))
+    assert np.abs(samples).max() <= SATURATION
+    if scale > 1e6:
+        assert np.median(np.abs(samples.astype(float))) / scale == pytest.approx(np.log(2), rel=0.1)
+        assert abs(np.mean(samples > 0) - 0.5) < 0.05
+        assert abs(np.mean(samples & 1) - 0.5) < 0.05  # the last bit is noise as well
+
+
+@pytest.mark.parametrize("variance", [1e-9, 1e18, 2.0**80, 2.0**110])
+def test_any_gaussian_variance_without_overflow(variance):
+    samples = discrete_gaussian(variance, 4000, np.random.default_rng(3)).astype(float)
+    if variance > 1:
+        assert samples.std() == pytest.approx(np.sqrt(variance), rel=0.06)
+
+
+def test_a_scale_that_must_be_rounded_is_rounded_up():
+    for scale in (Fraction(2**70 + 1, 2**69), 1 / 3 + 2**20, Fraction(1, 3**50) + 5):
+        t, s = noise._rational(scale)
+        assert Fraction(t, s) >= Fraction(scale)
+        assert Fraction(t, s) <= Fraction(scale) * (1 + Fraction(1, 2**30))
+        assert max(t, s) <= 2**51
+
+
+@pytest.mark.parametrize("scale", [0, -1, 2**58 + 1, 2**59, float(2**60)])
+def test_impossible_scales_are_refused(scale):
+    with pytest.raises(
+        ParameterError, match=rf"^scale must be positive and at most 2\^58, got {re.escape(f'{scale:.3g}')}\.$"
+    ):
+        discrete_laplace(scale, 1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("variance", [0, -1, 2**114 + 1, 2.0**118])
+def test_impossible_variances_are_refused(variance):
+    with pytest.raises(ParameterError, match=rf"at most 2\^114, got {re.escape(f'{variance:.3g}')}\.$"):
+        discrete_gaussian(variance, 1, np.random.default_rng(0))
+    assert discrete_gaussian(2**114, 1, np.random.default_rng(0)).shape == (1,)
+
+
+@pytest.mark.parametrize(("scale", "dimension"), [(0, 3), (-1, 3), (Fraction(2**54 + 1, 4), 3), (2**54, 1)])
+def test_impossible_cubes_are_refused(scale, dimension):
+    words = rf"^scale must be positive and at most 2\^54/\(dimension \+ 1\), got {re.escape(f'{float(scale):.3g}')}\.$"
+    with pytest.raises(ParameterError, match=words):
+        cube_noise(scale, dimension, np.random.default_rng(0))
+    assert len(cube_noise(2**52, 3, np.random.default_rng(0))) == 3
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, 2.0**50 / 139.9])
+def test_matrix_noise_that_floating_point_cannot_resolve_is_refused(scale):
+    words = rf"^scale must be positive and small enough for floating point, got {re.escape(f'{scale:.3g}')}\.$"
+    with pytest.raises(ParameterError, match=words):
+        matrix_laplace(scale, 3, np.random.default_rng(0))
+    assert not resolved(scale, 3)
+    assert resolved(1e-6, 3)
+    W = matrix_laplace(2.0**50 / 140, 3, np.random.default_rng(0))
+    assert (W == W.T).all()
+
+
+def test_matrix_noise_reaches_the_grid_rounded_and_bounded():
+    grid = to_grid(np.array([0.4, 0.6, -0.6, 2.5, 1e30, -1e30, 2.0**62]))
+    assert grid.dtype == np.int64
+    assert grid.tolist() == [0, 1, -1, 2, SATURATION, -SATURATION, SATURATION]
+
+
+def test_matrix_noise_has_its_moments():
+    """tr(W₁ − W₂) is a difference of gamma variables with d(d+1)/2 each: the whole diagonal is right."""
+    generator, d = np.random.default_rng(18), 4
+    draws = np.array([matrix_laplace(2.0, d, generator) for _ in range(4000)])
+    trace = np.trace(draws, axis1=1, axis2=2)
+    law = gamma(d * (d + 1) / 2, scale=2.0)
+    theirs = law.rvs(4000, random_state=1) - law.rvs(4000, random_state=2)
+    assert ks_2samp(trace, theirs).pvalue > 1e-4
+    assert draws.std(axis=0) == pytest.approx(np.where(np.eye(d), np.sqrt(2), 1) * np.sqrt(2 * (d + 1)), rel=0.08)
+
+
+def test_sums_are_clamped_and_never_wrap():
+    extreme = np.array([SATURATION, -SATURATION, 5])
+    assert add_noise(np.array([CLAMP - 1, 1 - CLAMP, 5]), extreme).tolist() == [CLAMP, -CLAMP, 10]
+    assert add_noise(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).shape == (0,)
+    for beyond in (CLAMP, -CLAMP):
+        with pytest.raises(ParameterError, match=r"^a statistic exceeds 2\^61 .*\. Use a coarser grid\.$"):
+            add_noise(np.array([0, beyond]), np.array([0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("scale", "pair"),
+    [
+        (Fraction(7, 3), (7, 3)),
+        (0.5, (1, 2)),
+        (2**58, (2**58, 1)),
+        (2**50 - 1, (2**50 - 1, 1)),
+        (Fraction(1, 2**50 - 1), (1, 2**50 - 1)),
+        (Fraction(2**50 + 1, 2), (2**49 + 1, 1)),
+        (Fraction(2**51 + 1, 2**50), (2**49 + 1, 2**48)),
+        (Fraction(1, 2**60), (1, 2**50)),
+    ],
+)
+def test_a_scale_becomes_two_whole_numbers(scale, pair):
+    assert noise._rational(scale) == pair
+
+
+class Told:
+    """A generator that is told its whole numbers."""
+
+    def __init__(self, *numbers):
+        self.numbers, self.asked = list(numbers), []
+
+    def integers(self, low, high, count=None):
+        self.asked.append((low, high))
+        return self.numbers.pop(0) if count is None else np.array([self.numbers.pop(0) for _ in range(count)])
+
+
+def test_only_coins_too_close_to_call_are_decided_exactly():
+    """e^{-x} with x = ln 2 in floating point: one half, and a uniform number 2^53·(½ + d) at different distances d."""
+    half, log2 = 2**52, float(np.log(2))
+    near = int(2.0**-36 * 0.5 * 2**53)  # the margin, in units of the uniform number
+    numbers = [0, half - 2 * near, half - near, half + near, half + 2 * near, 2**53 - 1]
+    asked = []
+
+    def exact(i):
+        asked.append(i)
+        return Fraction(log2)
+
+    told = Told(*numbers)
+    coins = noise._coin_exp(np.full(6, log2), exact, told)
+    assert asked == [2, 3]
+    assert coins.tolist() == [True, True, True, False, False, False]
+    assert told.asked == [(0, 2**53)]
+    # A probability far below the last bit is never called by floating point alone.
+    asked.clear()
+    assert not noise._coin_exp(np.array([900.0]), lambda i: asked.append(i) or Fraction(900), Told(0, 2**53 - 1)).any()
+    assert asked == [0]
+
+
+def test_an_exact_coin_reads_bits_in_order():
+    with localcontext() as context:
+        context.prec = 60
+        value = Fraction((-Decimal(1) / Decimal(3)).exp())
+    first = int(value * 2**53)
+    second = int(value * 2**106) - (first << 53)
+    for below, answer in ((1, True), (-1, False)):
+        told = Told(second - below)
+        assert noise._exact_coin(first, Fraction(1, 3), told) is answer
+        assert told.asked == [(0, 2**53)]
+    # A tie of 106 bits needs a third word.
+    told = Told(second, 0)
+    assert noise._exact_coin(first, Fraction(1, 3), told) is True
+    assert told.asked == [(0, 2**53)] * 2
+    # e^0 = 1 is above everything, whatever is drawn.
+    assert noise._exact_coin(2**53 - 2, Fraction(0), Told())
+
+
+@pytest.mark.parametrize("numerator", [0, 1, 3, 8])
+def test_simple_coins(numerator):
+    coins = noise._bernoulli_exp(np.full(40_000, numerator), 8, np.random.default_rng(19))
+    assert coins.dtype == bool
+    assert coins.mean() == pytest.approx(np.exp(-numerator / 8), abs=0.012 * (numerator > 0))
+
+
+def test_powers_of_e():
+    v = noise._powers_of_e(60_000, np.random.default_rng(20))
+    counts = np.bincount(np.minimum(v, 6), minlength=7)
+    law = np.exp(-np.arange(7.0)) * (1 - np.exp(-1))
+    law[6] = np.exp(-6)
+    assert chisquare(counts, law * 60_000).pvalue > 1e-4
+
+
+def test_samples_are_collected_until_there_are_enough():
+    asked = []
+
+    def attempt(count):
+        asked.append(count)
+        return np.arange(7) + 10 * len(asked)
+
+    assert noise._fill((2, 5), attempt).tolist() == [[10, 11, 12, 13, 14], [15, 16, 20, 21, 22]]
+    assert asked == [36, 22]
+    asked.clear()
+    assert noise._fill(2**20, lambda count: asked.append(count) or np.zeros(count, dtype=np.int64)).shape == (2**20,)
+    assert asked == [2**20]  # so much memory at a time, and no more
+
+
+def cube_law(scale, dimension, reach):
+    """P(‖k‖∞ = r) for the exact law."""
+    r = np.arange(0, 40 * reach)
+    count = (2.0 * r + 1) ** dimension - np.maximum(2.0 * r - 1, 0) ** dimension
+    count[0] = 1
+    weight = count * np.exp(-r / scale)
+    return weight / weight.sum()
+
+
+@pytest.mark.parametrize(("scale", "dimension"), [(6, 1), (8, 2), (20, 4)])
+def test_cube_noise_has_its_law(scale, dimension):
+    generator = np.random.default_rng(dimension)
+    k = np.array([cube_noise(scale, dimension, generator) for _ in range(6000)])
+    law = cube_law(scale, dimension, 10 * scale)
+    norms = np.abs(k).max(axis=1)
+    keep = law * 6000 > 8
+    expected = np.r_[law[keep], 1 - law[keep].sum()] * 6000
+    counts = np.bincount(norms, minlength=len(law))
+    observed = np.r_[counts[keep], 6000 - counts[keep].sum()]
+    assert chisquare(observed, expected).pvalue > 1e-4
+    wrong = cube_law(scale * 0.9, dimension, 10 * scale)
+    expected = np.r_[wrong[keep], 1 - wrong[keep].sum()] * 6000
+    assert chisquare(observed, expected).pvalue < 1e-4
+    if dimension == 1:
+        assert laplace_p_value(k[:, 0], scale) > 1e-4  # one coordinate: the Laplace mechanism
+
+
+def test_cube_noise_is_exact_near_zero_too():
+    """With a small scale most vectors lie where the coins that correct the proposal matter."""
+    generator, count = np.random.default_rng(21), 3000
+    norms = [int(np.abs(cube_noise(1, 2, generator)).max()) for _ in range(count)]
+    law = cube_law(1, 2, 10)[:7]
+    observed = np.bincount(np.minimum(norms, 7), minlength=8)
+    assert chisquare(observed, np.r_[law, 1 - law.sum()] * count).pvalue > 1e-4
+    assert cube_noise(Fraction(1, 10), 1, generator).shape == (1,)
+
+
+def test_cube_noise_beats_laplace_in_several_dimensions():
+    generator = np.random.default_rng(9)
+    p, scale = 16, 64
+    sd = np.array([cube_noise(scale, p, generator) for _ in range(500)]).std()
+    assert sd == pytest.approx(np.sqrt(2) * scale * p * np.sqrt((p + 1) * (p + 2)) / (np.sqrt(6) * p), rel=0.05)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_matrix_laplace_is_a_difference_of_wisharts_with_dimension_plus_one_degrees(dimension):
+    generator = np.random.default_rng(dimension)
+    ours = np.array([matrix_laplace(3.0, dimension, generator)[0, -1] for _ in range(8000)])
+    law = wishart(df=dimension + 1, scale=1.5 * np.eye(dimension), seed=7)
+    theirs = law.rvs(16_000).reshape(16_000, dimension, dimension)[:, 0, -1]
+    theirs = theirs[:8000] - theirs[8000:]
+    assert ks_2samp(ours, theirs).pvalue > 1e-4
+    if dimension == 1:
+        assert kstest(ours, "laplace", args=(0, 3.0)).pvalue > 1e-4
+    else:
+        assert ours.std() == pytest.approx(3.0 * np.sqrt((dimension + 1) / 2), rel=0.06)
+
+
+def test_matrix_laplace_is_private_and_one_degree_of_freedom_less_is_not():
+    """Orthogonal rows z, z' of squared norm 2: the nuclear norm moves by 2R² = 4, so scale 4/ε is ε-DP.
+
+    With one degree of freedom too few the Wishart's density is infinite at the boundary of the cone.
+    """
+    epsilon, generator, count = 2.0, np.random.default_rng(11), 150_000
+    z, other = np.array([1.0, 1.0]), np.array([1.0, -1.0])
+
+    def draws(degrees, scale):
+        G = generator.standard_normal((2, count, 2, degrees))
+        W = scale / 2 * G @ G.transpose(0, 1, 3, 2)
+        return W[0] - W[1]
+
+    def audit(degrees, scale):
+        a = np.outer(z, z) + draws(degrees, scale)
+        b = np.outer(other, other) + draws(degrees, scale)
+        return max(
+            epsilon_lower_bound(a[:, 0, 1], b[:, 0, 1]),
+            # Near zzᵀ the difference is near 0, where the density of too few degrees of freedom explodes.
+            epsilon_lower_bound(*(-np.abs(x - np.outer(z, z)).sum(axis=(1, 2)) for x in (a, b))),
+        )
+
+    assert 0.6 * epsilon < audit(3, 4 / epsilon) <= epsilon
+    assert audit(3, 2 / epsilon) > epsilon
+    assert audit(1, 4 / epsilon) > epsilon
+
+
+def test_discrete_noise_mechanisms_are_tight():
+    generator = np.random.default_rng(12)
+    a, b = (shift + discrete_laplace(2, 400_000, generator) for shift in (0, 1))
+    assert 0.95 * 0.5 < epsilon_lower_bound(a, b) <= 0.5
+    halved = [shift + discrete_laplace(1, 400_000, generator) for shift in (0, 1)]
+    assert epsilon_lower_bound(*halved) > 0.5
+
+
+@pytest.mark.parametrize("source", [lambda: CoveyNoise(np.random.default_rng(13)), OpenDPNoise])
+def test_both_sources_draw_the_same_laws(source):
+    draws = source()
+    assert laplace_p_value(draws.laplace(Fraction(7, 2), 30_000), 3.5) > 1e-5
+    assert gaussian_p_value(draws.gaussian(Fraction(31, 2), (300, 100)).ravel(), 15.5) > 1e-5
+
+
+def test_opendp_agrees_as_an_oracle():
+    """Two-sample comparison with OpenDP's samplers, which nobody here wrote."""
+    from scipy.stats import chi2_contingency
+
+    ours, theirs = CoveyNoise(np.random.default_rng(14)), OpenDPNoise()
+    for name, parameter in (("laplace", 4), ("gaussian", 9)):
+        pair = [np.clip(getattr(s, name)(parameter, 40_000), -12, 12) + 12 for s in (ours, theirs)]
+        table = np.array([np.bincount(x, minlength=25) for x in pair])
+        assert chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue > 1e-4
+
+
+def test_the_missing_extra_names_its_install_line(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(MissingExtraError, match=r"covey\[opendp\]"):
+        OpenDPNoise()
+
+
+def test_geometric_magnitudes():
+    x = geometric(Fraction(5, 2), 50_000, np.random.default_rng(15))
+    assert x.min() == 0
+    assert x.mean() == pytest.approx(1 / np.expm1(0.4), rel=0.02)
+
+
+def test_samples_that_pass_the_machine_word_are_not_saturated_early(monkeypatch):
+    """With a tiny word size the careful way is taken often: the law must not change below the true saturation."""
+    monkeypatch.setattr(noise, "SATURATION", 100)
+    samples = discrete_laplace(Fraction(7, 2), 60_000, np.random.default_rng(16))
+    assert np.abs(samples).max() <= 100
+    assert laplace_p_value(samples, 3.5) > 1e-4
+    wide = geometric(Fraction(99, 2), 20_000, np.random.default_rng(17))
+    assert 0 < np.mean((wide > 50) & (wide < 100)) < 1
+    assert np.mean(wide == 100) == pytest.approx(np.exp(-100 / 49.5), rel=0.15)
+    whole = geometric(30, 20_000, np.random.default_rng(18))
+    assert whole.max() == 100

@@ -1,0 +1,71 @@
+"""Sensitivities against brute force over all pairs of neighbouring records."""
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from covey.core.noise.sensitivity import (
+    ball_sensitivity,
+    odd_subsets,
+    pair_table_sensitivity,
+    parity_sensitivity,
+    simplex_radius_squared,
+)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    "weights", [{1: 3, 2: 1}, {2: 1}, {1: Fraction(1, 2), 2: 1, 3: Fraction(2, 7), 4: Fraction(1, 3)}]
+)
+def test_parity_sensitivity_is_exact(p, weights):
+    def statistic(x):
+        z = 2 * np.array(x) - 1
+        return [float(w) ** 0.5 * z[list(s)].prod() for d, w in weights.items() for s in combinations(range(p), d)]
+
+    vectors = np.array([statistic(x) for x in product((0, 1), repeat=p)])
+    worst = max((np.sum((a - b) ** 2) for a in vectors for b in vectors), default=0.0)
+    claimed = parity_sensitivity(p, {d: Fraction(w) for d, w in weights.items()})
+    assert float(claimed) == pytest.approx(worst)
+
+
+def test_odd_subsets_by_listing():
+    for p, d, f in product(range(1, 7), range(1, 5), range(7)):
+        if f <= p:
+            listed = sum(len(set(s) & set(range(f))) % 2 for s in combinations(range(p), d))
+            assert odd_subsets(p, d, f) == listed
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 2), (2, 3, 4), (5, 1, 2, 3), (2, 2, 2, 2, 2), (1, 1), (4,)])
+def test_pair_table_sensitivity_is_exact(sizes):
+    def statistic(x):
+        z = [np.eye(c)[v] - 1 / c for v, c in zip(x, sizes, strict=True)]
+        parts = [np.outer(z[a], z[b]).ravel() for a, b in combinations(range(len(sizes)), 2)]
+        return np.concatenate(parts) if parts else np.zeros(1)
+
+    vectors = np.array([statistic(x) for x in product(*(range(c) for c in sizes))])
+    worst = max(np.sum((a - b) ** 2) for a in vectors for b in vectors)
+    assert float(pair_table_sensitivity(sizes)) == pytest.approx(worst)
+
+
+def test_centred_coding_costs_less_than_one_hot():
+    adult = [85, 9, 100, 16, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42]
+    assert 100 < pair_table_sensitivity(adult) < 182
+    assert simplex_radius_squared([2, 4]) == Fraction(5, 4)
+
+
+@pytest.mark.parametrize("w", [0.0, 0.3, 1.0])
+def test_ball_sensitivity_holds_and_is_nearly_attained(w):
+    generator = np.random.default_rng(0)
+    p, worst = 12, 0.0
+    i, j = np.triu_indices(p, 1)
+    for trial in range(4000):
+        u = generator.standard_normal(p)
+        v = -w * u + (generator.standard_normal(p) * trial % 7) if trial % 2 else generator.standard_normal(p)
+        u, v = u / np.linalg.norm(u), v / np.linalg.norm(v)
+        move = w * np.sum((u - v) ** 2) + np.sum((u[i] * u[j] - v[i] * v[j]) ** 2)
+        worst = max(worst, move)
+    limit = float(ball_sensitivity(Fraction(1), Fraction(w)))
+    assert worst <= limit + 1e-12
+    assert worst > 0.6 * limit

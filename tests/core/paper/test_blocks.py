@@ -1,0 +1,81 @@
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from covey.core.paper.blocks import BlockSums, block_sums, damped_means, project_weights
+
+
+def damped(rows, labels, count, b):
+    return damped_means(block_sums(rows, labels, count), b)
+
+
+@pytest.mark.parametrize("b", [0.4, 1.0, 1.5, 2.0, 2.5, 3.7, 6.0])
+def test_lemmas_5_10_and_5_11_by_exhaustive_neighbours(b):
+    """Every Boolean table of up to 4 rows × 2 columns in 2 cells, every replaced row, non-integer b included."""
+    values = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    records = [(value, label) for value in values for label in range(2)]
+    worst = 0.0
+    for n in (1, 2, 3, 4):
+        for others in combinations_with_replacement(records, n - 1):
+            means = []
+            for record in records:
+                rows, labels = zip(record, *others, strict=True)
+                means.append(damped(np.array(rows), np.array(labels), 2, b))
+            for one in means:
+                for other in means:
+                    change = np.abs(one - other).sum(axis=1)
+                    assert change.max() <= 2 / b * 2 + 1e-12  # Lemma 5.10 in ℓ1: (2/b)·max‖x‖₁, ‖x‖₁ ≤ p = 2
+                    worst = max(worst, change.sum())
+    assert worst <= 2 * 2 / b + 1e-12  # docs/proofs/damping.md: the cube needs only 2p/b in all
+    if b <= 1:
+        assert worst == pytest.approx(2 * 2 / max(b, 1))  # attained: the bound cannot be lowered there
+
+
+def test_blocks_between_b_and_b_plus_one_are_covered_too():
+    # |I| = 3, b = 2.5: the case that the proof of Lemma 5.10 skips.
+    x = np.array([[1.0], [-1.0], [-1.0]])
+    full = damped(x, np.zeros(3, dtype=int), 1, 2.5)[0, 0]
+    less = damped(x[1:], np.zeros(2, dtype=int), 1, 2.5)[0, 0]
+    assert abs(full - less) <= 2 / 2.5
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40))
+def test_block_sums_count_every_row_once_and_merge(seed, n):
+    generator = np.random.default_rng(seed)
+    X, labels = generator.integers(0, 2, (n, 3), dtype=np.uint8), generator.integers(0, 4, n)
+    whole = block_sums(X, labels, 6)
+    assert whole.sizes.tolist() == np.bincount(labels, minlength=6).tolist()
+    assert (whole.sums.sum(axis=0) == X.sum(axis=0)).all()
+    cut = n // 2
+    parts = block_sums(X[:cut], labels[:cut], 6) + block_sums(X[cut:], labels[cut:], 6)
+    assert (parts.sums == whole.sums).all()
+    assert (parts.sizes == whole.sizes).all()
+
+
+def test_integer_rows_beyond_bits_are_summed_exactly():
+    X = np.full((3, 2), (1 << 20) + 1, dtype=np.int64)
+    assert block_sums(X.astype(float), np.zeros(3, dtype=int), 1).sums.tolist() == [[3 * ((1 << 20) + 1)] * 2]
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=8), st.integers(0, 2**32 - 1))
+def test_project_weights_is_a_nearest_point_of_the_simplex_in_l1(w, seed):
+    w = np.array(w)
+    projected = project_weights(w)
+    assert projected.min() >= 0
+    assert projected.sum() == pytest.approx(1)
+    if (w > 0).any():
+        others = np.random.default_rng(seed).dirichlet(np.full(len(w), 0.3), 200)
+        assert np.abs(projected - w).sum() <= np.abs(others - w).sum(axis=1).min() + 1e-9
+
+
+@pytest.mark.parametrize("w", [[0.0, 0.0], [-1.0, 0.0, -2.0], [-5.0]])
+def test_without_a_positive_weight_the_answer_is_uniform(w):
+    assert project_weights(np.array(w)).tolist() == [1 / len(w)] * len(w)
+
+
+def test_empty_blocks_have_zero_damped_mean():
+    blocks = BlockSums(np.array([0, 5]), np.array([[0.0], [5.0]]))
+    assert damped_means(blocks, 2.0).tolist() == [[0.0], [1.0]]

@@ -1,0 +1,123 @@
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from covey.core.paper.bodies import (
+    Ball,
+    Body,
+    Box,
+    Cube,
+    HalfSpace,
+    Intersection,
+    Polytope,
+    ProductOfSimplices,
+    Simplex,
+)
+from covey.errors import MissingExtraError, ParameterError
+
+BODIES = {
+    "cube": Cube(4),
+    "box": Box([-1, 0, 2, -3], [1, 0.5, 2, 3]),
+    "ball": Ball(4, 0.7, [1, 0, 0, -1]),
+    "simplex": Simplex(4),
+    "product": ProductOfSimplices([3, 1]),
+    "half-space": HalfSpace([1, -2, 0, 1], 0.3),
+    "polytope": Polytope(np.array([[1.0, 1, 1, 1], [1, -1, 0, 0]]), np.array([1.5, 0.0]), Cube(4)),
+    "intersection": Intersection(Cube(4), HalfSpace([1, 1, 1, 1], 1.5), HalfSpace([1, -1, 0, 0], 0)),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_metric_projection_obeys_the_variational_inequality(name):
+    """π(y) is the nearest point of K exactly if ⟨y − π(y), x − π(y)⟩ ≤ 0 for every x in K."""
+    body = BODIES[name]
+    assert isinstance(body, Body)
+    generator = np.random.default_rng(0)
+    y = 3 * generator.standard_normal((60, 4))
+    projected = body.project(y)
+    inside = body.project(2 * generator.standard_normal((60, 4)))
+    products = np.einsum("ij,ikj->ik", y - projected, inside[None] - projected[:, None])
+    assert products.max() < 1e-5
+    np.testing.assert_allclose(body.project(projected), projected, atol=1e-6)
+    if np.isfinite(body.radius):
+        assert np.linalg.norm(projected, axis=1).max() <= body.radius + 1e-6
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(sorted(BODIES)), st.integers(0, 2**32 - 1))
+def test_projections_do_not_expand(name, seed):
+    body = BODIES[name]
+    x, y = 3 * np.random.default_rng(seed).standard_normal((2, 5, 4))
+    assert (np.linalg.norm(body.project(x) - body.project(y), axis=1) <= np.linalg.norm(x - y, axis=1) + 1e-6).all()
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_the_projection_of_a_row_depends_on_that_row_alone(name):
+    """Bit for bit, in any company: one slow or far record must not move another."""
+    body = BODIES[name]
+    generator = np.random.default_rng(3)
+    y = np.vstack([3 * generator.standard_normal((30, 4)), [[60, -60, 60, 60], [0.5, 0.5, 0.5, 0.5]]])
+    together = body.project(y)
+    assert (np.vstack([body.project(row[None]) for row in y]) == together).all()
+    assert (body.project(y[::-1])[::-1] == together).all()
+
+
+def test_dykstra_agrees_with_the_quadratic_program():
+    y = 2 * np.random.default_rng(1).standard_normal((40, 4))
+    np.testing.assert_allclose(BODIES["polytope"].project(y), BODIES["intersection"].project(y), atol=1e-5)
+
+
+def test_plain_alternating_projection_would_not_be_the_nearest_point():
+    y = np.array([[2.0, -1.0]])
+    bodies = Ball(2, 1.0), HalfSpace([1.0, 1.0], 0.2)
+    naive = y
+    for _ in range(500):
+        for body in bodies:
+            naive = body.project(naive)
+    nearest = Intersection(*bodies).project(y)
+    assert np.linalg.norm(nearest - y) < np.linalg.norm(naive - y) - 1e-3
+
+
+def test_simplex_projection_of_known_points():
+    body = Simplex(3)
+    np.testing.assert_allclose(
+        body.project(np.array([[0.2, 0.3, 0.5], [9, 0, 0], [1, 1, 1]])), [[0.2, 0.3, 0.5], [1, 0, 0], [1 / 3] * 3]
+    )
+
+
+def test_empty_sets_are_refused():
+    with pytest.raises(ParameterError, match="no common point"):
+        Intersection(Cube(2), HalfSpace([1, 1], -1), rounds=300).project(np.zeros((1, 2)))
+    with pytest.raises(ParameterError, match="is empty"):
+        Polytope(np.array([[1.0, 1.0]]), np.array([-1.0]), Cube(2)).project(np.ones((1, 2)))
+
+
+def test_the_missing_extra_names_its_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "osqp", None)
+    body = Polytope(np.eye(2), np.ones(2), Cube(2))
+    with pytest.raises(MissingExtraError, match=r"covey\[osqp\]"):
+        body.project(np.full((1, 2), 3.0))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Box([0, 1], [1, 0]),
+        lambda: Box([0], [1, 1]),
+        lambda: Box([], []),
+        lambda: Ball(2, -1),
+        lambda: Ball(2, 1, [0, 0, 0]),
+        lambda: Simplex(0),
+        lambda: ProductOfSimplices([]),
+        lambda: HalfSpace([0, 0], 1),
+        lambda: Polytope(np.eye(3), np.ones(3), Cube(2)),
+        lambda: Intersection(),
+        lambda: Intersection(Cube(2), Cube(3)),
+    ],
+)
+def test_impossible_bodies_are_refused(wrong):
+    with pytest.raises(ParameterError):
+        wrong()

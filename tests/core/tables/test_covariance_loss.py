@@ -1,0 +1,119 @@
+"""Section 3: the law of total covariance, monotonicity, merger, tensorization, optimality."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from covey.core.paper.blocks import block_sums, microaggregate
+from covey.core.tables.marginals import covariance_loss
+from covey.privacy.bounds import proposition_3_14, theorem_3_10
+
+
+def in_unit_ball(generator, n, p):
+    x = generator.standard_normal((n, p))
+    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1) * generator.random((n, 1))
+
+
+def conditional_expectation(x, labels):
+    y = np.empty_like(x)
+    for group in np.unique(labels):
+        y[labels == group] = x[labels == group].mean(axis=0)
+    return y
+
+
+def moment(x, d):
+    """E x^{⊗d} as a full tensor."""
+    tensor = x
+    for _ in range(d - 1):
+        tensor = (tensor[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+    return tensor.mean(axis=0)
+
+
+def test_lemma_3_1_law_of_total_covariance_is_an_identity():
+    generator = np.random.default_rng(1)
+    for n, p, k in ((7, 3, 2), (50, 6, 9), (200, 4, 200)):
+        x, labels = in_unit_ball(generator, n, p), generator.integers(0, k, n)
+        y = conditional_expectation(x, labels)
+        lost = np.cov(x.T, bias=True) - np.cov(y.T, bias=True)
+        residual = (x - y).T @ (x - y) / n
+        np.testing.assert_allclose(lost, residual, atol=1e-14)
+        assert np.linalg.eigvalsh(residual).min() >= -1e-14
+        assert covariance_loss(x, labels) == pytest.approx(np.linalg.norm(residual), abs=1e-14)
+
+
+def test_covariance_loss_is_the_same_for_bits_and_floats_and_any_names_of_groups():
+    generator = np.random.default_rng(2)
+    bits, labels = generator.integers(0, 2, (300, 5), dtype=np.uint8), generator.integers(0, 9, 300)
+    names = np.array([f"group {10 - g}" for g in labels])
+    assert covariance_loss(bits, labels) == pytest.approx(covariance_loss(bits.astype(float), names), abs=1e-14)
+
+
+def test_lemma_3_8_refining_a_partition_never_raises_the_loss():
+    generator = np.random.default_rng(3)
+    for _ in range(50):
+        x, coarse = in_unit_ball(generator, 60, 4), generator.integers(0, 4, 60)
+        fine = coarse * 3 + generator.integers(0, 3, 60)
+        assert covariance_loss(x, fine) <= covariance_loss(x, coarse) + 1e-15
+
+
+def test_lemma_3_9_merging_costs_at_most_the_merged_probability():
+    generator = np.random.default_rng(4)
+    for _ in range(50):
+        x, labels = in_unit_ball(generator, 60, 4), generator.integers(0, 8, 60)
+        merged = np.where(labels < 3, 0, labels)
+        extra = covariance_loss(x, merged) - covariance_loss(x, labels)
+        assert -1e-15 <= extra <= np.mean(labels < 3)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
+def test_theorem_3_10_tensorization(d):
+    generator = np.random.default_rng(d)
+    factor = theorem_3_10(d).value
+    for n, p, k in ((4, 2, 2), (20, 3, 4), (40, 4, 5), (6, 5, 1)):
+        x, labels = in_unit_ball(generator, n, p), generator.integers(0, k, n)
+        x /= max(np.linalg.norm(x, axis=1).max(), 1e-9)  # touch the unit sphere: the inequality has no more room
+        y = conditional_expectation(x, labels)
+        higher = np.linalg.norm(moment(x, d) - moment(y, d))
+        assert higher <= factor * covariance_loss(x, labels) + 1e-14
+
+
+def test_tensorization_needs_more_than_a_factor_of_one():
+    # Two opposite points merged: degree 4 is lost as much as degree 2, so the test above compares real numbers.
+    x = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    y = conditional_expectation(x, np.zeros(2))
+    assert np.linalg.norm(moment(x, 4) - moment(y, 4)) == pytest.approx(covariance_loss(x, np.zeros(2)))
+
+
+def separated_subset(n, p, generator):
+    """Lemma 3.15: random points of p^{-1/2}{0,1}ᵖ, drawn again until they are 1/2-separated."""
+    for _ in range(1000):
+        x = generator.integers(0, 2, (n, p)) / np.sqrt(p)
+        distance = np.linalg.norm(x[:, None] - x[None], axis=2)[np.triu_indices(n, 1)]
+        if distance.min() > 0.5:
+            return x
+    raise AssertionError("no separated subset was found")
+
+
+def test_lemma_3_15_and_proposition_3_14_every_partition_of_the_separated_set_loses():
+    generator = np.random.default_rng(6)
+    k = 4
+    x = separated_subset(2 * k, int(16 * np.log(2 * k)) + 1, generator)
+    least = min(
+        covariance_loss(x, np.array(labels))
+        for labels in product(range(k), repeat=2 * k - 3)
+        for labels in [(0, 0, 1, *labels)]
+    )
+    assert least >= proposition_3_14(k).value
+    for k in (10, 40):
+        x = separated_subset(2 * k, int(16 * np.log(2 * k)) + 1, generator)
+        for _ in range(100):
+            assert covariance_loss(x, generator.integers(0, k, 2 * k)) >= proposition_3_14(k).value
+
+
+def test_microaggregation_keeps_the_mean_and_drops_empty_blocks():
+    generator = np.random.default_rng(7)
+    x, labels = in_unit_ball(generator, 30, 3), generator.choice([0, 2, 5], 30)
+    cloud = microaggregate(block_sums(x, labels, 7))
+    assert len(cloud) == 3
+    np.testing.assert_allclose(cloud.weights @ cloud.points, x.mean(axis=0), atol=1e-15)

@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from covey.core.tables.crosstabs import OneWayTables, PairTables, pair_matrix
+
+
+def codes(sizes, n=150, seed=8):
+    generator = np.random.default_rng(seed)
+    return np.column_stack([generator.integers(0, c, n) for c in sizes])
+
+
+def hot(X, sizes):
+    return np.hstack([np.eye(c, dtype=int)[X[:, a]] for a, c in enumerate(sizes)])
+
+
+@pytest.mark.parametrize(
+    "sizes", [(3,), (3, 2), (3, 2, 4), (5, 1, 2), (16, 16, 16), (300, 2, 2, 300), (2,) * 20, (7, 260, 1, 3, 40) * 3]
+)
+@pytest.mark.parametrize("kind", [np.uint8, np.int64])
+def test_tables_are_those_of_the_one_hot_matrix(sizes, kind):
+    X = codes(sizes).astype(np.uint16 if kind is np.uint8 and max(sizes) > 256 else kind, order="F")
+    wanted = hot(X, sizes)
+    assert OneWayTables(sizes)(X).integers()[0].tolist() == wanted.sum(axis=0).tolist()
+    assert (pair_matrix(X, sizes) == wanted.T @ wanted).all()
+
+
+def test_parts_add_up_to_the_whole():
+    sizes = (2, 3, 5, 7, 11)
+    X, kernel = codes(sizes, 1000), PairTables(sizes)
+    parts = kernel(X[:1]) + kernel(X[1:400]) + kernel(X[400:400]) + kernel(X[400:])
+    assert (kernel.matrix(parts) == pair_matrix(X, sizes)).all()
+
+
+def test_few_categories_are_counted_jointly_and_many_are_not():
+    assert len(PairTables((2,) * 30).bundles) == 4
+    assert PairTables((200, 200)).bundles == [[0], [1]]
+    wide = PairTables((16,) * 62)
+    cells = sum(len(np.ravel(v)) for v in wide(codes(wide.sizes, 3)).values)
+    assert cells <= 1 << 21
+
+
+def test_equal_kernels_are_the_same_question():
+    assert {PairTables((2, 3)): 1}[PairTables((2, 3))] == 1
+    assert PairTables((2, 3)) != OneWayTables((2, 3))
