@@ -291,7 +291,7 @@ def plan(
     schema_path: Path, n: int, epsilon: Fraction | None, delta: Fraction, target_error: Fraction | None, as_json: bool
 ) -> None:
     """Predict accuracy, time and memory from public sizes alone. Opens no data."""
-    from covey.methods.plan import predict
+    from covey.methods.regain.predict import predict
     from covey.table.codec import Codec
     from covey.table.schema import Schema
 

@@ -6,7 +6,8 @@
     ├── InputError         the table cannot be turned into records: nothing was charged        (exit code 3)
     ├── LedgerError        the ledger refuses: no such dataset, no budget left, or not to be trusted  (exit code 4)
     ├── LostReleaseError   the release failed after its charge, which stays                     (exit code 5)
-    └── MissingExtraError  an optional package is needed and not installed
+    ├── MissingExtraError  an optional package is needed and not installed
+    └── InternalError      a mistake of covey's own, found before anything left: please report it     (exit code 1)
 
     CoveyWarning           advice that follows from public numbers alone
 
@@ -58,6 +59,10 @@ class MissingExtraError(CoveyError, ImportError):
     """An optional dependency is needed; the message names the install line."""
 
     exit_code = 2
+
+
+class InternalError(CoveyError, RuntimeError):
+    """covey broke one of its own rules and stopped before anything left; the message says nothing of the data."""
 
 
 class CoveyWarning(UserWarning):

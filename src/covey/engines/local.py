@@ -15,6 +15,7 @@ from covey.core.tables.sparse import Batch, is_sparse
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import First, S, T
 from covey.errors import InputError
+from covey.privacy.gate import Exact
 
 BATCH_ENTRIES = 1 << 23
 KEEP_BYTES = 1 << 28  # encoded records are kept in memory up to here, so that they are read and encoded only once
@@ -43,19 +44,19 @@ class ArrayRows:
             return batches[0]
         return vstack(batches, format="csr") if is_sparse(batches[0]) else np.concatenate(batches)
 
-    def reduce(self, kernel: Callable[[Array], S]) -> S:
+    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(batch) over the batches."""
         with blas_threads(processors()):
             batches = self.batches()
             total = kernel(next(batches))
             for batch in batches:
                 total = total + kernel(batch)
-        return total
+        return Exact(total)
 
-    def whole(self, kernel: Callable[[Array], T]) -> T:
+    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records)."""
         with blas_threads(processors()):
-            return kernel(self.records())
+            return Exact(kernel(self.records()))
 
 
 class StreamRows:
@@ -109,11 +110,11 @@ class StreamRows:
         """All records at once."""
         return np.concatenate(list(self.batches()))
 
-    def reduce(self, kernel: Callable[[Array], S]) -> S:
+    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(batch) over all parts: known from the first reading, or computed in another one."""
         if kernel in self._known:
             known: S = self._known[kernel]
-            return known
+            return Exact(known)
         read = self._batch
 
         def task(part: Any) -> tuple[int, S]:
@@ -126,12 +127,12 @@ class StreamRows:
             seen, total = seen + count, total + found
         if seen != self.n:
             raise InputError("the table changed while it was read. Nothing was released.")
-        return total
+        return Exact(total)
 
-    def whole(self, kernel: Callable[[Array], T]) -> T:
+    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records)."""
         with blas_threads(processors()):
-            return kernel(self.records())
+            return Exact(kernel(self.records()))
 
     def _work(self, parts: Iterator[Any], task: Callable[[Any], T]) -> Iterator[T]:
         """task(part) for each part, in order, on all processors, with a bounded number of parts in memory."""

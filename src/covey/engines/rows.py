@@ -2,7 +2,8 @@
 
 An engine knows where the rows are; a method knows what to measure. Between them stands the kernel: a pure function from a batch
 of records to a partial result that can be added to others of its kind. What a record adds must depend on that record alone, and
-sums are exact integers, so the result is the same for every engine, order and size of batches.
+sums are exact integers, so the result is the same for every engine, order and size of batches. It leaves an engine as an `Exact`
+value, which only the gate of a fit opens.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from covey.core.arrays import Array
+from covey.privacy.gate import Exact
 
 
 class Sum(Protocol):
@@ -35,10 +37,10 @@ class Rows(Protocol):
     def p(self) -> int:
         """The number of coordinates."""
 
-    def reduce(self, kernel: Callable[[Array], S]) -> S:
+    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(batch) over all batches; the kernel is pure and batches come in any shape."""
 
-    def whole(self, kernel: Callable[[Array], T]) -> T:
+    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records), in any order, where the data is: for tables that public numbers say are small."""
 
 
@@ -59,12 +61,12 @@ class Mapped:
         """The number of coordinates."""
         return self.rows.p
 
-    def reduce(self, kernel: Callable[[Array], S]) -> S:
+    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(step(batch)) over all batches."""
         step = self.step  # what is sent elsewhere must not hold the rows
         return self.rows.reduce(lambda batch: kernel(step(batch)))
 
-    def whole(self, kernel: Callable[[Array], T]) -> T:
+    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(step(all records))."""
         step = self.step
         return self.rows.whole(lambda batch: kernel(step(batch)))

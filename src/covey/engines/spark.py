@@ -21,6 +21,7 @@ from covey.core.threads import blas_threads, processors
 from covey.engines.local import BATCH_ENTRIES
 from covey.engines.rows import First, S, T
 from covey.errors import InputError
+from covey.privacy.gate import Exact
 
 BATCH_ROWS = 1 << 17  # Spark's own batches are small: a task puts them together up to so many rows
 
@@ -46,22 +47,22 @@ class SparkRows:
         self.n, self.log = total.n, total.log
         self._known = dict(zip(ahead, total.sums, strict=True))
 
-    def reduce(self, kernel: Callable[[Array], S]) -> S:
+    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(batch) over all batches: known from the first reading, or computed in another one."""
         if kernel in self._known:
             known: S = self._known[kernel]
-            return known
+            return Exact(known)
         total = self._sum((kernel,))
         self._check(total.n)
         found: S = total.sums[0]
-        return found
+        return Exact(found)
 
-    def whole(self, kernel: Callable[[Array], T]) -> T:
+    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records), inside one task; only its result comes back."""
         found = _collect(_map(self._frame.coalesce(1), _whole_task(self._encode, self._rows, kernel)))
         self._check(found.n)
         result: T = found.value
-        return result
+        return Exact(result)
 
     def _sum(self, kernels: Sequence[Callable[[Array], Any]]) -> First:
         parts = _map(self._frame, _sum_task(self._encode, self._rows, tuple(kernels)), "place int, sums binary")

@@ -7,6 +7,7 @@ the paper's "redefine x_i = x_i/√p".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isfinite, log, sqrt
@@ -15,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, require_memory
-from covey.core.noise.integers import add_noise, discrete_laplace
 from covey.core.paper.blocks import (
     BlockSums,
     WeightedPoints,
@@ -31,15 +31,19 @@ from covey.core.paper.subspace import (
     DIRECTION_BITS,
     integer_scores,
     principal_directions,
-    private_directions,
     quantise_directions,
 )
 from covey.core.tables.marginals import covariance_loss
-from covey.core.tables.moments import integer_squares, moments
-from covey.entropy import Streams
+from covey.core.tables.moments import integer_squares, moments_of
 from covey.errors import ParameterError, whole_number
+from covey.methods.method import Fitted
 from covey.methods.records import Records
-from covey.privacy.budget import Charge, exact, split
+from covey.privacy.budget import Budget, Charge, exact, split
+from covey.privacy.gate import Exact, Gate, Moves
+
+STEPS = ("projection", "weights", "points")
+THIRDS = (Fraction(1, 3),) * 3
+POSITIVE = "the share of {} must be positive: that step reads the data."
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     rows = records.rows
     k = rows.n // group_size
     t, alpha = anonymous_parameters(k, rows.p)
-    S = rows.reduce(moments).second / (rows.n * records.radius**2)
+    S = moments_of(rows.batches()).second / (rows.n * records.radius**2)
     P = quantise_directions(principal_directions(S, t))
     covering = LatticeCovering(t, alpha)
     F = np.concatenate([covering.assign(scores(batch, P, records.radius)) for batch in rows.batches()])
@@ -84,26 +88,27 @@ class PrivateCentres:
 
     cloud: WeightedPoints
     directions: Floats
-    charges: tuple[Charge, ...]
 
 
-def private_centres(records: Records, body: Body, par: PaperParameters, streams: Streams) -> PrivateCentres:
+def private_centres(records: Records, body: Body, par: PaperParameters, gate: Gate) -> PrivateCentres:
     """Algorithm 4: damped noisy microaggregation (Theorems 5.12 and 5.13)."""
     rows, n = records.rows, records.rows.n
     covering = LatticeCovering(par.t, par.alpha)
-    A = rows.reduce(integer_squares).total * (par.projection_scale / records.radius**2)
-    P = quantise_directions(private_subspace(A, par.t, streams.noise("projection")))
+    P = quantise_directions(private_subspace(records, par, gate))
     F = rows.reduce(lambda batch: block_sums(batch, covering.assign(scores(batch, P, records.radius)), covering.size))
-    w = noisy_sizes(F, par, streams.noise("weights")) / n
-    y = noisy_damped_means(F, par, records.radius, streams.noise("points"))
+    w = noisy_sizes(F, covering.size, gate) / n
+    y = noisy_damped_means(F, par, records.radius, gate)
     cloud = WeightedPoints(project_weights(w), body.project(y * body.radius))
-    return PrivateCentres(cloud, np.ldexp(P, -DIRECTION_BITS), par.charges)
+    return PrivateCentres(cloud, np.ldexp(P, -DIRECTION_BITS))
 
 
-def private_subspace(A: Floats, t: int, generator: np.random.Generator) -> Floats:
-    """PROJ; with t = 0 there is nothing to choose, with t = p every choice is the whole space."""
-    p = len(A)
-    return np.eye(p)[:, :t] if t in (0, p) else private_directions(A, t, generator)
+def private_subspace(records: Records, par: PaperParameters, gate: Gate) -> Floats:
+    """PROJ on A = c·Σxxᵀ; with t = 0 there is nothing to choose, with t = p every choice is the whole space."""
+    t, p = par.t, par.p
+    if t in (0, p):
+        return np.eye(p)[:, :t]
+    A = records.rows.reduce(integer_squares).map(lambda squares: squares.total / records.radius**2)
+    return gate.directions("projection", A, Moves(directions=par.projection_cost), t).values
 
 
 def scores(batch: Array, P: Floats, radius: float) -> Floats:
@@ -111,27 +116,42 @@ def scores(batch: Array, P: Floats, radius: float) -> Floats:
     return np.asarray(integer_scores(batch, P) / (radius * 2.0**DIRECTION_BITS))
 
 
-def noisy_sizes(F: BlockSums, par: PaperParameters, generator: np.random.Generator) -> Integers:
+def noisy_sizes(F: Exact[BlockSums], s: int, gate: Gate) -> Integers:
     """|F_j| + noise on all s cells. One replaced row moves the sizes by 2 in ℓ1."""
-    scale = 2 / par.charge("weights").amount
-    return add_noise(F.sizes, discrete_laplace(scale, len(F.sizes), generator))
+    return gate.measure("weights", F.map(lambda blocks: blocks.sizes), s, Moves(l1=2)).values
 
 
-def noisy_damped_means(F: BlockSums, par: PaperParameters, radius: float, generator: np.random.Generator) -> Floats:
+def noisy_damped_means(F: Exact[BlockSums], par: PaperParameters, radius: float, gate: Gate) -> Floats:
     """ỹ_j + r_j on all s cells, for rows in the unit ball, on a grid that is fine against the noise.
 
     One replaced row moves the damped means by par.means_sensitivity in ℓ1, on at most 2p entries. Rounding to
     the grid, done before the noise is added, can widen each of these moves by one grid step.
     """
-    s, p = F.sums.shape
-    epsilon = par.charge("points").amount
+    s, p = LatticeCovering(par.t, par.alpha).size, par.p
+    epsilon = gate.allowance("points").per_row
     fineness = 1 << max(0, min(16, (Fraction(2**55) * epsilon / (2 * p)).__floor__().bit_length() - 1))
     step = par.means_sensitivity / (2 * p * fineness)
     # A quotient is at most 1/step steps and right to a few units in 2^-52 of that.
     rounding = 1 + Fraction(1, 1024) + 8 * Fraction(1 / step) / 2**52
     sensitivity = 2 * p * fineness + 2 * p * rounding
-    on_grid = np.rint(damped_means(F, par.b) / (radius * step)).astype(np.int64)
-    return np.asarray(add_noise(on_grid, discrete_laplace(sensitivity / epsilon, (s, p), generator)) * step)
+    on_grid = F.map(lambda blocks: np.rint(damped_means(blocks, par.b) / (radius * step)).astype(np.int64))
+    return np.asarray(gate.measure("points", on_grid, (s, p), Moves(l1=sensitivity)).values * step)
+
+
+@dataclass(frozen=True)
+class Algorithm4:
+    """The paper's private method: which body, and which of the theorem's choices are replaced (see `paper_parameters`)."""
+
+    body: Body
+    options: Mapping[str, Any]
+
+    def parameters(self, n: int, budget: Budget) -> PaperParameters:
+        """All public choices for a table of n rows."""
+        return paper_parameters(n, self.body, budget.per_row, **self.options)
+
+    def fit(self, records: Records, par: PaperParameters, gate: Gate) -> Fitted:
+        """Centres in K; the paper has no certificate."""
+        return Fitted(private_centres(records, self.body, par, gate).cloud)
 
 
 @dataclass(frozen=True)
@@ -140,6 +160,7 @@ class PaperParameters:
 
     n: int
     p: int
+    epsilon: Fraction
     t: int
     alpha: float
     b: float
@@ -153,13 +174,22 @@ class PaperParameters:
         return next(charge for charge in self.charges if charge.purpose == purpose)
 
     @property
-    def projection_scale(self) -> float:
-        """c in A = c·Σxxᵀ. The paper's nε/(6t)·S is ε_P/(2t)·Σxxᵀ; one replaced row costs 2tc.
+    def projection_cost(self) -> int:
+        """What PROJ on c·Σxxᵀ costs, in units of c. The paper's nε/(6t)·S is ε_P/(2t)·Σxxᵀ; one replaced row costs 2tc.
 
-        The improved constant ε_P/(t+1) is a theorem of ours: docs/proofs/projection.md.
+        The improved cost t + 1 is a theorem of ours: docs/proofs/projection.md.
         """
-        epsilon = float(self.charge("projection").amount)
-        return epsilon / (self.t + 1) if self.constants == "improved" else epsilon / max(2 * self.t, 1)
+        return self.t + 1 if self.constants == "improved" else max(2 * self.t, 1)
+
+    @property
+    def projection_scale(self) -> float:
+        """c in A = c·Σxxᵀ."""
+        return float(self.charge("projection").amount / self.projection_cost)
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """The planned part of ε for each step; without a private projection its part stays unspent."""
+        return {charge.purpose: charge.amount / self.epsilon for charge in self.charges}
 
     @property
     def means_noise(self) -> float:
@@ -180,41 +210,27 @@ def paper_parameters(
     constants: Literal["paper", "improved"] = "paper",
 ) -> PaperParameters:
     """Theorem 5.13's choices, with any of them replaced by a public value (Theorem 5.12 allows that)."""
+    check_options(body, kappa=kappa, t=t, alpha=alpha, b=b, shares=shares, constants=constants)
     p = body.dimension
-    if not isfinite(body.radius) or body.radius <= 0:
-        raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
-    if not 0 < exact(kappa, "kappa") < 1:
-        raise ParameterError(f"kappa must lie strictly between 0 and 1, got {kappa}.")
-    if constants not in ("paper", "improved"):
-        raise ParameterError(f"constants must be 'paper' or 'improved', got {constants!r}.")
     if alpha is None:
         alpha = log(n) ** -0.25 if n > 2 else 1.0  # n ≤ 2 makes the formula exceed 1
-    if not exact(alpha, "alpha") > 0:
-        raise ParameterError(f"alpha must be positive, got {alpha}. The paper's choice is (log n)^(-1/4).")
     if t is None:
         t = int(kappa * log(n) / log(7 / alpha)) if alpha < 7 else 0
-    t = min(whole_number(t, "t", 0), p)
+    t = min(t, p)
     if b is None:
         b = sqrt(p * n ** (1 - kappa) / float(epsilon))
-    if not exact(b, "b") > 0:
-        raise ParameterError(f"b must be positive, got {b}. The paper's choice is sqrt(p n^(1-kappa)/epsilon).")
-    names = ("projection", "weights", "points")
-    if shares is None:
-        shares = (Fraction(1, 3),) * 3
-    if not isinstance(shares, tuple | list) or len(shares) != 3:
-        raise ParameterError(f"split must give three shares, for {', '.join(names)}; got {shares!r}.")
-    charges = split(epsilon, dict(zip(names, shares, strict=True)))
+    charges = split(epsilon, dict(zip(STEPS, shares or THIRDS, strict=True)))
     if t in (0, p):  # no private projection is needed, so its share is not spent
         charges["projection"] = Charge("projection", Fraction(0))
-    for name, charge in charges.items():
-        if charge.amount == 0 and not (name == "projection" and t in (0, p)):
-            raise ParameterError(f"the share of {name} must be positive: that step reads the data.")
+    elif charges["projection"].amount == 0:
+        raise ParameterError(POSITIVE.format("projection"))
     # Lemma 5.10: each of two blocks moves by 2‖x‖₁/b ≤ 2√p/b. In a box K that contains 0 and has one sign per
     # coordinate no difference is longer than K is wide, which halves it: docs/proofs/damping.md.
     halved = constants == "improved" and isinstance(body, Box) and bool((body.lower >= 0).all())
     parameters = PaperParameters(
         n=n,
         p=p,
+        epsilon=epsilon,
         t=t,
         alpha=float(alpha),
         b=float(b),
@@ -223,6 +239,45 @@ def paper_parameters(
         charges=tuple(charges.values()),
         means_sensitivity=(2 if halved else 4) * sqrt(p) / b,
     )
-    s = LatticeCovering(parameters.t, parameters.alpha).size
-    require_memory(ceil(40 * s * p), f"noise on {s} cells of {p} columns", "Choose a smaller t or a larger alpha.")
+    require_covering(parameters.t, parameters.alpha, p)
     return parameters
+
+
+def check_options(
+    body: Body | None,
+    *,
+    kappa: float = 1 / 3,
+    t: int | None = None,
+    alpha: float | None = None,
+    b: float | None = None,
+    shares: tuple[Any, Any, Any] | None = None,
+    constants: str = "paper",
+) -> None:
+    """Refuse what is wrong for a table of any size; arguments as for `paper_parameters`, body None for bits of any number."""
+    if body is not None and (not isfinite(body.radius) or body.radius <= 0):
+        raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
+    if not 0 < exact(kappa, "kappa") < 1:
+        raise ParameterError(f"kappa must lie strictly between 0 and 1, got {kappa}.")
+    if constants not in ("paper", "improved"):
+        raise ParameterError(f"constants must be 'paper' or 'improved', got {constants!r}.")
+    if alpha is not None and not exact(alpha, "alpha") > 0:
+        raise ParameterError(f"alpha must be positive, got {alpha}. The paper's choice is (log n)^(-1/4).")
+    if b is not None and not exact(b, "b") > 0:
+        raise ParameterError(f"b must be positive, got {b}. The paper's choice is sqrt(p n^(1-kappa)/epsilon).")
+    if t is not None:
+        t = whole_number(t, "t", 0)
+    if shares is not None:
+        if not isinstance(shares, tuple | list) or len(shares) != 3:
+            raise ParameterError(f"split must give three shares, for {', '.join(STEPS)}; got {shares!r}.")
+        for name, charge in split(Fraction(1), dict(zip(STEPS, shares, strict=True))).items():
+            if charge.amount == 0 and name != "projection":
+                raise ParameterError(POSITIVE.format(name))
+    if t is not None and alpha is not None:
+        p = t if body is None else body.dimension
+        require_covering(min(t, p), float(alpha), max(p, 1))
+
+
+def require_covering(t: int, alpha: float, p: int) -> None:
+    """Refuse a covering whose noise would not fit the memory."""
+    s = LatticeCovering(t, alpha).size
+    require_memory(ceil(40 * s * p), f"noise on {s} cells of {p} columns", "Choose a smaller t or a larger alpha.")

@@ -8,14 +8,14 @@ Steinke 2016), and a person with k rows pays as group privacy demands: k·ε, or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, log, log1p, sqrt
 from numbers import Real
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.errors import ParameterError, whole_number
+from covey.errors import InternalError, ParameterError, whole_number
 
 MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
@@ -67,7 +67,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Budget:
-    """A promise, and what one row may cost under it: `amount` is ε per row (pure) or ρ per row (δ > 0)."""
+    """A promise to a person, and what may be spent under it: `amount` is ε (pure) or ρ (δ > 0), all rows of a person together."""
 
     epsilon: Fraction
     delta: Fraction
@@ -84,22 +84,49 @@ class Budget:
         """ε or ρ."""
         return "ε" if self.pure else "ρ"
 
+    @property
+    def per_row(self) -> Fraction:
+        """What one row may cost: a person with k rows pays k times as much in ε, k² times in ρ."""
+        return self.amount / self.rows_per_person ** (1 if self.pure else 2)
+
+    def with_amount(self, amount: Fraction) -> Budget:
+        """The same promise, with another amount to spend: a part of the whole."""
+        return replace(self, amount=amount)
+
+    def part(self, share: Fraction) -> Budget:
+        """The same promise with a share of the amount."""
+        return self.with_amount(self.amount * share)
+
     def split(self, shares: Mapping[str, Any]) -> dict[str, Charge]:
         """Divide the amount into charges that sum to it exactly."""
         return split(self.amount, shares, self.unit)
 
+    # The scale of every noise law, from how far one replaced row can move a statistic. Rows per person enter here, once.
+
+    def laplace_scale(self, moves: Fraction | int | None) -> Fraction:
+        """Scale of Laplace, cube and matrix noise (pure ε) for a statistic that one row moves by so much in the law's norm."""
+        if not self.pure or moves is None:
+            raise InternalError("Laplace noise needs a pure budget and a declared sensitivity.")
+        return moves / self.per_row
+
+    def variance(self, moves_squared: Fraction | int | None) -> Fraction:
+        """Variance of Gaussian noise (ρ-zCDP) for a statistic that one row moves by so much in ℓ2, squared: Δ²/(2ρ)."""
+        if self.pure or moves_squared is None:
+            raise InternalError("Gaussian noise needs a positive delta and a declared sensitivity.")
+        return moves_squared / (2 * self.per_row)
+
 
 def make_budget(epsilon: Any, delta: Any = 0, rows_per_person: Any = 1, n: int | None = None) -> Budget:
-    """Check the public parameters and find what one row may cost."""
+    """Check the public parameters and find what may be spent."""
     e, d = check_epsilon(epsilon), check_delta(delta, n)
     k = whole_number(rows_per_person, "rows_per_person", 1)
-    amount = e / k if d == 0 else rho_for(e, d) / k**2
-    if amount < (MIN_EPSILON if d == 0 else MIN_RHO):
+    budget = Budget(e, d, k, e if d == 0 else rho_for(e, d))
+    if budget.per_row < (MIN_EPSILON if d == 0 else MIN_RHO):
         raise ParameterError(
             f"rows_per_person = {str(k)[:20]} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
             "noise alone. Limit how many rows a person has."
         )
-    return Budget(e, d, k, amount)
+    return budget
 
 
 def delta_of(rho: float, epsilon: float, alpha: float) -> float:
@@ -168,15 +195,16 @@ class PrivacyStatement:
     mechanism: str
     seeded: bool
     neighbours: str = "replace-one"
+    unused: tuple[Charge, ...] = ()
 
     @property
     def spent(self) -> Fraction:
-        """The sum of the charges, in the budget's unit, for one row."""
+        """The sum of the charges, in the budget's unit."""
         return sum((charge.amount for charge in self.charges), Fraction(0))
 
     def __post_init__(self) -> None:
         if self.spent > self.budget.amount:
-            raise ParameterError(f"the charges sum to {self.spent}, more than the budget's {self.budget.amount}.")
+            raise InternalError(f"the charges sum to {self.spent}, more than the budget's {self.budget.amount}.")
 
     def __str__(self) -> str:
         if self.seeded:

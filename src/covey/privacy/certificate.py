@@ -9,7 +9,7 @@ docs/proofs/certificate.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log, sqrt
@@ -17,10 +17,9 @@ from math import ceil, log, sqrt
 import numpy as np
 from scipy.special import ndtri
 
-from covey.core.noise.integers import add_noise
-from covey.core.noise.samplers import IntegerNoise
 from covey.html import card, meter
 from covey.privacy.budget import Charge
+from covey.privacy.gate import Exact, Gate, Moves
 
 GRID = 1024  # steps per 1/n
 CONFIDENCE = Fraction(95, 100)
@@ -66,34 +65,43 @@ class Certificate:
         ]
         return card("Accuracy certificate", f"{self.confidence:.0%} confidence", [("In words", self.sentence), *rows])
 
-    def for_table(self, distance_to_centres: Mapping[int, float]) -> dict[int, float]:
-        """Bounds for a table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public."""
-        return {d: min(1.0, self.bound[d] + distance_to_centres[d]) for d in self.bound if d in distance_to_centres}
+    def for_table(self, distance_to_centres: Mapping[int, float]) -> TableBounds:
+        """Bounds for a synthetic table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public."""
+        return TableBounds(
+            {d: min(1.0, self.bound[d] + distance_to_centres[d]) for d in self.bound if d in distance_to_centres}
+        )
+
+
+class TableBounds(dict[int, float]):
+    """95% bounds by degree for one table, which must be public: they hold the table's exact distance from the centres.
+
+    Of a synthetic table that is public anyway. Of true rows it would be an exact number about true data: keep it to yourself.
+    """
+
+    def __repr__(self) -> str:
+        return f"{dict(self)} (exact in the table it was computed on: share it only if that table is synthetic)"
 
 
 def certify(
-    distances: Mapping[int, float], n: int, charge: Charge, noise: IntegerNoise, categorical: bool = False
+    degrees: Sequence[int], farthest: Exact[float], n: int, gate: Gate, categorical: bool = False
 ) -> Certificate:
-    """Release max_d δ_d with noise. `distances` is private; only the noisy maximum leaves."""
+    """Release the largest of the δ_d with noise, and bound all of them by it."""
     # In steps of 1/(1024n) the maximum moves by 1024, by one more through rounding, and by up to one for floating point
     # at each of the two tables (docs/proofs/certificate.md).
     sensitivity = GRID + 3
-    value = np.array([round(max(distances.values()) * n * GRID)], dtype=np.int64)
-    if charge.unit == "ε":
-        scale = sensitivity / charge.amount
-        noisy = add_noise(value, noise.laplace(scale, 1))
-        margin = ceil(float(scale) * log(1 / (2 * NOISE_MISS))) + 1
-    else:
-        variance = Fraction(sensitivity**2) / (2 * charge.amount)
-        noisy = add_noise(value, noise.gaussian(variance, 1))
-        margin = ceil(sqrt(variance) * -float(ndtri(NOISE_MISS))) + 1
+    value = farthest.map(lambda distance: np.array([round(distance * n * GRID)], dtype=np.int64))
+    found = gate.measure("certificate", value, 1, Moves(l1=sensitivity, l2_squared=sensitivity**2))
+    # The quantile of the noise that is passed with probability NOISE_MISS, in standard deviations.
+    quantile = log(1 / (2 * NOISE_MISS)) / sqrt(2) if found.law == "laplace" else -float(ndtri(NOISE_MISS))
+    margin = ceil(found.sd * quantile) + 1
     step = 1 / (n * GRID)
-    estimate = min(1.0, max(0.0, float(noisy[0]) * step))
-    bound = min(1.0, max(float(noisy[0]) + margin, margin) * step)
+    noisy = float(found.values[0])
+    estimate = min(1.0, max(0.0, noisy * step))
+    bound = min(1.0, max(noisy + margin, margin) * step)
     return Certificate(
-        bound=dict.fromkeys(sorted(distances), bound),
-        estimate=dict.fromkeys(sorted(distances), estimate),
-        charge=charge,
+        bound=dict.fromkeys(sorted(degrees), bound),
+        estimate=dict.fromkeys(sorted(degrees), estimate),
+        charge=found.charge,
         categorical=categorical,
     )
 

@@ -23,7 +23,7 @@ from threading import Lock, RLock
 from typing import IO, Any
 
 from covey.errors import CoveyError, ParameterError
-from covey.methods.plan import Prediction, predict
+from covey.methods.regain.predict import Prediction, predict
 from covey.privacy.ledger import DatasetStatus, Ledger
 from covey.table.codec import Codec
 from covey.table.metadata import draft

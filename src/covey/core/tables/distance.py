@@ -237,14 +237,24 @@ def _products(factors: Sequence[Floats], highest: int) -> list[Floats]:
     return e
 
 
+def _listed(n: int, p: int, degrees: Sequence[int]) -> list[int]:
+    """The degrees whose subsets of columns can be listed one by one."""
+    return [d for d in degrees if comb(p, d) * -(-n // 64) <= ENUMERATION_LIMIT and comb(p, d - 1) <= 50_000]
+
+
+def affordable_products(n: int, p: int, degrees: Sequence[int]) -> list[int]:
+    """The degrees for which `bit_self_products` has an answer: by listing subsets, or by comparing all pairs of rows; public."""
+    possible = [d for d in degrees if d <= p]
+    return possible if n <= GRAM_LIMIT and n * n * p <= GRAM_WORK else _listed(n, p, possible)
+
+
 def bit_self_products(X: Batch, degrees: Sequence[int]) -> dict[int, float]:
     """mean_{i,i'} C(⟨x_i, x_i'⟩, d), which is Σ over subsets of squared marginals, for the affordable degrees."""
     n, p = X.shape
-    words = -(-n // 64)
-    listed = [d for d in degrees if comb(p, d) * words <= ENUMERATION_LIMIT and comb(p, d - 1) <= 50_000]
+    listed = _listed(n, p, degrees)
     out = {d: _enumerated_self_product(dense(X), d) for d in listed}
-    rest = [d for d in degrees if d not in out]
-    if rest and n <= GRAM_LIMIT and n * n * p <= GRAM_WORK:
+    rest = [d for d in affordable_products(n, p, degrees) if d not in out]
+    if rest:
         counts = overlap_histogram(X)
         overlap = np.arange(p + 1, dtype=np.float64)
         for d in rest:

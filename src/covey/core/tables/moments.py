@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -72,6 +75,11 @@ def integer_squares(batch: Array) -> SplitSquares:
 def block_rows(p: int) -> int:
     """How many rows of p columns are multiplied together: few enough for float32 to be exact, and for the memory."""
     return max(256, min(BLOCK_ROWS, BLOCK_ENTRIES // p))
+
+
+def moments_of(batches: Iterable[Batch]) -> Moments:
+    """Moments of all rows of some batches."""
+    return reduce(add, (moments(batch) for batch in batches))
 
 
 def moments(batch: Batch) -> Moments:

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import physical_memory
-from covey.core.noise.pairlaw import pair_law
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError, whole_number
-from covey.methods.bits import expected_pair_noise
-from covey.methods.categories import coarse, histogram_share
-from covey.methods.regain import CERTIFICATE_SHARE, fit_memory
+from covey.methods.regain.plan import (
+    CERTIFICATE_SHARE,
+    coarse,
+    expected_pair_noise,
+    fit_memory,
+    histogram_share,
+    pair_law,
+)
 from covey.privacy.budget import Budget, check_delta, make_budget
 
 # Denoising leaves about this part of the noise on a pair share: the public tables of docs/benchmarks lie between 0.1 and 1.4.
@@ -78,12 +82,12 @@ def predict(
 def predicted_error(sizes: Sequence[int], n: int, budget: Budget) -> float:
     """Noise on a pair share, as far as denoising leaves it; never above that of a blind guess."""
     domain = Domain(tuple(sizes), (False,) * len(sizes))
-    amount = budget.amount * (1 - CERTIFICATE_SHARE)
+    budget = budget.part(1 - CERTIFICATE_SHARE)
     if all(c <= 2 for c in sizes):
-        noise = expected_pair_noise(n, max(len(sizes), 2), amount, budget.pure)
+        noise = expected_pair_noise(n, max(len(sizes), 2), budget)
     else:
-        share = Fraction(1 - histogram_share(n, domain, amount, budget.pure))
-        law = pair_law(coarse(domain), amount * max(share, Fraction(1, 10)), budget.pure)
+        share = Fraction(1 - histogram_share(n, domain, budget))
+        law = pair_law(coarse(domain), budget.part(max(share, Fraction(1, 10))))
         noise = law.sd / n if law.kind != "none" else 0.0
     return float(min(0.5, LEFT_AFTER_DENOISING * noise + 0.1 / np.sqrt(n)))
 

@@ -1,0 +1,99 @@
+"""How rows are drawn from centres: one small object per kind of record, so that a fitted synthesizer can be copied and stored.
+
+Every draw takes the centres, the number of rows and fresh streams, and sees nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from covey.core.arrays import Array
+from covey.core.draw.balanced import keep_limits, sample_bits, sample_categories, share_out
+from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.bodies import Body, ProductOfSimplices
+from covey.core.tables.domain import Domain
+from covey.entropy import Streams
+
+Limits = list[tuple[list[int], int]]
+
+
+class Draw(Protocol):
+    """Draws m rows from centres."""
+
+    def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
+        """The rows."""
+
+
+@dataclass(frozen=True)
+class DrawBits:
+    """Rows of 0 and 1 by balanced rounding; declared limits ("at most L of these columns") are kept."""
+
+    limits: Limits
+
+    def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
+        """m rows of bits."""
+        bits = sample_bits(centres, m, streams.postprocessing("rows"))
+        return keep_limits(bits, self.limits, streams.postprocessing("limits")) if self.limits else bits
+
+
+@dataclass(frozen=True)
+class DrawCodes:
+    """Rows of category codes, or of one-hot columns, by systematic rounding."""
+
+    domain: Domain
+    as_one_hot: bool = False
+
+    def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
+        """m rows of codes."""
+        drawn = sample_categories(centres, self.domain, m, streams.postprocessing("rows"))
+        return one_hot(drawn.astype(np.int64), self.domain.sizes) if self.as_one_hot else drawn
+
+
+@dataclass(frozen=True)
+class DrawPoints:
+    """Rows that are centres, each as often as its weight says."""
+
+    def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
+        """m centres."""
+        public = streams.postprocessing("rows")
+        shares = share_out(centres.weights, m, public)
+        return np.asarray(centres.points[public.permutation(np.repeat(shares.order, shares.size))])
+
+
+@dataclass(frozen=True)
+class DrawLikeThePaper:
+    """Bootstrapping (section 4.2) and independent randomized rounding (section 4.3).
+
+    Args:
+        body: None for bits, the product of simplices for categories, any other body for real rows, which are not rounded.
+        rounded: whether rows of a product of simplices are rounded to categories.
+        codes: whether such rows come as codes rather than one-hot columns.
+    """
+
+    body: Body | None
+    rounded: bool
+    codes: bool
+
+    def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
+        """m rows."""
+        chosen = bootstrap(centres, m, streams.postprocessing("bootstrap"))
+        rounding = streams.postprocessing("rounding")
+        if self.body is None:
+            return round_bits(centres.points, chosen, rounding)
+        if isinstance(self.body, ProductOfSimplices) and self.rounded:
+            drawn = round_categories(centres.points, chosen, self.body.sizes, rounding)
+            return drawn if self.codes else one_hot(drawn, self.body.sizes)
+        return np.asarray(centres.points[chosen])
+
+
+def balanced(body: Body | None, rounded: bool, codes: bool) -> Draw:
+    """Balanced rounding for bits and categories; averages stay as they are for numbers. Arguments as for the paper's draw."""
+    if body is None:
+        return DrawBits([])
+    if isinstance(body, ProductOfSimplices) and rounded:
+        return DrawCodes(Domain(body.sizes, (False,) * len(body.sizes)), as_one_hot=not codes)
+    return DrawPoints()

@@ -1,0 +1,11 @@
+"""`regain`: private synthetic data that is accurate at ordinary sizes.
+
+The idea is the paper's: a private low-rank summary, weighted centres in K, bootstrapping, randomized rounding. The order is
+turned around. First the moments are measured privately, then the centres are chosen as post-processing, so that nothing of
+the covariance is lost:
+
+    moments → noise → shrinkage → weighted centres in K → certificate → (per sample) bootstrapping → balanced rounding
+
+`plan` fixes every choice from public numbers, `measure` is all that sees records (through the gate), `bits` and `categories` are
+post-processing, `pipeline` puts them together. Why each step is private: docs/proofs/; what was tried: docs/decisions/.
+"""

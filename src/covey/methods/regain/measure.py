@@ -1,0 +1,371 @@
+"""All that `regain` asks of records: each function reads them through `rows.reduce` and returns what the gate gave back.
+
+The numbers in `Moves` are how far one replaced row can move a statistic; they are proved in docs/proofs/sensitivity.md and
+compared with brute force in the tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips
+from covey.core.fit.factors import NoisyMoments
+from covey.core.fit.lowrank import WIDE
+from covey.core.fit.terms import Parities, Scores, parity_masks, symmetric
+from covey.core.noise.pairlaw import PairLaw
+from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
+from covey.core.tables.coding import UNIT, Coding
+from covey.core.tables.counts import (
+    Counts,
+    coded_moments,
+    column_counts,
+    norm_counts,
+    parity_sums,
+    score_counts,
+    shifted_moments,
+    size_counts,
+)
+from covey.core.tables.crosstabs import FULL_TABLES, OneWayTables, PairTables
+from covey.core.tables.distance import HighTables, affordable_tables, one_way_distance, pair_distances
+from covey.core.tables.domain import Domain
+from covey.core.tables.moments import Moments, moments
+from covey.engines.rows import Mapped, Rows
+from covey.methods.regain.plan import CONSTANT, Plan, pair_moves
+from covey.privacy.budget import exact as fraction
+from covey.privacy.gate import Exact, Gate, Measured, Moves
+
+# Weights of the means in a joint Gaussian measurement of means and pairs (and more), tuned on docs/benchmarks' tables: the
+# variance of a mean is that of a pair divided by weight times the squared radius.
+MEAN_WEIGHT = Fraction(22, 100)
+BALL_MEAN_WEIGHT = Fraction(20, 100)
+FEW_MEAN_WEIGHT = Fraction(20, 100)
+HIGH_WEIGHT = Fraction(40, 100)  # of products of three and of four signs, against the pairs
+CENTRE_SHARE = Fraction(3, 4)  # of the coding's charge; the rest buys the radius
+RADII = 64  # bins of the histogram of norms that the radius is read off
+
+
+@dataclass(frozen=True)
+class Means:
+    """Noisy column means and the standard deviation of their noise."""
+
+    values: Floats
+    sd: float
+
+
+# Bits.
+
+
+def measure_means(rows: Rows, gate: Gate) -> Means:
+    """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
+    n, p = rows.n, rows.p
+    exact = rows.reduce(column_counts).map(_first)
+    if gate.budget.pure:
+        found = gate.cube("means", exact, Moves(linf=1), p)
+    else:
+        found = gate.measure("means", exact, p, Moves(l2_squared=p))
+    return Means(found.values / n, found.sd / n)
+
+
+def measure_matrix(rows: Rows, gate: Gate) -> NoisyMoments:
+    """Means and pairs of signs by one matrix Laplace draw on rows (a, z), a² = p/3: pure ε-DP (docs/proofs/cone.md).
+
+    Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The noise of the means is divided by a
+    before it is rounded.
+    """
+    n, p = rows.n, rows.p
+    bits = rows.reduce(moments)
+    a = float(np.sqrt(float(CONSTANT * p)))
+    joint = gate.matrix("moments", Moves(trace=2 * (1 + CONSTANT) * p), p + 1)
+    mean = joint.add(bits.map(lambda b: (2 * b.first - b.n).astype(np.int64)), lambda W: W[0, 1:] / a)
+    pair = np.empty((p, p), pair_dtype(p))
+    for begin, end in strips(p):
+        found = joint.add(bits.map(sign_pairs, begin, end), partial(_strip, begin=begin + 1, end=end + 1))
+        pair[begin:end] = found.values / (4 * n)
+    np.fill_diagonal(pair, 0)
+    sd = mean.sd / n
+    return NoisyMoments(Coding.half(p), mean.values / n / 2, sd / a / 2, pair, sd / 4)
+
+
+def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | None]:
+    """Means, pairs, triples and quadruples of signs in one Gaussian mechanism (docs/proofs/sensitivity.md)."""
+    n, p = rows.n, rows.p
+    weights = {1: FEW_MEAN_WEIGHT * p, 2: Fraction(1)}
+    for d in (3, 4):
+        worst = max(odd_subsets(p, d, f) for f in range(p + 1)) if p >= 4 else 0
+        if worst:
+            weights[d] = HIGH_WEIGHT * p * p / 4 / worst
+    joint = gate.joint("moments", Moves(l2_squared=parity_sensitivity(p, weights)))
+    sums = rows.reduce(moments).map(sign_sums)
+    upper = np.triu_indices(p, 1)
+    mean = joint.add(sums.map(lambda s: s[0]), p, weights[1])
+    pair = joint.add(sums.map(lambda s: s[1][upper]), len(upper[0]))
+    noisy = NoisyMoments(
+        Coding.half(p), mean.values / n / 2, mean.sd / n / 2, symmetric(pair.values / n, p) / 4, pair.sd / n / 4
+    )
+    if 4 not in weights:
+        return noisy, None
+    high = rows.reduce(parity_sums)
+    shares, sds = [], []
+    for at, mask in enumerate(parity_masks(p)):
+        found = joint.add(high.map(_masked, at, mask), int(mask.sum()), weights[3 + at])
+        values = np.zeros(mask.shape)
+        values[mask] = found.values / n
+        shares.append(values)
+        sds.append(found.sd / n)
+    return noisy, Parities(shares[0], sds[0], shares[1], sds[1])
+
+
+def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> NoisyMoments:
+    """Means and pairs of rows coded into a ball, one Gaussian; centre and radius are declared or measured first."""
+    n, p = rows.n, rows.p
+    coding, first = (plan.declared, None) if plan.declared is not None else measure_coding(rows, plan, gate)
+    R2 = Fraction(coding.radius_squared)
+    weight = (BALL_MEAN_WEIGHT if coding.clips else MEAN_WEIGHT) * R2
+    joint = gate.joint("moments", Moves(l2_squared=ball_sensitivity(R2, weight)))
+    if coding.clips:
+        M = rows.reduce(lambda batch: coded_moments(batch, coding))
+    else:
+        M = rows.reduce(moments).map(lambda bits: shifted_moments(bits, coding.centre))
+    found = joint.add(M.map(lambda m: m.first.astype(np.int64)), p, weight)
+    mean, mean_sd = found.values / (n * UNIT), found.sd / (n * UNIT)
+    pair, pair_sd = _noisy_pairs(M, joint.add, n, p)
+    if first is not None and not coding.clips:  # a second, independent measurement of the same means
+        a, b = 1 / mean_sd**2, 1 / first.sd**2
+        mean = (a * mean + b * (first.values - coding.middle)) / (a + b)
+        mean_sd = float(1 / np.sqrt(a + b))
+    return NoisyMoments(coding, mean, mean_sd, pair, pair_sd)
+
+
+def _noisy_pairs(M: Exact[Moments], add: Any, n: int, p: int) -> tuple[Array, float]:
+    """Second moments above the diagonal with noise, some millions of entries at a time, and mirrored."""
+    pair, sd = np.zeros((p, p), pair_dtype(p)), 0.0
+    for begin, end in strips(p):
+        above = above_diagonal(begin, end, p)
+        found: Measured = add(M.map(_strip_above, begin, end, above), int(above.sum()))
+        pair[begin:end][above] = found.values / (n * UNIT**2)
+        sd = found.sd / (n * UNIT**2)
+    pair += pair.T.copy()
+    return pair, sd
+
+
+def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
+    """A private centre and radius: column counts, then a histogram of ‖x − centre‖², which a replaced row moves by √2 in ℓ2.
+
+    Centred coding is used where the radius that leaves about `plan.tail` of the rows outside beats coding at ½ clearly. Also
+    returns the noisy means.
+    """
+    n, p = rows.n, rows.p
+    counts = gate.measure("coding", rows.reduce(column_counts).map(_first), p, Moves(l2_squared=p), CENTRE_SHARE)
+    means = Means(counts.values / n, counts.sd / n)
+    centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
+    grid = np.geomspace(0.01, 1, RADII)
+    edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
+    exact = rows.reduce(lambda batch: norm_counts(batch, centre, edges)).map(_first)
+    norms = gate.measure("coding", exact, RADII + 1, Moves(l2_squared=2), 1 - CENTRE_SHARE)
+    outside = np.cumsum(norms.values[::-1])[::-1][1:] / n  # beyond each edge
+    fits = np.flatnonzero(outside <= plan.tail)
+    if len(fits) and grid[fits[0]] < 0.8:
+        return Coding(centre, int(edges[fits[0]]), clips=True), means
+    return Coding.half(p), means
+
+
+def measure_sizes(rows: Rows, gate: Gate) -> Means:
+    """Shares of rows by number of ones: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
+    exact = rows.reduce(size_counts).map(_first)
+    found = gate.measure("row sums", exact, rows.p + 1, Moves(l1=2, l2_squared=2))
+    return Means(found.values / rows.n, found.sd / rows.n)
+
+
+def measure_scores(rows: Rows, directions: Floats, edges: Floats, gate: Gate) -> Scores:
+    """Histograms of t scores: a row lies in one bin of each, so it moves them by 2t in ℓ1 and √(2t) in ℓ2."""
+    t, inner = edges.shape
+    quantised = quantise_directions(directions)
+    exact_edges: Integers = np.rint(np.ldexp(edges, DIRECTION_BITS)).astype(np.int64)
+    exact = rows.reduce(lambda batch: score_counts(batch, quantised, exact_edges)).map(_first)
+    found = gate.measure("scores", exact, (t, inner + 1), Moves(l1=2 * t, l2_squared=2 * t))
+    return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, found.values / rows.n, found.sd / rows.n)
+
+
+def sign_sums(bits: Moments) -> tuple[Integers, Integers]:
+    """Σz_i and Σz_i z_j of signs z = 2x − 1, from the moments of the bits: exact integers."""
+    return (2 * bits.first - bits.n).astype(np.int64), sign_pairs(bits, 0, len(bits.first))
+
+
+def sign_pairs(bits: Moments, begin: int, end: int) -> Integers:
+    """Rows begin to end of Σz_i z_j."""
+    n, a, b = bits.n, bits.first, bits.second[begin:end]
+    return (4 * b - 2 * a[begin:end, None] - 2 * a + n).astype(np.int64)
+
+
+def pair_dtype(p: int) -> type[np.floating[Any]]:
+    """Noisy pairs of wide tables are kept in single precision, in which they are fitted."""
+    return np.float32 if p > WIDE else np.float64
+
+
+# Parts of exact values.
+
+
+def _first(counts: Counts) -> Integers:
+    return counts.integers()[0]
+
+
+def _masked(counts: Counts, at: int, mask: Array) -> Integers:
+    return counts.integers()[at][mask]
+
+
+def _strip(W: Floats, begin: int, end: int) -> Floats:
+    return W[begin:end, 1:]
+
+
+def _strip_above(m: Moments, begin: int, end: int, above: Array) -> Integers:
+    return np.asarray(m.second[begin:end][above].astype(np.int64))
+
+
+def _entries(matrix: Array, *places: Any) -> Array:
+    return np.asarray(matrix[places])
+
+
+# Categories.
+
+
+def first_kernel(domain: Domain) -> OneWayTables | PairTables:
+    """What the first pass over the records counts; public."""
+    return (PairTables if domain.total <= FULL_TABLES else OneWayTables)(domain.sizes)
+
+
+class Tables:
+    """Exact tables of the records, counted in one pass if they are small. Sealed: only the gate opens them."""
+
+    def __init__(self, rows: Rows, domain: Domain) -> None:
+        self._rows, self.domain, self.n = rows, domain, rows.n
+        kernel = first_kernel(domain)
+        counts = rows.reduce(kernel)
+        self._pairs: Exact[Integers] | None = None
+        if isinstance(kernel, PairTables):
+            self._pairs = counts.map(kernel.matrix)
+            self.one_way: Exact[Integers] = self._pairs.map(lambda pairs: pairs.diagonal())
+        else:
+            self.one_way = counts.map(_first)
+
+    def pairs(self, maps: list[Integers]) -> Exact[Integers]:
+        """All pair tables of the merged categories maps[a][x_a], as one symmetric matrix."""
+        sizes = [int(m.max()) + 1 for m in maps]
+        if self._pairs is not None:
+            return self._pairs.map(lambda pairs: merge_pairs(pairs, maps, sizes))
+        kernel = PairTables(tuple(sizes))
+        return Mapped(self._rows, Merge(maps)).reduce(kernel).map(kernel.matrix)
+
+    def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
+        """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
+        sizes, q, n = self.domain.sizes, len(self.domain.sizes), self.n
+        if self._pairs is not None:
+            domain, low = self.domain, [1, 2] if q > 1 else [1]
+            found = self._pairs.map(lambda pairs: pair_distances(pairs, n, domain, cloud))
+        else:
+            low = [1]
+            found = self.one_way.map(lambda one_way: {1: one_way_distance(one_way, n, q, cloud)})
+        rest = tuple(d for d in affordable_tables(n, q) if d not in low)
+        if not rest:
+            return low, found.map(lambda a: max(a.values()))
+        high = self._rows.whole(HighTables(sizes, cloud, rest))
+        return [*low, *rest], Exact.of(lambda a, b: max([*a.values(), *b.values()]), found, high)
+
+
+def merge_pairs(pairs: Integers, maps: list[Integers], sizes: list[int]) -> Integers:
+    """Pair tables of merged categories, by adding up those of the categories."""
+    starts = np.cumsum([0, *sizes[:-1]])
+    place = np.concatenate([m + start for m, start in zip(maps, starts, strict=True)])
+    half = np.zeros((sum(sizes), len(place)), dtype=np.int64)
+    np.add.at(half, place, pairs)
+    out = np.zeros((sum(sizes), sum(sizes)), dtype=np.int64)
+    np.add.at(out, place, half.T)
+    return out
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A step on records: categories become merged ones."""
+
+    maps: list[Integers]
+
+    def __call__(self, batch: Array) -> Array:
+        """Merge the categories of a batch."""
+        return np.stack([m[batch[:, a]] for a, m in enumerate(self.maps)], axis=1)
+
+
+@dataclass(frozen=True)
+class OneWay:
+    """Noisy one-way counts of every attribute, and their noise."""
+
+    counts: list[Floats]
+    sds: Floats
+
+
+def measure_histograms(tables: Tables, gate: Gate) -> OneWay:
+    """One-way counts. A replaced row moves each histogram by 2 in ℓ1 and √2 in ℓ2.
+
+    Shares of the charge minimise Σ c_a·sd_a: proportional to √c_a (Laplace of scale 2/ε_a) or c_a^{2/3} (Gaussian of variance
+    1/ρ_a).
+    """
+    domain = tables.domain
+    weight = domain.counts ** (1 / 2 if gate.budget.pure else 2 / 3)
+    shares = [fraction(float(w), "share") for w in weight / weight.sum()]
+    whole = sum(shares)
+    counts, sds = [], []
+    for a, share in enumerate(shares):
+        own = tables.one_way.map(_entries, domain.block(a))
+        found = gate.measure("histograms", own, domain.sizes[a], Moves(l1=2, l2_squared=2), share / whole)
+        counts.append(found.values.astype(np.float64))
+        sds.append(found.sd)
+    return OneWay(counts, np.array(sds))
+
+
+def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate) -> Floats:
+    """Noisy centred pair tables of the merged categories, in counts; one-way counts stand on the diagonal of the exact ones.
+
+    The centred tables are multiples of 1/(c_a c_b). Their multiples M = c_a c_b N − c_a N_i − c_b N_j + n are integers and get
+    c_a c_b times the noise, rounded, before they are divided again. One-hot Laplace noise goes on the counts themselves.
+    What is left is centred: the uncentred part was not paid for.
+    """
+    d, n = law.domain, tables.n
+    if law.kind == "none":
+        return np.zeros((d.total, d.total))
+    moves, exact = pair_moves(d), tables.pairs(maps)
+    c = d.counts[d.block_of]
+    times = c[:, None] * c
+    if law.kind == "laplace":
+        counted = _on_cells(exact, law, gate, moves)
+        return d.off_blocks(d.centre(d.off_blocks(counted.astype(np.float64))))
+
+    def centred(counts: Integers) -> Integers:
+        one_way = np.diag(counts)
+        return np.asarray(times * counts - c[:, None] * one_way[:, None] - c * one_way + n)
+
+    if law.kind == "gaussian":
+        noisy = _on_cells(exact.map(centred), law, gate, moves)
+    else:
+        basis = d.simplex_basis()
+        joint = gate.matrix("pairs", moves, basis.shape[1])
+        noisy = joint.add(exact.map(centred), lambda W: times * (basis @ W @ basis.T)).values
+    return d.off_blocks(d.centre(d.off_blocks(noisy / times)))
+
+
+def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Integers:
+    """Independent noise on every cell of every pair table a < b, mirrored; c_a c_b times as much on a grid that much finer."""
+    d = law.domain
+    joint = gate.joint("pairs", moves)
+    out = np.zeros((d.total, d.total), dtype=np.int64)
+    for a, ca in enumerate(d.sizes):
+        for others, size in law.partners(a):
+            weight = Fraction(1) if law.kind == "laplace" else Fraction(1, (ca * size) ** 2)
+            found = joint.add(exact.map(_entries, d.block(a), others), (ca, len(others)), weight).values
+            out[d.block(a), others] = found
+            out[others, d.block(a)] = found.T
+    return out

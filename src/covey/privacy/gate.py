@@ -1,0 +1,291 @@
+"""The gate: the one place where a number computed on true records gets its noise and becomes public.
+
+What an engine computes on records is an `Exact` value: it can be transformed and nothing else. It has no arithmetic, no
+comparison, no text, no copy on disk, so a choice that looks at it cannot be written by accident. A `Gate` opens it. It is made
+from the budget of one fit and a plan of how to share it; each measurement names its charge and how far one replaced row can move
+the statistic, and the gate computes the scale (in `Budget`, for every law), draws the noise, adds it, and writes down what it
+did. Post-processing sees `Measured` values alone.
+
+    rows.reduce(kernel) → Exact → gate.measure(purpose, exact, Moves(…)) → Measured → everything else
+
+What a release says it spent is what its gate wrote down, not what was planned: `Gate.spent`, `Gate.unused`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.noise.integers import add_noise, cube_noise, matrix_laplace, to_grid
+from covey.core.noise.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
+from covey.core.paper.subspace import private_directions
+from covey.entropy import Streams
+from covey.errors import InternalError
+from covey.privacy.budget import Budget, Charge
+
+T = TypeVar("T")
+U = TypeVar("U")
+P = ParamSpec("P")
+Shape = int | tuple[int, ...]
+WHOLE = Fraction(1)
+
+
+class Exact(Generic[T]):
+    """A value computed on true records. Only a gate opens it.
+
+    `exact.map(f)` applies a pure function and stays sealed; `Exact.of(f, a, b)` does so for several values. Everything else, a
+    truth value, a comparison, a number, an iteration, a pickle, raises TypeError.
+    """
+
+    __slots__ = ("_sealed",)
+    __array_ufunc__: ClassVar[None] = None  # numpy must not look inside either
+
+    def __init__(self, value: T) -> None:
+        self._sealed = value
+
+    def map(self, function: Callable[Concatenate[T, P], U], *arguments: P.args, **named: P.kwargs) -> Exact[U]:
+        """function(value, …), still sealed. The function is pure: it keeps nothing and tells nobody."""
+        return Exact(function(self._sealed, *arguments, **named))
+
+    @staticmethod
+    def of(function: Callable[..., U], *values: Exact[Any]) -> Exact[U]:
+        """function of several exact values, still sealed."""
+        return Exact(function(*(value._sealed for value in values)))
+
+    def __repr__(self) -> str:
+        return "Exact(…)"
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(
+            "an exact value of true records cannot be looked at, compared, converted or stored: measure it at the gate."
+        )
+
+    # Equality is refused as well: to mypy it returns NoReturn, so that what follows a comparison is flagged as unreachable.
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = _refuse
+    __float__ = __int__ = __index__ = __complex__ = __round__ = _refuse
+    __array__ = __len__ = __iter__ = __contains__ = __getitem__ = _refuse
+    __format__ = __bytes__ = _refuse
+    __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How far one replaced row can move a statistic: proved in docs/proofs, from public sizes alone.
+
+    Args:
+        l1: Σ|change|, for Laplace noise.
+        l2_squared: Σ change², for Gaussian noise; of the parts times the square roots of their weights.
+        linf: max |change|, for the cube mechanism.
+        trace: the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise.
+        directions: the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md).
+    """
+
+    l1: Fraction | int | None = None
+    l2_squared: Fraction | int | None = None
+    linf: Fraction | int | None = None
+    trace: Fraction | int | None = None
+    directions: Fraction | int | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A statistic with noise: public. `sd` is the standard deviation of the noise on an entry of `values`."""
+
+    values: Array
+    sd: float
+    law: str
+    charge: Charge
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One line of the gate's book: which charge paid, how much, under which law and scale."""
+
+    purpose: str
+    amount: Fraction
+    law: str
+    scale: Fraction
+
+
+class Gate:
+    """Opens exact values of one fit, against a budget.
+
+    Args:
+        budget: the promise; charges are parts of its amount.
+        shares: the planned parts by purpose; they sum to 1 at most.
+        streams: where noise comes from.
+        source: "covey" or "opendp", who draws Laplace and Gaussian noise.
+    """
+
+    def __init__(self, budget: Budget, shares: Mapping[str, Fraction], streams: Streams, source: str = "covey") -> None:
+        if any(share < 0 for share in shares.values()) or sum(shares.values(), Fraction(0)) > 1:
+            raise InternalError("planned charges are not negative and sum to the budget at most.")
+        self.budget = budget
+        self.planned = {name: Charge(name, budget.amount * share, budget.unit) for name, share in shares.items()}
+        self.book: list[Spent] = []
+        self._streams, self._source = streams, source
+        self._sources: dict[str, IntegerNoise] = {}
+        self._generators: dict[str, np.random.Generator] = {}
+
+    # What may be spent, and what was.
+
+    def allowance(self, purpose: str, share: Fraction = WHOLE) -> Budget:
+        """The budget cut to a planned charge, or a share of it: what public formulas for that step start from."""
+        return self.budget.with_amount(self.planned[purpose].amount * share)
+
+    def has(self, purpose: str) -> bool:
+        """Whether the plan gives anything to this purpose."""
+        return purpose in self.planned and self.planned[purpose].amount > 0
+
+    @property
+    def spent(self) -> tuple[Charge, ...]:
+        """What was spent, by purpose, as written down."""
+        totals: dict[str, Fraction] = {}
+        for line in self.book:
+            totals[line.purpose] = totals.get(line.purpose, Fraction(0)) + line.amount
+        return tuple(Charge(purpose, amount, self.budget.unit) for purpose, amount in totals.items())
+
+    @property
+    def unused(self) -> tuple[Charge, ...]:
+        """What was planned and not spent."""
+        done = {charge.purpose: charge.amount for charge in self.spent}
+        left = {purpose: charge.amount - done.get(purpose, Fraction(0)) for purpose, charge in self.planned.items()}
+        return tuple(Charge(purpose, amount, self.budget.unit) for purpose, amount in left.items() if amount)
+
+    def _pay(self, purpose: str, share: Fraction, law: str, scale: Callable[[Budget], Fraction]) -> Payment:
+        """Write a measurement down before its noise is drawn. Spending more than planned is our mistake: nothing leaves."""
+        if purpose not in self.planned:
+            raise InternalError(f"a measurement names the charge {purpose!r}, which was not planned.")
+        allowance = self.allowance(purpose, Fraction(share))
+        before = sum((line.amount for line in self.book if line.purpose == purpose), Fraction(0))
+        if allowance.amount <= 0 or before + allowance.amount > self.planned[purpose].amount:
+            raise InternalError(f"the charge {purpose!r} is spent: nothing is released.")
+        line = Spent(purpose, allowance.amount, law, scale(allowance))
+        self.book.append(line)
+        return Payment(line, Charge(purpose, allowance.amount, self.budget.unit))
+
+    # Measurements.
+
+    def measure(
+        self, purpose: str, exact: Exact[Integers], shape: Shape, moves: Moves, share: Fraction = WHOLE
+    ) -> Measured:
+        """One integer statistic with independent noise on its entries: Laplace under pure ε, Gaussian under (ε, δ).
+
+        Args:
+            purpose: which planned charge pays.
+            exact: the statistic.
+            shape: its shape, which follows from public sizes.
+            moves: how far one replaced row can move it.
+            share: which part of the charge this measurement spends.
+        """
+        return self.joint(purpose, moves, share).add(exact, shape)
+
+    def joint(self, purpose: str, moves: Moves, share: Fraction = WHOLE) -> Joint:
+        """Several integer statistics that one replaced row moves by `moves` together; add each of them once."""
+        if self.budget.pure:
+            law, payment = "laplace", self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(moves.l1))
+        else:
+            law, payment = "gaussian", self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared))
+        return Joint(self, payment, law)
+
+    def cube(self, purpose: str, exact: Exact[Integers], moves: Moves, dimension: int) -> Measured:
+        """A vector of which one replaced row moves each entry by at most `linf`: the ℓ∞ mechanism, pure ε.
+
+        The counts are scaled to a grid on which its sampler accepts, and divided again.
+        """
+        payment = self._pay(purpose, Fraction(1), "cube", lambda b: b.laplace_scale(moves.linf))
+        scale = payment.line.scale
+        fine = max(1, -(-2 * dimension // scale))
+        noise = cube_noise(fine * scale, dimension, self._generator(purpose))
+        noisy = self._release(exact.map(lambda counts: counts * int(fine)), noise, payment, Fraction(1))
+        sd = float(np.sqrt((dimension + 1) * (dimension + 2) / 3)) * float(scale)
+        return Measured(noisy / float(fine), sd, "cube", payment.charge)
+
+    def matrix(self, purpose: str, moves: Moves, dimension: int) -> MatrixJoint:
+        """Pieces of one symmetric integer matrix that moves by `trace` in nuclear norm: matrix Laplace noise, pure ε."""
+        payment = self._pay(purpose, Fraction(1), "matrix", lambda b: b.laplace_scale(moves.trace))
+        noise = matrix_laplace(float(payment.line.scale), dimension, self._generator(purpose))
+        return MatrixJoint(self, payment, noise)
+
+    def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
+        """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
+        payment = self._pay(purpose, Fraction(1), "bingham", lambda b: b.laplace_scale(moves.directions))
+        drawn = self._direct(exact, payment, t)
+        return Measured(drawn, float("nan"), "bingham", payment.charge)
+
+    # Where exact values are opened: nowhere else.
+
+    def _release(self, exact: Exact[Integers], noise: Integers, payment: Payment, weight: Fraction) -> Integers:
+        """Statistic plus noise. Replaying audits override this: all that a release rests on passes here or by `_direct`."""
+        del payment, weight
+        if exact._sealed.shape != noise.shape:
+            raise InternalError(
+                "a statistic has another shape than was declared: shapes must follow from public sizes."
+            )
+        return add_noise(exact._sealed, noise)
+
+    def _direct(self, exact: Exact[Floats], payment: Payment, t: int) -> Floats:
+        """Directions drawn for c·Σxxᵀ, c the inverse of the scale."""
+        return private_directions(
+            exact._sealed * float(1 / payment.line.scale), t, self._generator(payment.line.purpose)
+        )
+
+    def _noise(self, purpose: str) -> IntegerNoise:
+        """Who draws integer noise for a purpose; each purpose has a stream of its own."""
+        if purpose not in self._sources:
+            covey = self._source == "covey"
+            self._sources[purpose] = CoveyNoise(self._generator(purpose)) if covey else OpenDPNoise()
+        return self._sources[purpose]
+
+    def _generator(self, purpose: str) -> np.random.Generator:
+        if purpose not in self._generators:
+            self._generators[purpose] = self._streams.noise(purpose)
+        return self._generators[purpose]
+
+
+@dataclass(frozen=True)
+class Payment:
+    """A measurement that was written down and may now draw its noise."""
+
+    line: Spent
+    charge: Charge
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Independent noise of one law on several integer statistics, for one charge."""
+
+    gate: Gate
+    payment: Payment
+    law: str
+
+    def add(self, exact: Exact[Integers], shape: Shape, weight: Fraction | int = 1) -> Measured:
+        """One of the statistics, with noise; a weight w in `moves` (√w in ℓ2) divides the variance, or the Laplace scale."""
+        scale = self.payment.line.scale / weight
+        noise = self.gate._noise(self.payment.line.purpose)
+        draw = noise.laplace if self.law == "laplace" else noise.gaussian
+        drawn = draw(scale, shape)
+        values = self.gate._release(exact, drawn, self.payment, Fraction(weight))
+        sd = float(np.sqrt(2) * float(scale)) if self.law == "laplace" else float(np.sqrt(float(scale)))
+        return Measured(values, sd, self.law, self.payment.charge)
+
+
+@dataclass(frozen=True)
+class MatrixJoint:
+    """Matrix Laplace noise, rounded piece by piece to the integers before it meets them."""
+
+    gate: Gate
+    payment: Payment
+    noise: Floats
+
+    def add(self, exact: Exact[Integers], piece: Callable[[Floats], Floats]) -> Measured:
+        """A piece of the matrix with the same (linear) piece of the noise: docs/proofs/cone.md."""
+        values = self.gate._release(exact, to_grid(piece(self.noise)), self.payment, Fraction(1))
+        sd = float(self.payment.line.scale) * float(np.sqrt((len(self.noise) + 1) / 2))
+        return Measured(values, sd, "matrix", self.payment.charge)

@@ -1,0 +1,237 @@
+"""Records: what a caller gives becomes rows of integers, and synthetic rows become the caller's type again.
+
+Four kinds: bits, category codes, real vectors in a body K, and the cells of a table with a schema. Reading happens on the owner's
+machine before any budget is spent, so it may fail and its messages may speak of the table. What it remembers of a table is
+its form alone: type, sparseness, kind of frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from covey.core.arrays import Array, Integers
+from covey.core.paper.bodies import Body, ProductOfSimplices
+from covey.core.tables.domain import Domain
+from covey.core.tables.sparse import Batch, canonical, is_sparse
+from covey.engines.local import KEEP_BYTES, StreamRows
+from covey.engines.rows import Rows
+from covey.engines.spark import SparkRows
+from covey.errors import InputError, ParameterError, whole_number
+from covey.table.codec import Codec, EncodeLog
+from covey.table.schema import Schema
+from covey.table.sources import Table, joined, like, open_source
+from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
+
+Kernels = Sequence[Callable[[Array], Any]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """The type that arrays came in, and go out in."""
+
+    dtype: np.dtype[Any]
+    sparse: bool = False
+
+    def restore(self, rows: Array) -> Any:
+        """One part of synthetic rows in the caller's type."""
+        return (csr_array(rows) if self.sparse else rows).astype(self.dtype, copy=False)
+
+    def join(self, parts: list[Any]) -> Any:
+        """All parts together."""
+        if len(parts) == 1:
+            return parts[0]
+        return vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
+
+
+# Arrays.
+
+
+def read_matrix(X: Any) -> tuple[Array, Form]:
+    """A dense array of numbers with a row per record."""
+    if is_sparse(X):
+        raise InputError(
+            "X is sparse, which method='regain' takes for records of 0 and 1. Here write it out: fit(X.toarray())."
+        )
+    typed = isinstance(X, np.ndarray)
+    try:
+        X = np.asarray(X)
+    except ValueError:
+        raise InputError("X must be a matrix; its rows have different lengths.") from None
+    if X.ndim != 2:
+        raise InputError(f"X must be a matrix with a row per record, got an array of shape {X.shape}.")
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"X must hold numbers, got an array of type {X.dtype}.")
+    if not len(X) or not X.shape[1]:
+        raise InputError(f"X must have at least one row and one column, got shape {X.shape}.")
+    if X.dtype.kind == "f" and not np.isfinite(X).all():
+        raise InputError("X holds NaN or infinite values. Replace them before fitting.")
+    # The type of an array is its owner's choice. That of a list would follow from the values: it becomes int64.
+    return np.asarray(X), Form(X.dtype if typed else np.dtype(np.int64))
+
+
+def read_bits(X: Any, sparse: bool = False) -> tuple[Batch, Form]:
+    """Records of 0 and 1, dense, or where the method allows it sparse."""
+    if sparse and is_sparse(X):
+        return _read_sparse(X)
+    matrix, form = read_matrix(X)
+    if matrix.dtype.kind != "b" and not ((matrix == 0) | (matrix == 1)).all():
+        raise InputError(
+            "X must hold only 0 and 1. For categories give their numbers, domain=[…]; for real-valued records the "
+            "convex set they lie in, for example body=covey.bodies.Box(lower, upper)."
+        )
+    return (matrix if matrix.dtype.kind != "f" else matrix.astype(np.uint8)), form
+
+
+def _read_sparse(X: Any) -> tuple[Batch, Form]:
+    """Sparse records of 0 and 1, treated as the dense matrix with the same entries would be."""
+    if X.ndim != 2:
+        raise InputError(f"X must be a matrix with a row per record, got a sparse array of shape {X.shape}.")
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"X must hold numbers, got a sparse array of type {X.dtype}.")
+    if not X.shape[0] or not X.shape[1]:
+        raise InputError(f"X must have at least one row and one column, got shape {X.shape}.")
+    try:
+        rows = canonical(X)
+    except (ValueError, TypeError, IndexError) as error:
+        raise InputError(f"X is not a valid sparse matrix: {error}") from None
+    if not np.isfinite(rows.data).all():
+        raise InputError("X holds NaN or infinite values. Replace them before fitting.")
+    if not (rows.data == 1).all():
+        raise InputError("X must hold only 0 and 1. A sparse matrix may hold nothing else.")
+    return rows.astype(np.uint8), Form(X.dtype, sparse=True)
+
+
+def read_reals(X: Any, body: Body) -> tuple[Array, Form]:
+    """Real vectors, which need not lie in the body: they are projected onto it later, one by one."""
+    matrix, form = read_matrix(X)
+    if matrix.shape[1] != body.dimension:
+        raise InputError(f"X has {matrix.shape[1]} columns and body has dimension {body.dimension}.")
+    if form.dtype.kind == "f" or not isinstance(body, ProductOfSimplices):
+        form = Form(np.dtype(np.float64))  # averages of integers are not integers
+    return matrix, form
+
+
+def read_codes(X: Any, domain: Domain) -> tuple[Integers, Form]:
+    """Category codes; they come back in the type they came in, where that holds the whole domain."""
+    matrix, form = read_matrix(X)
+    if matrix.shape[1] != len(domain.sizes):
+        raise InputError(f"X has {matrix.shape[1]} columns and domain names {len(domain.sizes)} attributes.")
+    codes = matrix.astype(np.int64)
+    if (codes != matrix).any() or (codes < 0).any() or (codes >= domain.counts).any():
+        raise InputError("X must hold category codes 0, …, c − 1 of the declared domain.")
+    dtype = np.promote_types(form.dtype, np.min_scalar_type(max(domain.sizes) - 1))
+    return codes, Form(dtype if dtype.kind in "iu" else np.dtype(np.int64))
+
+
+# Tables with a schema.
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table as rows of category codes or cells. Private: it has no serializer, and its repr shows no record."""
+
+    rows: Rows
+    kind: str
+    log: EncodeLog
+    schema: Schema | None = None
+    cells: bool = False
+
+    @property
+    def n(self) -> int:
+        """The number of records, which is public."""
+        return self.rows.n
+
+    def __repr__(self) -> str:
+        return f"Prepared({self.n} rows)"
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Reads tables under one schema: frames, files, databases, Spark.
+
+    Args:
+        codec: the schema's encoder.
+        cells: whether records are whole-number cells, for averaging, rather than category codes.
+        first_pass: kernels whose sums will be asked for; they are computed while the table is read first.
+    """
+
+    codec: Codec
+    cells: bool = False
+    first_pass: Kernels = ()
+
+    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
+        """Read and encode a table; it is read in parts, and again where it is too large to be kept."""
+        codec, width = self.codec, len(self.codec.names)
+        if is_spark(table):
+            columns, ignored = needed_columns(table, codec.schema)
+            spark = SparkRows(columns, BatchEncoder(codec, ignored), width, self.first_pass)
+            return Prepared(spark, "spark", spark.log, codec.schema, self.cells)
+        source, cells = open_source(table, codec.schema, encoding), self.cells
+        rows = StreamRows(
+            source.parts,
+            lambda part: codec.encode_part(source.table(part), cells=cells),
+            width,
+            self.first_pass,
+            KEEP_BYTES,
+        )
+        return Prepared(rows, source.kind, rows.log, codec.schema, self.cells)
+
+    def read(self, table: Any) -> tuple[Rows, FrameForm]:
+        """Rows of a table, prepared or not; only the kind of frame is remembered."""
+        prepared = table if isinstance(table, Prepared) else self.prepare(table)
+        if (prepared.schema, prepared.cells) != (self.codec.schema, self.cells):
+            raise ParameterError(
+                "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
+            )
+        return prepared.rows, FrameForm(prepared.kind)
+
+
+@dataclass(frozen=True)
+class FrameForm:
+    """The kind of frame that a table came in, and goes out in."""
+
+    kind: str
+
+    def join(self, parts: list[Any]) -> Any:
+        """All parts together, as a frame."""
+        return like(Table({}, 0, self.kind), joined(parts))
+
+
+# Public parameters about records.
+
+Limits = Sequence[tuple[Sequence[int], int]]
+
+
+def check_domain(domain: Sequence[int] | None, ordinal: Sequence[int]) -> Domain | None:
+    """The public domain, or a refusal."""
+    if domain is None:
+        if len(ordinal):
+            raise ParameterError("ordinal names attributes of a domain: give domain=[…] as well.")
+        return None
+    sizes = tuple(whole_number(c, "domain", 1, "Each entry counts an attribute's categories.") for c in domain)
+    if not sizes:
+        raise ParameterError("domain must name at least one attribute.")
+    places = {whole_number(a, "ordinal", 0) for a in ordinal}
+    if places and max(places) >= len(sizes):
+        raise ParameterError(f"ordinal names attribute {max(places)}, and domain has {len(sizes)}, counted from 0.")
+    return Domain(sizes, tuple(a in places for a in range(len(sizes))))
+
+
+def check_limits(limits: Limits) -> list[tuple[list[int], int]]:
+    """Declared limits as lists of columns, each column in one set at most, or a refusal."""
+    try:
+        read = [([whole_number(c, "at_most column", 0) for c in cols], most) for cols, most in limits]
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"at_most must list pairs (columns, limit): {error}") from None
+    seen: set[int] = set()
+    for columns, most in read:
+        whole_number(most, "at_most limit", 0)
+        if not columns or len(set(columns)) < len(columns) or seen & set(columns):
+            raise ParameterError("at_most: each set needs columns, and each column belongs to one set at most.")
+        seen |= set(columns)
+    return read

@@ -1,0 +1,190 @@
+"""Anonymous synthetic data by microaggregation: `AnonymousSynthesizer`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from covey.core.arrays import Integers, require_memory
+from covey.core.draw.rounding import one_hot
+from covey.core.paper.bodies import Body, Cube, ProductOfSimplices
+from covey.core.threads import blas_threads, processors
+from covey.engines.local import StreamRows
+from covey.engines.rows import Rows
+from covey.entropy import SEEDED_MARK
+from covey.errors import ParameterError, whole_number
+from covey.html import card
+from covey.methods.draws import DrawLikeThePaper, balanced
+from covey.methods.groups import METHODS, group_centres
+from covey.methods.mixed import Mixture
+from covey.methods.records import Records, boolean_records, plain_records
+from covey.records import (
+    Form,
+    TableReader,
+    check_domain,
+    read_bits,
+    read_codes,
+    read_reals,
+)
+from covey.release.contents import AnonymousRelease
+from covey.synthesizers.base import _Synthesizer, schema_facts
+from covey.table.schema import Schema
+from covey.version import __version__
+
+
+class AnonymousSynthesizer(_Synthesizer):
+    """Anonymous synthetic data by microaggregation: every centre is the mean of at least `group_size` records.
+
+    This is r-anonymity, NOT differential privacy: a group whose members agree on a column discloses it.
+
+    Args:
+        group_size: r, the least number of rows behind every centre; at least 2. It counts rows, not persons: where a person
+            has up to k rows, r rows may be as few as r/k persons.
+        method: "tree", the spectral tree; "paper", Algorithm 1; "mdav", the field's standard, for comparison; "best", the
+            better of tree and paper.
+        schema: the public schema of a table with names; fit then takes a frame or a file. Numbers and dates are averaged as
+            they are, over at least r rows that have them, and rounded up or down to the field's precision.
+        domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
+        body: the convex set K that real-valued records lie in; None for records of 0 and 1.
+        seed: makes the sampling reproducible, and is marked on the result.
+    """
+
+    def __init__(
+        self,
+        group_size: int,
+        *,
+        method: Literal["tree", "paper", "mdav", "best"] = "tree",
+        schema: Schema | None = None,
+        domain: Sequence[int] | None = None,
+        body: Body | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(body, seed, schema)
+        if method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+        if sum(given is not None for given in (schema, domain, body)) > 1:
+            raise ParameterError("give a schema, a domain or a body, only one of them.")
+        self.domain = check_domain(domain, ())
+        if self._codec is not None:
+            if self._codec.has_numbers:
+                self._mixture = Mixture(self._codec)
+                self.body = Cube(self._mixture.domain.total + len(self._mixture.at))
+            else:
+                self.body = ProductOfSimplices(self._codec.domain_sizes)
+            self._reader = TableReader(self._codec, cells=self._mixture is not None)
+        elif self.domain is not None:
+            self.body = ProductOfSimplices(self.domain.sizes)
+        if body is not None and not 0 < body.radius < float("inf"):
+            raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
+        self.group_size = whole_number(group_size, "group_size", 2, "A group of one is a record.")
+        self.method = method
+        self.n: int | None = None
+        self.covariance_loss: float | None = None
+        self._agreeing: dict[str, int] | None = None
+
+    def fit(self, X: Any) -> Self:
+        """Group the records and average each group. X is not changed."""
+        columns = None
+        if self._codec is not None:
+            rows, self._form = self._table_reader().read(X)
+            X = self._collected(rows)
+            columns = None if self._mixture is None else self._mixture.columns(X)
+            X = one_hot(X, self._codec.domain_sizes) if columns is None else columns.records
+            records, rounded = self._records(X)[0], columns is None
+        elif self.domain is not None:
+            codes, self._form = read_codes(X, self.domain)
+            records, rounded = self._records(one_hot(codes, self.domain.sizes))[0], True
+        else:
+            records, self._form = self._records(X)
+            rounded = self._form.dtype.kind in "biu"
+        if self.group_size > records.rows.n:
+            raise ParameterError(
+                f"group_size must not exceed the number of rows, {records.rows.n}, got {self.group_size}."
+            )
+        with blas_threads(processors()):
+            result = group_centres(records, self.body or Cube(records.rows.p), self.group_size, self.method)
+        smallest = int(np.bincount(result.groups).min())
+        if smallest < self.group_size:
+            raise AssertionError(f"a group of {smallest} rows was formed; please report this.")
+        as_codes = self._codec is not None or self.domain is not None
+        self._centres = result.cloud
+        self._draw = (DrawLikeThePaper if self.method == "paper" else balanced)(self.body, rounded, as_codes)
+        if self._mixture is not None and columns is not None:
+            self._centres = self._mixture.centres(result.cloud, columns, result.groups, self.group_size)
+            self._agreeing = self._mixture.agreeing(columns, result.groups)
+            self._draw = self._mixture.draw
+        self.n, self.covariance_loss = records.rows.n, result.covariance_loss
+        return self
+
+    def _records(self, X: Any) -> tuple[Records, Form]:
+        """Records of bits, or of real numbers in the body."""
+        if self.body is None:
+            bits, form = read_bits(X)
+            return boolean_records(bits), form
+        reals, form = read_reals(X, self.body)
+        return plain_records(reals, self.body), form
+
+    def _collected(self, rows: Rows) -> Integers:
+        """All records: grouping looks at every one of them again and again, so they must fit the memory."""
+        if not isinstance(rows, StreamRows):
+            raise ParameterError(
+                "anonymous groups need all records in the memory of this machine. Collect the frame first, if it is small."
+            )
+        require_memory(24 * rows.n * self.width, f"grouping {rows.n} records", "Use `covey release`, or fewer rows.")
+        return rows.records().astype(np.int64)
+
+    def homogeneity(self) -> dict[Any, int]:
+        """For each column (or field of the schema) how many groups agree on it entirely. Confidential: for the steward."""
+        points = self.centres.points
+        if self._agreeing is not None:
+            return dict(self._agreeing)
+        if not isinstance(self.body, ProductOfSimplices):
+            return {i: int(np.sum((column == 0) | (column == 1))) for i, column in enumerate(points.T)}
+        names: Sequence[Any] = self._codec.names if self._codec is not None else range(len(self.body.sizes))
+        return {
+            name: int(np.sum(points[:, at].max(axis=1) > 1 - 1e-5))
+            for name, at in zip(names, self.body.blocks(), strict=True)
+        }
+
+    def release(self, m: int) -> AnonymousRelease:
+        """Draw m rows and put everything that may leave together, for `covey.release.bundle.write_bundle`."""
+        if self.schema is None or self.n is None or self.covariance_loss is None:
+            raise ParameterError("a release needs a schema and a fitted table.")
+        self.schema.require_confirmed()  # it goes out with the rows
+        return AnonymousRelease(
+            rows=self.draw(m),
+            schema=self.schema,
+            group_size=self.group_size,
+            n=self.n,
+            groups=self.groups,
+            covariance_loss=self.covariance_loss,
+            method=self.method,
+            seeded=self.seeded,
+            version=__version__,
+        )
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.centres)
+
+    def __repr__(self) -> str:
+        mark = f", {SEEDED_MARK}" if self.seeded else ""
+        state = "not fitted" if self._centres is None else f"{self.groups} groups, not differentially private"
+        return f"AnonymousSynthesizer(group_size={self.group_size}, method={self.method!r}: {state}{mark})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: parameters before fitting, groups after it; in either case what it is not."""
+        facts: list[tuple[str, Any]] = [("Least group size", f"{self.group_size:,}"), ("Method", self.method)]
+        if self._centres is None:
+            facts.append(("Next", "call fit(table)"))
+        else:
+            loss = f"{self.covariance_loss:.4g}, computed on true data"
+            facts += [("Records", f"{self.n:,}"), ("Groups", f"{self.groups:,}"), ("Covariance loss", loss)]
+        if self.seeded:
+            facts.append(("Seed", SEEDED_MARK))
+        facts.append(("Caution", "not differentially private: a group that agrees on a column discloses it"))
+        mark = "not fitted" if self._centres is None else "not differentially private"
+        return card("AnonymousSynthesizer", mark, [*facts, *schema_facts(self.schema)])

@@ -1,0 +1,213 @@
+"""What both synthesizers share: parameters, randomness, and sampling rows of the kind that was read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from covey.core.arrays import require_memory
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.bodies import Body
+from covey.core.threads import blas_threads
+from covey.engines.spark import generate
+from covey.entropy import Streams
+from covey.errors import NotFittedError, ParameterError, whole_number
+from covey.html import shorten
+from covey.methods.draws import Draw
+from covey.methods.mixed import Mixture
+from covey.records import (
+    Form,
+    FrameForm,
+    Prepared,
+    TableReader,
+)
+from covey.table.codec import Codec
+from covey.table.schema import Schema
+from covey.table.sparkframe import arrow_batches, spark_schema
+
+PART_ROWS = 1 << 18  # synthetic rows that are drawn, decoded and written at a time: some hundred MiB for wide tables
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """m synthetic rows in parts. A part comes from a stream of its own: it is the same whenever and wherever it is drawn."""
+
+    m: int
+    _centres: WeightedPoints
+    _draw: Draw
+    _restore: Callable[[Any, np.random.Generator], Any]
+    _streams: Streams
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return -(-self.m // PART_ROWS)
+
+    def part(self, k: int) -> Any:
+        """The rows of part k: an array, or with a schema a mapping of columns."""
+        streams = self._streams.child(f"part {k}")
+        with blas_threads(1):
+            rows = self._draw(self._centres, min(PART_ROWS, self.m - k * PART_ROWS), streams)
+        return self._restore(rows, streams.postprocessing("decode"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.part(k) for k in range(self.parts))
+
+
+class _Synthesizer:
+    """What both synthesizers share: parameters, randomness, and sampling rows of the kind that was read."""
+
+    def __init__(self, body: Body | None, seed: int | None, schema: Schema | None) -> None:
+        if body is not None and not isinstance(body, Body):
+            raise ParameterError(f"body must be a convex body such as covey.bodies.Box, got {body!r}.")
+        if schema is not None and not isinstance(schema, Schema):
+            raise ParameterError(
+                f"schema must be a covey.Schema, got {schema!r}. Load one with covey.Schema.load(path)."
+            )
+        self.body = body
+        self.schema = schema
+        self._codec = None if schema is None else Codec(schema)
+        self._reader: TableReader | None = None
+        self._mixture: Mixture | None = None
+        self._seed = None if seed is None else whole_number(seed, "seed", 0)
+        self._streams_taken = 0
+        self._centres: WeightedPoints | None = None
+        self._draw: Draw | None = None
+        self._form: Form | FrameForm = Form(np.dtype(np.uint8))
+
+    # Parameters, as scikit-learn's tools ask for them.
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Remember what was given, so that a clone can be given the same."""
+        made = super().__new__(cls)
+        if arguments or options:
+            given = inspect.signature(cls.__init__).bind(made, *arguments, **options)
+            given.apply_defaults()
+            made._given = {name: value for name, value in given.arguments.items() if name != "self"}
+        return made
+
+    _given: dict[str, Any]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters that this synthesizer was made with."""
+        return dict(self._given)
+
+    def set_params(self, **changes: Any) -> Self:
+        """Start again, not fitted, with some parameters changed."""
+        unknown = sorted(set(changes) - set(self._given))
+        if unknown:
+            raise ParameterError(f"{type(self).__name__} has no parameter {unknown[0]!r}: {', '.join(self._given)}.")
+        given = self._given | changes
+        type(self).__init__(self, **given)
+        self._given = given
+        return self
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a seed was given. Whatever a seeded run makes is not private."""
+        return self._seed is not None
+
+    def _next_streams(self) -> Streams:
+        """Fresh randomness for one fit or sample. No key is kept, so that copies of a synthesizer share no noise."""
+        self._streams_taken += 1
+        if self._seed is None:
+            return Streams.from_system()
+        return Streams.from_seed(self._seed).child(f"call {self._streams_taken}")
+
+    @property
+    def centres(self) -> WeightedPoints:
+        """The weighted centres in K that rows are drawn from."""
+        if self._centres is None:
+            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
+        return self._centres
+
+    def sample(self, m: int) -> Any:
+        """Draw m synthetic rows: an array of the kind that was fitted, or with a schema a frame of that kind.
+
+        Costs no privacy, however often it is called.
+        """
+        return self._form.join(list(self.draw(require_sample_memory(m, self.centres.points.shape[1]))))
+
+    def draw(self, m: int) -> Drawn:
+        """m synthetic rows that are drawn part by part when they are asked for, so m may be larger than the memory."""
+        if self._draw is None:
+            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
+        m = whole_number(m, "m", 1, "It counts the synthetic rows.")
+        return Drawn(m, self.centres, self._draw, self._restore(), self._next_streams())
+
+    def _restore(self) -> Callable[[Any, np.random.Generator], Any]:
+        """From drawn rows to the caller's type: codes or cells are decoded under the schema, arrays get their type back."""
+        if self._codec is not None:
+            return _Decode(self._codec, cells=self._mixture is not None)
+        assert isinstance(self._form, Form)  # without a schema there are no frames
+        return _Restore(self._form)
+
+    def sample_spark(self, spark: Any, m: int) -> Any:
+        """m synthetic rows as a Spark frame: its executors draw the parts when they are needed, and the same ones each time."""
+        if self.schema is None:
+            raise ParameterError("Spark rows have names: give schema=….")
+        schema, drawn = self.schema, self.draw(m)
+        return generate(spark, drawn.parts, lambda k: arrow_batches(drawn.part(k), schema), spark_schema(schema))
+
+    @property
+    def width(self) -> int:
+        """Encoded columns under the schema, which are public: what a sample's memory depends on."""
+        if self._codec is None:
+            raise ParameterError("only a synthesizer with a schema knows its width before fitting: give schema=….")
+        return self._codec.width
+
+    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
+        """Read and encode a table under the schema. May fail on the table; spends nothing; what it returns is private.
+
+        The table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
+        """
+        return self._table_reader().prepare(table, encoding)
+
+    def _table_reader(self) -> TableReader:
+        if self._reader is None:
+            raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
+        return self._reader
+
+
+@dataclass(frozen=True)
+class _Decode:
+    """Codes or cells become columns of values."""
+
+    codec: Codec
+    cells: bool
+
+    def __call__(self, rows: Any, generator: np.random.Generator) -> Any:
+        decode = self.codec.decode_cells if self.cells else self.codec.decode
+        return decode(rows.astype(np.int64), generator)
+
+
+@dataclass(frozen=True)
+class _Restore:
+    """Drawn rows get the caller's type."""
+
+    form: Form
+
+    def __call__(self, rows: Any, _: np.random.Generator) -> Any:
+        return self.form.restore(rows)
+
+
+def schema_facts(schema: Schema | None) -> list[tuple[str, Any]]:
+    """The columns of a schema, the first few by name."""
+    if schema is None:
+        return []
+    names = [shorten(name, 30) for name in schema.names[:8]]
+    more = f" and {len(schema.names) - len(names):,} more" if len(schema.names) > len(names) else ""
+    return [("Columns", f"{', '.join(names)}{more}")]
+
+
+def require_sample_memory(m: Any, width: int) -> int:
+    """How many rows to draw at once, or a refusal: rows of so many encoded columns must fit the memory."""
+    rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
+    require_memory(
+        8 * rows * width + 20 * width**2, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m)."
+    )
+    return rows

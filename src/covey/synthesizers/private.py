@@ -1,0 +1,328 @@
+"""Differentially private synthetic data: `PrivateSynthesizer`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from covey.core.fit.devices import find_device
+from covey.core.fit.spectrum import Spectrum
+from covey.core.paper.bodies import Body, Cube
+from covey.core.tables.counts import require_exact
+from covey.core.tables.distance import bit_distances, category_distances
+from covey.core.tables.sparse import canonical, is_sparse
+from covey.engines.local import ArrayRows
+from covey.engines.rows import Mapped, Rows
+from covey.entropy import SEEDED_MARK
+from covey.errors import CoveyWarning, NotFittedError, ParameterError
+from covey.html import card, meter, tag
+from covey.methods.draws import Draw, DrawBits, DrawCodes, DrawLikeThePaper
+from covey.methods.method import Fitted, Method
+from covey.methods.paper import Algorithm4, PaperParameters, check_options
+from covey.methods.records import Limit, boolean_records, real_records
+from covey.methods.regain.pipeline import RegainBits, RegainCategories
+from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, expected_pair_noise, refuse_too_wide
+from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
+from covey.privacy.certificate import Certificate, TableBounds
+from covey.privacy.gate import Gate
+from covey.records import (
+    Form,
+    FrameForm,
+    Limits,
+    TableReader,
+    check_domain,
+    check_limits,
+    read_bits,
+    read_codes,
+    read_reals,
+)
+from covey.release.contents import PrivateRelease
+from covey.synthesizers.base import _Synthesizer, schema_facts
+from covey.table.schema import Schema
+from covey.version import __version__
+
+NOISE = 0.1  # standard deviation of a 2-way share beyond which a release is mostly noise
+
+
+class PrivateSynthesizer(_Synthesizer):
+    """Differentially private synthetic data, for replace-one neighbours, the number of rows n being public.
+
+    Args:
+        epsilon: the privacy budget ε > 0.
+        delta: 0 for pure ε-DP; positive and below 1/n for (ε, δ)-DP, which is more accurate.
+        method: "regain", accurate at ordinary sizes, or "paper", Algorithm 4 with the theorem's constants.
+        schema: the public schema of a table with names, categories, numbers and dates; fit then takes a frame or a file.
+        domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
+        ordinal: which attributes of the domain are ordered (numbers, dates), by index.
+        at_most: declared limits [(columns, L), …]: a record sets at most L of these 0/1 columns. They are public promises:
+            records that break one are trimmed by a fixed rule before they are measured, and the output keeps them.
+        rows_per_person: how many rows one person may have; the noise grows as group privacy demands.
+        neighbours: "replace-one", the only notion there is here.
+        certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
+        noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
+        body: the convex set K of real-valued records (method "paper").
+        kappa: κ of method "paper"; for this and the five that follow, None takes the theorem's choice.
+        t: the dimension of its subspace.
+        alpha: the mesh of its lattice.
+        b: its damping.
+        split: how it shares ε among directions, weights and points.
+        constants: "paper", or "improved" for our own proofs.
+        device: where tables of more than 1,000 columns are fitted once they are measured: "cpu", or "cuda" with the extra
+            covey[gpu]. Records never leave the processor.
+        seed: makes a run reproducible for tests. A seeded run is not private and says so.
+    """
+
+    def __init__(
+        self,
+        epsilon: float | Fraction,
+        delta: float | Fraction = 0.0,
+        *,
+        method: Literal["regain", "paper"] = "regain",
+        schema: Schema | None = None,
+        domain: Sequence[int] | None = None,
+        ordinal: Sequence[int] = (),
+        at_most: Limits = (),
+        rows_per_person: int = 1,
+        neighbours: Literal["replace-one"] = "replace-one",
+        certificate_share: float | Fraction = CERTIFICATE_SHARE,
+        noise: Literal["covey", "opendp"] = "covey",
+        body: Body | None = None,
+        kappa: float | None = None,
+        t: int | None = None,
+        alpha: float | None = None,
+        b: float | None = None,
+        split: tuple[Any, Any, Any] | None = None,
+        constants: Literal["paper", "improved"] | None = None,
+        device: str = "cpu",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(body, seed, schema)
+        find_device(device)  # refused here, before any table is opened
+        self.device = device
+        self._budget = make_budget(epsilon, delta, rows_per_person)
+        self.epsilon: Fraction = self._budget.epsilon
+        self.delta: Fraction = self._budget.delta
+        if method not in ("regain", "paper"):
+            raise ParameterError(f"method must be 'regain' or 'paper', got {method!r}.")
+        if neighbours != "replace-one":
+            raise ParameterError(f"neighbours must be 'replace-one', got {neighbours!r}.")
+        if noise not in ("covey", "opendp"):
+            raise ParameterError(f"noise must be 'covey' or 'opendp', got {noise!r}.")
+        if noise == "opendp" and seed is not None:
+            raise ParameterError("noise='opendp' takes no seed: OpenDP draws from the operating system.")
+        self.method = method
+        self.noise = noise
+        if schema is not None and self._codec is not None:
+            schema.require_confirmed()
+            flags = all(size == 2 for size in self._codec.domain_sizes)
+            # A flag of two categories is one column of bits.
+            refuse_too_wide(len(self._codec.domain_sizes) if flags else self._codec.width, categories=not flags)
+            if domain is not None or len(ordinal) or len(at_most):
+                raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
+            domain, ordinal = (None, ()) if flags else (self._codec.domain_sizes, self._codec.ordinal)
+            at_most = self._codec.limits if flags else ()
+        self.domain = check_domain(domain, ordinal)
+        # A limit that allows all of its columns says nothing.
+        self._limits = [(columns, most) for columns, most in check_limits(at_most) if most < len(columns)]
+        self._share = exact(certificate_share, "certificate_share")
+        if not 0 <= self._share < 1:
+            raise ParameterError(f"certificate_share must lie in [0, 1), got {certificate_share}.")
+        given: dict[str, Any] = {
+            "kappa": kappa,
+            "t": t,
+            "alpha": alpha,
+            "b": b,
+            "shares": split,
+            "constants": constants,
+        }
+        self._options = {name: value for name, value in given.items() if value is not None}
+        self._check_method()
+        if self._codec is not None:
+            self._reader = TableReader(self._codec, first_pass=self._regain().first_pass)
+        self.parameters: PaperParameters | None = None
+        self.privacy: PrivacyStatement | None = None
+        self.certificate: Certificate | None = None
+        self.spectrum: Spectrum | None = None
+
+    def _check_method(self) -> None:
+        """Wrong combinations and wrong parameters of the paper's method are refused before any table is opened."""
+        if self.method == "paper":
+            if self.delta or self.domain or self._limits or self.noise != "covey" or self.schema is not None:
+                raise ParameterError(
+                    "method 'paper' takes no delta, schema, domain, at_most or noise: it is pure ε-DP on K."
+                )
+            check_options(self.body, **self._options)
+        elif self._options or self.body is not None:
+            given = ", ".join([*self._options, *(["body"] if self.body is not None else [])])
+            raise ParameterError(f"{given.replace('shares', 'split')}: only method='paper' takes this.")
+        elif self.domain and self._limits:
+            raise ParameterError("at_most is about 0/1 columns: it does not go with domain.")
+
+    def fit(self, X: Any) -> Self:
+        """Measure the table privately: this is the step that spends ε. X is not changed."""
+        if self.method == "paper":
+            self._fit_paper(X)
+        else:
+            self._fit_regain(X)
+        return self
+
+    def _regain(self, p: int | None = None) -> Method:
+        """The method for bits or for categories; p is the number of columns, where it is known."""
+        if self.domain is not None:
+            return RegainCategories(self._share, self.domain)
+        width = p if p is not None or self._codec is None else len(self._codec.names)
+        limited = self._limits and width is not None
+        declared = declared_coding(width, self._limits) if limited and width is not None else None
+        return RegainBits(self._share, declared, find_device(self.device), width, bool(self._limits))
+
+    def _fit_regain(self, X: Any) -> None:
+        rows, self._form = self._read(X)
+        n, p = rows.n, rows.p
+        self._advise(n, p if self.domain is None else int(np.sum(self.domain.counts - 1)))
+        if self._limits:
+            if max(max(columns) for columns, _ in self._limits) >= p:
+                raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
+            rows = Mapped(rows, Limit(self._limits))
+        method, streams = self._regain(p), self._next_streams()
+        gate = Gate(self._budget, method.shares(n, p, self._budget), streams, self.noise)
+        draw: Draw = DrawBits(self._limits) if self.domain is None else DrawCodes(self.domain)
+        self._finish(method.fit(rows, gate, streams.postprocessing), draw, gate, n)
+
+    def _read(self, X: Any) -> tuple[Rows, Form | FrameForm]:
+        """Rows for `regain`: of a table with a schema, of category codes, or of bits."""
+        if self._codec is not None:
+            return self._table_reader().read(X)
+        if self.domain is not None:
+            codes, form = read_codes(X, self.domain)
+            return ArrayRows(codes), form
+        bits, form = read_bits(X, sparse=True)
+        return boolean_records(bits).rows, form
+
+    def _fit_paper(self, X: Any) -> None:
+        if self.body is None:
+            X, self._form = read_bits(X)
+            records = boolean_records(X)
+        else:
+            X, self._form = read_reals(X, self.body)
+            records = real_records(X, self.body)
+        body = self.body or Cube(X.shape[1])
+        n = records.rows.n
+        self.check(n)
+        method = Algorithm4(body, self._options)
+        par = method.parameters(n, self._budget)
+        _warn_if_noise(par)
+        gate = Gate(self._budget, par.shares, self._next_streams())
+        self.parameters = par
+        draw = DrawLikeThePaper(self.body, self._form.dtype.kind in "biu", codes=False)
+        self._finish(method.fit(records, par, gate), draw, gate, n)
+
+    def _finish(self, fitted: Fitted, draw: Draw, gate: Gate, n: int) -> None:
+        self._centres, self._draw = fitted.cloud, draw
+        self.certificate, self.spectrum = fitted.certificate, fitted.spectrum
+        # PVEC and matrix Laplace noise are drawn in floating point: the guarantee is that of their ideal laws.
+        ideal = "; ε-DP for the ideal noise law" if self._budget.pure else ""
+        constants = f" with {self.parameters.constants} constants" if self.parameters else ""
+        names = {"paper": f"Algorithm 4{constants}", "regain": "regain"}
+        self.privacy = PrivacyStatement(
+            self._budget, gate.spent, n, names[self.method] + ideal, self.seeded, unused=gate.unused
+        )
+
+    def check(self, n: int) -> None:
+        """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
+        check_delta(self.delta, n)
+        require_exact(n, max(self.domain.sizes) if self.domain else 1)
+
+    def _advise(self, n: int, width: int) -> None:
+        """Checks and advice that need the public size of the table."""
+        self.check(n)
+        noise = expected_pair_noise(n, width, self._budget)
+        if noise > NOISE:
+            warnings.warn(
+                f"with n = {n}, {width} columns and epsilon = {float(self.epsilon):g} the noise on a 2-way share has "
+                f"standard deviation {noise:.2g}: expect noise, not data. More rows, a larger epsilon, a positive delta or "
+                "fewer columns help.",
+                CoveyWarning,
+                stacklevel=4,
+            )
+
+    @property
+    def n(self) -> int:
+        """Rows of the fitted table, which are public."""
+        if self.privacy is None:
+            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
+        return self.privacy.n
+
+    def release(self, m: int) -> PrivateRelease:
+        """Draw m rows and put everything that may leave together, for `covey.release.bundle.write_bundle`."""
+        if self.schema is None or self.privacy is None:
+            raise ParameterError(
+                "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
+            )
+        return PrivateRelease(
+            self.draw(m), self.schema, self.centres, self.privacy, self.certificate, __version__, self.spectrum
+        )
+
+    def certify(self, Z: Any) -> TableBounds:
+        """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
+
+        Give it rows that were drawn from these centres, or any other public table. The distance is exact: of true rows it would
+        be an exact number about true data, which no noise protects.
+        """
+        if self.certificate is None:
+            raise NotFittedError("there is no certificate: fit with method='regain' and a positive certificate_share.")
+        Z = Z if self._codec is None else self._codec.encode(Z)[0]
+        Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
+        if self.domain is not None:
+            distance = category_distances(Z.astype(np.int64), self.domain.sizes, self.centres)
+        else:
+            distance = bit_distances(Z.astype(np.uint8), self.centres)
+        return self.certificate.for_table(distance)
+
+    def __repr__(self) -> str:
+        state = "not fitted" if self._centres is None else str(self.privacy)
+        mark = f", {SEEDED_MARK}" if self.seeded and self._centres is None else ""
+        delta = f", delta={float(self.delta):g}" if self.delta else ""
+        return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: parameters before fitting; guarantee, budget and certificate after it."""
+        facts: list[tuple[str, Any]] = [("Guarantee asked for", _promise(self)), ("Method", self.method)]
+        mark = SEEDED_MARK if self.seeded else "not fitted"
+        if self.privacy is None:
+            facts.append(("Next", "call fit(table): this is the step that spends the budget"))
+        else:
+            whole = self._budget.amount
+            shares = [(c.purpose, float(c.amount / whole)) for c in self.privacy.charges]
+            facts[0] = ("Guarantee", str(self.privacy))
+            facts += [
+                ("Rows it has seen", f"{self.n:,}"),
+                ("Centres", f"{len(self.centres):,}"),
+                ("Budget", [tag("div", meter(share), f"{share:.1%} {purpose}") for purpose, share in shares]),
+                ("Accuracy", self.certificate.sentence if self.certificate else "no certificate was bought"),
+                ("Next", "sample(m): as many rows as you like, at no further cost"),
+            ]
+            mark = SEEDED_MARK if self.seeded else "differentially private"
+        return card("PrivateSynthesizer", mark, [*facts, *schema_facts(self.schema)])
+
+
+def _promise(synth: PrivateSynthesizer) -> str:
+    delta = f", δ = {float(synth.delta):g}" if synth.delta else ", pure"
+    return f"differential privacy with ε = {float(synth.epsilon):g}{delta}"
+
+
+def _warn_if_noise(par: PaperParameters) -> None:
+    """Say, from public numbers alone, that the paper's constants will give noise."""
+    # Noise on a coordinate of a damped mean, in units where the coordinate of a Boolean record is 0 or 1.
+    sd = par.means_noise * float(np.sqrt(2 * par.p))
+    if sd > 0.5:
+        warnings.warn(
+            f"with n = {par.n}, p = {par.p} and these parameters the paper's noise on a block mean has standard "
+            f"deviation {sd:.2g} for columns between 0 and 1: expect noise, not data. Use method='regain', or more rows, "
+            "a larger epsilon or fewer columns.",
+            CoveyWarning,
+            stacklevel=4,
+        )
