@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 
 from audits.case import Case
+from audits.gates import a_budget, a_gate, paper_gate
 from audits.instruments import Affine, StillRows, pooled_geometrics
 from audits.statistics import gaussian_delta, lattice_gaussian_delta
 from covey.core.noise.integers import matrix_laplace, to_grid
-from covey.core.noise.pairlaw import pair_law
 from covey.core.noise.samplers import CoveyNoise
 from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import BlockSums
@@ -25,21 +25,23 @@ from covey.core.tables.coding import Coding
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import integer_squares
 from covey.methods import paper
-from covey.methods.bits import (
+from covey.methods.paper import paper_parameters
+from covey.methods.records import real_records
+from covey.methods.regain.measure import (
+    Tables,
     measure_ball,
     measure_coding,
+    measure_histograms,
     measure_matrix,
     measure_means,
+    measure_pairs,
     measure_parities,
     measure_scores,
     measure_sizes,
-    plan_bits,
 )
-from covey.methods.categories import Tables, measure_histograms, measure_pairs
-from covey.methods.paper import paper_parameters
-from covey.methods.records import real_records
-from covey.privacy.budget import Charge
+from covey.methods.regain.plan import pair_law, plan_bits
 from covey.privacy.certificate import certify
+from covey.privacy.gate import Exact
 
 EPSILON = Fraction(1)
 RHO = Fraction(1, 2)
@@ -48,8 +50,9 @@ E1, E2 = [1.0, 0.0], [0.0, 1.0]
 THREE, TWELVE = Domain((3,), (False,)), Domain((3, 4), (False, False))
 
 
-def charge(unit="ε", amount=None):
-    return Charge("audit", (EPSILON if unit == "ε" else RHO) if amount is None else amount, unit)
+def gate(purpose, source=None, pure=True, streams=None, amount=None):
+    """A gate with ε = 1, or ρ = ½, for one purpose."""
+    return a_gate(purpose, amount=amount or (EPSILON if pure else RHO), pure=pure, source=source, streams=streams)
 
 
 def integer_case(name, pair, tables, measure, law, full, fast, delta=0.0, floor=TIGHT, dtype=np.uint8):
@@ -69,6 +72,12 @@ def integer_case(name, pair, tables, measure, law, full, fast, delta=0.0, floor=
         return np.round((y @ ((one - other) / sd**2)), 9)
 
     return Case(name, pair, 1.0, draw, full, fast, delta, floor)
+
+
+def again(shared):
+    """The same gate, with the same stream, as if nothing had been spent."""
+    shared.book.clear()
+    return shared
 
 
 # The samplers alone.
@@ -110,11 +119,10 @@ def matrix_moments():
     rows, signs = [StillRows([[1, 1, 1]]), StillRows([[0, 0, 1]])], np.array([[1, 1, 1, 1], [1, -1, -1, 1]])
 
     def draw(which, streams, count):
-        generator = streams.noise("matrix")
         M = np.empty((count, 4, 4))
         M[:] = np.eye(4)
         for i in range(count):
-            noisy = measure_matrix(rows[which], charge(amount=Fraction(4)), generator)
+            noisy = measure_matrix(rows[which], gate("moments", streams=streams.child(str(i)), amount=4))
             M[i, 0, 1:] = M[i, 1:, 0] = 2 * noisy.mean
             M[i, 1:, 1:] += 4 * noisy.pair
         near, far = (np.abs(np.linalg.eigvalsh(M - np.outer(z, z))).sum(axis=1) for z in signs)
@@ -130,7 +138,7 @@ def pvec(name, epsilon, full, fast, floor):
     records = [real_records(np.array(rows), body) for rows in ([E1, E1, E1], [E1, E1, E2])]
 
     def draw(which, streams, count):
-        S = records[which].rows.reduce(integer_squares).total / records[which].radius ** 2
+        S = integer_squares(records[which].rows.records()).total / records[which].radius ** 2
         return sample_bingham(par.projection_scale * S, streams.noise("projection"), count)[:, 1] ** 2
 
     return Case(name, "orthogonal replaced row", float(epsilon), draw, full, fast, floor=floor)
@@ -145,7 +153,8 @@ def cell_sizes():
 
     def draw(which, streams, count):
         sizes = np.tile([1 - which, which], count)
-        y = paper.noisy_sizes(BlockSums(sizes, np.zeros((2 * count, 1))), par, streams.noise("weights"))
+        blocks = Exact(BlockSums(sizes, np.zeros((2 * count, 1))))
+        y = paper.noisy_sizes(blocks, 2 * count, paper_gate(par, streams))
         a, b = y.reshape(count, 2).T
         return np.stack([np.abs(a) + np.abs(b - 1) - np.abs(a - 1) - np.abs(b), (a == 0) * 1.0 - (b == 0)], axis=1)
 
@@ -161,8 +170,8 @@ def damped_means_case():
     exact = sums / np.maximum(sizes, par.b)
 
     def draw(which, streams, count):
-        blocks = BlockSums(np.tile(sizes[which], count), np.tile(sums[which], count)[:, None])
-        y = paper.noisy_damped_means(blocks, par, 1.0, streams.noise("points")).reshape(count, 2)
+        blocks = Exact(BlockSums(np.tile(sizes[which], count), np.tile(sums[which], count)[:, None]))
+        y = paper.noisy_damped_means(blocks, 2 * count, par, 1.0, paper_gate(par, streams)).reshape(count, 2)
         return np.abs(y - exact[1]).sum(axis=1) - np.abs(y - exact[0]).sum(axis=1)
 
     return Case("damped means", "damping threshold crossed", 1.0, draw, 2_000_000, 300_000, floor=TIGHT)
@@ -175,9 +184,9 @@ def pure_means():
     rows = [StillRows([[1, 1]]), StillRows([[0, 0]])]
 
     def draw(which, streams, count):
-        generator = streams.noise("matrix")
+        shared = gate("means", streams=streams)
         with pooled_geometrics():
-            y = np.array([measure_means(rows[which], charge(), None, generator)[0] for _ in range(count)])
+            y = np.array([measure_means(rows[which], again(shared)).values for _ in range(count)])
         return np.round(np.abs(y).max(axis=1) - np.abs(y - 1).max(axis=1), 9)
 
     return Case("means, cube noise", "all bits flip", 1.0, draw, 250_000, 15_000, floor=TIGHT)
@@ -185,24 +194,26 @@ def pure_means():
 
 def pure_cases():
     def sizes(rows, noise):
-        return (measure_sizes(rows, charge(), noise),)
+        found = measure_sizes(rows, gate("row sums", noise))
+        return ((found.values, found.sd),)
 
     def scores(rows, noise):
-        found = measure_scores(rows, np.array([[1.0], [0.0]]), np.array([[0.5]]), charge(), True, noise)
+        found = measure_scores(rows, np.array([[1.0], [0.0]]), np.array([[0.5]]), gate("scores", noise))
         return ((found.shares, found.sd),)
 
     def one_way(rows, noise):
-        found = measure_histograms(Tables(rows, THREE), THREE, charge(), True, noise)
+        found = measure_histograms(Tables(rows, THREE), gate("histograms", noise))
         return ((found.counts[0], found.sds[0]),)
 
-    law = pair_law(TWELVE, EPSILON, True)
+    law = pair_law(TWELVE, a_budget(EPSILON))
 
     def pairs(rows, noise):
-        return ((measure_pairs(Tables(rows, TWELVE), [np.arange(3), np.arange(4)], law, noise, None)[:3, 3:], law.sd),)
+        maps = [np.arange(3), np.arange(4)]
+        return ((measure_pairs(Tables(rows, TWELVE), maps, law, gate("pairs", noise))[:3, 3:], law.sd),)
 
     def certificate(rows, noise):
         n, distance = 50, 0.5 + 0.02 * rows.X[0, 0]
-        found = certify({2: distance}, n, charge(), noise)
+        found = certify([2], Exact(distance), n, gate("certificate", noise))
         return ((np.array([found.estimate[2]]), 1.0),)
 
     flip, codes = ([[0, 0]], [[1, 1]]), ([[0, 0]], [[2, 3]])
@@ -220,12 +231,12 @@ def pure_cases():
 def matrix_pairs():
     """Two attributes of two categories: (z_a, z_b) and (z_a, −z_b) are orthogonal."""
     domain = Domain((2, 2), (False, False))
-    law = pair_law(domain, Fraction(4), True)
+    law = pair_law(domain, a_budget(4))
     tables = [Tables(StillRows(table, int), domain) for table in ([[0, 0]], [[0, 1]])]
 
     def draw(which, streams, count):
-        generator, maps = streams.noise("matrix"), [np.arange(2), np.arange(2)]
-        y = np.array([measure_pairs(tables[which], maps, law, None, generator)[0, 2] for _ in range(count)])
+        shared, maps = gate("pairs", streams=streams, amount=4), [np.arange(2), np.arange(2)]
+        y = np.array([measure_pairs(tables[which], maps, law, again(shared))[0, 2] for _ in range(count)])
         return np.round(y, 9)
 
     return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 30_000, 3_000, floor=0.4)
@@ -239,42 +250,44 @@ def gaussian_cases():
     two = lattice_gaussian_delta(1 / RHO, [1, 1], 1.0)
 
     def means(rows, noise):
-        return (measure_means(rows, charge("ρ"), noise, None),)
+        found = measure_means(rows, gate("means", noise, pure=False))
+        return ((found.values, found.sd),)
 
     def parities(rows, noise):
-        moments, rest = measure_parities(rows, charge("ρ"), noise)
+        moments, rest = measure_parities(rows, gate("moments", noise, pure=False))
         upper = np.triu_indices(rows.p, 1)
         pairs = ((moments.mean, moments.mean_sd), (moments.pair[upper], moments.pair_sd))
         return (*pairs, (rest.triple, rest.triple_sd), (rest.quad, rest.quad_sd))
 
-    plan = plan_bits(100, 5, RHO, False, Coding.half(5))
+    plan = plan_bits(100, 5, a_budget(RHO, pure=False), Coding.half(5))
 
     def ball(rows, noise):
-        moments = measure_ball(rows, plan, {"moments": charge("ρ")}, noise)
+        moments = measure_ball(rows, plan, gate("moments", noise, pure=False))
         return (
             (moments.mean, moments.mean_sd),
             (moments.pair[np.triu_indices(5, 1)], moments.pair_sd),
         )
 
     def centre(rows, noise):  # three quarters of the charge; the rest buys a histogram that decides a radius
-        _, means, sd = measure_coding(rows, charge("ρ"), 0.2, noise)
-        return ((means, sd),)
+        _, means = measure_coding(rows, plan, gate("coding", noise, pure=False))
+        return ((means.values, means.sd),)
 
     def scores(rows, noise):
-        found = measure_scores(rows, np.array([[1.0], [0.0]]), np.array([[0.5]]), charge("ρ"), False, noise)
+        found = measure_scores(rows, np.array([[1.0], [0.0]]), np.array([[0.5]]), gate("scores", noise, pure=False))
         return ((found.shares, found.sd),)
 
     def one_way(rows, noise):
-        found = measure_histograms(Tables(rows, THREE), THREE, charge("ρ"), False, noise)
+        found = measure_histograms(Tables(rows, THREE), gate("histograms", noise, pure=False))
         return ((found.counts[0], found.sds[0]),)
 
-    law = pair_law(TWELVE, RHO, False)
+    law = pair_law(TWELVE, a_budget(RHO, pure=False))
 
     def pairs(rows, noise):
-        return ((measure_pairs(Tables(rows, TWELVE), [np.arange(3), np.arange(4)], law, noise, None)[:3, 3:], law.sd),)
+        maps = [np.arange(3), np.arange(4)]
+        return ((measure_pairs(Tables(rows, TWELVE), maps, law, gate("pairs", noise, pure=False))[:3, 3:], law.sd),)
 
     def certificate(rows, noise):
-        found = certify({2: 0.5 + 0.02 * rows.X[0, 0]}, 50, charge("ρ"), noise)
+        found = certify([2], Exact(0.5 + 0.02 * rows.X[0, 0]), 50, gate("certificate", noise, pure=False))
         return ((np.array([found.estimate[2]]), 1.0),)
 
     sixteen, flip, code = ([[1] * 16], [[0] * 16]), ([[0, 0]], [[1, 1]]), ([[0]], [[2]])

@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 
 from audits.case import Case
+from audits.gates import fit_bits, fit_categories, paper_gate
 from covey.core.paper.bodies import Ball, Cube
 from covey.core.tables.domain import Domain
 from covey.engines.local import ArrayRows
 from covey.methods.paper import paper_parameters, private_centres
 from covey.methods.records import boolean_records, real_records
-from covey.methods.regain import regain_bits, regain_categories
 from covey.privacy.budget import make_budget
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema
@@ -65,7 +65,7 @@ def paper_case(name, pair, body, epsilon, full, fast, **options):
         records = make(pair[which])
 
         def run(stream):
-            result = private_centres(records, body, par, stream)
+            result = private_centres(records, body, par, paper_gate(par, stream))
             directions = result.directions[:, 0] ** 2 if par.t else np.zeros(1)
             w, y = result.cloud.weights, result.cloud.points
             return [*directions, *of_cloud(result.cloud), *w[:16], *(w[:, None] * y)[:16, 0]]
@@ -102,7 +102,7 @@ def bits_case(name, pair, epsilon, delta, full, fast):
         rows = ArrayRows(pair[which])
 
         def run(stream):
-            found = regain_bits(rows, budget, SHARE, None, "covey", stream)
+            found = fit_bits(rows, budget, stream)
             return of_cloud(found.cloud, found.certificate)
 
         return repeat(run, streams, count)
@@ -117,7 +117,7 @@ def categories_case(name, pair, domain, epsilon, delta, full, fast):
         rows = ArrayRows(np.array(pair[which]))
 
         def run(stream):
-            found = regain_categories(rows, domain, budget, SHARE, "covey", stream)
+            found = fit_categories(rows, domain, budget, stream)
             return of_cloud(found.cloud, found.certificate)
 
         return repeat(run, streams, count)

@@ -97,7 +97,7 @@ def private_centres(records: Records, body: Body, par: PaperParameters, gate: Ga
     P = quantise_directions(private_subspace(records, par, gate))
     F = rows.reduce(lambda batch: block_sums(batch, covering.assign(scores(batch, P, records.radius)), covering.size))
     w = noisy_sizes(F, covering.size, gate) / n
-    y = noisy_damped_means(F, par, records.radius, gate)
+    y = noisy_damped_means(F, covering.size, par, records.radius, gate)
     cloud = WeightedPoints(project_weights(w), body.project(y * body.radius))
     return PrivateCentres(cloud, np.ldexp(P, -DIRECTION_BITS))
 
@@ -121,13 +121,13 @@ def noisy_sizes(F: Exact[BlockSums], s: int, gate: Gate) -> Integers:
     return gate.measure("weights", F.map(lambda blocks: blocks.sizes), s, Moves(l1=2)).values
 
 
-def noisy_damped_means(F: Exact[BlockSums], par: PaperParameters, radius: float, gate: Gate) -> Floats:
+def noisy_damped_means(F: Exact[BlockSums], s: int, par: PaperParameters, radius: float, gate: Gate) -> Floats:
     """ỹ_j + r_j on all s cells, for rows in the unit ball, on a grid that is fine against the noise.
 
     One replaced row moves the damped means by par.means_sensitivity in ℓ1, on at most 2p entries. Rounding to
     the grid, done before the noise is added, can widen each of these moves by one grid step.
     """
-    s, p = LatticeCovering(par.t, par.alpha).size, par.p
+    p = par.p
     epsilon = gate.allowance("points").per_row
     fineness = 1 << max(0, min(16, (Fraction(2**55) * epsilon / (2 * p)).__floor__().bit_length() - 1))
     step = par.means_sensitivity / (2 * p * fineness)

@@ -13,7 +13,7 @@ What a release says it spent is what its gate wrote down, not what was planned: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
@@ -199,31 +199,48 @@ class Gate:
 
         The counts are scaled to a grid on which its sampler accepts, and divided again.
         """
-        payment = self._pay(purpose, Fraction(1), "cube", lambda b: b.laplace_scale(moves.linf))
+        payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(moves.linf))
         scale = payment.line.scale
-        fine = max(1, -(-2 * dimension // scale))
+        fine = Fraction(max(1, -(-2 * dimension // scale)))
         noise = cube_noise(fine * scale, dimension, self._generator(purpose))
-        noisy = self._release(exact.map(lambda counts: counts * int(fine)), noise, payment, Fraction(1))
+        noisy = self._release(exact.map(lambda counts: counts * int(fine)), noise, payment, 1 / fine)
         sd = float(np.sqrt((dimension + 1) * (dimension + 2) / 3)) * float(scale)
         return Measured(noisy / float(fine), sd, "cube", payment.charge)
 
-    def matrix(self, purpose: str, moves: Moves, dimension: int) -> MatrixJoint:
-        """Pieces of one symmetric integer matrix that moves by `trace` in nuclear norm: matrix Laplace noise, pure ε."""
-        payment = self._pay(purpose, Fraction(1), "matrix", lambda b: b.laplace_scale(moves.trace))
-        noise = matrix_laplace(float(payment.line.scale), dimension, self._generator(purpose))
-        return MatrixJoint(self, payment, noise)
+    def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction]) -> MatrixJoint:
+        """Pieces of one symmetric integer matrix: matrix Laplace noise, pure ε (docs/proofs/cone.md).
+
+        The matrix is Σhhᵀ over the records, h integer vectors; the coordinates h_i/w_i are those in which its nuclear norm moves
+        by `trace` at most, so the noise on entry (i, j) is w_i·w_j times that of the law.
+        """
+        payment = self._pay(purpose, WHOLE, "matrix", lambda b: b.laplace_scale(moves.trace))
+        noise = matrix_laplace(float(payment.line.scale), len(weights), self._generator(purpose))
+        w = np.array([float(weight) for weight in weights])
+        noise *= w[:, None]
+        noise *= w
+        return MatrixJoint(self, payment, noise, tuple(weights))
 
     def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
         """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
-        payment = self._pay(purpose, Fraction(1), "bingham", lambda b: b.laplace_scale(moves.directions))
+        payment = self._pay(purpose, WHOLE, "bingham", lambda b: b.laplace_scale(moves.directions))
         drawn = self._direct(exact, payment, t)
         return Measured(drawn, float("nan"), "bingham", payment.charge)
 
     # Where exact values are opened: nowhere else.
 
-    def _release(self, exact: Exact[Integers], noise: Integers, payment: Payment, weight: Fraction) -> Integers:
-        """Statistic plus noise. Replaying audits override this: all that a release rests on passes here or by `_direct`."""
-        del payment, weight
+    def _release(
+        self,
+        exact: Exact[Integers],
+        noise: Integers,
+        payment: Payment,
+        weight: Fraction,
+        block: tuple[slice, slice] | None = None,
+    ) -> Integers:
+        """Statistic plus noise. Replaying audits override this: all that a release rests on passes here or by `_direct`.
+
+        They need to know which payment, its weight there, and which block of a matrix it is.
+        """
+        del payment, weight, block
         if exact._sealed.shape != noise.shape:
             raise InternalError(
                 "a statistic has another shape than was declared: shapes must follow from public sizes."
@@ -278,14 +295,15 @@ class Joint:
 
 @dataclass(frozen=True)
 class MatrixJoint:
-    """Matrix Laplace noise, rounded piece by piece to the integers before it meets them."""
+    """Matrix Laplace noise, rounded to the integers before it meets them. `weights` are those of the coordinates."""
 
     gate: Gate
     payment: Payment
     noise: Floats
+    weights: tuple[Fraction, ...]
 
-    def add(self, exact: Exact[Integers], piece: Callable[[Floats], Floats]) -> Measured:
-        """A piece of the matrix with the same (linear) piece of the noise: docs/proofs/cone.md."""
-        values = self.gate._release(exact, to_grid(piece(self.noise)), self.payment, Fraction(1))
-        sd = float(self.payment.line.scale) * float(np.sqrt((len(self.noise) + 1) / 2))
+    def add(self, exact: Exact[Integers], rows: slice, columns: slice) -> Measured:
+        """A block of the matrix with noise; `sd` is for coordinates of weight 1."""
+        values = self.gate._release(exact, to_grid(self.noise[rows, columns]), self.payment, WHOLE, (rows, columns))
+        sd = float(self.payment.line.scale) * float(np.sqrt((len(self.weights) + 1) / 2))
         return Measured(values, sd, "matrix", self.payment.charge)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,9 +36,9 @@ from covey.core.tables.distance import HighTables, affordable_tables, one_way_di
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import Moments, moments
 from covey.engines.rows import Mapped, Rows
-from covey.methods.regain.plan import CONSTANT, Plan, pair_moves
+from covey.methods.regain.plan import Plan, constant_coordinate, pair_moves
 from covey.privacy.budget import exact as fraction
-from covey.privacy.gate import Exact, Gate, Measured, Moves
+from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
 
 # Weights of the means in a joint Gaussian measurement of means and pairs (and more), tuned on docs/benchmarks' tables: the
 # variance of a mean is that of a pair divided by weight times the squared radius.
@@ -74,23 +73,23 @@ def measure_means(rows: Rows, gate: Gate) -> Means:
 
 
 def measure_matrix(rows: Rows, gate: Gate) -> NoisyMoments:
-    """Means and pairs of signs by one matrix Laplace draw on rows (a, z), a² = p/3: pure ε-DP (docs/proofs/cone.md).
+    """Means and pairs of signs by one matrix Laplace draw on rows (a, z), a² ≈ p/3: pure ε-DP (docs/proofs/cone.md).
 
-    Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The noise of the means is divided by a
-    before it is rounded.
+    Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The integer matrix is that of rows (1, z):
+    the weight of its first coordinate is 1/a.
     """
     n, p = rows.n, rows.p
     bits = rows.reduce(moments)
-    a = float(np.sqrt(float(CONSTANT * p)))
-    joint = gate.matrix("moments", Moves(trace=2 * (1 + CONSTANT) * p), p + 1)
-    mean = joint.add(bits.map(lambda b: (2 * b.first - b.n).astype(np.int64)), lambda W: W[0, 1:] / a)
+    a = constant_coordinate(p)
+    joint = gate.matrix("moments", Moves(trace=2 * (p + a * a)), [1 / a, *[WHOLE] * p])
+    mean = joint.add(bits.map(sign_sums), slice(0, 1), slice(1, p + 1))
     pair = np.empty((p, p), pair_dtype(p))
     for begin, end in strips(p):
-        found = joint.add(bits.map(sign_pairs, begin, end), partial(_strip, begin=begin + 1, end=end + 1))
+        found = joint.add(bits.map(sign_pairs, begin, end), slice(begin + 1, end + 1), slice(1, p + 1))
         pair[begin:end] = found.values / (4 * n)
     np.fill_diagonal(pair, 0)
     sd = mean.sd / n
-    return NoisyMoments(Coding.half(p), mean.values / n / 2, sd / a / 2, pair, sd / 4)
+    return NoisyMoments(Coding.half(p), mean.values[0] / n / 2, sd / float(a) / 2, pair, sd / 4)
 
 
 def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | None]:
@@ -102,10 +101,10 @@ def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | N
         if worst:
             weights[d] = HIGH_WEIGHT * p * p / 4 / worst
     joint = gate.joint("moments", Moves(l2_squared=parity_sensitivity(p, weights)))
-    sums = rows.reduce(moments).map(sign_sums)
+    bits = rows.reduce(moments)
     upper = np.triu_indices(p, 1)
-    mean = joint.add(sums.map(lambda s: s[0]), p, weights[1])
-    pair = joint.add(sums.map(lambda s: s[1][upper]), len(upper[0]))
+    mean = joint.add(bits.map(lambda b: sign_sums(b)[0]), p, weights[1])
+    pair = joint.add(bits.map(lambda b: sign_pairs(b, 0, p)[upper]), len(upper[0]))
     noisy = NoisyMoments(
         Coding.half(p), mean.values / n / 2, mean.sd / n / 2, symmetric(pair.values / n, p) / 4, pair.sd / n / 4
     )
@@ -193,13 +192,13 @@ def measure_scores(rows: Rows, directions: Floats, edges: Floats, gate: Gate) ->
     return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, found.values / rows.n, found.sd / rows.n)
 
 
-def sign_sums(bits: Moments) -> tuple[Integers, Integers]:
-    """Σz_i and Σz_i z_j of signs z = 2x − 1, from the moments of the bits: exact integers."""
-    return (2 * bits.first - bits.n).astype(np.int64), sign_pairs(bits, 0, len(bits.first))
+def sign_sums(bits: Moments) -> Integers:
+    """Σz_i of signs z = 2x − 1, from the moments of the bits, as a matrix of one row: exact integers."""
+    return (2 * bits.first - bits.n).astype(np.int64)[None]
 
 
 def sign_pairs(bits: Moments, begin: int, end: int) -> Integers:
-    """Rows begin to end of Σz_i z_j."""
+    """Rows begin to end of Σz_i z_j, exact integers."""
     n, a, b = bits.n, bits.first, bits.second[begin:end]
     return (4 * b - 2 * a[begin:end, None] - 2 * a + n).astype(np.int64)
 
@@ -218,10 +217,6 @@ def _first(counts: Counts) -> Integers:
 
 def _masked(counts: Counts, at: int, mask: Array) -> Integers:
     return counts.integers()[at][mask]
-
-
-def _strip(W: Floats, begin: int, end: int) -> Floats:
-    return W[begin:end, 1:]
 
 
 def _strip_above(m: Moments, begin: int, end: int, above: Array) -> Integers:
@@ -330,31 +325,36 @@ def measure_histograms(tables: Tables, gate: Gate) -> OneWay:
 def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate) -> Floats:
     """Noisy centred pair tables of the merged categories, in counts; one-way counts stand on the diagonal of the exact ones.
 
-    The centred tables are multiples of 1/(c_a c_b). Their multiples M = c_a c_b N − c_a N_i − c_b N_j + n are integers and get
-    c_a c_b times the noise, rounded, before they are divided again. One-hot Laplace noise goes on the counts themselves.
-    What is left is centred: the uncentred part was not paid for.
+    For Gaussian noise: the centred tables are multiples of 1/(c_a c_b), so that M = c_a c_b N − c_a N_i − c_b N_j + n are
+    integers; they get c_a c_b times the noise before they are divided again. Laplace noise goes on the counts themselves. What
+    is left is centred: the uncentred part was not paid for. Matrix noise has integer coordinates of its own.
     """
     d, n = law.domain, tables.n
     if law.kind == "none":
         return np.zeros((d.total, d.total))
     moves, exact = pair_moves(d), tables.pairs(maps)
-    c = d.counts[d.block_of]
-    times = c[:, None] * c
+    if law.kind == "matrix":
+        return _in_coordinates(exact, law, gate, moves)
     if law.kind == "laplace":
         counted = _on_cells(exact, law, gate, moves)
         return d.off_blocks(d.centre(d.off_blocks(counted.astype(np.float64))))
+    c = d.counts[d.block_of]
+    times = c[:, None] * c
 
     def centred(counts: Integers) -> Integers:
         one_way = np.diag(counts)
         return np.asarray(times * counts - c[:, None] * one_way[:, None] - c * one_way + n)
 
-    if law.kind == "gaussian":
-        noisy = _on_cells(exact.map(centred), law, gate, moves)
-    else:
-        basis = d.simplex_basis()
-        joint = gate.matrix("pairs", moves, basis.shape[1])
-        noisy = joint.add(exact.map(centred), lambda W: times * (basis @ W @ basis.T)).values
-    return d.off_blocks(d.centre(d.off_blocks(noisy / times)))
+    return d.off_blocks(d.centre(d.off_blocks(_on_cells(exact.map(centred), law, gate, moves) / times)))
+
+
+def _in_coordinates(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Floats:
+    """Matrix Laplace noise on the integer coordinates of the centred coding, and back to centred tables."""
+    d, (H, weights) = law.domain, law.coordinates
+    joint = gate.matrix("pairs", moves, weights)
+    found = joint.add(exact.map(lambda counts: H.T @ counts @ H), slice(None), slice(None)).values
+    back = H / (H * H).sum(axis=0)
+    return d.off_blocks(back @ found @ back.T)
 
 
 def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Integers:

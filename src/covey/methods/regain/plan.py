@@ -25,6 +25,11 @@ CONSTANT = Fraction(
 # Bits.
 
 
+def constant_coordinate(p: int) -> Fraction:
+    """a ≈ √(p/3) in sixteenths: a rational number, so that R² = p + a² is one too."""
+    return Fraction(max(1, round(16 * float(np.sqrt(float(CONSTANT * p))))), 16)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Public choices: functions of n, p, the budget and declared limits alone."""
