@@ -15,9 +15,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey.methods.bits
-import covey.methods.categories
+import covey.methods.regain.bits
+import covey.methods.regain.categories
+from audits.gates import fit_bits, fit_categories, paper_gate
 from audits.instruments import spy_on_noise
+from audits.odometer import ride
+from audits.rides import rides
 from covey.core.paper.bodies import Ball, Cube
 from covey.core.paper.covering import LatticeCovering
 from covey.core.tables.domain import Domain
@@ -25,7 +28,6 @@ from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.paper import paper_parameters, private_centres
 from covey.methods.records import boolean_records, real_records
-from covey.methods.regain import regain_bits, regain_categories
 from covey.privacy.budget import make_budget
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.codec import Codec
@@ -58,17 +60,17 @@ def measured_runs(seed):
     def paper(body, make, **options):
         def run(X, streams):
             par = paper_parameters(len(X), body, Fraction(2), **options)
-            return private_centres(make(X), body, par, streams)
+            return private_centres(make(X), body, par, paper_gate(par, streams))
 
         return run
 
     def bits(epsilon, delta):
-        return lambda X, s: regain_bits(ArrayRows(X), make_budget(epsilon, delta), Fraction(1, 20), None, "covey", s)
+        return lambda X, s: fit_bits(ArrayRows(X), make_budget(epsilon, delta), s)
 
     def categories(sizes, delta):
         domain = Domain(sizes, (False,) * len(sizes))
         budget = make_budget(1, delta)
-        return lambda X, s: regain_categories(ArrayRows(X), domain, budget, Fraction(1, 20), "covey", s)
+        return lambda X, s: fit_categories(ArrayRows(X), domain, budget, s)
 
     ball = Ball(2)
     on_ball = np.array([[1.0, 0.0], [0.3, 0.3]]), np.array([[1.0, 0.0], [0.0, -1.0]])
@@ -118,20 +120,27 @@ def fresh(seed):
     X = neighbours(5, 64, seed)[0]  # noisy means are clipped to 0 or 1: a few columns could agree by chance
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for method in ("regain", "paper"):
-            synth = PrivateSynthesizer(1.0, method=method)
-            points = [synth.fit(X).centres.points.copy() for _ in range(2)]
+        for options in ({}, {"delta": 0.05}, {"method": "paper"}):
+            synth = PrivateSynthesizer(1.0, **options)
+            with spy_on_noise() as met:
+                points = [synth.fit(X).centres.points.copy() for _ in range(2)]
             if np.array_equal(*points):
-                found.append(f"{method}: two fits of one table agree to the last bit")
+                found.append(f"{options}: two fits of one table agree to the last bit")
+            drawn = [noise.tobytes() for _, noise, _ in met if noise.size >= 8]
+            if len(set(drawn)) < len(drawn):
+                found.append(f"{options}: noise was used twice")
+            # The paper's single centre of noise is a corner of the cube: all of its samples are alike.
+            if "method" not in options and np.array_equal(synth.sample(40), synth.sample(40)):
+                found.append(f"{options}: two samples agree")
     if type(Streams.from_system().noise("x").bit_generator).__name__ != "ChaCha":
         found.append("noise does not come from ChaCha20")
     return found
 
 
 POSTPROCESSING = (
-    (covey.methods.bits, ("denoise_moments", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
+    (covey.methods.regain.bits, ("denoise_moments", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
     (
-        covey.methods.categories,
+        covey.methods.regain.categories,
         ("denoise_histogram", "merge_maps", "pair_covariances", "fit_category_centres", "unmerge"),
     ),
 )
@@ -182,6 +191,12 @@ def streams_apart(seed):
                 found.append(f"{name}: a post-processing stream repeats a noise stream")
             if any(type(generator.bit_generator).__name__ == "ChaCha" for generator in public):
                 found.append(f"{name}: post-processing was given a noise stream")
+        for delta in (0.0, 0.04):
+            synth = PrivateSynthesizer(1.0, delta, seed=seed).fit(neighbours(20, 4, seed)[0])
+            noisy.clear()
+            synth.sample(30)
+            if noisy:
+                found.append(f"δ = {delta}: rows are drawn from a noise stream")
     return found
 
 
@@ -302,7 +317,7 @@ def cells_alone(seed):
             return labels
 
         with patch.object(LatticeCovering, "assign", watching), patch("covey.engines.local.BATCH_ENTRIES", entries):
-            private_centres(real_records(X, body), body, par, Streams.from_seed(seed))
+            private_centres(real_records(X, body), body, par, paper_gate(par, Streams.from_seed(seed)))
         return np.concatenate(seen)
 
     plain = cells(X)
@@ -349,4 +364,13 @@ def checks():
         Check("encoded alone", "a record is encoded by itself", encoded_alone),
         Check("cells alone", "a record finds its cell by itself", cells_alone),
         Check("public face", "what is public is the same for neighbours", public_face),
+        *(
+            Check(f"odometer: {name}", "no charge spends more than its amount, and nothing leaves unpaid", riding(one))
+            for name, one in rides().items()
+        ),
     ]
+
+
+def riding(one):
+    """A check of one configuration by the replay odometer."""
+    return lambda seed: ride(one)

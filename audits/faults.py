@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from fractions import Fraction
-from unittest.mock import patch
 
 import numpy as np
 
 import covey.core.noise.integers
-import covey.core.noise.pairlaw
 import covey.core.noise.samplers
 import covey.core.paper.bingham
-import covey.methods.bits
+import covey.methods.draws
 import covey.methods.paper
-import covey.methods.regain
-import covey.privacy.certificate
+import covey.methods.regain.categories
+import covey.methods.regain.measure
+import covey.methods.regain.pipeline
+import covey.privacy.gate
+import covey.synthesizers.private
+from audits.leaks import leaks
+from audits.planting import Fault, replaced
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.covering import LatticeCovering
 from covey.entropy import Streams
@@ -27,34 +27,11 @@ from covey.synthesizers import PrivateSynthesizer
 from covey.table.codec import Codec, Grid
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A fault, how to plant it, and who must notice."""
-
-    name: str
-    caught_by: str
-    plant: Callable[[], AbstractContextManager[object]]
-
-
-def replaced(*changes):
-    """A context in which (owner, name, make) are replaced by make(what was there)."""
-
-    def plant():
-        stack = ExitStack()
-        for owner, name, make in changes:
-            stack.enter_context(patch.object(owner, name, make(getattr(owner, name))))
-        return stack
-
-    return plant
-
-
 def noise_halved():
     def half(real):
         return lambda scale, size, generator: real(Fraction(scale) / 2, size, generator)
 
-    return replaced(
-        (covey.core.noise.samplers, "discrete_laplace", half), (covey.methods.paper, "discrete_laplace", half)
-    )
+    return replaced((covey.core.noise.samplers, "discrete_laplace", half))
 
 
 def variance_halved():
@@ -64,7 +41,9 @@ def variance_halved():
 
 
 def projection_doubled():
-    return replaced((PaperParameters, "projection_scale", lambda real: property(lambda self: 2 * real.fget(self))))
+    return replaced(
+        (PaperParameters, "projection_cost", lambda real: property(lambda self: Fraction(real.fget(self), 2)))
+    )
 
 
 def fixed_seed():
@@ -73,7 +52,7 @@ def fixed_seed():
 
 def empty_cells_skipped():
     def skipping(real):
-        return lambda F, par, generator: np.where(F.sizes > 0, real(F, par, generator), 0)
+        return lambda F, s, gate: np.where(F._sealed.sizes > 0, real(F, s, gate), 0)
 
     return replaced((covey.methods.paper, "noisy_sizes", skipping))
 
@@ -113,10 +92,10 @@ def noise_by_count():
     """Cells get noise in proportion to their true count, "since large cells can bear it"."""
 
     def relative(real):
-        def noisy_sizes(F, par, generator):
-            scale = 2 / par.charge("weights").amount
-            noise = covey.core.noise.integers.discrete_laplace(scale, len(F.sizes), generator) * (1 + F.sizes)
-            return covey.methods.paper.add_noise(F.sizes, noise)
+        def noisy_sizes(F, s, gate):
+            sizes = F._sealed.sizes
+            noise = real(F, s, gate) - sizes
+            return covey.privacy.gate.add_noise(sizes, noise * (1 + sizes))
 
         return noisy_sizes
 
@@ -167,21 +146,21 @@ def rank_from_data():
     """As many centres as the table has rank."""
 
     def by_rank(real):
-        def bit_centres(rows, *rest):
-            cloud, spectrum = real(rows, *rest)
+        def bit_centres(rows, gate, fit):
+            cloud, spectrum = real(rows, gate, fit)
             k = max(1, int(np.linalg.matrix_rank(rows.records())))
             return WeightedPoints(np.tile(cloud.weights / k, k), np.tile(cloud.points, (k, 1))), spectrum
 
         return bit_centres
 
-    return replaced((covey.methods.regain, "bit_centres", by_rank))
+    return replaced((covey.methods.regain.pipeline, "bit_centres", by_rank))
 
 
 def noise_not_rounded():
     def plain(real):
         return lambda noise: noise
 
-    return replaced((covey.methods.bits, "to_grid", plain), (covey.core.noise.pairlaw, "to_grid", plain))
+    return replaced((covey.privacy.gate, "to_grid", plain))
 
 
 def one_degree_too_few():
@@ -216,11 +195,19 @@ def charged_late():
 
 
 def certificate_bare():
-    return replaced((covey.privacy.certificate, "add_noise", lambda real: lambda statistic, noise: statistic))
+    def bare(real):
+        def release(self, exact, noise, payment, weight, block=None):
+            if payment.line.purpose == "certificate":
+                return exact._sealed
+            return real(self, exact, noise, payment, weight, block)
+
+        return release
+
+    return replaced((covey.privacy.gate.Gate, "_release", bare))
 
 
 def ball_halved():
-    return replaced((covey.methods.bits, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
+    return replaced((covey.methods.regain.measure, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
 
 
 def faults():
@@ -244,4 +231,5 @@ def faults():
         Fault("fixed seed", "fresh", fixed_seed()),
         Fault("simulated noise from the noise stream", "streams", noise_simulated_from_its_own_stream()),
         Fault("budget charged after release", "charge first", charged_late()),
+        *leaks(),
     ]

@@ -13,6 +13,11 @@ from covey.privacy.gate import Gate
 CERTIFICATE = Fraction(1, 10)
 
 
+def opened(exact):
+    """What is sealed: for tests and audits alone."""
+    return exact._sealed
+
+
 def a_budget(amount=1, pure=True, rows_per_person=1):
     """A budget that may spend exactly so much, in ε or ρ."""
     return Budget(Fraction(1), Fraction(0 if pure else Fraction(1, 10**9)), rows_per_person, Fraction(amount))

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from audits.gates import paper_gate
 from covey.core.draw.rounding import bootstrap, round_bits
 from covey.core.paper.bingham import tries_per_draw
 from covey.core.paper.bodies import Cube
@@ -69,7 +70,7 @@ def algorithm_4_against_one_pass(n):
 
     def run():
         streams = Streams.from_system()
-        cloud = private_centres(boolean_records(X), body, par, streams).cloud
+        cloud = private_centres(boolean_records(X), body, par, paper_gate(par, streams)).cloud
         chosen = bootstrap(cloud, n, streams.postprocessing("bootstrap"))
         round_bits(cloud.points, chosen, streams.postprocessing("rounding"))
 

@@ -15,18 +15,20 @@ import json
 import os
 import time
 import warnings
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
 import covey
-from covey.core.noise.samplers import CoveyNoise
 from covey.core.tables.marginals import marginals, subset_sample
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
-from covey.methods.bits import measure_means, shrunken_means
-from covey.privacy.budget import Charge, make_budget
+from covey.methods.regain.bits import shrunken_means
+from covey.methods.regain.measure import measure_means
+from covey.privacy.budget import make_budget
+from covey.privacy.gate import Gate
 from covey.release.evaluation import total_variation
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -57,9 +59,8 @@ def name_of(epsilon, delta):
 
 def private_means(X, epsilon, delta, seed):
     budget, streams = make_budget(epsilon, delta), Streams.from_seed(seed)
-    charge = Charge("means", budget.amount, budget.unit)
-    noise, generator = CoveyNoise(streams.noise("a")), streams.noise("b")
-    m = shrunken_means(*measure_means(ArrayRows(X), charge, noise, generator)).points[0]
+    gate = Gate(budget, {"means": Fraction(1)}, streams)
+    m = shrunken_means(measure_means(ArrayRows(X), gate)).points[0]
     return (np.random.default_rng(seed).random(X.shape) < m).astype(np.uint8)
 
 

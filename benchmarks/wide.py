@@ -21,7 +21,7 @@ from scipy.special import expit
 
 import covey
 from covey.core.threads import blas_threads, processors
-from covey.methods.regain import fit_memory
+from covey.methods.regain.plan import fit_memory
 
 TARGET_SECONDS, TARGET_GIB = 120, 6
 CASES = (

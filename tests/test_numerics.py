@@ -10,10 +10,10 @@ import pytest
 
 import covey
 from audits.checks import measured_runs
+from audits.gates import a_budget, fit_bits
 from audits.instruments import spy_on_noise
 from covey.core.arrays import is_bits
 from covey.core.noise.integers import CLAMP, MATRIX_LIMIT, SATURATION, add_noise, matrix_laplace, resolved, to_grid
-from covey.core.noise.pairlaw import pair_law
 from covey.core.paper.bodies import Ball, Cube
 from covey.core.paper.subspace import DIRECTION_BITS
 from covey.core.tables.counts import MAX_ROWS, require_exact
@@ -24,7 +24,7 @@ from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper
 from covey.methods.records import boolean_records, real_records
-from covey.methods.regain import regain_bits
+from covey.methods.regain.plan import pair_law
 from covey.privacy.budget import make_budget
 
 SOURCE = Path(covey.__file__).parent
@@ -43,20 +43,21 @@ def test_only_these_functions_read_records():
                 if reads and "rows" in ast.unparse(node.value):
                     readers.add(f"{path.stem}.{function.name}")
     private = {
-        "bits.measure_means",
-        "bits.measure_matrix",
-        "bits.measure_parities",
-        "bits.measure_ball",
-        "bits.measure_coding",
-        "bits.measure_sizes",
-        "bits.measure_scores",
-        "categories.__init__",  # Tables: exact counts, which leave through measure_histograms and measure_pairs
-        "categories.pairs",
-        "categories.distances",  # the certificate
-        "regain.distances_of_bits",
+        "measure.measure_means",
+        "measure.measure_matrix",
+        "measure.measure_parities",
+        "measure.measure_ball",
+        "measure.measure_coding",
+        "measure.measure_sizes",
+        "measure.measure_scores",
+        "measure.__init__",  # Tables: exact counts, which leave through measure_histograms and measure_pairs
+        "measure.pairs",
+        "measure.farthest",  # the certificate
+        "pipeline.farthest_bits",
         "paper.private_centres",
+        "paper.private_subspace",
     }
-    anonymous = {"paper.anonymous_centres", "tree.group_centres", "synthesizers._collected"}
+    anonymous = {"paper.anonymous_centres", "groups.group_centres", "anonymous._collected"}
     assert readers == private | anonymous
 
 
@@ -153,7 +154,7 @@ def test_matrix_noise_has_digits_below_the_integers_and_larger_noise_would_show_
 @pytest.mark.parametrize(("q", "c"), [(2, 2), (60, 3), (300, 2), (600, 3), (3, 400)])
 @pytest.mark.parametrize("amount", [Fraction(1), Fraction(1, 10**6), Fraction(1, 10**12), Fraction(1, 10**24)])
 def test_pairs_are_measured_only_with_noise_that_its_sampler_can_resolve(q, c, amount, pure):
-    law = pair_law(Domain((c,) * q, (False,) * q), amount, pure)
+    law = pair_law(Domain((c,) * q, (False,) * q), a_budget(amount, pure))
     assert law.kind == "none" or law.drawable
     if amount == 1:
         assert law.kind != "none"
@@ -214,8 +215,6 @@ def test_certificates_lie_on_one_grid_for_every_table():
     Y[0] = 1 - Y[0]
     for table in (X, Y):
         for i in range(10):
-            found = regain_bits(
-                ArrayRows(table), make_budget(1.0), Fraction(19, 20), None, "covey", streams.child(str(i))
-            ).certificate
+            found = fit_bits(ArrayRows(table), make_budget(1.0), streams.child(str(i)), Fraction(19, 20)).certificate
             steps = found.estimate[1] * n * 1024
             assert steps == pytest.approx(round(steps), abs=1e-6)

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import covey
+from audits.gates import opened
 from covey.core.tables.crosstabs import OneWayTables, PairTables
 from covey.errors import InputError, ParameterError
 from covey.table.codec import Codec
@@ -104,7 +105,7 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(spark, tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
         return found
 
-    found = rows.reduce(deadly).values[0]
+    found = opened(rows.reduce(deadly)).values[0]
     assert os.path.exists(marker)
     assert (found == tables(Codec(SCHEMA).encode(survey())[0]).values[0]).all()
     assert found.sum() == N * len(sizes)
@@ -191,7 +192,7 @@ def test_columns_are_found_whatever_they_are_called(spark):
     rows = synth(schema).prepare(frame.toDF("a.b", "A.b", "`c`", "d d", "e")).rows
     codes = Codec(schema).encode(data)[0]
     kernel = PairTables(Codec(schema).domain_sizes)
-    found, wanted = rows.reduce(kernel).integers(), kernel(codes).integers()
+    found, wanted = opened(rows.reduce(kernel)).integers(), kernel(codes).integers()
     assert all((a == b).all() for a, b in zip(found, wanted, strict=True))
 
 
@@ -235,7 +236,7 @@ def test_spark_types_are_read_as_they_are_elsewhere(spark):
         )
         codec = Codec(schema)
         prepared = synth(schema).prepare(frame)
-        found = prepared.rows.whole(lambda X: X[np.lexsort(X.T)])
+        found = opened(prepared.rows.whole(lambda X: X[np.lexsort(X.T)]))
         wanted, log = codec.encode(frame.toArrow())
         assert (found == wanted[np.lexsort(wanted.T)]).all()
         assert prepared.log == log

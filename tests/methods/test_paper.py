@@ -1,11 +1,12 @@
 """Algorithms 1 and 4 against their theorems."""
 
-from dataclasses import replace
 from fractions import Fraction
+from itertools import count
 
 import numpy as np
 import pytest
 
+from audits.gates import paper_gate
 from covey.core.paper.blocks import BlockSums, block_sums, damped_means, project_weights
 from covey.core.paper.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
 from covey.core.paper.covering import LatticeCovering
@@ -14,6 +15,7 @@ from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper
 from covey.methods.paper import (
+    PaperParameters,
     anonymous_centres,
     anonymous_parameters,
     noisy_sizes,
@@ -23,6 +25,7 @@ from covey.methods.paper import (
 )
 from covey.methods.records import boolean_records, real_records
 from covey.privacy.bounds import theorem_5_6, theorem_5_9
+from covey.privacy.gate import Exact
 from tests.audit import epsilon_lower_bound
 from tests.core.tables.test_covariance_loss import in_unit_ball, moment
 
@@ -137,9 +140,9 @@ def test_algorithm_4_at_huge_n_finds_the_means():
     X[:300_000, 0] = True
     X[:100_000, 1] = True
     par = paper_parameters(len(X), Cube(2), Fraction(10))
-    result = private_centres(boolean_records(X), Cube(2), par, Streams.from_seed(1))
+    result = private_centres(boolean_records(X), Cube(2), par, paper_gate(par, Streams.from_seed(1)))
     np.testing.assert_allclose(result.cloud.weights @ result.cloud.points, [0.75, 0.25], atol=0.08)
-    assert sum(c.amount for c in result.charges) <= 10
+    assert result.directions.shape[1] == par.t
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,7 @@ def test_algorithm_4_at_huge_n_finds_the_means():
 def test_centres_always_lie_in_the_body(body):
     x = np.random.default_rng(0).standard_normal((200, 3))  # many records outside K: projected one by one
     par = paper_parameters(200, body, Fraction(1), t=1, alpha=0.5)
-    cloud = private_centres(real_records(x, body), body, par, Streams.from_seed(0)).cloud
+    cloud = private_centres(real_records(x, body), body, par, paper_gate(par, Streams.from_seed(0))).cloud
     np.testing.assert_allclose(body.project(cloud.points), cloud.points, atol=1e-6)
     assert len(cloud) == LatticeCovering(1, 0.5).size  # every cell is released, empty or not
     assert cloud.weights.sum() == pytest.approx(1)
@@ -186,25 +189,24 @@ PAIR = np.array([[1.0, 0.0], [1.0, 0.0]])
 NEIGHBOUR = np.array([[1.0, 0.0], [0.0, 1.0]])
 
 
-def run(rows, par, count, statistic):
+def run(rows, par, runs, statistic):
     records, body, streams = real_records(rows, Ball(2)), Ball(2), Streams.from_seed(99)
-    return [statistic(private_centres(records, body, par, streams.child(f"{rows[1, 0]} {i}"))) for i in range(count)]
+    gates = (paper_gate(par, streams.child(f"{rows[1, 0]} {i}")) for i in range(runs))
+    return [statistic(private_centres(records, body, par, gate)) for gate in gates]
 
 
-def test_algorithm_4_keeps_its_promise_and_a_doubled_projection_scale_is_caught():
+def test_algorithm_4_keeps_its_promise_and_a_doubled_projection_scale_is_caught(monkeypatch):
     """The orthogonal replaced row, nearly all of ε on PROJ; the released direction is part of the output."""
-    epsilon, count = Fraction(3), 8000
+    epsilon, runs = Fraction(3), 8000
     par = paper_parameters(2, Ball(2), epsilon, t=1, alpha=0.5, b=1.0, shares=(0.98, 0.01, 0.01))
 
     def along_the_new_row(result):
         return result.directions[1, 0] ** 2
 
-    honest = [run(rows, par, count, along_the_new_row) for rows in (PAIR, NEIGHBOUR)]
+    honest = [run(rows, par, runs, along_the_new_row) for rows in (PAIR, NEIGHBOUR)]
     assert 0.5 < epsilon_lower_bound(*honest) <= epsilon
-    doubled = replace(
-        par, charges=tuple(replace(c, amount=c.amount * (2 if c.purpose == "projection" else 1)) for c in par.charges)
-    )
-    broken = [run(rows, doubled, count, along_the_new_row) for rows in (PAIR, NEIGHBOUR)]
+    monkeypatch.setattr(PaperParameters, "projection_cost", Fraction(1))  # half of 2t
+    broken = [run(rows, par, runs, along_the_new_row) for rows in (PAIR, NEIGHBOUR)]
     assert epsilon_lower_bound(*broken) > epsilon
 
 
@@ -221,20 +223,31 @@ def test_noise_falls_on_empty_cells_too_and_skipping_them_is_caught():
     """One record in the first of two cells, or in the second: an empty cell against a singleton."""
     par = paper_parameters(1, Ball(2), Fraction(3), t=1, alpha=0.5, shares=(0.1, 0.8, 0.1))
     claim = float(par.charge("weights").amount)
-    generator = np.random.default_rng(5)
+    seeds = count()
     runs = 200_000  # cells get independent noise, so many runs are one run over many cells
     first = BlockSums(np.tile([1, 0], runs), np.zeros((2 * runs, 1)))
     second = BlockSums(np.tile([0, 1], runs), np.zeros((2 * runs, 1)))
 
+    def noisy(blocks):
+        return noisy_sizes(Exact(blocks), 2 * runs, paper_gate(par, Streams.from_seed(next(seeds))))
+
     def likelihood(blocks):
-        a, b = noisy_sizes(blocks, par, generator).reshape(runs, 2).T
+        a, b = noisy(blocks).reshape(runs, 2).T
         return np.abs(a) + np.abs(b - 1) - np.abs(a - 1) - np.abs(b)
 
     honest = epsilon_lower_bound(likelihood(first), likelihood(second))
     assert 0.95 * claim < honest <= claim
 
     def skipping(blocks):
-        a, b = np.where(blocks.sizes > 0, noisy_sizes(blocks, par, generator), 0).reshape(runs, 2).T
+        a, b = (
+            np.where(
+                blocks.sizes > 0,
+                noisy_sizes(Exact(blocks), 2 * runs, paper_gate(par, Streams.from_seed(next(seeds)))),
+                0,
+            )
+            .reshape(runs, 2)
+            .T
+        )
         return (a != 0).astype(float) - (b != 0)
 
     assert epsilon_lower_bound(skipping(first), skipping(second)) > claim
@@ -248,12 +261,7 @@ def test_rounded_statistics_stay_within_the_sensitivity_that_the_noise_covers(mo
         seen["grid"] = statistic
         return statistic + noise
 
-    def no_noise(scale, size, generator):
-        seen["scale"] = scale
-        return np.zeros(size, dtype=np.int64)
-
-    monkeypatch.setattr(paper, "add_noise", record)
-    monkeypatch.setattr(paper, "discrete_laplace", no_noise)
+    monkeypatch.setattr("covey.privacy.gate.add_noise", record)
     generator = np.random.default_rng(8)
     for constants in ("paper", "improved"):
         for b in (0.7, 2.5, 6.0):
@@ -264,7 +272,8 @@ def test_rounded_statistics_stay_within_the_sensitivity_that_the_noise_covers(mo
                 Y[0], moved[0] = generator.integers(0, 2, 3), generator.integers(0, 3)
                 grids = []
                 for rows, cells in ((X, labels), (Y, moved)):
-                    paper.noisy_damped_means(block_sums(rows, cells, 3), par, np.sqrt(3), generator)
+                    gate = paper_gate(par, Streams.from_seed(0))
+                    paper.noisy_damped_means(Exact(block_sums(rows, cells, 3)), 3, par, np.sqrt(3), gate)
                     grids.append(seen["grid"])
-                allowed = seen["scale"] * par.charge("points").amount
+                allowed = gate.book[0].scale * par.charge("points").amount
                 assert int(np.abs(grids[0] - grids[1]).sum()) <= allowed

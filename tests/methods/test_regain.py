@@ -7,29 +7,30 @@ import numpy as np
 import pytest
 
 import covey
+from audits.gates import a_budget, a_gate, fit_bits
 from covey.core.noise import integers as noise_module
-from covey.core.noise.pairlaw import pair_law
-from covey.core.noise.samplers import CoveyNoise
 from covey.core.tables.coding import UNIT
 from covey.core.tables.domain import Domain
 from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CoveyWarning, InputError, MissingExtraError, ParameterError
-from covey.methods import bits as bits_module
-from covey.methods.bits import (
+from covey.methods.regain import bits as bits_module
+from covey.methods.regain.measure import (
+    Tables,
     measure_ball,
     measure_coding,
+    measure_histograms,
     measure_matrix,
     measure_means,
+    measure_pairs,
     measure_parities,
     measure_scores,
     measure_sizes,
-    plan_bits,
 )
-from covey.methods.categories import Tables, histogram_share, measure_histograms, measure_pairs
-from covey.methods.regain import declared_coding, regain_bits
-from covey.privacy.budget import Charge, make_budget
+from covey.methods.regain.plan import declared_coding, histogram_share, pair_law, plan_bits
+from covey.privacy import gate as gate_module
+from covey.privacy.budget import make_budget
 from tests.audit import epsilon_lower_bound
 
 NAMES, PATIENTS = example_patients(6000)
@@ -122,7 +123,8 @@ def test_a_seed_reproduces_everything():
 def test_rows_per_person_add_noise():
     one = covey.PrivateSynthesizer(1.0, seed=7).fit(PATIENTS)
     ten = covey.PrivateSynthesizer(1.0, rows_per_person=10, seed=7).fit(PATIENTS)
-    assert ten.privacy.budget.amount == one.privacy.budget.amount / 10
+    assert ten.privacy.budget.amount == one.privacy.budget.amount  # the promise is to the person
+    assert ten.privacy.budget.per_row == one.privacy.budget.per_row / 10
     assert ten.certificate.bound[2] > one.certificate.bound[2]
 
 
@@ -299,12 +301,12 @@ def test_the_missing_extra_is_named(monkeypatch):
 
 
 def test_plans_never_see_a_record():
-    plan = plan_bits(20_000, 100, Fraction(1), pure=True)
+    plan = plan_bits(20_000, 100, a_budget(1))
     assert plan.kind == "matrix"
     assert sum(plan.shares.values()) == 1
     for n, p, amount, pure in ((100, 16, 0.01, False), (10**6, 50, 0.5, False), (50, 50, 1, True), (9, 1, 1, True)):
-        assert sum(plan_bits(n, p, Fraction(amount), pure).shares.values()) == 1
-    assert 0.1 <= histogram_share(10_000, Domain((9, 30), (False, True)), Fraction(1, 50), False) <= 0.8
+        assert sum(plan_bits(n, p, a_budget(Fraction(amount), pure)).shares.values()) == 1
+    assert 0.1 <= histogram_share(10_000, Domain((9, 30), (False, True)), a_budget(Fraction(1, 50), False)) <= 0.8
 
 
 # Audits of the functions that read records. Each neighbouring pair differs in one replaced row.
@@ -324,7 +326,7 @@ def audit(measure, one, other, statistic, runs, seed=0):
 
 
 def pure_means(rows, streams):
-    return measure_means(rows, Charge("means", Fraction(1)), CoveyNoise(streams.noise("a")), streams.noise("b"))[0]
+    return measure_means(rows, a_gate("means", streams=streams)).values
 
 
 def test_pure_means_keep_their_promise_and_halved_noise_is_caught(monkeypatch):
@@ -334,13 +336,13 @@ def test_pure_means_keep_their_promise_and_halved_noise_is_caught(monkeypatch):
         return float(np.abs(means - [0, 0.5]).max() - np.abs(means - [0.5, 1]).max())
 
     assert 0.5 < audit(pure_means, one, other, statistic, 3000) <= 1
-    real = bits_module.cube_noise
-    monkeypatch.setattr(bits_module, "cube_noise", lambda *a: real(*a) // 2)
+    real = gate_module.cube_noise
+    monkeypatch.setattr(gate_module, "cube_noise", lambda *a: real(*a) // 2)
     assert audit(pure_means, one, other, statistic, 3000) > 1
 
 
 def pure_matrix(rows, streams):
-    return measure_matrix(rows, Charge("moments", Fraction(3)), streams.noise("b"))
+    return measure_matrix(rows, a_gate("moments", amount=3, streams=streams))
 
 
 def direction(moments):
@@ -357,13 +359,13 @@ def test_pure_moments_keep_their_promise_and_faults_are_caught(monkeypatch):
     """
     one, other = rows_of([1]), rows_of([0])
     assert 1 < audit(pure_matrix, one, other, mean_sum, 8000) <= 3
-    real = bits_module.matrix_laplace
-    monkeypatch.setattr(bits_module, "matrix_laplace", lambda *a: real(*a) / 3)
+    real = gate_module.matrix_laplace
+    monkeypatch.setattr(gate_module, "matrix_laplace", lambda *a: real(*a) / 3)
     assert audit(pure_matrix, one, other, mean_sum, 8000) > 3
-    monkeypatch.setattr(bits_module, "matrix_laplace", real)
+    monkeypatch.setattr(gate_module, "matrix_laplace", real)
 
     def leaking(rows, streams):  # a mean computed from the data
-        return rows.reduce(bits_module.moments).first.sum() / rows.n
+        return rows.records().mean()
 
     assert audit(leaking, one, other, float, 2000) > 3
 
@@ -383,7 +385,7 @@ def delta_at(a, b, epsilon):
 
 
 def gaussian_moments(rows, streams, rho=Fraction(1, 4)):
-    return measure_parities(rows, Charge("moments", rho, "ρ"), CoveyNoise(streams.noise("a")))[0]
+    return measure_parities(rows, a_gate("moments", amount=rho, pure=False, streams=streams))[0]
 
 
 def test_zcdp_moments_keep_their_promise_and_halved_noise_is_caught():
@@ -410,7 +412,7 @@ def test_regain_keeps_its_promise_end_to_end_and_a_data_dependent_choice_is_caug
     streams = Streams.from_seed(2)
 
     def run(X, i):
-        return regain_bits(ArrayRows(X), budget, Fraction(1, 10), None, "covey", streams.child(str(i)))
+        return fit_bits(ArrayRows(X), budget, streams.child(str(i)))
 
     def statistic(result):
         return float(result.cloud.points.mean()) + result.certificate.bound[1]
@@ -422,8 +424,8 @@ def test_regain_keeps_its_promise_end_to_end_and_a_data_dependent_choice_is_caug
         assert epsilon_lower_bound(*samples) <= 0.7
     real = bits_module.shrunken_means
 
-    def by_rank(noisy, sd):  # the number of centres gives the data away
-        cloud = real(noisy, sd)
+    def by_rank(found):  # the number of centres gives the data away
+        cloud = real(found)
         k = int(current.sum()) or 1
         return type(cloud)(np.full(k, 1 / k), np.repeat(cloud.points, k, axis=0))
 
@@ -448,31 +450,30 @@ def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is
     n, p = 40, 22
     generator = np.random.default_rng(14)
     X = generator.integers(0, 2, (n, p), dtype=np.uint8) if fill == "mixed" else np.full((n, p), fill, dtype=np.uint8)
-    rows, source = ArrayRows(X), CoveyNoise(generator)
-    one = Charge("moments", Fraction(1))
-    rho = Charge("moments", Fraction(1, 100), "ρ")
-    matrix = measure_matrix(rows, one, generator)
+    rows = ArrayRows(X)
+    rho = {"amount": Fraction(1, 100), "pure": False}
+    matrix = measure_matrix(rows, a_gate("moments"))
     assert on_grid(matrix.mean, 2 * n)
     assert on_grid(matrix.pair, 4 * n)
-    assert on_grid(measure_parities(ArrayRows(X[:, :6]), rho, source)[1].quad, n)
-    assert on_grid(measure_sizes(rows, one, source)[0], n)
-    plan = plan_bits(n, p, Fraction(1), pure=False, declared=declared_coding(p, [(list(range(p)), 3)]))
-    ball = measure_ball(rows, plan, {"moments": rho, "scores": rho}, source)
-    assert on_grid(ball.pair, n * UNIT**2)
-    assert on_grid(measure_coding(rows, rho, 0.2, source)[1], n)
+    assert on_grid(measure_parities(ArrayRows(X[:, :6]), a_gate("moments", **rho))[1].quad, n)
+    assert on_grid(measure_sizes(rows, a_gate("row sums")).values, n)
+    declared = declared_coding(p, [(list(range(p)), 3)])
+    plan = plan_bits(n, p, a_budget(1, pure=False), declared)
+    assert on_grid(measure_ball(rows, plan, a_gate("moments", "scores", **rho)).pair, n * UNIT**2)
+    assert on_grid(measure_coding(rows, plan, a_gate("coding", **rho))[1].values, n)
     v = np.linalg.qr(generator.standard_normal((p, 2)))[0]
-    scores = measure_scores(rows, v, np.sort(generator.normal(0, 1, (2, 5)), axis=1), one, True, source)
+    scores = measure_scores(rows, v, np.sort(generator.normal(0, 1, (2, 5)), axis=1), a_gate("scores"))
     assert on_grid(scores.shares, n)
     domain = Domain((3, 4), (False, False))
     codes = Tables(ArrayRows(generator.integers(0, 3, (n, 2))), domain)
-    assert on_grid(np.concatenate(measure_histograms(codes, domain, rho, False, source).counts), 1)
+    assert on_grid(np.concatenate(measure_histograms(codes, a_gate("histograms", **rho)).counts), 1)
     maps = [np.arange(3), np.arange(4)]
     for pure in (True, False):
-        law = pair_law(domain, Fraction(1), pure)
-        assert on_grid(measure_pairs(codes, maps, law, source, generator), 144)
-    monkeypatch.setattr(bits_module, "to_grid", lambda noise: noise)
-    monkeypatch.setattr(bits_module, "add_noise", lambda statistic, noise: statistic + noise)
-    assert not on_grid(measure_matrix(rows, one, generator).pair, 4 * n)
+        law = pair_law(domain, a_budget(1, pure))
+        assert on_grid(measure_pairs(codes, maps, law, a_gate("pairs", pure=pure)), 144)
+    monkeypatch.setattr(gate_module, "to_grid", lambda noise: noise)
+    monkeypatch.setattr(gate_module, "add_noise", lambda statistic, noise: statistic + noise)
+    assert not on_grid(measure_matrix(rows, a_gate("moments")).pair, 4 * n)
 
 
 def test_simulated_noise_never_comes_from_the_noise_stream(monkeypatch):
@@ -483,9 +484,9 @@ def test_simulated_noise_never_comes_from_the_noise_stream(monkeypatch):
     budget = make_budget(2.0, 1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first = regain_bits(ArrayRows(PATIENTS[:300]), budget, Fraction(1, 20), None, "covey", streams)
-    assert set(used) == {"moments", "matrix", "certificate"}
+        first = fit_bits(ArrayRows(PATIENTS[:300]), budget, streams)
+    assert set(used) == {"coding", "moments", "scores", "certificate"}  # one stream for each purpose
     other = Streams.from_seed(16)  # other post-processing, the same measurements
-    second = regain_bits(ArrayRows(PATIENTS[:300]), budget, Fraction(1, 20), None, "covey", other)
+    second = fit_bits(ArrayRows(PATIENTS[:300]), budget, other)
     assert not np.array_equal(first.cloud.points, second.cloud.points)
     assert noise_module.SATURATION == 1 << 62

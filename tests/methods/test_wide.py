@@ -1,18 +1,19 @@
 """Measurements of wide tables: noise in strips is the noise of the whole, and estimates of memory are near the truth."""
 
 import tracemalloc
-from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from audits.gates import a_budget, a_gate, fit_bits
 from covey.core.tables.coding import UNIT, Coding
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
-from covey.methods.bits import leading_directions, measure_ball, measure_matrix, plan_bits
-from covey.methods.regain import fit_memory, regain_bits
-from covey.privacy.budget import Charge, make_budget
+from covey.methods.regain.bits import leading_directions
+from covey.methods.regain.measure import measure_ball, measure_matrix
+from covey.methods.regain.plan import fit_memory, plan_bits
+from covey.privacy.budget import make_budget
 
 N, P = 400, 40
 
@@ -23,10 +24,9 @@ def bits(n=N, p=P):
 
 @pytest.mark.parametrize("rows", [1, 7, P])
 def test_matrix_noise_does_not_depend_on_the_strips(rows, monkeypatch):
-    charge = Charge("moments", Fraction(3))
-    whole = measure_matrix(ArrayRows(bits()), charge, Streams.from_seed(1).noise("x"))
+    whole = measure_matrix(ArrayRows(bits()), a_gate("moments", amount=3))
     monkeypatch.setattr("covey.core.arrays.STRIP", rows * P)
-    parts = measure_matrix(ArrayRows(sp.csr_array(bits())), charge, Streams.from_seed(1).noise("x"))
+    parts = measure_matrix(ArrayRows(sp.csr_array(bits())), a_gate("moments", amount=3))
     assert (parts.pair == whole.pair).all()
     assert (parts.mean == whole.mean).all()
 
@@ -48,9 +48,8 @@ class Counting:
 def test_every_pair_gets_a_draw_of_its_own(rows, clips, monkeypatch):
     monkeypatch.setattr("covey.core.arrays.STRIP", rows * P)
     declared = Coding(np.full(P, 300), 6 * UNIT**2, clips=True) if clips else Coding.half(P)
-    plan = plan_bits(N, P, Fraction(5), False, declared)
-    charges = {"moments": Charge("moments", Fraction(5), "ρ")}
-    got = measure_ball(ArrayRows(bits()), plan, charges, Counting())
+    plan = plan_bits(N, P, a_budget(5, pure=False), declared)
+    got = measure_ball(ArrayRows(bits()), plan, a_gate("moments", amount=5, pure=False, source=Counting()))
     u = declared.encode(bits())
     noise = got.pair * N * UNIT**2 - u.T @ u
     upper = np.triu_indices(P, 1)
@@ -82,7 +81,7 @@ def test_the_estimate_of_memory_is_near_the_truth(monkeypatch):
     rows = ArrayRows((np.random.default_rng(3).random((n, p)) < 0.05).astype(np.uint8))
     tracemalloc.start()
     try:
-        regain_bits(rows, make_budget(100.0, 1e-9), Fraction(1, 20), None, "covey", Streams.from_seed(1))
+        fit_bits(rows, make_budget(100.0, 1e-9), Streams.from_seed(1))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -4,17 +4,27 @@ from math import ceil, log, sqrt
 import numpy as np
 import pytest
 
+from audits.gates import a_gate
 from covey.core.noise.samplers import CoveyNoise
 from covey.html import card, meter
 from covey.privacy.budget import Charge, make_budget
 from covey.privacy.certificate import Certificate, certify
+from covey.privacy.gate import Exact
 from tests.audit import epsilon_lower_bound
 
 DISTANCES = {1: 0.002, 2: 0.004, 3: 0.001}
 
 
 def release(distances, pure, generator, amount=Fraction(1, 20), n=2000):
-    return certify(distances, n, Charge("certificate", amount, "ε" if pure else "ρ"), CoveyNoise(generator))
+    gate = a_gate("certificate", amount=amount, pure=pure, source=CoveyNoise(generator))
+    return certify(list(distances), Exact(max(distances.values())), n, gate)
+
+
+def told(distances, n, unit, value, categorical=False):
+    """A certificate whose noise is told, and what was asked of the noise."""
+    noise = Told(value)
+    gate = a_gate("certificate", amount=Fraction(1, 20), pure=unit == "ε", source=noise)
+    return certify(list(distances), Exact(max(distances.values())), n, gate, categorical), noise.asked
 
 
 @pytest.mark.parametrize("pure", [True, False])
@@ -68,26 +78,24 @@ class Told:
 )
 def test_every_number_of_the_release(unit, asked, margin):
     """One draw, for the largest of the distances, with room for its sensitivity of 1024 steps and three for rounding."""
-    noise, charge = Told(-500), Charge("certificate", Fraction(1, 20), unit)
-    certificate = certify({3: 0.25, 2: 0.5}, 1000, charge, noise)
-    assert noise.asked == [asked]
+    certificate, drawn = told({3: 0.25, 2: 0.5}, 1000, unit, -500)
+    assert drawn == [asked]
     step = 1 / (1000 * 1024)
     assert certificate == Certificate(
         bound={2: (512_000 - 500 + margin) * step, 3: (512_000 - 500 + margin) * step},
         estimate={2: (512_000 - 500) * step, 3: (512_000 - 500) * step},
-        charge=charge,
+        charge=Charge("certificate", Fraction(1, 20), unit),
         categorical=False,
         confidence=0.95,
     )
     assert list(certificate.bound) == list(certificate.estimate) == [2, 3]
-    assert certify({2: 0.5}, 1000, charge, noise, True).categorical
+    assert told({2: 0.5}, 1000, unit, 0, True)[0].categorical
 
 
 @pytest.mark.parametrize("unit", ["ε", "ρ"])
 def test_noise_beyond_what_is_possible_is_cut(unit):
-    charge = Charge("certificate", Fraction(1, 20), unit)
-    low, high = (certify({2: 0.5}, 10**6, charge, Told(value)) for value in (-(10**9), 10**9))
-    none = certify({2: 0.0}, 10**6, charge, Told(0))
+    low, high = (told({2: 0.5}, 10**6, unit, value)[0] for value in (-(10**9), 10**9))
+    none = told({2: 0.0}, 10**6, unit, 0)[0]
     assert low.estimate[2] == 0
     assert low.bound == none.bound  # the margin alone: a bound never promises more than that
     assert (high.estimate[2], high.bound[2]) == (1, 1)

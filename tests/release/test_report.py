@@ -10,14 +10,17 @@ import pytest
 from scipy.stats.contingency import association
 
 import covey
+from audits.gates import a_budget
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
-from covey.core.noise.samplers import CoveyNoise
 from covey.demo import example_patients, example_visits
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.bits import measure_ball, measure_matrix, moment_spectrum, plan_bits
+from covey.methods.regain.bits import moment_spectrum
+from covey.methods.regain.measure import measure_ball, measure_matrix
+from covey.methods.regain.plan import plan_bits
 from covey.privacy.budget import make_budget
+from covey.privacy.gate import Gate
 from covey.release import sections
 from covey.release.charts import certificate_chart, number, percent, ticks, up
 from covey.release.contents import AnonymousRelease
@@ -115,7 +118,7 @@ def test_every_purpose_that_a_method_can_charge_is_explained():
     for n in (100, 20_000, 10**7):
         for p in (1, 10, 100):
             for pure in (True, False):
-                purposes |= set(plan_bits(n, p, 1, pure).shares)
+                purposes |= set(plan_bits(n, p, a_budget(1, pure)).shares)
     assert purposes == set(sections.PURPOSES)
 
 
@@ -392,12 +395,9 @@ def bit_spectrum(X, pure, seed):
     """The spectrum of one noisy measurement, without the fit that follows it."""
     rows, streams = ArrayRows(X), Streams.from_seed(seed)
     budget = make_budget(0.3, 0 if pure else 1e-9)
-    plan = plan_bits(*X.shape, budget.amount, pure)
-    charges = budget.split(plan.shares)
-    if pure:
-        noisy = measure_matrix(rows, charges["moments"], streams.noise("matrix"))
-    else:
-        noisy = measure_ball(rows, plan, charges, CoveyNoise(streams.noise("moments")))
+    plan = plan_bits(*X.shape, budget)
+    gate = Gate(budget, plan.shares, streams)
+    noisy = measure_matrix(rows, gate) if pure else measure_ball(rows, plan, gate)
     return moment_spectrum(noisy, plan.kind, streams.postprocessing("spectrum"))
 
 

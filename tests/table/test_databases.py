@@ -15,6 +15,7 @@ from adbc_driver_manager import Error
 from click.testing import CliRunner
 
 import covey
+from audits.gates import opened
 from covey.cli import main
 from covey.core.tables.crosstabs import OneWayTables
 from covey.demo import example_visits
@@ -200,7 +201,7 @@ def test_postgresql_readings_see_one_snapshot_while_others_write(postgresql, mon
     name = ages(postgresql)
     rows = covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare(Database(postgresql.url(), table=name)).rows
     postgresql.run(f'UPDATE "{name}" SET age = 99, ill = true', f'INSERT INTO "{name}" VALUES (1, true)')
-    sums = rows.reduce(OneWayTables((20, 20))).integers()
+    sums = opened(rows.reduce(OneWayTables((20, 20)))).integers()
     assert rows.n == 400
     assert sums[0][:10].tolist() == [50] * 8 + [0] * 2
     fresh = covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare(Database(postgresql.url(), table=name)).rows
@@ -235,13 +236,13 @@ def test_limit_takes_the_same_rows_in_every_reading(postgresql):
 def test_what_is_kept_lets_the_connection_go(postgresql):
     name = ages(postgresql)
     busy = f"SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE '%{name}%'"
-    opened = open_source(Database(postgresql.url(), table=name), SURVEY)
-    assert sum(len(part) for part in opened.parts()) == 400
+    source = open_source(Database(postgresql.url(), table=name), SURVEY)
+    assert sum(len(part) for part in source.parts()) == 400
     assert postgresql.run(busy) == [(1,)]
-    del opened
+    del source
     prepared = covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare(Database(postgresql.url(), table=name))
     assert postgresql.run(busy) == [(0,)]
-    assert prepared.rows.reduce(OneWayTables((20, 20))).integers()[0].sum() == 2 * 400
+    assert opened(prepared.rows.reduce(OneWayTables((20, 20)))).integers()[0].sum() == 2 * 400
 
 
 WRITES = (

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from audits.gates import a_budget, a_gate
 from covey.core.fit.centres import fit_category_centres
 from covey.core.fit.descent import descend_on
 from covey.core.fit.devices import PROCESSOR, Device, find_device
@@ -38,6 +39,8 @@ from covey.core.noise.samplers import CoveyNoise
 from covey.core.tables.coding import UNIT, Coding
 from covey.core.tables.domain import Domain
 from covey.errors import MissingExtraError, ParameterError
+from covey.methods.regain.measure import _on_cells
+from covey.privacy.gate import Exact, Moves
 
 STRICT = Device("strict", array_api_strict)
 DEVICES = [PROCESSOR, STRICT]
@@ -294,9 +297,16 @@ def test_many_categories_are_denoised_and_fitted_like_few(monkeypatch):
 def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     sizes = (2, 3, 2, 5, 3, 2)
     law = PairLaw("gaussian", Domain(sizes, (False,) * 6), Fraction(9))
-    source = CoveyNoise(np.random.default_rng(15))
+    source, zero = CoveyNoise(np.random.default_rng(15)), Exact(np.zeros((17, 17), dtype=np.int64))
     monkeypatch.setattr("covey.core.noise.pairlaw.MANY", 3)
-    drawn = np.array([law._on_cells(source) for _ in range(3000)])
+    budget = a_budget(1, pure=False)
+    amount = budget.variance(1) / law.scale  # a row that moves the tables by 1 gets noise of this variance
+
+    def draw():
+        gate = a_gate("pairs", amount=amount, pure=False, source=source)
+        return _on_cells(zero, law, gate, Moves(l2_squared=1))
+
+    drawn = np.array([draw() for _ in range(3000)])
     assert (drawn == drawn.transpose(0, 2, 1)).all()
     d = law.domain
     assert (drawn[:, d.same_block] == 0).all()

@@ -5,14 +5,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from audits.gates import a_budget, a_gate
 from covey.core.fit.centres import fit_category_centres
 from covey.core.fit.spectrum import pair_covariances
-from covey.core.noise.pairlaw import PairLaw, pair_law
-from covey.core.noise.samplers import CoveyNoise
-from covey.core.tables.crosstabs import pair_matrix
+from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram, denoisers, project_to_total
 from covey.core.tables.merging import merge_maps, merge_nominal, merge_ordered, unmerge, unmerge_block
+from covey.engines.local import ArrayRows
+from covey.entropy import Streams
+from covey.methods.regain.measure import Tables, measure_pairs
+from covey.methods.regain.plan import pair_law, pair_moves
 
 DOMAIN = Domain((3, 2, 4), (True, False, False))
 
@@ -89,16 +92,26 @@ def test_merge_maps_look_at_noisy_tables_and_public_numbers_only():
     assert unmerge(y, np.full(2, 0.5), shares, maps, merged).shape == (2, 9)
 
 
+def measured(X, domain, law, amount, seed, pure):
+    """Noisy centred pair tables through a gate that spends so much."""
+    gate = a_gate("pairs", amount=amount, pure=pure, streams=Streams.from_seed(seed))
+    found = measure_pairs(Tables(ArrayRows(X), domain), [np.arange(c) for c in domain.sizes], law, gate)
+    assert gate.book[0].scale == law.scale  # what was planned is what was drawn
+    return found
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "matrix"])
 def test_measured_pairs_are_the_centred_tables_plus_the_simulated_law(kind):
     X = table(3)
-    counts = pair_matrix(X, DOMAIN.sizes)
     hot = np.hstack([np.eye(c)[X[:, a]] - 1 / c for a, c in enumerate(DOMAIN.sizes)])
     exact = DOMAIN.off_blocks(hot.T @ hot)
+    # The budget for which this law has a standard deviation of about 20.
+    moves, pure = pair_moves(DOMAIN), kind != "gaussian"
+    moved = {"gaussian": moves.l2_squared / 2, "laplace": moves.l1, "matrix": moves.trace}[kind]
     scale = Fraction(400) if kind == "gaussian" else Fraction(20)
     law = PairLaw(kind, DOMAIN, scale)
     generator = np.random.default_rng(4)
-    errors = np.array([law.measure(counts, len(X), CoveyNoise(generator), generator) - exact for _ in range(300)])
+    errors = np.array([measured(X, DOMAIN, law, moved / scale, i, pure) - exact for i in range(300)])
     simulated = np.array([law.simulate(generator) for _ in range(300)])
     assert np.abs(errors.mean(axis=0)).max() < 6 * law.sd / np.sqrt(300)
     block = (DOMAIN.block(0), DOMAIN.block(2))
@@ -110,10 +123,10 @@ def test_measured_pairs_are_the_centred_tables_plus_the_simulated_law(kind):
 def test_the_law_is_chosen_by_public_sizes():
     few_large = Domain((100,) * 6, (False,) * 6)
     bits = Domain((2,) * 30, (False,) * 30)
-    assert pair_law(few_large, Fraction(1), pure=True).kind == "laplace"
-    assert pair_law(bits, Fraction(1), pure=True).kind == "matrix"
-    assert pair_law(bits, Fraction(1), pure=False).kind == "gaussian"
-    assert pair_law(Domain((5, 1), (False, False)), Fraction(1), pure=True).kind == "none"
+    assert pair_law(few_large, a_budget(1)).kind == "laplace"
+    assert pair_law(bits, a_budget(1)).kind == "matrix"
+    assert pair_law(bits, a_budget(1, pure=False)).kind == "gaussian"
+    assert pair_law(Domain((5, 1), (False, False)), a_budget(1)).kind == "none"
 
 
 def test_shrinkage_beats_the_raw_tables():
@@ -124,10 +137,9 @@ def test_shrinkage_beats_the_raw_tables():
     hot = np.hstack([np.eye(c)[X[:, a]] for a, c in enumerate(sizes)])
     shares = hot.mean(axis=0)
     truth = domain.off_blocks(hot.T @ hot / n - np.outer(shares, shares))
-    law = pair_law(domain, Fraction(1, 200), pure=False)
+    law = pair_law(domain, a_budget(Fraction(1, 200), pure=False))
     generator = np.random.default_rng(6)
-    counts = pair_matrix(X, sizes)
-    noisy = law.measure(counts, n, CoveyNoise(generator), generator) / n
+    noisy = measured(X, domain, law, Fraction(1, 200), 6, pure=False) / n
     found = pair_covariances(noisy, lambda: law.simulate(generator) / n, law.sd / n, shares, domain, generator)
     mean = shares - np.repeat(1 / domain.counts, domain.counts)
     raw = domain.off_blocks(noisy - np.outer(mean, mean))

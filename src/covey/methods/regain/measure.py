@@ -339,13 +339,14 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate
         counted = _on_cells(exact, law, gate, moves)
         return d.off_blocks(d.centre(d.off_blocks(counted.astype(np.float64))))
     c = d.counts[d.block_of]
-    times = c[:, None] * c
+    noisy = _on_cells(exact.map(centred_counts, d, n), law, gate, moves)
+    return d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c))))
 
-    def centred(counts: Integers) -> Integers:
-        one_way = np.diag(counts)
-        return np.asarray(times * counts - c[:, None] * one_way[:, None] - c * one_way + n)
 
-    return d.off_blocks(d.centre(d.off_blocks(_on_cells(exact.map(centred), law, gate, moves) / times)))
+def centred_counts(counts: Integers, domain: Domain, n: int) -> Integers:
+    """c_a c_b times the centred pair tables: integers."""
+    c, one_way = domain.counts[domain.block_of], np.diag(counts)
+    return np.asarray(c[:, None] * c * counts - c[:, None] * one_way[:, None] - c * one_way + n)
 
 
 def _in_coordinates(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Floats:
@@ -363,7 +364,10 @@ def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) ->
     joint = gate.joint("pairs", moves)
     out = np.zeros((d.total, d.total), dtype=np.int64)
     for a, ca in enumerate(d.sizes):
-        for others, size in law.partners(a):
+        # A table with an attribute of one category says nothing that is not public or one-way: it is left at zero.
+        for others, size in law.partners(a) if ca > 1 else []:
+            if size == 1:
+                continue
             weight = Fraction(1) if law.kind == "laplace" else Fraction(1, (ca * size) ** 2)
             found = joint.add(exact.map(_entries, d.block(a), others), (ca, len(others)), weight).values
             out[d.block(a), others] = found

@@ -9,8 +9,8 @@ import covey
 from covey.core.paper.bodies import Box
 from covey.demo import example_patients
 from covey.errors import ParameterError
+from covey.methods.groups import group_centres
 from covey.methods.records import boolean_records
-from covey.methods.tree import group_centres
 
 NAMES, PATIENTS = example_patients(2000)
 

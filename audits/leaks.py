@@ -1,0 +1,202 @@
+"""Planted faults of accounting: uncharged looks at exact values, factors that are forgotten, charges that are spent twice.
+
+Each opens what the gate seals, or bends what the gate is told, as a hurried author might. The odometer must notice, or the checks
+of fresh and separate randomness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import covey.core.noise.samplers
+import covey.methods.regain.bits
+import covey.methods.regain.categories
+import covey.methods.regain.measure as measure
+import covey.methods.regain.pipeline as pipeline
+from audits.planting import Fault, replaced
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.coding import Coding
+from covey.entropy import Streams
+from covey.methods.regain.plan import pair_moves
+from covey.privacy.budget import Budget
+from covey.privacy.gate import WHOLE, Gate, Moves
+
+# Choices that look at exact values.
+
+
+def better_cloud():
+    """Two clouds, and the one that is nearer to the records is kept."""
+
+    def choosing(real):
+        def bit_centres(rows, gate, fit):
+            cloud, spectrum = real(rows, gate, fit)
+            both = [cloud, WeightedPoints(cloud.weights, 1 - cloud.points)]
+            exact = [pipeline.farthest_bits(rows, c)[1]._sealed for c in both]
+            return both[int(np.argmin(exact))], spectrum
+
+        return bit_centres
+
+    return replaced((pipeline, "bit_centres", choosing))
+
+
+def exact_radius():
+    """The radius is read off the histogram of norms before it got its noise."""
+
+    def peeking(real):
+        def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
+            found = real(self, purpose, exact, shape, moves, share)
+            return replace(found, values=exact._sealed) if purpose == "coding" and 2 * share < 1 else found
+
+        return measure_it
+
+    return replaced((Gate, "measure", peeking))
+
+
+def exact_merging():
+    """Categories are merged on their exact counts."""
+
+    def peeking(real):
+        def measure_histograms(tables, gate):
+            found = real(tables, gate)
+            exact = tables.one_way._sealed.astype(np.float64)
+            return replace(found, counts=[exact[tables.domain.block(a)] for a in range(len(found.counts))])
+
+        return measure_histograms
+
+    return replaced((covey.methods.regain.categories, "measure_histograms", peeking))
+
+
+# Sensitivities and factors.
+
+
+def told(purpose, change):
+    """A measurement whose sensitivity is misstated."""
+
+    def lying(real):
+        def measure_it(self, name, exact, shape, moves, share=WHOLE):
+            return real(self, name, exact, shape, change(moves) if name == purpose else moves, share)
+
+        return measure_it
+
+    return replaced((Gate, "measure", lying))
+
+
+def one_score():
+    return told("scores", lambda _: Moves(l1=2, l2_squared=2))
+
+
+def added_or_removed():
+    return told("histograms", lambda _: Moves(l1=1, l2_squared=1))
+
+
+def certificate_for_one_row():
+    """The certificate's noise covers one row of a person."""
+
+    def forgetting(real):
+        def pay(self, purpose, share, law, scale):
+            if purpose == "certificate":
+                return real(self, purpose, share, law, lambda budget: scale(replace(budget, rows_per_person=1)))
+            return real(self, purpose, share, law, scale)
+
+        return pay
+
+    return replaced((Gate, "_pay", forgetting))
+
+
+def rows_not_squared():
+    return replaced((Budget, "per_row", lambda _: property(lambda self: self.amount / self.rows_per_person)))
+
+
+def half_trace():
+    def half(real):
+        return lambda domain: replace(real(domain), trace=pair_moves(domain).trace / 2)
+
+    return replaced((measure, "pair_moves", half))
+
+
+def uncentred():
+    def plain(_):
+        def centred_counts(counts, domain, n):
+            c = domain.counts[domain.block_of]
+            return c[:, None] * c * counts
+
+        return centred_counts
+
+    return replaced((measure, "centred_counts", plain))
+
+
+def cut_too_little():
+    def generous(real):
+        def encode(self, batch):
+            return np.trunc(real(self, batch) * (1.3 if self.clips else 1))
+
+        return encode
+
+    return replaced((Coding, "encode", generous))
+
+
+def coding_spent_twice():
+    """Centre and radius each spend the whole charge of the coding."""
+
+    def whole(real):
+        def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
+            return real(self, purpose, exact, shape, moves, WHOLE if purpose == "coding" else share)
+
+        return measure_it
+
+    return replaced((Gate, "measure", whole))
+
+
+# Randomness.
+
+
+def noise_cached():
+    """Noise is kept by its shape, "to save time"."""
+    kept = {}
+
+    def cached(real):
+        return lambda self, variance, size: kept.setdefault((variance, size), real(self, variance, size))
+
+    return replaced((covey.core.noise.samplers.CoveyNoise, "gaussian", cached))
+
+
+def rows_from_noise():
+    def mixed(real):
+        return lambda self, purpose: self.noise("moments") if purpose == "rows" else real(self, purpose)
+
+    return replaced((Streams, "postprocessing", mixed))
+
+
+def same_noise_twice():
+    """Under (ε, δ) every fit draws the same noise."""
+
+    def fixed(real):
+        def generator(self, purpose):
+            return real(self, purpose) if self.budget.pure else Streams.from_seed(0).noise(purpose)
+
+        return generator
+
+    return replaced((Gate, "_generator", fixed))
+
+
+def leaks():
+    """All of them."""
+    return [
+        Fault("the better of two clouds", "odometer: matrix, row sums", better_cloud()),
+        Fault("radius from exact norms", "odometer: ball, cut", exact_radius()),
+        Fault("merging on exact counts", "odometer: categories, (ε, δ)", exact_merging()),
+        Fault("six scores noised like one", "odometer: matrix, six scores", one_score()),
+        Fault("three scores noised like one", "odometer: ball, three scores", one_score()),
+        Fault("certificate for one row a person", "odometer: persons, means", certificate_for_one_row()),
+        Fault("coding charge spent twice", "odometer: ball, cut", coding_spent_twice()),
+        Fault("trace halved for categories", "odometer: categories, matrix", half_trace()),
+        Fault("k instead of k²", "odometer: persons, (ε, δ)", rows_not_squared()),
+        Fault("one-way noise as for add or remove", "odometer: categories, (ε, δ)", added_or_removed()),
+        Fault("cells left uncentred", "odometer: categories, (ε, δ)", uncentred()),
+        Fault("cutting too little", "odometer: ball, cut", cut_too_little()),
+        Fault("noise cached by shape", "fresh", noise_cached()),
+        Fault("the same noise for two fits", "fresh", same_noise_twice()),
+        Fault("rows drawn from a noise stream", "streams", rows_from_noise()),
+    ]

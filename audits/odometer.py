@@ -1,0 +1,217 @@
+"""The replay odometer: what a fit really spends, charge by charge, and whether anything leaves that was not paid for.
+
+A fit is recorded: every value that passes the gate, exact and released. Then it is run on another table with the same releases
+forced. For a neighbour the privacy loss of every charge is computed exactly from how far its statistics moved, and held to that
+charge's own amount. For a neighbour or for a stranger, a table that has nothing in common with the first but its shape,
+everything that leaves must be identical, because everything that leaves is a function of the releases: a choice that looked
+at exact values shows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from unittest.mock import patch
+
+import numpy as np
+
+import covey.methods.regain.categories
+import covey.methods.regain.pipeline
+import covey.synthesizers.private
+from covey.errors import InternalError
+from covey.privacy.gate import Gate
+from covey.synthesizers import PrivateSynthesizer
+
+SLACK = 1e-9  # for the floating point of this file, relative
+
+
+@dataclass
+class Entry:
+    """One passage through the gate."""
+
+    line: object
+    exact: np.ndarray
+    released: np.ndarray
+    weight: float
+    block: tuple | None
+
+
+@dataclass
+class Tape:
+    """All passages of one fit, and the weights of its matrix noise."""
+
+    entries: list = field(default_factory=list)
+    weights: dict = field(default_factory=dict)
+
+
+class Diverged(Exception):
+    """The second run asked for something else than the first: a choice depended on exact values."""
+
+
+def recording_gate(tape):
+    """A gate that writes everything down."""
+
+    class Recording(Gate):
+        def _release(self, exact, noise, payment, weight, block=None):
+            released = super()._release(exact, noise, payment, weight, block)
+            tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, float(weight), block))
+            return released
+
+        def _direct(self, exact, payment, t):
+            released = super()._direct(exact, payment, t)
+            tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, None))
+            return released
+
+        def matrix(self, purpose, moves, weights):
+            tape.weights[purpose] = np.array([float(w) for w in weights])
+            return super().matrix(purpose, moves, weights)
+
+    return Recording
+
+
+def replaying_gate(tape, moved):
+    """A gate that answers from a tape; `moved` collects, for each line of the book, how far every statistic moved."""
+
+    class Replaying(Gate):
+        place = 0
+
+        def _next(self, exact, payment):
+            if self.place >= len(tape.entries):
+                raise Diverged("it measures more")
+            entry = tape.entries[self.place]
+            self.place += 1
+            if (entry.line, entry.exact.shape) != (payment.line, exact._sealed.shape):
+                raise Diverged(f"it measures something else for {payment.line.purpose!r}")
+            return entry
+
+        def _release(self, exact, noise, payment, weight, block=None):
+            entry = self._next(exact, payment)
+            change = exact._sealed.astype(np.float64) - entry.exact
+            moved.setdefault(len(self.book) - 1, []).append((change, entry))
+            return entry.released
+
+        def _direct(self, exact, payment, t):
+            entry = self._next(exact, payment)
+            moved.setdefault(len(self.book) - 1, []).append((exact._sealed, entry))
+            return entry.released
+
+    return Replaying
+
+
+def loss(changes, weights):
+    """The privacy loss of one charge, in its own unit: exact for the law at hand, given how its statistics moved."""
+    line = changes[0][1].line
+    scale = float(line.scale)
+    if line.law == "laplace":
+        return sum(np.abs(change).sum() * entry.weight for change, entry in changes) / scale
+    if line.law == "gaussian":
+        return sum((change**2).sum() * entry.weight for change, entry in changes) / (2 * scale)
+    if line.law == "cube":
+        return max(np.abs(change).max() * entry.weight for change, entry in changes) / scale
+    if line.law == "matrix":
+        w = weights[line.purpose]
+        D = np.zeros((len(w), len(w)))
+        for change, entry in changes:
+            rows, columns = entry.block
+            D[rows, columns] = change / (w[rows, None] * w[columns])
+            D[columns, rows] = D[rows, columns].T
+        return np.abs(np.linalg.eigvalsh(D)).sum() / scale
+    (A, entry) = changes[0]
+    return abs(bingham_loss(entry.exact / scale, A / scale, entry.released))
+
+
+def bingham_loss(A, B, directions):
+    """log of the density ratio of PROJ on A and on B at given orthonormal directions, for at most three dimensions."""
+    total, p = 0.0, len(A)
+    for i, v in enumerate(directions.T):
+        # Each direction is drawn in an orthonormal basis of the complement of those before.
+        basis = np.linalg.svd(np.eye(p) - directions[:, :i] @ directions[:, :i].T)[0][:, : p - i]
+        a, b = basis.T @ A @ basis, basis.T @ B @ basis
+        x = basis.T @ v
+        total += x @ (a - b) @ x - log_mean_exp(a) + log_mean_exp(b)
+    return total
+
+
+def log_mean_exp(A):
+    """log of the mean of exp(xᵀAx) over the unit sphere of one, two or three dimensions, by quadrature."""
+    around = (np.arange(800) + 0.5) * 2 * np.pi / 800
+    circle = np.stack([np.cos(around), np.sin(around)], axis=1)
+    if len(A) == 1:
+        x, w = np.ones((1, 1)), np.ones(1)
+    elif len(A) == 2:
+        x, w = circle, np.full(800, 1 / 800)
+    else:  # uniform in height, Gauss's rule
+        height, weight = np.polynomial.legendre.leggauss(100)
+        flat = np.sqrt(1 - height**2)[:, None, None] * circle
+        x = np.concatenate([flat, np.broadcast_to(height[:, None, None], (100, 800, 1))], axis=2).reshape(-1, 3)
+        w = np.repeat(weight / 2 / 800, 800)
+    values = np.einsum("ij,jk,ik->i", x, A, x)
+    return float(values.max() + np.log(w @ np.exp(values - values.max())))
+
+
+@dataclass(frozen=True)
+class Ride:
+    """A configuration: how to make the synthesizer, a table, its neighbours (with what they are), and a stranger."""
+
+    name: str
+    make: Callable[[], PrivateSynthesizer]
+    table: object
+    neighbours: dict
+    stranger: object
+
+
+def ride(one: Ride, quick=True):
+    """What is wrong with a configuration: charges that spent more than their amount, and things that left unpaid."""
+    tape, found = Tape(), []
+    with cheap_fits() if quick else ExitStack():
+        try:
+            face = run(one, one.table, recording_gate(tape))
+        except InternalError as error:
+            return [f"{one.name}: {error}"]
+        for name, other in {**one.neighbours, "a stranger": one.stranger}.items():
+            moved = {}
+            try:
+                again = run(one, other, replaying_gate(tape, moved))
+            except Diverged as error:
+                found.append(f"{one.name}, {name}: given the same releases {error}")
+                continue
+            if again != face:
+                found.append(f"{one.name}, {name}: something left that was not measured")
+            if name == "a stranger":
+                continue
+            for changes in moved.values():
+                line = changes[0][1].line
+                spent = loss(changes, tape.weights)
+                if spent > float(line.amount) * (1 + SLACK):
+                    found.append(f"{one.name}, {name}: {line.purpose} spent {spent:.3g} of {float(line.amount):.3g}")
+    return found
+
+
+def run(one, table, make_gate):
+    """Everything that leaves a fit through a given gate, with the same post-processing each time."""
+    synth = one.make()
+    with patch.object(covey.synthesizers.private, "Gate", make_gate), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        synth.fit(table)
+    spectrum = None if synth.spectrum is None else [np.asarray(v).tolist() for v in vars(synth.spectrum).values()]
+    sample = np.asarray(synth.sample(20)).tolist()
+    cloud = synth.centres
+    return cloud.weights.tolist(), cloud.points.tolist(), repr(synth.certificate), spectrum, str(synth.privacy), sample
+
+
+@contextmanager
+def cheap_fits():
+    """Few centres and few steps: what is looked at here does not depend on how good the fit is."""
+    pipeline, categories = covey.methods.regain.pipeline, covey.methods.regain.categories
+    plan = pipeline.plan_bits
+    with ExitStack() as stack:
+
+        def small(*arguments):
+            return replace(plan(*arguments), centres=30, final_steps=8, parity_steps=8)
+
+        stack.enter_context(patch.object(pipeline, "plan_bits", small))
+        stack.enter_context(patch.object(categories, "CENTRES", 30))
+        stack.enter_context(patch.object(categories, "fit_steps", lambda *_: 10))
+        yield

@@ -1,0 +1,205 @@
+"""Configurations for the replay odometer: every plan, law and factor, on random, worst-case and borderline neighbours.
+
+No factor is 1 in all of them: several scores, several rows a person, categories of 1 to 600, declared limits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from audits.odometer import Ride
+from covey.core.paper.bodies import Ball
+from covey.synthesizers import PrivateSynthesizer
+from covey.table.schema import Field, Schema
+
+
+def private(*arguments, **options):
+    """A maker of seeded synthesizers."""
+    return lambda: PrivateSynthesizer(*arguments, seed=3, **options)
+
+
+def replaced(X, *rows):
+    """The table with its first records replaced."""
+    Y = X.copy()
+    Y[: len(rows)] = rows
+    return Y
+
+
+def bits(n, p, density=0.5, seed=0):
+    return (np.random.default_rng(seed).random((n, p)) < density).astype(np.uint8)
+
+
+def grouped(n, groups, each, seed=0):
+    """Columns in groups that mostly agree: as many strong directions as there are groups."""
+    g = np.random.default_rng(seed)
+    latent = g.random((n, groups)) < 0.5
+    return (np.repeat(latent, each, axis=1) ^ (g.random((n, groups * each)) < 0.13)).astype(np.uint8)
+
+
+def halves(p):
+    """Ones in the first half of the columns, and in the second."""
+    first = (np.arange(p) < p // 2).astype(np.uint8)
+    return first, 1 - first
+
+
+def bit_neighbours(X):
+    """Random, all bits flipped, and the two halves, which are orthogonal around a sparse centre."""
+    p = X.shape[1]
+    first, second = halves(p)
+    return {
+        "random": replaced(X, bits(1, p, seed=9)[0]),
+        "all bits flip": replaced(X, 1 - X[0]),
+        "nearly all": replaced(X, np.ones(p, dtype=np.uint8)),
+        "half the bits flip": replaced(X, np.where(np.arange(p) < p // 2, 1 - X[0], X[0])),
+        "orthogonal": replaced(X, second) if (X[0] == first).all() else replaced(X, first),
+    }
+
+
+def bit_ride(name, X, *arguments, **options):
+    stranger = 1 - bits(*X.shape, density=0.8, seed=5)
+    return Ride(name, private(*arguments, **options), X, bit_neighbours(X), stranger)
+
+
+def bit_rides():
+    sparse = bits(1500, 30, 0.05)
+    sparse[0], _ = halves(30)  # long: it is cut
+    limits = [(list(range(20)), 3)]
+    full = bits(800, 24, 0.2)
+    full[0] = np.arange(24) % 2
+    return [
+        bit_ride("means", bits(12, 5), 0.2),
+        bit_ride("means, (ε, δ)", bits(12, 5), 0.2, 0.01),
+        bit_ride("matrix, row sums", bits(400, 4, 0.8), 4.0),
+        bit_ride("matrix, six scores", grouped(4000, 7, 4), 60.0),
+        bit_ride("parities", bits(300, 5), 1.0, 1e-4),
+        bit_ride("ball, cut", sparse, 1.0, 1e-6),
+        bit_ride("ball, three scores", grouped(3000, 3, 8), 2.0, 1e-6),
+        bit_ride("declared limits", full, 1.0, 1e-4, at_most=limits),
+        bit_ride("declared limits, pure", full, 3.0, at_most=limits),
+    ]
+
+
+def person_rides():
+    """Five rows of one person replaced at once, all alike: the worst that group privacy allows."""
+    X, p = bits(1500, 24, 0.3), 24
+    first, second = halves(p)
+    X[:5] = first
+    others = {"five alike": replaced(X, *[second] * 5), "five flips": replaced(X, *(1 - X[:5]))}
+    stranger = 1 - bits(1500, p, seed=5)
+    codes = np.random.default_rng(1).integers(0, 4, (900, 3))
+    codes[:5] = 0
+    alike = {"five alike": replaced(codes, *np.full((5, 3), 3))}
+    other = np.random.default_rng(2).integers(0, 4, (900, 3))
+    # All ones: every mean lies on the same side of the centre, so that the certificate's distance moves by all of 5/n.
+    ones = np.ones((40, 4), dtype=np.uint8)
+    few = {"five alike": replaced(ones, *[[0] * 4] * 5)}
+    return [
+        Ride("persons", private(5.0, rows_per_person=5), X, others, stranger),
+        Ride("persons, (ε, δ)", private(5.0, 1e-6, rows_per_person=5), X, others, stranger),
+        Ride("persons, means", private(0.5, rows_per_person=5), ones, few, stranger[:40, :4]),
+        Ride("persons, categories", private(5.0, domain=[4] * 3, rows_per_person=5), codes, alike, other),
+        Ride("persons, categories, (ε, δ)", private(5.0, 1e-6, domain=[4] * 3, rows_per_person=5), codes, alike, other),
+    ]
+
+
+def code_table(n, sizes, seed=0):
+    g = np.random.default_rng(seed)
+    return np.minimum((g.random((n, len(sizes))) ** 2 * sizes).astype(np.int64), np.array(sizes) - 1)
+
+
+def category_ride(name, sizes, *arguments, n=2000, **options):
+    X = code_table(n, sizes)
+    X[0] = 0
+    last = np.array(sizes) - 1
+    one_way = np.bincount(X[:, -1], minlength=sizes[-1])
+    rare = X[0].copy()
+    rare[-1] = int(np.argmin(one_way))
+    neighbours = {
+        "the other end": replaced(X, last),
+        "random": replaced(X, code_table(1, sizes, seed=8)[0]),
+        "one attribute": replaced(X, np.r_[last[:1], X[0, 1:]]),
+        "a rare category, at a merge": replaced(X, rare),
+    }
+    stranger = last - code_table(n, sizes, seed=5)
+    return Ride(name, private(*arguments, domain=sizes, **options), X, neighbours, stranger)
+
+
+def category_rides():
+    return [
+        category_ride("categories, matrix", [2, 3, 2, 2, 4, 2, 3, 2], 3.0),
+        category_ride("categories, cells", [30, 1, 12], 1.0, ordinal=[0]),
+        category_ride("categories, (ε, δ)", [30, 1, 2, 12], 1.0, 1e-6, ordinal=[0]),
+        category_ride("six hundred categories", [600, 3, 1], 1.0, 1e-6, ordinal=[0]),
+        category_ride("six hundred categories, pure", [600, 3, 1], 1.0),
+    ]
+
+
+def table_rides():
+    """Through the schema: numbers, dates, labels, holes."""
+    schema = Schema(
+        fields=(
+            Field(name="age", type="integer", minimum=0, maximum=99, bins=8),
+            Field(name="seen", type="date", minimum="2020-01-01", maximum="2021-12-31", bins=6),
+            Field(name="ward", type="string", enum=("A", "B", "C"), other="other"),
+        )
+    )
+
+    def table(seed, first):
+        g = np.random.default_rng(seed)
+        rows = [
+            (str(a), f"202{d % 2}-0{1 + d % 9}-15", "ABCZ"[w])
+            for a, d, w in zip(g.integers(0, 99, 800), g.integers(0, 90, 800), g.integers(0, 4, 800), strict=True)
+        ]
+        rows[0] = first
+        return dict(zip(("age", "seen", "ward"), map(list, zip(*rows, strict=True)), strict=True))
+
+    plain = table(0, ("30", "2020-05-05", "A"))
+    neighbours = {
+        "holes": table(0, ("", "", "")),
+        "beyond the limits": table(0, ("1e9", "1066-10-14", "Q")),
+        "at a bin's edge": table(0, ("25", "2020-05-01", "A")),
+    }
+    return [
+        Ride("schema", private(2.0, schema=schema), plain, neighbours, table(5, ("1", "2021-12-31", "C"))),
+        Ride(
+            "schema, (ε, δ)", private(2.0, 1e-6, schema=schema), plain, neighbours, table(5, ("1", "2021-01-01", "C"))
+        ),
+    ]
+
+
+def paper_rides():
+    g = np.random.default_rng(4)
+    X = g.uniform(-0.5, 0.5, (60, 3))
+    X[0] = [1, 0, 0]
+    neighbours = {
+        "orthogonal": replaced(X, [0, 1, 0]),
+        "opposite": replaced(X, [-1, 0, 0]),
+        "at a cell's border": replaced(X, [0.25, 0.25, 0]),
+        "far outside": replaced(X, [1e9, -1e9, 0]),
+    }
+    stranger = g.uniform(-0.9, 0.9, (60, 3))
+    ball = Ball(3)
+
+    def ride(name, **options):
+        make = private(3.0, method="paper", body=ball, alpha=0.5, b=2.0, **options)
+        return Ride(name, make, X, neighbours, stranger)
+
+    return [
+        ride("paper, t = 1", t=1),
+        ride("paper, t = 2", t=2),
+        ride("paper, t = 2, improved", t=2, constants="improved"),
+        ride("paper, t = 3", t=3),
+        Ride(
+            "paper, persons",
+            private(6.0, method="paper", body=ball, alpha=0.5, b=2.0, t=1, rows_per_person=3),
+            replaced(X, *[[1, 0, 0]] * 3),
+            {"three alike": replaced(X, *[[0, 1, 0]] * 3)},
+            stranger,
+        ),
+    ]
+
+
+def rides():
+    """All configurations by name."""
+    found = [*bit_rides(), *person_rides(), *category_rides(), *table_rides(), *paper_rides()]
+    return {ride.name: ride for ride in found}
