@@ -7,18 +7,22 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from covey.core.arrays import Array
 from covey.errors import InputError
-from covey.table.schema import GUARDED, Schema, optional
+from covey.table.extras import optional
+from covey.table.fields import GUARDED
+from covey.table.rules import Domain
 
 if TYPE_CHECKING:
     from polars import Series
 
 FIELD_LIMIT = 2**20  # bytes in one cell
+PART_ROWS = 1 << 17  # of a part in memory: columns of it fit the cache of a processor, and calls are few
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,24 @@ class Table:
         return f"Table({self.rows} rows, {len(self.columns)} columns, from {self.kind})"
 
 
+class SizeBudget:
+    """Refuses what grows past a limit and far past the size of its file: a compression bomb."""
+
+    expansion = 200
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path, self.limit = path, limit
+        self.bytes = path.stat().st_size
+
+    def check(self, size: int) -> None:
+        """Refuse a size beyond the limit, unless the file itself is large."""
+        if size > max(self.limit, self.expansion * self.bytes):
+            raise InputError(
+                f"{self.path} unfolds to more than {self.limit} bytes, the limit for a file of {self.bytes}. Unpack it, "
+                "or raise size_limit."
+            )
+
+
 def guarded(label: str) -> str:
     """A label that no spreadsheet takes for a formula."""
     return f"'{label}" if label.startswith(GUARDED) else label
@@ -61,7 +83,7 @@ def unguarded(label: str) -> str:
     return label[1:] if label.startswith("'") and label[1:].startswith(GUARDED) else label
 
 
-def match(names: list[str], schema: Schema | None) -> tuple[dict[str, int], tuple[str, ...]]:
+def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tuple[str, ...]]:
     """Where each needed column is, and the names that are passed over."""
     places: dict[str, int] = {}
     known = None if schema is None else set(schema.names)
@@ -92,7 +114,7 @@ def as_series(name: str, values: Any) -> Series:
     if isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
         out: Series = pl.Series(name, values)
         return out
-    return texts(name, list(values))
+    return text_series(name, list(values))
 
 
 def made(name: str, values: Any) -> Series:
@@ -106,7 +128,7 @@ def plain(series: Series) -> Series:
     """Columns of nested or unknown things become text, cell by cell."""
     pl = optional("polars")
     if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary, pl.Duration):
-        return texts(series.name, series.to_list())
+        return text_series(series.name, series.to_list())
     return series
 
 
@@ -115,15 +137,15 @@ def pandas_series(name: str, column: Any) -> Series | Words | None:
 
     The type of such a column must not be guessed from all of its cells: one of them would decide how the others are read.
     """
-    kind = str(column.dtype)
-    if kind == "object":
-        return texts(name, column.tolist())
-    if kind != "category":
+    dtype = str(column.dtype)
+    if dtype == "object":
+        return text_series(name, column.tolist())
+    if dtype != "category":
         return None
-    return Words(np.asarray(column.cat.codes), texts(name, column.cat.categories.tolist()))
+    return Words(np.asarray(column.cat.codes), text_series(name, column.cat.categories.tolist()))
 
 
-def texts(name: str, values: list[Any]) -> Series:
+def text_series(name: str, values: list[Any]) -> Series:
     """A column of text."""
     pl = optional("polars")
     if all(type(value) is str or value is None for value in values):

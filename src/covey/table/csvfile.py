@@ -21,8 +21,9 @@ from typing import IO, Any, cast
 import numpy as np
 
 from covey.errors import InputError, ParameterError
-from covey.table.columns import Table, check_cells, match
-from covey.table.schema import Schema, optional
+from covey.table.columns import SizeBudget, Table, check_cells, match
+from covey.table.extras import optional
+from covey.table.rules import Domain
 
 BLOCK = 2**23  # bytes that are read at a time
 RECORD_LIMIT = 2**26  # bytes of one record
@@ -52,7 +53,7 @@ class CsvFile:
 
     kind = "csv"
 
-    def __init__(self, path: Path, schema: Schema | None, encoding: str, field_limit: int, budget: SizeBudget) -> None:
+    def __init__(self, path: Path, schema: Domain | None, encoding: str, field_limit: int, budget: SizeBudget) -> None:
         self.path, self.field_limit, self.budget = path, field_limit, budget
         self.encoding = check_encoding(encoding)
         self._declared = encoding
@@ -203,24 +204,6 @@ class CsvFile:
                 raise InputError(f"{where} is not {declared}: {error}.") from None
 
         return other
-
-
-class SizeBudget:
-    """Refuses what grows past a limit and far past the size of its file: a compression bomb."""
-
-    expansion = 200
-
-    def __init__(self, path: Path, limit: int) -> None:
-        self.path, self.limit = path, limit
-        self.bytes = path.stat().st_size
-
-    def check(self, size: int) -> None:
-        """Refuse a size beyond the limit, unless the file itself is large."""
-        if size > max(self.limit, self.expansion * self.bytes):
-            raise InputError(
-                f"{self.path} unfolds to more than {self.limit} bytes, the limit for a file of {self.bytes}. Unpack it, "
-                "or raise size_limit."
-            )
 
 
 def check_encoding(encoding: str) -> str:

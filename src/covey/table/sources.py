@@ -16,6 +16,8 @@ from covey.errors import InputError, ParameterError
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
     FIELD_LIMIT,
+    PART_ROWS,
+    SizeBudget,
     Table,
     Words,
     as_series,
@@ -27,9 +29,11 @@ from covey.table.columns import (
     plain,
     unguarded,
 )
-from covey.table.csvfile import CsvFile, SizeBudget, check_encoding
+from covey.table.csvfile import CsvFile, check_encoding
 from covey.table.databases import Database, DatabaseTable, is_database
-from covey.table.schema import GUARDED, Schema, optional
+from covey.table.extras import optional
+from covey.table.fields import GUARDED
+from covey.table.rules import Domain
 
 if TYPE_CHECKING:
     from polars import Series
@@ -52,7 +56,6 @@ __all__ = [
 Columns = Mapping[str, Any]  # values by column: polars Series, arrays or lists
 
 SIZE_LIMIT = 8 * 2**30  # bytes of a table that was compressed far below them
-FRAME_ROWS = 1 << 17
 ARROW_SUFFIXES = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
 
 
@@ -72,7 +75,7 @@ class Source(Protocol):
 
 def open_source(
     source: Any,
-    schema: Schema | None = None,
+    schema: Domain | None = None,
     encoding: str = "utf-8",
     *,
     field_limit: int = FIELD_LIMIT,
@@ -108,20 +111,20 @@ class FrameParts:
 
     def parts(self) -> Iterator[int]:
         """Where each slice starts."""
-        return iter(range(0, self.whole.rows, FRAME_ROWS))
+        return iter(range(0, self.whole.rows, PART_ROWS))
 
     def table(self, part: int) -> Table:
         """One slice; what was passed over in the whole table is told with the first."""
         whole = self.whole
-        columns = {name: series.slice(part, FRAME_ROWS) for name, series in whole.columns.items()}
-        rows = min(FRAME_ROWS, whole.rows - part)
+        columns = {name: series.slice(part, PART_ROWS) for name, series in whole.columns.items()}
+        rows = min(PART_ROWS, whole.rows - part)
         first = part == 0
         return Table(columns, rows, self.kind, first * whole.short_rows, first * whole.long_rows, whole.ignored)
 
 
 def read_table(
     source: Any,
-    schema: Schema | None = None,
+    schema: Domain | None = None,
     encoding: str = "utf-8",
     *,
     field_limit: int = FIELD_LIMIT,
@@ -280,7 +283,7 @@ def _kind(frame: Any) -> str:
         ) from None
 
 
-def _read_frame(frame: Any, schema: Schema | None) -> Table:
+def _read_frame(frame: Any, schema: Domain | None) -> Table:
     kind = _kind(frame)
     if kind == "columns":
         columns, ignored = _choose({str(name): as_series(str(name), v) for name, v in frame.items()}, schema)
@@ -299,7 +302,7 @@ def _read_frame(frame: Any, schema: Schema | None) -> Table:
     return Table(columns, len(wide), kind, ignored=ignored)
 
 
-def _choose(columns: dict[str, Series], schema: Schema | None) -> tuple[dict[str, Series], tuple[str, ...]]:
+def _choose(columns: dict[str, Series], schema: Domain | None) -> tuple[dict[str, Series], tuple[str, ...]]:
     names = list(columns)
     places, ignored = match(names, schema)
     return {name: columns[names[j]] for name, j in places.items()}, ignored
