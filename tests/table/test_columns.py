@@ -25,7 +25,7 @@ def test_columns_are_matched_by_name_and_others_ignored(read):
     table = read(b"sex,name,age\nf,Eve,1\n")
     assert cells(table) == {"age": ["1"], "sex": ["f"]}
     assert table.ignored == ("name",)
-    with pytest.raises(InputError, match=r"separated by semicolons.*commas"):
+    with pytest.raises(InputError, match=r"separated by semicolons.*--separator"):
         read(b"age;sex\n1;f\n")
     with pytest.raises(InputError, match="no column 'age'"):
         read(b"Age,sex\n1,f\n")

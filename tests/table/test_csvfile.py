@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covey.errors import InputError, ParameterError
-from covey.table import csvfile
+from covey.table import csvfile, csvscan
 from covey.table.codec import Codec
 from covey.table.sources import read_table
 from tests.table.examples import SCHEMA, cells
@@ -56,15 +56,6 @@ def test_an_unbalanced_quote_is_refused_with_its_line(read, data, line):
         read(data)
 
 
-def test_unbalanced_quotes_are_found_across_chunks(read, monkeypatch):
-    monkeypatch.setattr(csvfile, "_CHUNK", 7)
-    with pytest.raises(InputError, match="line 4"):
-        read(b'age,sex\n1,"f"\n2,"m"\n3,"f\n4,m\n')
-    table = read(b'age,sex\n1,"f"\n2,"m,""\n"\n3\n4,m,5')
-    assert cells(table)["sex"] == ["f", 'm,"\n', None, "m"]
-    assert (table.rows, table.short_rows, table.long_rows) == (4, 1, 1)
-
-
 LINES = st.lists(st.lists(st.text('ab",\n é', max_size=4), min_size=1, max_size=4), min_size=1, max_size=8)
 
 
@@ -86,7 +77,7 @@ def test_csv_is_read_as_the_standard_library_reads_it(spare, rows, chunk, block,
     expected = [(row + [""] * 2)[:2] for row in csv.reader(io.StringIO(text.getvalue(), newline=""))][1:]
     spare.write_bytes(text.getvalue().encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csvfile, "_CHUNK", chunk)
+        patch.setattr(csvscan, "CHUNK", chunk)
         patch.setattr(csvfile, "BLOCK", block)
         table = read_table(spare, SCHEMA)
     found = [[a or "", b or ""] for a, b in zip(*cells(table).values(), strict=True)]
@@ -101,8 +92,8 @@ def test_blocks_change_nothing(read, monkeypatch, block):
     data = "age,sex\r\n1,ü\r\n\r\n2,m\r\n\r\n\r\n"
     for encoding in ("utf-8", "utf-16", "latin-1"):
         table = read(data.encode(encoding), encoding=encoding)
-        assert cells(table) == {"age": ["1", None, "2"], "sex": ["ü", None, "m"]}
-        assert table.short_rows == 1
+        assert cells(table) == {"age": ["1", None, "2", None, None], "sex": ["ü", None, "m", None, None]}
+        assert table.short_rows == 3
     with pytest.raises(InputError, match="not UTF-8, line 3"):
         read(b"age,sex\n1,f\n2,\xc3\n3,f\n")
     with pytest.raises(InputError, match="quote in line 4"):
@@ -139,8 +130,14 @@ def test_what_is_not_in_the_declared_encoding_is_refused(read):
         read(b"age,sex\n1,f\n", encoding="klingon")
 
 
-def test_line_ends_of_every_kind(read):
-    assert cells(read(b"age,sex\r\n1,f\r2,m\n3,f\r\n"))["age"] == ["1", "2", "3"]
+def test_every_line_is_a_record_wherever_a_blank_one_stands(read):
+    for data in (b"\n1,f\n2,m\n", b"1,f\n\n2,m\n", b"1,f\n2,m\n\n"):
+        table = read(b"age,sex\n" + data)
+        assert (table.rows, table.short_rows) == (3, 1)
+    assert read(b"age,sex\n1,f\n2,m").rows == read(b"age,sex\n1,f\n2,m\n").rows == 2
+    for data in (b"age,sex\n\n", b"age,sex\r\n\r\n\r\n"):
+        with pytest.raises(InputError, match="no rows"):
+            read(data)
 
 
 def test_a_nul_byte_is_missing(read):
@@ -160,8 +157,8 @@ def test_a_nul_byte_is_missing(read):
         (b"name\tage\nAnn\t34\n", "a tab. Is it separated by tabs"),
         (b"name|age\r\nAnn|34\r\n", "'|'. Is it separated by pipes"),
         (b"\xef\xbb\xbfname;age\nAnn;34\n", "contains ';'"),
-        (b"sep=;\nname;age\nAnn;34\n", "Remove that line, and separate the fields with commas"),
-        (b"SEP=,\r\nname,age\r\nAnn,34\r\n", "'sep='. Remove that line."),
+        (b"sep=;\nname;age\nAnn;34\n", "Skip that line (--skip-rows 1)"),
+        (b"SEP=,\r\nname,age\r\nAnn,34\r\n", "'sep='. Skip that line"),
     ],
 )
 def test_other_separators_are_refused_for_one_column_would_hold_whole_records(tmp_path, data, words):
@@ -193,9 +190,9 @@ def test_separators_inside_names_and_cells_are_read(tmp_path, data, names):
 def test_excel_and_numpy_files_are_named_for_what_they_are(tmp_path, encoding):
     np.savez(tmp_path / "rows.npz", rows=np.arange(5))
     np.save(tmp_path / "rows.npy", np.arange(5))
-    (tmp_path / "old.xls").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(100))
-    for name, words in [("rows.npz", "Excel or zip"), ("rows.npy", "numpy"), ("old.xls", "Excel file")]:
-        with pytest.raises(InputError, match=rf"{name} is an? {words}.* Save the table as CSV or Parquet\."):
+    (tmp_path / "old.csv").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(100))
+    for name, words in [("rows.npz", "Excel or zip"), ("rows.npy", "numpy"), ("old.csv", "Excel file")]:
+        with pytest.raises(InputError, match=rf"{name} is an? {words}.* Save the table as .xlsx, CSV or Parquet\."):
             read_table(tmp_path / name, encoding=encoding)
 
 

@@ -116,3 +116,80 @@ def test_one_column_keeps_its_blank_lines(tmp_path):
 def test_a_single_column_of_any_name_is_read_as_it_was_written(tmp_path, name):
     write_csv([{name: pl.Series(["x", "y"])}, {name: pl.Series(["z"])}], tmp_path / "t.csv")
     assert cells(read_table(tmp_path / "t.csv")) == {name: ["x", "y", "z"]}
+
+
+# Neighbouring tables through real files: one cell of one record differs, and nothing else may.
+
+ODD = [
+    "a\rb",
+    "a\nb",
+    "a\r\nb",
+    "\r",
+    "\n",
+    "a\r",
+    "\ra",
+    "",
+    " ",
+    ",",
+    ";",
+    '"',
+    '""',
+    "a,b\rc;d",
+    "\t",
+    "\0",
+    "é",
+    "\u2028",
+    "x" * 500,
+]
+
+
+def _by_csv(frame, path, end):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator=end)
+        writer.writerow(frame.columns)
+        writer.writerows(frame.rows())
+
+
+WRITERS = {
+    "pandas": lambda frame, path: pd.DataFrame(frame.to_dict(as_series=False)).to_csv(path, index=False),
+    "pandas for Windows": lambda frame, path: pd.DataFrame(frame.to_dict(as_series=False)).to_csv(
+        path, index=False, lineterminator="\r\n"
+    ),
+    "polars": lambda frame, path: frame.write_csv(path),
+    "polars for Windows": lambda frame, path: frame.write_csv(path, line_terminator="\r\n"),
+    "csv": lambda frame, path: _by_csv(frame, path, "\r\n"),
+    "csv on Linux": lambda frame, path: _by_csv(frame, path, "\n"),
+    "covey": lambda frame, path: write_csv(frame.to_dict(), path),
+    "parquet": lambda frame, path: frame.write_parquet(path.with_suffix(".parquet")),
+    "workbook": lambda frame, path: frame.write_excel(path.with_suffix(".xlsx")),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_one_persons_cell_changes_one_row_of_what_is_read(tmp_path, writer):
+    codec, n = Codec(SCHEMA), 12
+    clean = {"age": [str(i % 10) for i in range(n)], "sex": ["fm"[i % 2] for i in range(n)]}
+    others = np.arange(n) != 5
+    path = tmp_path / "t.csv"
+
+    def codes(columns):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        WRITERS[writer](pl.DataFrame(columns), path)
+        [written] = tmp_path.iterdir()
+        return codec.encode(written)[0]
+
+    expected = codes(clean)
+    assert len(expected) == n
+    for column in clean:
+        for cell in ODD:
+            found = codes({**clean, column: [cell if i == 5 else c for i, c in enumerate(clean[column])]})
+            assert len(found) == n, (column, cell)
+            assert np.array_equal(found[others], expected[others]), (column, cell)
+
+
+def test_a_reader_that_takes_every_carriage_return_for_a_line_end_is_found_out(tmp_path):
+    path = tmp_path / "t.csv"
+    WRITERS["pandas"](pl.DataFrame({"age": ["1", "2"], "sex": ["f", "a\rb"]}), path)
+    assert len(path.read_bytes().splitlines()) == 4
+    assert read_table(path, SCHEMA).rows == 2

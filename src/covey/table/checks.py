@@ -8,10 +8,10 @@ import numpy as np
 
 from covey.table.attributes import MISSING, ColumnLog, Grid, constant_column
 from covey.table.cells import as_text, iso
-from covey.table.columns import unguarded
+from covey.table.columns import spelled, unguarded
 from covey.table.fields import Field
 from covey.table.repair import RuleBook
-from covey.table.sources import read_table
+from covey.table.sources import read_table, spelling_in
 
 if TYPE_CHECKING:
     from polars import Series
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 def problems(book: RuleBook, table: Any) -> list[str]:
     """What a table breaks of the schema, field by field and rule by rule."""
-    table, known = read_table(table), book.domain.names
+    known, fields = book.domain.names, {field.name: field for field in book.domain.fields}
+    table = read_table(table, dialect=book.domain.dialect)
     columns = {name if name in known else unguarded(name): series for name, series in table.columns.items()}
+    for name in [] if table.plain else columns:
+        if name in fields:
+            columns[name] = spelled(columns[name], spelling_in(fields[name], table.kind))
     absent = [f"column {name!r} is missing" for name in known if name not in columns]
     if absent:
         return absent

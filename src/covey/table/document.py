@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import date
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,23 @@ MOST_ITEMS = 10**6  # of a YAML file, references unfolded: far more than any sch
 
 # What covey reads of a file, and where. Entries of PROPERTIES may hold other properties too, as Frictionless allows.
 PROPERTIES = {
-    "at the top level of the schema": ("fields", "missingValues", "covey"),
-    'directly in an entry of "fields"': ("name", "type", "constraints", "covey", "format"),
+    "at the top level of the schema": ("fields", "missingValues", "covey", "dialect", "encoding"),
+    'directly in an entry of "fields"': ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar"),
 }
 SECTIONS = {
     'under "covey" of the schema': ("draft", "rules"),
     'under "constraints" of a field': ("minimum", "maximum", "enum", "required"),
-    'under "covey" of a field': ("bins", "other", "default", "decimals", "constant", "ordered", "confirmed"),
+    'under "covey" of a field': (
+        "bins",
+        "other",
+        "default",
+        "decimals",
+        "constant",
+        "ordered",
+        "special",
+        "warning",
+        "confirmed",
+    ),
 }
 OF_SCHEMA, OF_FIELD = PROPERTIES
 OWN_OF_SCHEMA, LIMITS_OF_FIELD, OWN_OF_FIELD = SECTIONS
@@ -126,4 +136,4 @@ def shown(value: Any) -> Any:
     """A value as JSON has it."""
     if isinstance(value, tuple):
         return [shown(v) for v in value]
-    return value.isoformat() if isinstance(value, date) else value
+    return value.isoformat() if isinstance(value, date | time) else value

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as entry
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import cached_property
 from itertools import pairwise
@@ -16,6 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.errors import ParameterError, whole_number
+from covey.table.dialects import Spelling, check_format, check_marks
 from covey.table.document import (
     LIMITS_OF_FIELD,
     OF_FIELD,
@@ -28,15 +29,17 @@ from covey.table.document import (
     spelt_like,
 )
 
-TYPES = ("boolean", "string", "integer", "number", "date", "datetime")
+TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
 ORDERED_TYPES = TYPES[2:]
 DEFAULT_BINS = 20  # a histogram that a person takes in at a glance, and noise that is spread over few cells
 MOST_DECIMALS = 15  # a float holds no more digits
 GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 
-Value = bool | int | float | str | date | datetime
+Value = bool | int | float | str | date | datetime | time
 _EPOCH = datetime(1970, 1, 1)
+_READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar")
+_USUAL = ("default", "any")
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,9 @@ class Field:
     constant: Constant | None = None
     ordered: bool = False
     confirmed: bool = True
+    special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
+    warning: str | None = None  # of a draft: why this field is confirmed by its name alone
+    spelling: Spelling = Spelling()  # noqa: RUF009 # frozen
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)  # title, description: kept, never read
 
     def __post_init__(self) -> None:
@@ -111,6 +117,7 @@ class Field:
     def _check_ordered(self) -> None:
         if self.enum is not None or self.other is not None:
             raise self.wrong(f"has type {self.type} and a list of categories", 'Use type "string" for categories.')
+        self._check_special()
         if self.decimals is not None:
             if self.type != "number":
                 raise self.wrong(f"has type {self.type} and decimals", 'decimals belong to type "number".')
@@ -142,6 +149,10 @@ class Field:
             raise self.wrong(f"has default {shown(self.default)} out of bounds", "Choose one between the bounds.")
 
     def _check_labels(self) -> None:
+        if self.special:
+            raise self.wrong(f"has type {self.type} and special values", "List them among its categories.")
+        if not self.spelling.is_plain:
+            raise self.wrong(f"has type {self.type} and a format", "Formats belong to numbers and dates.")
         for word in ("minimum", "maximum", "bins", "decimals"):
             if getattr(self, word) is not None:
                 raise self.wrong(f"has type {self.type} and {word}", "Bounds and bins belong to numbers and dates.")
@@ -173,6 +184,21 @@ class Field:
         if self.other is not None and (not isinstance(self.other, str) or not _is_label(self.other)):
             raise self.wrong(f"has other {self.other!r}", "Give a label, or true.")
 
+    def _check_special(self) -> None:
+        if isinstance(self.special, str) or not isinstance(self.special, Sequence):
+            raise self.wrong(f"has special {self.special!r}", "Give a list of texts.")
+        object.__setattr__(self, "special", tuple(self.special))
+        for word in self.special:
+            if not isinstance(word, str) or not _is_label(word) or self.special.count(word) > 1:
+                raise self.wrong(f"lists special value {word!r}", 'Give texts, each once: "-99" in quotes.')
+            if word.startswith(GUARDED) and f"'{word}" in self.special:
+                raise self.wrong(f"lists {word!r} with and without an apostrophe", "CSV could not tell them apart.")
+        if self.spelling.date_format is not None and self.type not in ("date", "datetime", "time"):
+            raise self.wrong(f"has type {self.type} and a date format", "Formats belong to dates and times.")
+        numbers = Spelling(self.spelling.decimal, self.spelling.thousands)
+        if self.type not in ("integer", "number") and not numbers.is_plain:
+            raise self.wrong(f"has type {self.type} and decimalChar or groupChar", "They belong to numbers.")
+
     def _repeats(self) -> bool:
         return self.enum is not None and len(set(self.enum)) < len(self.enum)
 
@@ -201,7 +227,8 @@ class Field:
         if self.constant is not None:
             return 1
         self.require_complete()
-        return (len(self.axis.starts) if self.type in ORDERED_TYPES else len(self.labels)) + (not self.required)
+        listed = len(self.axis.starts) + len(self.special) if self.type in ORDERED_TYPES else len(self.labels)
+        return listed + (not self.required)
 
     @cached_property
     def axis(self) -> Axis:
@@ -248,6 +275,8 @@ class Field:
             return int((value - _EPOCH.date()).days)
         if self.type == "datetime":
             return int((value - _EPOCH) // timedelta(seconds=1))
+        if self.type == "time":
+            return 3600 * int(value.hour) + 60 * int(value.minute) + int(value.second)
         places = self.axis.decimals if decimals is None else decimals
         return int(_number(value).scaleb(places).to_integral_value(rounding))
 
@@ -269,11 +298,9 @@ class Field:
         only(own, OWN_OF_FIELD, f"covey of field {name!r}")
         # A constraint that is not understood could not be guaranteed in the output.
         only(limits, LIMITS_OF_FIELD, f"constraints of field {name!r}")
-        for word in spelt_like(data, ("trueValues", "falseValues", "decimalChar", "groupChar", "bareNumber")):
+        for word in spelt_like(data, ("trueValues", "falseValues", "bareNumber")):
             raise ParameterError(f"field {name!r} has {word}, which covey does not read. Leave it out.")
-        if data.get("format", "default") not in ("default", "any"):
-            raise ParameterError(f"field {name!r} has format {data['format']!r}; covey reads the default format alone.")
-        bins, other = own.get("bins"), own.get("other")
+        bins, other, special = own.get("bins"), own.get("other"), own.get("special", ())
         return cls(
             name=name,
             type=data.get("type", "string"),
@@ -288,7 +315,10 @@ class Field:
             constant=Constant(own["constant"]) if "constant" in own else None,
             ordered=flag(own, "ordered", False, name),
             confirmed=flag(own, "confirmed", confirmed, name),
-            notes={k: v for k, v in data.items() if k not in ("name", "type", "constraints", "covey")},
+            special=tuple(special) if isinstance(special, list) else special,
+            warning=own.get("warning"),
+            spelling=_read_spelling(data, name),
+            notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in _USUAL)},
         )
 
     def to_dict(self, draft: bool = False) -> dict[str, Any]:
@@ -305,9 +335,11 @@ class Field:
             "default": shown(self.default),
             "decimals": self.decimals,
             "ordered": self.ordered or None,
+            "special": list(self.special) or None,
+            "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }
-        out: dict[str, Any] = {"name": self.name, "type": self.type, **self.notes}
+        out: dict[str, Any] = {"name": self.name, "type": self.type, **_write_spelling(self.spelling), **self.notes}
         if given := {k: v for k, v in limits.items() if v is not None}:
             out["constraints"] = given
         given = {k: v for k, v in own.items() if v is not None}
@@ -316,6 +348,28 @@ class Field:
         if given:
             out["covey"] = given
         return out
+
+
+def _read_spelling(data: Mapping[str, Any], name: Any) -> Spelling:
+    """Frictionless' decimalChar, groupChar and format of a field."""
+    decimal, thousands, form = data.get("decimalChar", "."), data.get("groupChar", ""), data.get("format", "default")
+    for word, value in (("decimalChar", decimal), ("groupChar", thousands), ("format", form)):
+        if not isinstance(value, str):
+            raise ParameterError(f"{word} of field {name!r} must be text, got {value!r}.")
+    check_marks(decimal, thousands)
+    if form in _USUAL:
+        return Spelling(decimal, thousands)
+    if data.get("type") not in ("date", "datetime", "time"):
+        raise ParameterError(f"field {name!r} has format {form!r}; only dates and times have one. Leave it out.")
+    check_format(form, f"format of field {name!r}")
+    return Spelling(decimal, thousands, form)
+
+
+def _write_spelling(spelling: Spelling) -> dict[str, str]:
+    plain = Spelling()
+    said = {"decimalChar": spelling.decimal, "groupChar": spelling.thousands, "format": spelling.date_format}
+    usual = {"decimalChar": plain.decimal, "groupChar": plain.thousands, "format": None}
+    return {word: value for word, value in said.items() if value is not None and value != usual[word]}
 
 
 def _typed(type_: str, value: Any) -> Value | None:
@@ -331,6 +385,9 @@ def _typed(type_: str, value: Any) -> Value | None:
             return None
         return int(value) if isinstance(value, int | np.integer) or type_ == "integer" else float(value)
     try:
+        if type_ == "time":
+            moment_of_day = time.fromisoformat(value.strip()) if isinstance(value, str) else value
+            return moment_of_day.replace(microsecond=0, tzinfo=None) if isinstance(moment_of_day, time) else None
         if isinstance(value, str):
             value = datetime.fromisoformat(value.strip())
         if type_ == "date":

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from covey.errors import ParameterError, whole_number
+from covey.table.dialects import Dialect
 from covey.table.document import refuse_unknown, shown
 from covey.table.fields import ORDERED_TYPES, TYPES, Field, Value
 
@@ -111,6 +112,10 @@ class Domain(Protocol):
     @property
     def missing_values(self) -> tuple[str, ...]:
         """How missing cells are written."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the file is written."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:

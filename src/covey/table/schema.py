@@ -20,6 +20,7 @@ from typing import Any
 
 from covey.errors import ParameterError
 from covey.table.checks import problems
+from covey.table.dialects import Dialect, Spelling
 from covey.table.document import OF_SCHEMA, OWN_OF_SCHEMA, only, read_document, refuse_misplaced, section, spelt_like
 from covey.table.drafting import draft_fields
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
@@ -55,6 +56,7 @@ class Schema:
     rules: tuple[Rule, ...] = ()
     draft: bool = False
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
+    dialect: Dialect = Dialect()  # noqa: RUF009 # frozen
 
     def __post_init__(self) -> None:
         if not self.fields:
@@ -117,8 +119,9 @@ class Schema:
         if not isinstance(rules, list):
             raise ParameterError(f"rules must be a list, got {rules!r}.")
         by_name = {field.name: field for field in fields}
-        notes = {k: v for k, v in data.items() if k not in ("fields", "missingValues", "covey")}
-        return cls(fields, tuple(missing), tuple(read_rule(rule, by_name) for rule in rules), draft, notes)
+        notes = {k: v for k, v in data.items() if k not in ("fields", "missingValues", "covey", "dialect", "encoding")}
+        checked = tuple(read_rule(rule, by_name) for rule in rules)
+        return cls(fields, tuple(missing), checked, draft, notes, Dialect.from_dict(data))
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the schema's file."""
@@ -127,7 +130,19 @@ class Schema:
             own["rules"] = [rule.to_dict() for rule in self.rules]
         out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.draft) for field in self.fields]}
         out["missingValues"] = list(self.missing_values)
+        out |= self.dialect.to_dict()
         return {**out, "covey": own} if own else out
+
+    def read_as(self, dialect: Dialect) -> Schema:
+        """The schema for a table that is written so: what the dialect says overrules what the schema says."""
+        fields = tuple(replace(field, spelling=_overruled(field, dialect)) for field in self.fields)
+        missing = self.missing_values if dialect.missing is None else dialect.missing
+        return replace(self, fields=fields, missing_values=missing, dialect=dialect.of_file.over(self.dialect))
+
+    def plain(self) -> Schema:
+        """The schema of the tables that covey writes: commas, decimal points, ISO dates, UTF-8."""
+        fields = tuple(replace(field, spelling=Spelling()) for field in self.fields)
+        return replace(self, fields=fields, dialect=Dialect())
 
     def confirm(self, names: Iterable[str] | None = None) -> Schema:
         """The schema with these fields, or all, confirmed as public; the draft mark goes with the last of them."""
@@ -154,3 +169,14 @@ class Schema:
     def validate(self, table: Any) -> list[str]:
         """What a table breaks of this schema, in words; an empty list if nothing."""
         return problems(RuleBook(self), table)
+
+
+def _overruled(field: Field, dialect: Dialect) -> Spelling:
+    """A field's spelling, with what a dialect says of it."""
+    before = field.spelling
+    if field.type in ("integer", "number"):
+        decimal = before.decimal if dialect.decimal is None else dialect.decimal
+        return Spelling(decimal, before.thousands if dialect.thousands is None else dialect.thousands)
+    if field.type in ("date", "datetime", "time"):
+        return before if dialect.date_format is None else Spelling(date_format=dialect.date_format)
+    return before
