@@ -86,7 +86,7 @@ def test_labels_are_guarded_in_csv_and_read_back(tmp_path):
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["'=x", "n", "d"]
-    assert [row[0] for row in rows[1:6]] == ["'=cmd()", "'+1", "'-1", "'@x", "<script>"]
+    assert [row[0] for row in rows[1:6]] == ["'=cmd()", "+1", "-1", "'@x", "<script>"]
     assert rows[1][1] == "-9"  # numbers stay numbers
     assert np.array_equal(codec.encode(read_table(tmp_path / "out.csv", schema))[0], codes)
     assert schema.validate(read_table(tmp_path / "out.csv")) == []

@@ -7,6 +7,7 @@ precision; MISSING for none.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covey.core.arrays import Floats, Integers
-from covey.table.cells import MISSING_WORDS, as_text, floats, parse_numbers, parse_times
+from covey.table.cells import MISSING_WORDS, as_text, floats, parse_clock, parse_numbers, parse_times
 from covey.table.columns import unguarded
 from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from polars import Series
 
 MISSING = int(np.iinfo(np.int64).min)
+SPECIAL = MISSING + 1  # the first special value; the others follow
 
 Cells = dict[str, Integers]
 Mask = NDArray[np.bool_]
@@ -147,24 +149,37 @@ class Labels:
 
 
 class Grid:
-    """A number or date: a cell is the value in steps of its precision, and the categories are bins."""
+    """A number, date or time: a cell is the value in steps of its precision, and the categories are bins.
+
+    Special values, words among the numbers, are categories behind the bins: their cells are SPECIAL, SPECIAL + 1, …, far below
+    every value.
+    """
 
     ordered = True
 
     def __init__(self, field: Field, missing_values: tuple[str, ...]) -> None:
         self.field, self.axis = field, field.axis
-        self.size = len(self.axis.starts)
+        self.bins = len(self.axis.starts)
+        self.size = self.bins + len(field.special)
         self.scale = 10.0**self.axis.decimals
         default = self.axis.low if field.default is None else field.on_grid(field.default)
         self.fill = default if field.required else MISSING
         self.missing_values = frozenset(missing_values)
         # "-99" declared missing holds for the number −99 as well, so that a frame and its CSV are read alike.
-        markers = self.parse(optional("polars").Series(missing_values, dtype=optional("polars").String))
-        self.markers = markers[~np.isnan(markers)]
+        self.markers = self._values([word for word in missing_values if word not in field.special])
+        self.words = {word: SPECIAL + j for j, word in enumerate(field.special)}
+        # "-99" declared special holds for the number −99 too, and for no other spelling of a value that has a word already.
+        self.special_values: dict[float, int] = {}
+        for word, cell in self.words.items():
+            for value in self._values([word]).tolist():
+                self.special_values.setdefault(value, cell)
 
     def read(self, series: Series, log: ColumnLog) -> Integers:
         """Cells of a column."""
         values = self.parse(series)
+        special = self._special(series, values) if self.words else None
+        if special is not None:
+            values[special != MISSING] = self.axis.low / self.scale
         if len(self.markers):
             values[np.isin(values, self.markers)] = np.nan
         empty = np.isnan(values)
@@ -178,7 +193,29 @@ class Grid:
         log.clipped += int(np.count_nonzero((inside != values) & ~empty))
         cells = np.clip(np.rint(inside * self.scale).astype(np.int64), self.axis.low, self.axis.high)
         cells[empty] = self.fill
-        return np.asarray(cells)
+        return np.asarray(cells if special is None else np.where(special == MISSING, cells, special))
+
+    def _values(self, words: Iterable[str]) -> Floats:
+        """The numbers that these words are; the others are left out."""
+        pl = optional("polars")
+        read = self.parse(pl.Series(list(words), dtype=pl.String))
+        return read[~np.isnan(read)]
+
+    def _special(self, series: Series, values: Floats) -> Integers:
+        """Cells of special values, MISSING where there is none."""
+        found = np.full(len(values), MISSING)
+        for value, cell in self.special_values.items():
+            found[values == value] = cell
+        if series.dtype.is_numeric():  # no words
+            return found
+        text = as_text(series)
+        odd = np.isnan(values) & text.is_not_null().to_numpy()
+        if odd.any():
+            words, places = np.unique(text.filter(optional("polars").Series(odd)).to_numpy(), return_inverse=True)
+            forms = [word.strip() for word in words]
+            cells = [self.words.get(word, self.words.get(unguarded(word), MISSING)) for word in forms]
+            found[odd] = np.array(cells, dtype=np.int64)[places]
+        return found
 
     def _strange(self, series: Series, empty: Mask) -> int:
         """How many of the empty cells held something that is no value of this field."""
@@ -200,6 +237,10 @@ class Grid:
             if (dtype.is_numeric() and not dtype.is_decimal()) or dtype == pl.Boolean:
                 return floats(series)
             return parse_numbers(as_text(series).str.strip_chars())
+        if self.field.type == "time":
+            if dtype == pl.Time:
+                return np.floor(floats(series.to_physical()) / 1e9)
+            return parse_clock(as_text(series).str.strip_chars())
         times = self.field.type == "datetime"
         if dtype == pl.Date:
             return floats(series.to_physical()) * (86400.0 if times else 1.0)
@@ -210,7 +251,16 @@ class Grid:
 
     def codes(self, cells: Integers) -> Integers:
         """Category codes of cells."""
-        return np.where(cells == MISSING, self.size, self.bin_of(cells))
+        codes = np.where(cells == MISSING, self.size, self.bin_of(cells))
+        return np.where(self.is_special(cells), self.bins + cells - SPECIAL, codes) if self.words else codes
+
+    def is_special(self, cells: Integers) -> Mask:
+        """Where a cell is a special value."""
+        return np.asarray((cells >= SPECIAL) & (cells < SPECIAL + len(self.words)))
+
+    def has_value(self, cells: Integers) -> Mask:
+        """Where a cell is a number or date: neither missing nor special."""
+        return np.asarray((cells != MISSING) & ~self.is_special(cells))
 
     def bin_of(self, cells: Integers) -> Integers:
         """The bin of each cell; missing ones give some bin."""
@@ -218,9 +268,13 @@ class Grid:
 
     def draw(self, codes: Integers, generator: np.random.Generator) -> Integers:
         """Cells uniform in their bins."""
-        bins = np.minimum(codes, self.size - 1)
+        bins = np.minimum(codes, self.bins - 1)
         cells = generator.integers(self.axis.starts[bins], self.axis.ends[bins], endpoint=True)
-        return np.where(codes == self.size, MISSING, cells)
+        return np.where(codes < self.bins, cells, self.apart(codes))
+
+    def apart(self, codes: Integers) -> Integers:
+        """Cells of the codes behind the bins: special values, and missing."""
+        return np.where(codes == self.size, MISSING, SPECIAL + codes - self.bins)
 
     def value(self, cells: Integers) -> Floats:
         """Cells as numbers in the field's unit."""
@@ -236,13 +290,25 @@ class Grid:
     def render(self, cells: Integers) -> Series:
         """A column of values."""
         pl = optional("polars")
-        filled = np.where(cells == MISSING, self.axis.low, cells)
+        filled = np.where(self.has_value(cells), cells, self.axis.low)
         if self.field.type == "number":
             series = pl.Series(self.field.name, self.value(filled))
         else:
-            series = pl.Series(self.field.name, filled if self.field.type != "datetime" else filled * 1000)
-            series = series.cast({"integer": pl.Int64, "date": pl.Date, "datetime": pl.Datetime("ms")}[self.field.type])
+            steps = filled * {"datetime": 1000, "time": 10**9}.get(self.field.type, 1)
+            series = pl.Series(self.field.name, steps)
+            dtypes = {"integer": pl.Int64, "date": pl.Date, "datetime": pl.Datetime("ms"), "time": pl.Time}
+            series = series.cast(dtypes[self.field.type])
+        if self.words:
+            series = self._with_special(series, cells)
         return _with_holes(series, cells)
+
+    def _with_special(self, series: Series, cells: Integers) -> Series:
+        """The column as text, with its special values: no other type holds both."""
+        pl = optional("polars")
+        written = as_text(series)
+        for word, cell in self.words.items():
+            written = written.set(pl.Series(cells == cell), word)
+        return written.alias(self.field.name)
 
     def meets(self, condition: Condition, cells: Integers) -> Mask:
         """Where a condition of a forbid rule holds."""
@@ -298,6 +364,7 @@ def constant_column(field: Field, rows: int) -> Series:
     """A column that holds the field's declared constant."""
     pl = optional("polars")
     dtypes = {"boolean": pl.Boolean, "string": pl.String, "integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
+    dtypes["time"] = pl.Time
     value = None if field.constant is None else field.constant.value
     one: Series = pl.Series(field.name, [value], dtype=dtypes.get(field.type, pl.Datetime("ms")))
     return one.new_from_index(0, rows)

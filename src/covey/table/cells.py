@@ -6,6 +6,7 @@ and times are ISO 8601, and what has an offset is taken to UTC. Each cell is rea
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MISSING_WORDS = frozenset(("", "nan", "null"))
 
 _EPOCH = datetime(1970, 1, 1)
+_CLOCK = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d+)?)?", re.ASCII)
 
 
 def as_text(series: Series) -> Series:
@@ -78,6 +80,20 @@ def parse_times(words: Series, times: bool) -> Floats:
         odd_words, places = np.unique(words.filter(pl.Series(odd)).to_numpy(), return_inverse=True)
         out[odd] = np.array([iso(word, times) for word in odd_words])[places]
     return out
+
+
+def parse_clock(words: Series) -> Floats:
+    """Seconds since midnight of times of day, 8:05 or 08:05:30; NaN for what is none. Of a date and time, the time."""
+    known = {word: _clock(word) for word in words.unique().drop_nulls().to_list()}
+    return np.array([known.get(word, float("nan")) for word in words.to_list()], dtype=np.float64)
+
+
+def _clock(word: str) -> float:
+    found = _CLOCK.fullmatch(word)
+    if found is None:
+        return float("nan")
+    hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
+    return float(3600 * hours + 60 * minutes + seconds) if hours < 24 and max(minutes, seconds) < 60 else float("nan")
 
 
 def iso(word: str, times: bool) -> float:

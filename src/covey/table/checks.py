@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from covey.table.attributes import MISSING, ColumnLog, Grid, constant_column
+from covey.table.attributes import ColumnLog, Grid, constant_column
 from covey.table.cells import as_text, iso
 from covey.table.columns import spelled, unguarded
 from covey.table.fields import Field
@@ -39,7 +39,7 @@ def problems(book: RuleBook, table: Any) -> list[str]:
             if count := getattr(seen, word):
                 found.append(f"column {name!r} has {count} cells that are {word}")
         if isinstance(attribute, Grid) and attribute.field.type != "date":
-            read, there = attribute.parse(columns[name]), cells[name] != MISSING
+            read, there = attribute.parse(columns[name]), attribute.has_value(cells[name])
             if not np.array_equal(read[there], attribute.value(cells[name])[there]) and not seen.clipped:
                 found.append(f"column {name!r} has values finer than its precision")
     for field in book.domain.fields:

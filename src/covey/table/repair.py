@@ -13,7 +13,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 from covey.errors import ParameterError
-from covey.table.attributes import MISSING, Attribute, Cells, Grid, Mask, attributes
+from covey.table.attributes import Attribute, Cells, Grid, Mask, attributes
 from covey.table.rules import AtMost, Domain, Forbid, LessEqual, Linear, Rule
 
 _ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced
@@ -119,7 +119,7 @@ class RuleBook:
         if isinstance(rule, Forbid):
             met = [self.attributes[name].meets(condition, cells[name]) for name, condition in rule.conditions]
             return np.asarray(np.logical_and.reduce(met))
-        present = np.logical_and.reduce([cells[name] != MISSING for name in rule.fields])
+        present = np.logical_and.reduce([self._grid(name).has_value(cells[name]) for name in rule.fields])
         if isinstance(rule, LessEqual):
             left, right = (self._grid(name).value(cells[name]) for name in rule.fields)
             return np.asarray(present & (left > right))
@@ -183,7 +183,7 @@ class RuleBook:
         for name, condition in rule.conditions:
             attribute = self.attributes[name]
             if isinstance(attribute, Grid) and len(rows):
-                there = cells[name][rows] != MISSING
+                there = attribute.has_value(cells[name][rows])
                 for _ in range(8):
                     column = cells[name][rows]
                     drawn = attribute.draw(np.where(there, attribute.bin_of(column), attribute.size), generator)

@@ -255,6 +255,7 @@ def write_csv(parts: Columns | Iterable[Columns], path: str | Path) -> None:
                 include_header=False,
                 datetime_format="%Y-%m-%dT%H:%M:%S",
                 date_format="%Y-%m-%d",
+                time_format="%H:%M:%S",
             )
 
 
@@ -293,6 +294,7 @@ def _guarded_frame(columns: Columns) -> Any:
         series = made(name, values)
         if series.dtype == pl.String:
             risky = pl.any_horizontal(*(pl.col(name).str.starts_with(mark) for mark in GUARDED))
+            risky &= ~pl.col(name).str.contains(r"^[+-]?\d+(\.\d+)?$")  # a number runs nothing
             text = pl.when(risky).then(pl.lit("'") + pl.col(name)).otherwise(pl.col(name))
             series = pl.DataFrame({name: series}).select(text.alias(name))[name]
         out[guarded(name)] = series

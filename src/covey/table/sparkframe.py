@@ -79,8 +79,14 @@ def spark_schema(schema: Schema) -> Any:
         "number": types.DoubleType(),
         "date": types.DateType(),
         "datetime": types.TimestampNTZType(),
+        "time": types.StringType(),  # Spark has no time of day in every version
     }
-    return types.StructType([types.StructField(field.name, dtypes[field.type]) for field in schema.fields])
+    return types.StructType(
+        [
+            types.StructField(field.name, types.StringType() if field.special else dtypes[field.type])
+            for field in schema.fields
+        ]
+    )
 
 
 def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any]:
@@ -93,7 +99,8 @@ def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any
         "number": pa.float64(),
         "date": pa.date32(),
         "datetime": pa.timestamp("us"),
+        "time": pa.string(),
     }
-    wanted = pa.schema([(field.name, dtypes[field.type]) for field in schema.fields])
+    wanted = pa.schema([(f.name, pa.string() if f.special else dtypes[f.type]) for f in schema.fields])
     frame = pl.DataFrame({name: made(name, columns[name]) for name in wanted.names})
     yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()
