@@ -111,10 +111,10 @@ def place(request, tmp_path, monkeypatch):
         session = request.getfixturevalue("spark")
         monkeypatch.setattr(spark, "BATCH_ROWS", 60)
         return lambda frame: session.createDataFrame(frame.to_arrow()).repartition(3)
-    monkeypatch.setattr(sources, "FRAME_ROWS", 90)
+    monkeypatch.setattr(sources, "PART_ROWS", 90)
     monkeypatch.setattr(csvfile, "BLOCK", 1000)
-    monkeypatch.setattr(arrowfile, "BATCH_ROWS", 64)
-    monkeypatch.setattr(databases, "BATCH_ROWS", 75)
+    monkeypatch.setattr(arrowfile, "PART_ROWS", 64)
+    monkeypatch.setattr(databases, "SQLITE_ROWS", 75)
     monkeypatch.setattr(databases, "BATCH_BYTES", 4096)
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql")

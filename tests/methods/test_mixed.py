@@ -135,3 +135,22 @@ def test_covey_anonymize_keeps_averages_of_numbers(tmp_path):
     assert incomes.mean() == pytest.approx(table["income"].mean(), abs=0.01)
     assert incomes.max() - incomes.min() < 0.11  # one step of the precision that the bounds imply
     assert CliRunner().invoke(main, ["verify", str(tmp_path / "two")]).exit_code == 0
+
+
+def test_special_values_are_shares_of_groups_and_no_numbers():
+    fields = [
+        {
+            "name": "x",
+            "type": "integer",
+            "constraints": {"minimum": 0, "maximum": 100},
+            "covey": {"special": ["N", "?"]},
+        }
+    ]
+    codec = Codec(Schema.from_dict({"fields": fields}))
+    cells, _ = codec.encode({"x": ["50", "N", "?", None, "100"]}, cells=True)
+    columns = Mixture(codec).columns(cells)
+    assert columns.categories.argmax(axis=1).tolist() == [0, 1, 2, 3, 0]
+    assert columns.missing[:, 0].tolist() == [False, True, True, True, False]
+    table = pl.DataFrame({"x": ["N"] * 50 + ["80"] * 50})
+    drawn = AnonymousSynthesizer(10, schema=codec.schema, seed=1).fit(table).sample(400)
+    assert set(drawn["x"].to_list()) == {"N", "80"}

@@ -152,7 +152,7 @@ def test_sqlite_cells_of_any_type_give_the_codes_of_their_export(tmp_path):
 
 def test_sqlite_finds_a_column_that_is_empty_at_first(tmp_path, monkeypatch):
     """The driver would take such a column for one of whole numbers, and break off later."""
-    monkeypatch.setattr(databases, "BATCH_ROWS", 10)
+    monkeypatch.setattr(databases, "SQLITE_ROWS", 10)
     with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
         connection.execute("CREATE TABLE t (w)")
         connection.executemany("INSERT INTO t VALUES (?)", [(None,)] * 25 + [("late",), (3,), (b"late",)])

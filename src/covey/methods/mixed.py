@@ -17,7 +17,7 @@ from covey.core.draw.rounding import one_hot
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.entropy import Streams
-from covey.table.codec import MISSING, Codec, Grid
+from covey.table.codec import Codec, Grid
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Mixture:
         grids = [attribute for attribute in self.attributes if isinstance(attribute, Grid)]
         self.low = np.array([grid.axis.low for grid in grids], dtype=np.float64)
         self.width = np.array([grid.axis.high - grid.axis.low for grid in grids], dtype=np.float64)
-        # A number counts as one category, "there", and where it may be missing as two.
+        # A number counts as one category, "there", beside its special values and "missing" where it may be.
         sizes = [
-            2 - a.field.required if isinstance(a, Grid) else size
+            1 + size - a.bins if isinstance(a, Grid) else size
             for a, size in zip(self.attributes, codec.domain_sizes, strict=True)
         ]
         self.domain = Domain(tuple(sizes), (False,) * len(sizes))
@@ -57,8 +57,9 @@ class Mixture:
         """Columns of a table of cells."""
         codes = np.empty_like(cells)
         for j, attribute in enumerate(self.attributes):
-            codes[:, j] = cells[:, j] == MISSING if isinstance(attribute, Grid) else attribute.codes(cells[:, j])
-        missing = cells[:, self.at] == MISSING
+            found = attribute.codes(cells[:, j])
+            codes[:, j] = np.maximum(found - attribute.bins + 1, 0) if isinstance(attribute, Grid) else found
+        missing = codes[:, self.at] > 0
         steps = np.where(missing, 0, cells[:, self.at]) - self.low
         return Columns(one_hot(codes, self.domain.sizes), steps / np.maximum(self.width, 1), missing)
 
@@ -104,7 +105,8 @@ class Mixture:
         cells = codes.astype(np.int64)
         for j, attribute in enumerate(self.attributes):
             if isinstance(attribute, Grid):
-                cells[:, j] = np.where(codes[:, j] == 1, MISSING, values[:, self.at.index(j)])
+                apart = attribute.apart(cells[:, j] - 1 + attribute.bins)
+                cells[:, j] = np.where(codes[:, j] > 0, apart, values[:, self.at.index(j)])
             else:
                 cells[:, j] = attribute.draw(cells[:, j], public)
         return cells

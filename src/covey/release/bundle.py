@@ -294,6 +294,7 @@ def croissant(release: PrivateRelease | AnonymousRelease, table: str, digest: st
         "number": "sc:Float",
         "date": "sc:Date",
         "datetime": "sc:DateTime",
+        "time": "sc:Time",
         "string": "sc:Text",
     }
     form = "application/vnd.apache.parquet" if table.endswith("parquet") else "text/csv"

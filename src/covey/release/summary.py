@@ -53,6 +53,7 @@ def describe(codec: Codec) -> list[Column]:
         field = codec.schema[name]
         bins = field.type in ORDERED_TYPES
         labels = bin_labels(field) if bins else tuple(shorten(label, 40) for label in field.labels)
+        special = tuple(shorten(word, 40) for word in field.special)
         group = np.arange(size, dtype=np.int64)
         ordered = bins or field.ordered
         if ordered and len(labels) > MOST_BINS:
@@ -66,14 +67,14 @@ def describe(codec: Codec) -> list[Column]:
                 labels = tuple(
                     labels[i] if i == j else f"{labels[i]} … {labels[j]}" for i, j in zip(first, last, strict=True)
                 )
-            group[len(joined) :] = MOST_BINS
+            group[len(joined) :] = MOST_BINS + np.arange(size - len(joined))
         has_missing = not field.required
         out.append(
             Column(
                 shorten(name),
                 field.type,
                 domain_words(field),
-                labels + ((MISSING,) if has_missing else ()),
+                labels + special + ((MISSING,) if has_missing else ()),
                 group,
                 ordered,
                 has_missing,
@@ -91,7 +92,8 @@ def domain_words(field: Field) -> str:
     if field.type == "string":
         return f"{len(field.labels)} categories"
     low, high = field.axis.low, field.axis.high
-    return f"{_point(field, low)} to {_point(field, high)}"
+    special = f", or {', '.join(field.special)}" if field.special else ""
+    return f"{_point(field, low)} to {_point(field, high)}{special}"
 
 
 def bin_labels(field: Field) -> tuple[str, ...]:
@@ -112,6 +114,8 @@ def _point(field: Field, step: int) -> str:
     try:
         if field.type == "date":
             return (_FIRST_DAY + timedelta(days=step)).isoformat()
+        if field.type == "time":
+            return f"{step // 3600:02}:{step // 60 % 60:02}"
         if field.type == "datetime":
             return (datetime(1970, 1, 1) + timedelta(seconds=step)).isoformat(sep=" ", timespec="minutes")
     except OverflowError:

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.errors import InputError
-from covey.table.columns import Table, Words, check_cells, match, plain
-from covey.table.csvfile import SizeBudget
-from covey.table.schema import Schema, optional
+from covey.table.columns import PART_ROWS, SizeBudget, Table, Words, check_cells, match, plain
+from covey.table.extras import optional
+from covey.table.rules import Domain
 
 if TYPE_CHECKING:
     from polars import Series
 
-BATCH_ROWS = 1 << 17
 MANY_WORDS = 1 << 14  # a list of more words than this is spelled out
 
 
 class ArrowFile:
     """A Parquet or Arrow IPC file as record batches of the needed columns."""
 
-    def __init__(self, path: Path, schema: Schema | None, field_limit: int, budget: SizeBudget) -> None:
+    def __init__(self, path: Path, schema: Domain | None, field_limit: int, budget: SizeBudget) -> None:
         self.path, self.field_limit = path, field_limit
         self.kind = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "arrow"
         self._stream = False
@@ -43,8 +42,8 @@ class ArrowFile:
         wanted = [self._names[j] for j in self._places.values()] or self._names[:1]
         with self._guard():
             for batch in self._parquet(wanted) if self.kind == "parquet" else self._ipc(wanted):
-                for start in range(0, len(batch), BATCH_ROWS):
-                    yield batch.slice(start, BATCH_ROWS)
+                for start in range(0, len(batch), PART_ROWS):
+                    yield batch.slice(start, PART_ROWS)
 
     def table(self, part: Any) -> Table:
         """The needed columns of a batch."""
@@ -70,11 +69,10 @@ class ArrowFile:
     def _parquet(self, wanted: list[str]) -> Iterator[Any]:
         parquet, pa = optional("pyarrow.parquet"), optional("pyarrow")
         with parquet.ParquetFile(self.path) as file:
-            kinds = file.schema_arrow
-            texts = (pa.string(), pa.large_string())
-            words = [name for name in wanted if kinds.field(name).type in texts]
+            stored = file.schema_arrow
+            words = [name for name in wanted if stored.field(name).type in (pa.string(), pa.large_string())]
         with parquet.ParquetFile(self.path, read_dictionary=words) as file:
-            yield from file.iter_batches(BATCH_ROWS, columns=wanted)
+            yield from file.iter_batches(PART_ROWS, columns=wanted)
 
     def _ipc(self, wanted: list[str]) -> Iterator[Any]:
         ipc = optional("pyarrow.ipc")
@@ -108,13 +106,13 @@ class _Guard:
 
 def batch_table(columns: Mapping[str, Any], rows: int, kind: str, ignored: tuple[str, ...], field_limit: int) -> Table:
     """A table of Arrow arrays."""
-    found = {name: column(name, values) for name, values in columns.items()}
+    found = {name: arrow_column(name, values) for name, values in columns.items()}
     for name, read in found.items():
         check_cells(name, read.words if isinstance(read, Words) else read, field_limit)
     return Table(found, rows, kind, ignored=ignored)
 
 
-def column(name: str, values: Any) -> Series | Words:
+def arrow_column(name: str, values: Any) -> Series | Words:
     """An Arrow array as a polars column; a dictionary of few words stays one."""
     pl, pa = optional("polars"), optional("pyarrow")
     _check_text(name, values.dictionary if pa.types.is_dictionary(values.type) else values)

@@ -7,18 +7,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from covey.core.arrays import Array
 from covey.errors import InputError
-from covey.table.schema import GUARDED, Schema, optional
+from covey.table.dialects import Spelling
+from covey.table.extras import optional
+from covey.table.fields import GUARDED
+from covey.table.rules import Domain
 
 if TYPE_CHECKING:
     from polars import Series
 
 FIELD_LIMIT = 2**20  # bytes in one cell
+PART_ROWS = 1 << 17  # of a part in memory: columns of it fit the cache of a processor, and calls are few
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,28 @@ class Table:
     short_rows: int = 0
     long_rows: int = 0
     ignored: tuple[str, ...] = ()
+    plain: bool = True  # whether text has decimal points and ISO dates, whatever the file had
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows, {len(self.columns)} columns, from {self.kind})"
+
+
+class SizeBudget:
+    """Refuses what grows past a limit and far past the size of its file: a compression bomb."""
+
+    expansion = 200
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.path, self.limit = path, limit
+        self.bytes = path.stat().st_size
+
+    def check(self, size: int) -> None:
+        """Refuse a size beyond the limit, unless the file itself is large."""
+        if size > max(self.limit, self.expansion * self.bytes):
+            raise InputError(
+                f"{self.path} unfolds to more than {self.limit} bytes, the limit for a file of {self.bytes}. Unpack it, "
+                "or raise size_limit."
+            )
 
 
 def guarded(label: str) -> str:
@@ -61,7 +85,7 @@ def unguarded(label: str) -> str:
     return label[1:] if label.startswith("'") and label[1:].startswith(GUARDED) else label
 
 
-def match(names: list[str], schema: Schema | None) -> tuple[dict[str, int], tuple[str, ...]]:
+def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tuple[str, ...]]:
     """Where each needed column is, and the names that are passed over."""
     places: dict[str, int] = {}
     known = None if schema is None else set(schema.names)
@@ -79,20 +103,21 @@ def match(names: list[str], schema: Schema | None) -> tuple[dict[str, int], tupl
         if name not in places:
             raise InputError(
                 f"the table has no column {name!r}. It has {', '.join(map(repr, names[:20]))}; names must match exactly, "
-                "and CSV is separated by commas."
+                "and so must the separator."
             )
     return {name: places[name] for name in needed}, tuple(n for n in places if known is not None and n not in known)
 
 
-def as_series(name: str, values: Any) -> Series:
+def as_series(name: str, values: Any, spelling: Spelling = Spelling()) -> Series:  # noqa: B008 # frozen
     """Values of any kind as a column: arrays keep their type, other values become text, each by itself."""
     pl = optional("polars")
     if isinstance(values, pl.Series):
-        return plain(values).alias(name)
+        given: Series = spelled(plain(values).alias(name), spelling)
+        return given
     if isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
         out: Series = pl.Series(name, values)
         return out
-    return texts(name, list(values))
+    return text_series(name, list(values), spelling)
 
 
 def made(name: str, values: Any) -> Series:
@@ -106,26 +131,37 @@ def plain(series: Series) -> Series:
     """Columns of nested or unknown things become text, cell by cell."""
     pl = optional("polars")
     if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary, pl.Duration):
-        return texts(series.name, series.to_list())
+        return text_series(series.name, series.to_list())
     return series
 
 
-def pandas_series(name: str, column: Any) -> Series | Words | None:
+def pandas_series(name: str, column: Any, spelling: Spelling) -> Series | Words | None:
     """A pandas column whose type says nothing about its cells as text, each by itself; None for any other.
 
     The type of such a column must not be guessed from all of its cells: one of them would decide how the others are read.
     """
-    kind = str(column.dtype)
-    if kind == "object":
-        return texts(name, column.tolist())
-    if kind != "category":
+    dtype = str(column.dtype)
+    if dtype == "object":
+        return text_series(name, column.tolist(), spelling)
+    if dtype != "category":
         return None
-    return Words(np.asarray(column.cat.codes), texts(name, column.cat.categories.tolist()))
+    return Words(np.asarray(column.cat.codes), text_series(name, column.cat.categories.tolist(), spelling))
 
 
-def texts(name: str, values: list[Any]) -> Series:
-    """A column of text."""
+def spelled(column: Any, spelling: Spelling) -> Any:
+    """A column, or the words of one, in plain spelling; what is no text stays as it is."""
+    if isinstance(column, Words):
+        return Words(column.places, spelled(column.words, spelling))
+    if spelling.is_plain or column.dtype != optional("polars").String:
+        return column
+    return spelling.plain(column).alias(column.name)
+
+
+def text_series(name: str, values: list[Any], spelling: Spelling = Spelling()) -> Series:  # noqa: B008 # frozen
+    """A column of text; cells that are text already may be in another spelling, the others are not."""
     pl = optional("polars")
+    if not spelling.is_plain:
+        values = [spelling.plain_word(value) if isinstance(value, str) else value for value in values]
     if all(type(value) is str or value is None for value in values):
         # The same, quickly; half a surrogate pair takes the other way.
         with suppress(UnicodeError, pl.exceptions.PolarsError):

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from covey.errors import InputError, ParameterError
-from covey.table import arrowfile
-from covey.table.columns import FIELD_LIMIT, Table, check_cells, match
-from covey.table.schema import Schema, optional
+from covey.table.columns import FIELD_LIMIT, PART_ROWS, Table, check_cells, match
+from covey.table.extras import optional
+from covey.table.rules import Domain
 
 if TYPE_CHECKING:
     from polars import Series
 
-BATCH_BYTES = 1 << 23  # of PostgreSQL, about
-BATCH_ROWS = 1 << 15  # of SQLite
+BATCH_BYTES = 1 << 23  # of a batch of PostgreSQL, about: it holds several batches in memory
+SQLITE_ROWS = 1 << 15  # as many of it
 
 SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
@@ -168,7 +168,7 @@ def redacted(text: str) -> str:
 class DatabaseTable:
     """The needed columns of a table or query, as record batches."""
 
-    def __init__(self, database: Database, schema: Schema | None, field_limit: int = FIELD_LIMIT) -> None:
+    def __init__(self, database: Database, schema: Domain | None, field_limit: int = FIELD_LIMIT) -> None:
         self.kind, self.field_limit = database.kind, field_limit
         self._database = database
         self._connection = self._connect()
@@ -189,13 +189,13 @@ class DatabaseTable:
         with self._guard(), closing(self._connection.cursor()) as cursor:
             size = {"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)}
             if self.kind == "sqlite":
-                size = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
+                size = {"adbc.sqlite.query.batch_rows": str(SQLITE_ROWS)}
             cursor.adbc_statement.set_options(**size)
             cursor.execute(self._sql)
             with cursor.fetch_record_batch() as batches:
                 for batch in batches:
-                    for start in range(0, len(batch), arrowfile.BATCH_ROWS):
-                        yield batch.slice(start, arrowfile.BATCH_ROWS)
+                    for start in range(0, len(batch), PART_ROWS):
+                        yield batch.slice(start, PART_ROWS)
 
     def table(self, part: Any) -> Table:
         """The needed columns of a batch."""
@@ -256,7 +256,7 @@ class DatabaseTable:
         if any(sqlite3.complete_statement(sql[: at + 1]) for at, letter in enumerate(sql) if letter == ";"):
             raise InputError("the query holds more than one statement. Give one SELECT.")
 
-    def _written(self, name: str, kind: str, wanted: str | None) -> str:
+    def _written(self, name: str, stored: str, wanted: str | None) -> str:
         """A column in the SELECT list."""
         column = quoted(name)
         if self.kind == "sqlite":
@@ -264,9 +264,9 @@ class DatabaseTable:
             return (
                 f"coalesce(CASE typeof({column}) WHEN 'real' THEN quote({column}) ELSE CAST({column} AS TEXT) END, '')"
             )
-        if kind not in _NATIVE or wanted not in _NATIVE[kind]:
+        if stored not in _NATIVE or wanted not in _NATIVE[stored]:
             return f"{column}::text"
-        if _NATIVE[kind] is _TIMES:  # what ISO 8601 cannot say, as infinity, is missing in every source
+        if _NATIVE[stored] is _TIMES:  # what ISO 8601 cannot say, as infinity, is missing in every source
             bounds = "'0001-01-01' AND '9999-12-31 23:59:59.999999'"
             return f"CASE WHEN {column} BETWEEN {bounds} THEN {column} END"
         return column

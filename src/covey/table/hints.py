@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.table.columns import Table
-from covey.table.metadata import MOST_CATEGORIES, texts
-from covey.table.schema import Field, Schema, optional
+from covey.table.drafting import MOST_CATEGORIES, present
+from covey.table.extras import optional
+from covey.table.fields import Field
+from covey.table.schema import Schema
 
 if TYPE_CHECKING:
     from polars import Series
@@ -35,7 +37,7 @@ def hints(table: Table, schema: Schema) -> dict[str, str]:
 
 
 def _hint(field: Field, series: Series) -> str | None:
-    text = texts(series)
+    text = present(series)
     if field.type == "integer":
         return _integer_hint(text)
     if field.type == "string":

@@ -1,107 +1,24 @@
-"""Schemas that come from elsewhere: drafted from data, or imported from SmartNoise YAML and SDV JSON metadata.
+"""Schemas that come from elsewhere: imported from SmartNoise YAML and SDV JSON metadata.
 
-A draft describes private data, so none of its fields is confirmed. An import is public metadata; a field is left
-unconfirmed where that metadata lacks what covey needs (bounds of a number, categories of a text).
+An import is public metadata; a field is left unconfirmed where that metadata lacks what covey needs (bounds of a number,
+categories of a text).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from covey.errors import ParameterError
-from covey.table.schema import Constant, Field, Schema, optional, read_document
-from covey.table.sources import read_table
-
-if TYPE_CHECKING:
-    from polars import Series
-
-MOST_CATEGORIES = 100  # a column of more different texts keeps the most frequent, and an "other"
-_BLANK = ("", "nan", "null")
-_FLAGS = ("true", "false", "yes", "no", "0", "1")
+from covey.table.document import read_document
+from covey.table.fields import Field
+from covey.table.schema import Schema
 
 
 def draft(table: Any) -> Schema:
-    """A schema that fits this table: types, bounds and categories as they are in the data."""
-    table = read_table(table)
-    fields = tuple(_draft_field(name, series) for name, series in table.columns.items())
-    return Schema(fields, draft=True)
-
-
-def texts(series: Series) -> Series:
-    """The cells that a draft looks at: trimmed text, without what is missing."""
-    pl = optional("polars")
-    text = series.cast(pl.String, strict=False)
-    if series.dtype.is_float():
-        text = text.str.strip_suffix(".0")
-    text = text.str.strip_chars()
-    text = text.filter(~text.str.to_lowercase().is_in(list(_BLANK)) & ~text.str.contains("\0", literal=True))
-    return text.drop_nulls()
-
-
-def _draft_field(name: str, series: Series) -> Field:
-    pl = optional("polars")
-    kind, text = series.dtype, texts(series)
-    required = len(text) == len(series)
-    if not len(text):
-        return Field(name, "string", constant=Constant(None), confirmed=False)
-    if kind == pl.Boolean or bool(text.str.to_lowercase().is_in(list(_FLAGS)).all()):
-        return Field(name, "boolean", required=required, confirmed=False)
-    numbers = text.cast(pl.Float64, strict=False)
-    if not numbers.null_count() and not kind.is_temporal():
-        values = numbers.to_numpy()
-        values = values[np.isfinite(values)]
-        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-        whole = bool((values == np.rint(values)).all()) and max(abs(low), abs(high)) < 2**53
-        if whole:
-            return Field(name, "integer", int(low), int(high), required=required, confirmed=False)
-        try:
-            return Field(name, "number", low, high, required=required, confirmed=False)
-        except ParameterError:  # too large for exact steps: the steward declares bounds
-            return Field(name, "number", required=required, confirmed=False)
-    for shape in ("date", "datetime"):
-        days = _moments(series if kind.is_temporal() else text, shape)
-        if days is not None:
-            return Field(name, shape, *days, required=required, confirmed=False)
-    counts = text.value_counts(sort=True)
-    labels = counts[text.name].to_list()
-    other = None if len(labels) <= MOST_CATEGORIES else _unused("other", labels)
-    return Field(
-        name, "string", enum=tuple(sorted(labels[:MOST_CATEGORIES])), required=required, other=other, confirmed=False
-    )
-
-
-def _moments(series: Series, shape: str) -> tuple[Any, Any] | None:
-    """The first and last date or time of a column, None if some cell is none."""
-    pl = optional("polars")
-    if series.dtype == pl.String:
-        formats = ["%Y-%m-%d"] if shape == "date" else ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
-        for form in formats:
-            read = series.str.to_datetime(form, strict=False, time_unit="ms")
-            if not read.null_count():
-                break
-        else:
-            return None
-    elif series.dtype == pl.Date and shape == "date":
-        read = series.drop_nulls()
-    elif isinstance(series.dtype, pl.Datetime) and shape == "datetime":
-        read = series.drop_nulls().dt.convert_time_zone("UTC") if series.dtype.time_zone else series.drop_nulls()
-        read = read.dt.replace_time_zone(None)
-    else:
-        return None
-    try:
-        return read.min(), read.max()
-    except (ValueError, OverflowError):  # years before 1 or after 9999 are no dates here
-        return None
-
-
-def _unused(label: str, labels: list[str]) -> str:
-    while label in labels:
-        label += "_"
-    return label
+    """A schema that fits this table; see `covey.table.drafting`."""
+    return Schema.from_frame_draft(table)
 
 
 def from_smartnoise_yaml(path: str | Path, table: str | None = None) -> Schema:
@@ -126,14 +43,14 @@ def from_smartnoise_yaml(path: str | Path, table: str | None = None) -> Schema:
 
 
 def _smartnoise_field(name: str, spec: Mapping[str, Any]) -> Field:
-    kinds = {"int": "integer", "integer": "integer", "float": "number", "boolean": "boolean", "string": "string"}
-    kind = kinds.get(str(spec["type"]).lower(), "datetime" if "date" in str(spec["type"]).lower() else "")
-    if not kind:
+    types = {"int": "integer", "integer": "integer", "float": "number", "boolean": "boolean", "string": "string"}
+    type_ = types.get(str(spec["type"]).lower(), "datetime" if "date" in str(spec["type"]).lower() else "")
+    if not type_:
         raise ParameterError(f"column {name!r} has SmartNoise type {spec['type']!r}, which covey does not know.")
     required = spec.get("nullable") is False
-    low, high = (spec.get("lower"), spec.get("upper")) if kind in ("integer", "number") else (None, None)
-    known = kind == "boolean" or (low is not None and high is not None)
-    return Field(name, kind, low, high, required=required, confirmed=known)
+    low, high = (spec.get("lower"), spec.get("upper")) if type_ in ("integer", "number") else (None, None)
+    known = type_ == "boolean" or (low is not None and high is not None)
+    return Field(name, type_, low, high, required=required, confirmed=known)
 
 
 def from_sdv_json(path: str | Path, table: str | None = None) -> Schema:
@@ -153,13 +70,13 @@ def from_sdv_json(path: str | Path, table: str | None = None) -> Schema:
 
 
 def _sdv_field(name: str, spec: Mapping[str, Any]) -> Field:
-    kind = str(spec.get("sdtype", "")).lower()
-    if kind == "boolean":
+    type_ = str(spec.get("sdtype", "")).lower()
+    if type_ == "boolean":
         return Field(name, "boolean")
-    if kind == "numerical":
+    if type_ == "numerical":
         whole = "int" in str(spec.get("computer_representation", "")).lower()
         return Field(name, "integer" if whole else "number", confirmed=False)
-    if kind == "datetime":
+    if type_ == "datetime":
         clock = any(
             mark in str(spec.get("datetime_format", "%H")) for mark in ("%H", "%I", "%M", "%S", "%T", "%X", "%c")
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,8 @@ from covey.errors import InputError, ParameterError
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
     FIELD_LIMIT,
+    PART_ROWS,
+    SizeBudget,
     Table,
     Words,
     as_series,
@@ -25,11 +28,17 @@ from covey.table.columns import (
     match,
     pandas_series,
     plain,
+    spelled,
     unguarded,
 )
-from covey.table.csvfile import CsvFile, SizeBudget, check_encoding
+from covey.table.csvfile import CsvFile
 from covey.table.databases import Database, DatabaseTable, is_database
-from covey.table.schema import GUARDED, Schema, optional
+from covey.table.dialects import Dialect, Spelling, check_encoding
+from covey.table.extras import optional
+from covey.table.fields import GUARDED, Field
+from covey.table.rules import Domain
+from covey.table.workbook import SUFFIXES as WORKBOOK_SUFFIXES
+from covey.table.workbook import Workbook
 
 if TYPE_CHECKING:
     from polars import Series
@@ -52,7 +61,6 @@ __all__ = [
 Columns = Mapping[str, Any]  # values by column: polars Series, arrays or lists
 
 SIZE_LIMIT = 8 * 2**30  # bytes of a table that was compressed far below them
-FRAME_ROWS = 1 << 17
 ARROW_SUFFIXES = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
 
 
@@ -61,7 +69,7 @@ class Source(Protocol):
 
     @property
     def kind(self) -> str:
-        """What it is: csv, parquet, arrow, pandas, polars, pyarrow, columns or a database."""
+        """What it is: csv, parquet, arrow, workbook, pandas, polars, pyarrow, columns or a database."""
 
     def parts(self) -> Iterator[Any]:
         """The parts, in order; opaque."""
@@ -72,13 +80,21 @@ class Source(Protocol):
 
 def open_source(
     source: Any,
-    schema: Schema | None = None,
-    encoding: str = "utf-8",
+    schema: Domain | None = None,
+    encoding: str | None = None,
     *,
+    dialect: Dialect | None = None,
     field_limit: int = FIELD_LIMIT,
     size_limit: int = SIZE_LIMIT,
 ) -> Source:
-    """A file, a database, a frame or a mapping of columns as a source; with a schema only its columns, matched by name."""
+    """A file, a database, a frame or a mapping of columns as a source; with a schema only its columns, matched by name.
+
+    The schema's dialect says how a file is written, unless another one is given. An encoding overrules both, but for utf-8, which
+    is what holds where nothing is said.
+    """
+    dialect = dialect or (Dialect() if schema is None else schema.dialect)
+    if encoding is not None and check_encoding(encoding) != "utf-8":
+        dialect = Dialect(encoding=encoding).over(dialect)
     if isinstance(source, Database):
         if source.path is not None:
             _existing(source.path)
@@ -89,15 +105,45 @@ def open_source(
         path = _existing(Path(source))
         budget = SizeBudget(path, size_limit)
         if path.suffix.lower() in ARROW_SUFFIXES:
-            return ArrowFile(path, schema, field_limit, budget)
-        return CsvFile(path, schema, encoding, field_limit, budget)
-    table = source if isinstance(source, Table) else _read_frame(source, schema)
-    if isinstance(source, Table):
-        columns, ignored = _choose({name: _spelled(name, values) for name, values in source.columns.items()}, schema)
-        table = Table(columns, source.rows, source.kind, source.short_rows, source.long_rows, source.ignored + ignored)
+            return Plainly(ArrowFile(path, schema, field_limit, budget), schema)
+        if path.suffix.lower() in WORKBOOK_SUFFIXES:
+            return Plainly(Workbook(path, schema, dialect, field_limit, budget), schema)
+        return Plainly(CsvFile(path, schema, dialect, field_limit, budget), schema)
+    table = _choose_again(source, schema) if isinstance(source, Table) else _read_frame(source, schema)
     for name, series in table.columns.items():
         check_cells(name, series, field_limit)
     return FrameParts(table)
+
+
+class Plainly:
+    """A file whose text is turned into plain spelling, as the schema says of each field."""
+
+    def __init__(self, source: Source, schema: Domain | None) -> None:
+        self.source, self.kind, self._known = source, source.kind, schema is not None
+        self._spellings = _spellings(schema, source.kind)
+
+    def parts(self) -> Iterator[Any]:
+        """The parts of the file."""
+        return self.source.parts()
+
+    def table(self, part: Any) -> Table:
+        """The columns of one part."""
+        return _plain_table(self.source.table(part), self._spellings, self._known)
+
+
+def spelling_in(field: Field, kind: str) -> Spelling:
+    """How a field is spelled in this kind of source: the reader of a workbook writes its numbers with a decimal point."""
+    return Spelling(date_format=field.spelling.date_format) if kind == "workbook" else field.spelling
+
+
+def _spellings(schema: Domain | None, kind: str) -> dict[str, Spelling]:
+    found = {} if schema is None else {field.name: spelling_in(field, kind) for field in schema.fields}
+    return {name: spelling for name, spelling in found.items() if not spelling.is_plain}
+
+
+def _plain_table(table: Table, spellings: Mapping[str, Spelling], known: bool) -> Table:
+    columns = {n: spelled(c, spellings[n]) if n in spellings else c for n, c in table.columns.items()}
+    return replace(table, columns=columns, plain=known)
 
 
 class FrameParts:
@@ -108,27 +154,28 @@ class FrameParts:
 
     def parts(self) -> Iterator[int]:
         """Where each slice starts."""
-        return iter(range(0, self.whole.rows, FRAME_ROWS))
+        return iter(range(0, self.whole.rows, PART_ROWS))
 
     def table(self, part: int) -> Table:
         """One slice; what was passed over in the whole table is told with the first."""
         whole = self.whole
-        columns = {name: series.slice(part, FRAME_ROWS) for name, series in whole.columns.items()}
-        rows = min(FRAME_ROWS, whole.rows - part)
+        columns = {name: series.slice(part, PART_ROWS) for name, series in whole.columns.items()}
+        rows = min(PART_ROWS, whole.rows - part)
         first = part == 0
         return Table(columns, rows, self.kind, first * whole.short_rows, first * whole.long_rows, whole.ignored)
 
 
 def read_table(
     source: Any,
-    schema: Schema | None = None,
-    encoding: str = "utf-8",
+    schema: Domain | None = None,
+    encoding: str | None = None,
     *,
+    dialect: Dialect | None = None,
     field_limit: int = FIELD_LIMIT,
     size_limit: int = SIZE_LIMIT,
 ) -> Table:
     """The whole table in memory; with a schema only its columns, matched by name."""
-    opened = open_source(source, schema, encoding, field_limit=field_limit, size_limit=size_limit)
+    opened = open_source(source, schema, encoding, dialect=dialect, field_limit=field_limit, size_limit=size_limit)
     if isinstance(opened, FrameParts):
         table = opened.whole
     else:
@@ -150,7 +197,7 @@ def _joined(tables: list[Table], kind: str) -> Table:
     pl = optional("polars")
     columns = {}
     for name in tables[0].columns:
-        series = [_spelled(name, table.columns[name]) for table in tables]
+        series = [_one_by_one(name, table.columns[name]) for table in tables]
         columns[name] = pl.concat(series, rechunk=True) if len(series) > 1 else series[0]
     return Table(
         columns,
@@ -159,10 +206,11 @@ def _joined(tables: list[Table], kind: str) -> Table:
         sum(table.short_rows for table in tables),
         sum(table.long_rows for table in tables),
         tables[0].ignored,
+        tables[0].plain,
     )
 
 
-def _spelled(name: str, column: Series | Words) -> Series:
+def _one_by_one(name: str, column: Series | Words) -> Series:
     """A column cell by cell."""
     if not isinstance(column, Words):
         return column
@@ -207,6 +255,7 @@ def write_csv(parts: Columns | Iterable[Columns], path: str | Path) -> None:
                 include_header=False,
                 datetime_format="%Y-%m-%dT%H:%M:%S",
                 date_format="%Y-%m-%d",
+                time_format="%H:%M:%S",
             )
 
 
@@ -245,6 +294,7 @@ def _guarded_frame(columns: Columns) -> Any:
         series = made(name, values)
         if series.dtype == pl.String:
             risky = pl.any_horizontal(*(pl.col(name).str.starts_with(mark) for mark in GUARDED))
+            risky &= ~pl.col(name).str.contains(r"^[+-]?\d+(\.\d+)?$")  # a number runs nothing
             text = pl.when(risky).then(pl.lit("'") + pl.col(name)).otherwise(pl.col(name))
             series = pl.DataFrame({name: series}).select(text.alias(name))[name]
         out[guarded(name)] = series
@@ -280,10 +330,12 @@ def _kind(frame: Any) -> str:
         ) from None
 
 
-def _read_frame(frame: Any, schema: Schema | None) -> Table:
+def _read_frame(frame: Any, schema: Domain | None) -> Table:
     kind = _kind(frame)
+    spellings, usual = _spellings(schema, kind), Spelling()
     if kind == "columns":
-        columns, ignored = _choose({str(name): as_series(str(name), v) for name, v in frame.items()}, schema)
+        read = {str(name): as_series(str(name), v, spellings.get(str(name), usual)) for name, v in frame.items()}
+        columns, ignored = _choose(read, schema)
         lengths = {len(series) for series in columns.values()}
         if len(lengths) > 1:
             raise InputError("the columns have different lengths.")
@@ -294,12 +346,25 @@ def _read_frame(frame: Any, schema: Schema | None) -> Table:
     columns = {}
     for name, j in places.items():
         column = wide.get_column(wide.columns[j])
-        own = pandas_series(name, column.to_native()) if kind == "pandas" else None
-        columns[name] = plain(column.to_polars()).alias(name) if own is None else _spelled(name, own)
+        spelling = spellings.get(name, usual)
+        own = pandas_series(name, column.to_native(), spelling) if kind == "pandas" else None
+        columns[name] = (
+            spelled(plain(column.to_polars()).alias(name), spelling) if own is None else _one_by_one(name, own)
+        )
     return Table(columns, len(wide), kind, ignored=ignored)
 
 
-def _choose(columns: dict[str, Series], schema: Schema | None) -> tuple[dict[str, Series], tuple[str, ...]]:
+def _choose_again(table: Table, schema: Domain | None) -> Table:
+    """The columns of a table that was read before, perhaps without a schema."""
+    read = {name: _one_by_one(name, values) for name, values in table.columns.items()}
+    columns, ignored = _choose(read, schema)
+    chosen = Table(
+        columns, table.rows, table.kind, table.short_rows, table.long_rows, table.ignored + ignored, table.plain
+    )
+    return chosen if table.plain else _plain_table(chosen, _spellings(schema, table.kind), schema is not None)
+
+
+def _choose(columns: dict[str, Series], schema: Domain | None) -> tuple[dict[str, Series], tuple[str, ...]]:
     names = list(columns)
     places, ignored = match(names, schema)
     return {name: columns[names[j]] for name, j in places.items()}, ignored

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from covey.core.arrays import Array
 from covey.errors import InputError
 from covey.table.arrowfile import batch_table
-from covey.table.codec import Codec, EncodeLog, Labels
+from covey.table.attributes import Labels
+from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import FIELD_LIMIT, made, match
-from covey.table.schema import Schema, optional
+from covey.table.extras import optional
+from covey.table.schema import Schema
 
 if TYPE_CHECKING:
     from polars import Series
@@ -70,28 +72,35 @@ class BatchEncoder:
 def spark_schema(schema: Schema) -> Any:
     """The Spark schema of synthetic rows."""
     types = optional("pyspark.sql.types")
-    kinds = {
+    dtypes = {
         "boolean": types.BooleanType(),
         "string": types.StringType(),
         "integer": types.LongType(),
         "number": types.DoubleType(),
         "date": types.DateType(),
         "datetime": types.TimestampNTZType(),
+        "time": types.StringType(),  # Spark has no time of day in every version
     }
-    return types.StructType([types.StructField(field.name, kinds[field.type]) for field in schema.fields])
+    return types.StructType(
+        [
+            types.StructField(field.name, types.StringType() if field.special else dtypes[field.type])
+            for field in schema.fields
+        ]
+    )
 
 
 def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any]:
     """Synthetic columns as Arrow batches of `spark_schema`."""
     pa, pl = optional("pyarrow"), optional("polars")
-    kinds = {
+    dtypes = {
         "boolean": pa.bool_(),
         "string": pa.string(),
         "integer": pa.int64(),
         "number": pa.float64(),
         "date": pa.date32(),
         "datetime": pa.timestamp("us"),
+        "time": pa.string(),
     }
-    wanted = pa.schema([(field.name, kinds[field.type]) for field in schema.fields])
+    wanted = pa.schema([(f.name, pa.string() if f.special else dtypes[f.type]) for f in schema.fields])
     frame = pl.DataFrame({name: made(name, columns[name]) for name in wanted.names})
     yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()

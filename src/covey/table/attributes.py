@@ -1,0 +1,376 @@
+"""How the columns of one schema are read and written: an attribute turns text into cells, cells into category codes, and back.
+
+An attribute's categories are, in order: the labels (false and true; the enum, then "other") or the bins, and last of all
+"missing", unless the field is required. A cell is a whole number: the label's place, or the value in steps of the field's
+precision; MISSING for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covey.core.arrays import Floats, Integers
+from covey.table.cells import MISSING_WORDS, as_text, floats, parse_clock, parse_numbers, parse_times
+from covey.table.columns import unguarded
+from covey.table.extras import optional
+from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.rules import Condition, Domain
+
+if TYPE_CHECKING:
+    from polars import Series
+
+MISSING = int(np.iinfo(np.int64).min)
+SPECIAL = MISSING + 1  # the first special value; the others follow
+
+Cells = dict[str, Integers]
+Mask = NDArray[np.bool_]
+
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+
+
+@dataclass
+class ColumnLog:
+    """How many cells of a column were not taken as they stood."""
+
+    missing: int = 0
+    unknown: int = 0
+    clipped: int = 0
+    unparseable: int = 0
+
+    def add(self, other: ColumnLog, times: int = 1) -> None:
+        """Count another part of the same column."""
+        self.missing += times * other.missing
+        self.unknown += times * other.unknown
+        self.clipped += times * other.clipped
+        self.unparseable += times * other.unparseable
+
+
+class Labels:
+    """A boolean or string field: a cell is the label's place among the categories."""
+
+    ordered = False
+
+    def __init__(self, field: Field, missing_values: tuple[str, ...]) -> None:
+        self.field, self.missing_values = field, frozenset(missing_values)
+        self.size = len(field.labels)
+        if field.type == "boolean":
+            words = dict.fromkeys(_FALSE, 0) | dict.fromkeys(_TRUE, 1)
+        else:
+            words = {label: j for j, label in enumerate(field.labels)}
+        self.words = {word: j for word, j in words.items() if word not in self.missing_values}
+        self.dtype = optional("polars").Enum(list(self.words))
+        fallback = (
+            field.default if field.default is None or isinstance(field.default, str) else str(field.default).lower()
+        )
+        self.default = None if fallback is None else field.labels.index(fallback)
+        self.fill = MISSING if not field.required else self.default or 0
+        self.unknown = self.fill if self.default is None else self.default
+        if field.other is not None:
+            self.unknown = field.labels.index(field.other)
+
+    def read(self, series: Series, log: ColumnLog) -> Integers:
+        """Cells of a column."""
+        pl = optional("polars")
+        text = as_text(series)
+        known = list(self.words)
+        # Nearly all cells are declared labels: these are looked up by the frame library, the rest one by one.
+        found = text.cast(self.dtype, strict=False).to_physical()
+        absent = text.null_count()
+        if found.null_count():
+            found = found.cast(pl.UInt32)
+        places = found.fill_null(len(known)).to_numpy() if found.null_count() else found.to_numpy()
+        cells = np.take(np.array([*self.words.values(), self.fill], dtype=np.int64), places)
+        log.missing += absent
+        if found.null_count() > absent:
+            odd = (found.is_null() & text.is_not_null()).to_numpy()
+            words, places = np.unique(text.filter(pl.Series(odd)).to_numpy(), return_inverse=True)
+            meanings = np.array([self._meaning(word) for word in words], dtype=np.int64)
+            counts = np.bincount(places, minlength=len(words))
+            log.missing += int(counts[meanings == MISSING].sum())
+            strange = int(counts[meanings == -1].sum())
+            if self.field.type == "boolean":
+                log.unparseable += strange
+            else:
+                log.unknown += strange
+            cells[odd] = np.select([meanings == MISSING, meanings == -1], [self.fill, self.unknown], meanings)[places]
+        return cells
+
+    def _meaning(self, word: str) -> int:
+        """A label's place, MISSING, or −1 for a word that is not declared."""
+        bare = word.strip()
+        if "\0" in word or word in self.missing_values or bare in self.missing_values:
+            return MISSING
+        for form in (bare, bare.lower() if self.field.type == "boolean" else unguarded(bare)):
+            if form in self.words:
+                return self.words[form]
+        return MISSING if bare.lower() in MISSING_WORDS else -1
+
+    def codes(self, cells: Integers) -> Integers:
+        """Category codes of cells."""
+        empty = cells == MISSING
+        return np.where(empty, self.size, cells) if empty.any() else cells
+
+    def draw(self, codes: Integers, generator: np.random.Generator) -> Integers:
+        """Cells of category codes."""
+        return np.where(codes == self.size, MISSING, codes)
+
+    def render(self, cells: Integers) -> Series:
+        """A column of values."""
+        pl = optional("polars")
+        if self.field.type == "boolean":
+            flags: Series = pl.Series(self.field.name, cells == 1)
+            return _with_holes(flags, cells)
+        names = pl.Series(self.field.name, self.field.labels, dtype=pl.String)
+        return _with_holes(names.gather(np.where(cells == MISSING, 0, cells)), cells)
+
+    def meets(self, condition: Condition, cells: Integers) -> Mask:
+        """Where a condition of a forbid rule holds."""
+        return np.isin(cells, self._places(condition))
+
+    def avoid(self, condition: Condition, count: int, generator: np.random.Generator) -> Integers | None:
+        """Random cells for which the condition fails; missing only where nothing else is left."""
+        allowed = np.setdiff1d(np.arange(self.size), self._places(condition))
+        if not len(allowed):
+            if self.field.required or MISSING in self._places(condition):
+                return None
+            return np.full(count, MISSING)
+        return np.asarray(generator.choice(allowed, count))
+
+    def _places(self, condition: Condition) -> list[int]:
+        labels = self.field.labels
+        if self.field.type == "boolean":
+            return [MISSING if v is None else int(bool(v)) for v in condition.values]
+        return [MISSING if v is None else labels.index(str(v)) for v in condition.values]
+
+
+class Grid:
+    """A number, date or time: a cell is the value in steps of its precision, and the categories are bins.
+
+    Special values, words among the numbers, are categories behind the bins: their cells are SPECIAL, SPECIAL + 1, …, far below
+    every value.
+    """
+
+    ordered = True
+
+    def __init__(self, field: Field, missing_values: tuple[str, ...]) -> None:
+        self.field, self.axis = field, field.axis
+        self.bins = len(self.axis.starts)
+        self.size = self.bins + len(field.special)
+        self.scale = 10.0**self.axis.decimals
+        default = self.axis.low if field.default is None else field.on_grid(field.default)
+        self.fill = default if field.required else MISSING
+        self.missing_values = frozenset(missing_values)
+        # "-99" declared missing holds for the number −99 as well, so that a frame and its CSV are read alike.
+        self.markers = self._values([word for word in missing_values if word not in field.special])
+        self.words = {word: SPECIAL + j for j, word in enumerate(field.special)}
+        # "-99" declared special holds for the number −99 too, and for no other spelling of a value that has a word already.
+        self.special_values: dict[float, int] = {}
+        for word, cell in self.words.items():
+            for value in self._values([word]).tolist():
+                self.special_values.setdefault(value, cell)
+
+    def read(self, series: Series, log: ColumnLog) -> Integers:
+        """Cells of a column."""
+        values = self.parse(series)
+        special = self._special(series, values) if self.words else None
+        if special is not None:
+            values[special != MISSING] = self.axis.low / self.scale
+        if len(self.markers):
+            values[np.isin(values, self.markers)] = np.nan
+        empty = np.isnan(values)
+        if empty.any():
+            strange = self._strange(series, empty)
+            log.unparseable += strange
+            log.missing += int(np.count_nonzero(empty)) - strange
+            values[empty] = 0.0
+        low, high = self.axis.low / self.scale, self.axis.high / self.scale
+        inside = np.clip(values, low, high)
+        log.clipped += int(np.count_nonzero((inside != values) & ~empty))
+        cells = np.clip(np.rint(inside * self.scale).astype(np.int64), self.axis.low, self.axis.high)
+        cells[empty] = self.fill
+        return np.asarray(cells if special is None else np.where(special == MISSING, cells, special))
+
+    def _values(self, words: Iterable[str]) -> Floats:
+        """The numbers that these words are; the others are left out."""
+        pl = optional("polars")
+        read = self.parse(pl.Series(list(words), dtype=pl.String))
+        return read[~np.isnan(read)]
+
+    def _special(self, series: Series, values: Floats) -> Integers:
+        """Cells of special values, MISSING where there is none."""
+        found = np.full(len(values), MISSING)
+        for value, cell in self.special_values.items():
+            found[values == value] = cell
+        if series.dtype.is_numeric():  # no words
+            return found
+        text = as_text(series)
+        odd = np.isnan(values) & text.is_not_null().to_numpy()
+        if odd.any():
+            words, places = np.unique(text.filter(optional("polars").Series(odd)).to_numpy(), return_inverse=True)
+            forms = [word.strip() for word in words]
+            cells = [self.words.get(word, self.words.get(unguarded(word), MISSING)) for word in forms]
+            found[odd] = np.array(cells, dtype=np.int64)[places]
+        return found
+
+    def _strange(self, series: Series, empty: Mask) -> int:
+        """How many of the empty cells held something that is no value of this field."""
+        pl = optional("polars")
+        rest = series.filter(pl.Series(empty)).drop_nulls()
+        if rest.dtype.is_float():
+            return 0
+        bare = as_text(rest).str.strip_chars()
+        said = bare.str.to_lowercase().is_in(list(MISSING_WORDS)) | bare.is_in(list(self.missing_values))
+        return int((~said).sum())
+
+    def parse(self, series: Series) -> Floats:
+        """The values as floats (days and seconds for dates and times), NaN for none."""
+        pl = optional("polars")
+        dtype = series.dtype
+        if self.field.type in ("integer", "number"):
+            if dtype.is_temporal():
+                return np.full(len(series), np.nan)
+            if (dtype.is_numeric() and not dtype.is_decimal()) or dtype == pl.Boolean:
+                return floats(series)
+            return parse_numbers(as_text(series).str.strip_chars())
+        if self.field.type == "time":
+            if dtype == pl.Time:
+                return np.floor(floats(series.to_physical()) / 1e9)
+            return parse_clock(as_text(series).str.strip_chars())
+        times = self.field.type == "datetime"
+        if dtype == pl.Date:
+            return floats(series.to_physical()) * (86400.0 if times else 1.0)
+        if isinstance(dtype, pl.Datetime):
+            seconds = np.floor(floats(series.dt.epoch("ms")) / 1000)
+            return seconds if times else np.floor(seconds / 86400)
+        return parse_times(as_text(series).str.strip_chars(), times)
+
+    def codes(self, cells: Integers) -> Integers:
+        """Category codes of cells."""
+        codes = np.where(cells == MISSING, self.size, self.bin_of(cells))
+        return np.where(self.is_special(cells), self.bins + cells - SPECIAL, codes) if self.words else codes
+
+    def is_special(self, cells: Integers) -> Mask:
+        """Where a cell is a special value."""
+        return np.asarray((cells >= SPECIAL) & (cells < SPECIAL + len(self.words)))
+
+    def has_value(self, cells: Integers) -> Mask:
+        """Where a cell is a number or date: neither missing nor special."""
+        return np.asarray((cells != MISSING) & ~self.is_special(cells))
+
+    def bin_of(self, cells: Integers) -> Integers:
+        """The bin of each cell; missing ones give some bin."""
+        return np.maximum(np.searchsorted(self.axis.starts, cells, side="right") - 1, 0)
+
+    def draw(self, codes: Integers, generator: np.random.Generator) -> Integers:
+        """Cells uniform in their bins."""
+        bins = np.minimum(codes, self.bins - 1)
+        cells = generator.integers(self.axis.starts[bins], self.axis.ends[bins], endpoint=True)
+        return np.where(codes < self.bins, cells, self.apart(codes))
+
+    def apart(self, codes: Integers) -> Integers:
+        """Cells of the codes behind the bins: special values, and missing."""
+        return np.where(codes == self.size, MISSING, SPECIAL + codes - self.bins)
+
+    def value(self, cells: Integers) -> Floats:
+        """Cells as numbers in the field's unit."""
+        return np.asarray(cells / self.scale)
+
+    def nearest(self, values: Floats, up: bool) -> Integers:
+        """The steps at or above (up) or at or below these numbers."""
+        steps = values * self.scale
+        whole = np.rint(steps)
+        close = np.abs(steps - whole) <= 1e-9 * np.maximum(1.0, np.abs(steps))
+        return np.where(close, whole, np.ceil(steps) if up else np.floor(steps)).astype(np.int64)
+
+    def render(self, cells: Integers) -> Series:
+        """A column of values."""
+        pl = optional("polars")
+        filled = np.where(self.has_value(cells), cells, self.axis.low)
+        if self.field.type == "number":
+            series = pl.Series(self.field.name, self.value(filled))
+        else:
+            steps = filled * {"datetime": 1000, "time": 10**9}.get(self.field.type, 1)
+            series = pl.Series(self.field.name, steps)
+            dtypes = {"integer": pl.Int64, "date": pl.Date, "datetime": pl.Datetime("ms"), "time": pl.Time}
+            series = series.cast(dtypes[self.field.type])
+        if self.words:
+            series = self._with_special(series, cells)
+        return _with_holes(series, cells)
+
+    def _with_special(self, series: Series, cells: Integers) -> Series:
+        """The column as text, with its special values: no other type holds both."""
+        pl = optional("polars")
+        written = as_text(series)
+        for word, cell in self.words.items():
+            written = written.set(pl.Series(cells == cell), word)
+        return written.alias(self.field.name)
+
+    def meets(self, condition: Condition, cells: Integers) -> Mask:
+        """Where a condition of a forbid rule holds."""
+        hit = np.isin(cells, [MISSING]) & (None in condition.values)
+        for low, high in self._intervals(condition):
+            hit |= (cells >= low) & (cells <= high)
+        return np.asarray(hit)
+
+    def avoid(self, condition: Condition, count: int, generator: np.random.Generator) -> Integers | None:
+        """Random cells for which the condition fails, uniform over all steps between the bounds that do."""
+        free, at = [], self.axis.low
+        for low, high in sorted(self._intervals(condition)):
+            if low > at:
+                free.append((at, low - 1))
+            at = max(at, high + 1)
+        if at <= self.axis.high:
+            free.append((at, self.axis.high))
+        if not free:
+            return None if self.field.required or None in condition.values else np.full(count, MISSING)
+        lows, highs = np.array(free, dtype=np.int64).T
+        lengths = (highs - lows + 1).astype(float)
+        chosen = generator.choice(len(free), count, p=lengths / lengths.sum())
+        return np.asarray(generator.integers(lows[chosen], highs[chosen], endpoint=True))
+
+    def _intervals(self, condition: Condition) -> list[tuple[int, int]]:
+        """The steps that a condition names, cut to the bounds; missing cells lie below every one."""
+        if condition.is_range:
+            low = self.axis.low if condition.minimum is None else self._step(condition.minimum, up=True)
+            high = self.axis.high if condition.maximum is None else self._step(condition.maximum, up=False)
+            found = [(max(low, self.axis.low), min(high, self.axis.high))]
+        else:
+            exact = [v for v in condition.values if v is not None]
+            found = [(self._step(v, up=True), self._step(v, up=False)) for v in exact]  # empty between two steps
+        return [(low, high) for low, high in found if self.axis.low <= low <= high <= self.axis.high]
+
+    def _step(self, value: Any, up: bool) -> int:
+        return self.field.on_grid(value, "ROUND_CEILING" if up else "ROUND_FLOOR")
+
+
+Attribute = Labels | Grid
+
+
+def attributes(domain: Domain) -> dict[str, Attribute]:
+    """The attribute of each field that is not a declared constant."""
+    return {
+        field.name: (Grid if field.type in ORDERED_TYPES else Labels)(field, domain.missing_values)
+        for field in domain.fields
+        if field.constant is None
+    }
+
+
+def constant_column(field: Field, rows: int) -> Series:
+    """A column that holds the field's declared constant."""
+    pl = optional("polars")
+    dtypes = {"boolean": pl.Boolean, "string": pl.String, "integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
+    dtypes["time"] = pl.Time
+    value = None if field.constant is None else field.constant.value
+    one: Series = pl.Series(field.name, [value], dtype=dtypes.get(field.type, pl.Datetime("ms")))
+    return one.new_from_index(0, rows)
+
+
+def _with_holes(series: Series, cells: Integers) -> Series:
+    pl = optional("polars")
+    empty = cells == MISSING
+    return series.set(pl.Series(empty), None) if empty.any() else series

@@ -1,0 +1,16 @@
+"""Packages that covey[table] and other extras bring: imported when they are needed, so that covey starts at once."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from covey.errors import MissingExtraError
+
+
+def optional(module: str, extra: str = "table") -> Any:
+    """Import a package of an extra such as covey[table], or name the line that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(f"reading tables needs {module}: pip install 'covey[{extra}]'") from None

@@ -1,0 +1,417 @@
+"""One column of a schema: its type, its public bounds or categories, and the bins of a number or date."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as entry
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Integers
+from covey.errors import ParameterError, whole_number
+from covey.table.dialects import Spelling, check_format, check_marks
+from covey.table.document import (
+    LIMITS_OF_FIELD,
+    OF_FIELD,
+    OWN_OF_FIELD,
+    flag,
+    only,
+    refuse_misplaced,
+    section,
+    shown,
+    spelt_like,
+)
+
+TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
+ORDERED_TYPES = TYPES[2:]
+DEFAULT_BINS = 20  # a histogram that a person takes in at a glance, and noise that is spread over few cells
+MOST_DECIMALS = 15  # a float holds no more digits
+GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
+LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
+
+Value = bool | int | float | str | date | datetime | time
+_EPOCH = datetime(1970, 1, 1)
+_READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar")
+_USUAL = ("default", "any")
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A public constant, carried along and never measured; None means always missing."""
+
+    value: Value | None
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Bins on the whole multiples of 10^-decimals (days for dates, seconds for times): bin b is starts[b], …, ends[b]."""
+
+    starts: Integers
+    ends: Integers
+    decimals: int
+
+    @property
+    def low(self) -> int:
+        """The least multiple."""
+        return int(self.starts[0])
+
+    @property
+    def high(self) -> int:
+        """The largest multiple."""
+        return int(self.ends[-1])
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column: its type, its public bounds or categories, and how cells outside them are read."""
+
+    name: str
+    type: str
+    minimum: Value | None = None
+    maximum: Value | None = None
+    enum: tuple[str, ...] | None = None
+    required: bool = False
+    bins: int | tuple[Value, ...] | None = None
+    other: str | None = None
+    default: Value | None = None
+    decimals: int | None = None
+    constant: Constant | None = None
+    ordered: bool = False
+    confirmed: bool = True
+    special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
+    warning: str | None = None  # of a draft: why this field is confirmed by its name alone
+    spelling: Spelling = Spelling()  # noqa: RUF009 # frozen
+    notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)  # title, description: kept, never read
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or self.name != self.name.strip():
+            raise ParameterError(f"a field needs a name without white space around it, got {self.name!r}.")
+        if self.type not in TYPES:
+            raise self.wrong(f"has type {self.type!r}", f"Use one of {', '.join(TYPES)}.")
+        for word in ("minimum", "maximum", "default"):
+            value = getattr(self, word)
+            if value is not None:
+                object.__setattr__(self, word, self.value(value, word))
+        if self.type in ORDERED_TYPES:
+            self._check_ordered()
+        else:
+            self._check_labels()
+        if self.constant is not None and self.constant.value is not None:
+            object.__setattr__(self, "constant", Constant(self.value(self.constant.value, "constant")))
+        elif self.constant is not None and self.required:
+            raise self.wrong("is required, and its constant is missing", "Give the constant a value.")
+        if self.confirmed:
+            self.require_complete()
+
+    def wrong(self, what: str, way_out: str) -> ParameterError:
+        """An error that names this field."""
+        return ParameterError(f"field {self.name!r} {what}. {way_out}")
+
+    def _check_ordered(self) -> None:
+        if self.enum is not None or self.other is not None:
+            raise self.wrong(f"has type {self.type} and a list of categories", 'Use type "string" for categories.')
+        self._check_special()
+        if self.decimals is not None:
+            if self.type != "number":
+                raise self.wrong(f"has type {self.type} and decimals", 'decimals belong to type "number".')
+            if whole_number(self.decimals, f"decimals of field {self.name!r}", 0) > MOST_DECIMALS:
+                raise self.wrong(f"has {self.decimals} decimals", f"At most {MOST_DECIMALS} are exact.")
+        if isinstance(self.bins, Sequence) and not isinstance(self.bins, str):
+            edges = tuple(self.value(edge, "bins") for edge in self.bins)
+            object.__setattr__(self, "bins", edges)
+            if len(edges) < 2 or any(not _below(a, b) for a, b in pairwise(edges)):
+                raise self.wrong(f"has bin edges {shown(edges)}", "Give two or more, each above the one before.")
+            for word, edge in (("minimum", edges[0]), ("maximum", edges[-1])):
+                if getattr(self, word) is None:
+                    object.__setattr__(self, word, edge)
+                elif getattr(self, word) != edge:
+                    raise self.wrong(
+                        f"has {word} {shown(getattr(self, word))} and an outer bin edge {shown(edge)}",
+                        "Let the edges run from the minimum to the maximum.",
+                    )
+        elif self.bins is not None:
+            whole_number(self.bins, f"bins of field {self.name!r}", 1, "Give a count or a list of edges.")
+        if self.minimum is None or self.maximum is None:
+            return
+        if _below(self.maximum, self.minimum):
+            raise self.wrong(
+                f"has minimum {shown(self.minimum)} above maximum {shown(self.maximum)}", "Exchange the two."
+            )
+        axis = self.axis
+        if self.default is not None and not axis.low <= self.on_grid(self.default) <= axis.high:
+            raise self.wrong(f"has default {shown(self.default)} out of bounds", "Choose one between the bounds.")
+
+    def _check_labels(self) -> None:
+        if self.special:
+            raise self.wrong(f"has type {self.type} and special values", "List them among its categories.")
+        if not self.spelling.is_plain:
+            raise self.wrong(f"has type {self.type} and a format", "Formats belong to numbers and dates.")
+        for word in ("minimum", "maximum", "bins", "decimals"):
+            if getattr(self, word) is not None:
+                raise self.wrong(f"has type {self.type} and {word}", "Bounds and bins belong to numbers and dates.")
+        if self.type == "boolean":
+            if self.enum is not None or self.other is not None:
+                raise self.wrong("is boolean and lists categories", 'Use type "string" for categories.')
+            return
+        if self.enum is not None:
+            if isinstance(self.enum, str) or not isinstance(self.enum, Sequence):
+                raise self.wrong(f"has enum {self.enum!r}", "Give a list of categories.")
+            object.__setattr__(self, "enum", tuple(self.enum))
+            for label in self.enum:
+                if not isinstance(label, str):
+                    raise self.wrong(f"lists category {label!r}", "Categories are text: put them in quotes.")
+                if not _is_label(label):
+                    raise self.wrong(
+                        f"lists category {label!r}",
+                        "Leave out blank ones, white space around them, NUL and carriage returns.",
+                    )
+                if label.startswith(GUARDED) and f"'{label}" in self.enum:
+                    raise self.wrong(
+                        f"lists {label!r} with and without an apostrophe", "CSV could not tell them apart."
+                    )
+            twice = sorted({label for label in self.enum if self.enum.count(label) > 1}) if self._repeats() else []
+            if twice:
+                raise self.wrong(f"lists category {twice[0]!r} twice", "List each category once.")
+            if self.default is not None and self.default not in self.labels:
+                raise self.wrong(f"has default {self.default!r}, not a category", "Choose one of its categories.")
+        if self.other is not None and (not isinstance(self.other, str) or not _is_label(self.other)):
+            raise self.wrong(f"has other {self.other!r}", "Give a label, or true.")
+
+    def _check_special(self) -> None:
+        if isinstance(self.special, str) or not isinstance(self.special, Sequence):
+            raise self.wrong(f"has special {self.special!r}", "Give a list of texts.")
+        object.__setattr__(self, "special", tuple(self.special))
+        for word in self.special:
+            if not isinstance(word, str) or not _is_label(word) or self.special.count(word) > 1:
+                raise self.wrong(f"lists special value {word!r}", 'Give texts, each once: "-99" in quotes.')
+            if word.startswith(GUARDED) and f"'{word}" in self.special:
+                raise self.wrong(f"lists {word!r} with and without an apostrophe", "CSV could not tell them apart.")
+        if self.spelling.date_format is not None and self.type not in ("date", "datetime", "time"):
+            raise self.wrong(f"has type {self.type} and a date format", "Formats belong to dates and times.")
+        numbers = Spelling(self.spelling.decimal, self.spelling.thousands)
+        if self.type not in ("integer", "number") and not numbers.is_plain:
+            raise self.wrong(f"has type {self.type} and decimalChar or groupChar", "They belong to numbers.")
+
+    def _repeats(self) -> bool:
+        return self.enum is not None and len(set(self.enum)) < len(self.enum)
+
+    def require_complete(self) -> None:
+        """Refuse a field whose public domain is not declared yet."""
+        if self.constant is not None:
+            return
+        if self.type == "string" and not self.labels:
+            raise self.wrong("has no categories", "List them under constraints.enum.")
+        if self.type in ORDERED_TYPES and (self.minimum is None or self.maximum is None):
+            raise self.wrong(
+                f"has type {self.type} and no bounds", "Give constraints.minimum and maximum from public knowledge."
+            )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The categories of a boolean or string field, the one for unknown labels last unless it is among them."""
+        if self.type == "boolean":
+            return ("false", "true")
+        enum = self.enum or ()
+        return enum if self.other is None or self.other in enum else (*enum, self.other)
+
+    @property
+    def categories(self) -> int:
+        """How many categories the attribute has, missing included."""
+        if self.constant is not None:
+            return 1
+        self.require_complete()
+        listed = len(self.axis.starts) + len(self.special) if self.type in ORDERED_TYPES else len(self.labels)
+        return listed + (not self.required)
+
+    @cached_property
+    def axis(self) -> Axis:
+        """The bins of a number or date."""
+        decimals = self._precision()
+        low, high = (
+            self.on_grid(self.minimum, ROUND_CEILING, decimals),
+            self.on_grid(self.maximum, ROUND_FLOOR, decimals),
+        )
+        if max(abs(low), abs(high)) > LARGEST:
+            raise self.wrong(
+                "has bounds beyond 2^53 steps of its precision", "Declare fewer decimals or closer bounds."
+            )
+        count = high - low + 1
+        if isinstance(self.bins, tuple):
+            starts = np.array([self.on_grid(e, ROUND_CEILING, decimals) for e in self.bins[:-1]], dtype=np.int64)
+        else:
+            bins = max(1, min(self.bins or DEFAULT_BINS, count))
+            starts = np.array([low + j * count // bins for j in range(bins)], dtype=np.int64)
+        ends = np.append(starts[1:] - 1, high)
+        if (ends < starts).any():
+            raise self.wrong("has a bin without any value of its precision", "Widen the bins or declare more decimals.")
+        return Axis(starts, ends, decimals)
+
+    def _precision(self) -> int:
+        """Declared decimals, or, from the public bounds alone, enough for a thousand values in the narrowest bin."""
+        if self.type != "number" or self.decimals is not None:
+            return self.decimals or 0
+        given = self.bins if isinstance(self.bins, tuple) else (self.minimum, self.maximum)
+        points = [_number(v) for v in given]
+        width = min(b - a for a, b in pairwise(points))
+        if not isinstance(self.bins, tuple):
+            width /= self.bins or DEFAULT_BINS
+        wanted = max(
+            math.ceil(3 - math.log10(width)) if width else 0, *(-int(p.as_tuple().exponent) for p in points), 0
+        )
+        largest = max(abs(p) for p in points)
+        room = math.floor(math.log10(LARGEST / largest)) if largest else MOST_DECIMALS
+        return max(0, min(wanted, room, MOST_DECIMALS))
+
+    def on_grid(self, value: Any, rounding: str = ROUND_HALF_EVEN, decimals: int | None = None) -> int:
+        """A public value in steps of the field's precision."""
+        if self.type == "date":
+            return int((value - _EPOCH.date()).days)
+        if self.type == "datetime":
+            return int((value - _EPOCH) // timedelta(seconds=1))
+        if self.type == "time":
+            return 3600 * int(value.hour) + 60 * int(value.minute) + int(value.second)
+        places = self.axis.decimals if decimals is None else decimals
+        return int(_number(value).scaleb(places).to_integral_value(rounding))
+
+    def value(self, value: Any, word: str) -> Value:
+        """A public value in the field's type, or a refusal that names it."""
+        read = _typed(self.type, value)
+        if read is None:
+            raise self.wrong(f"has {word} {shown(value)}, not a value of type {self.type}", "Correct it in the schema.")
+        return read
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], confirmed: bool = True) -> Field:
+        """Read one entry of "fields"; confirmed is what holds where the file does not say."""
+        if not isinstance(data, Mapping):
+            raise ParameterError(f"each field must be an object with a name and a type, got {data!r}.")
+        name: Any = data.get("name")
+        refuse_misplaced(data, OF_FIELD, f"field {name!r}")
+        own, limits = section(data, "covey", name), section(data, "constraints", name)
+        only(own, OWN_OF_FIELD, f"covey of field {name!r}")
+        # A constraint that is not understood could not be guaranteed in the output.
+        only(limits, LIMITS_OF_FIELD, f"constraints of field {name!r}")
+        for word in spelt_like(data, ("trueValues", "falseValues", "bareNumber")):
+            raise ParameterError(f"field {name!r} has {word}, which covey does not read. Leave it out.")
+        bins, other, special = own.get("bins"), own.get("other"), own.get("special", ())
+        return cls(
+            name=name,
+            type=data.get("type", "string"),
+            minimum=limits.get("minimum"),
+            maximum=limits.get("maximum"),
+            enum=limits.get("enum"),
+            required=flag(limits, "required", False, name),
+            bins=tuple(bins) if isinstance(bins, list) else bins,
+            other={True: "other", False: None}[other] if isinstance(other, bool) else other,
+            default=own.get("default"),
+            decimals=own.get("decimals"),
+            constant=Constant(own["constant"]) if "constant" in own else None,
+            ordered=flag(own, "ordered", False, name),
+            confirmed=flag(own, "confirmed", confirmed, name),
+            special=tuple(special) if isinstance(special, list) else special,
+            warning=own.get("warning"),
+            spelling=_read_spelling(data, name),
+            notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in _USUAL)},
+        )
+
+    def to_dict(self, draft: bool = False) -> dict[str, Any]:
+        """The entry of "fields"."""
+        limits = {
+            "required": self.required or None,
+            "minimum": shown(self.minimum),
+            "maximum": shown(self.maximum),
+            "enum": None if self.enum is None else list(self.enum),
+        }
+        own = {
+            "bins": [shown(edge) for edge in self.bins] if isinstance(self.bins, tuple) else self.bins,
+            "other": self.other,
+            "default": shown(self.default),
+            "decimals": self.decimals,
+            "ordered": self.ordered or None,
+            "special": list(self.special) or None,
+            "warning": self.warning,
+            "confirmed": self.confirmed if draft or not self.confirmed else None,
+        }
+        out: dict[str, Any] = {"name": self.name, "type": self.type, **_write_spelling(self.spelling), **self.notes}
+        if given := {k: v for k, v in limits.items() if v is not None}:
+            out["constraints"] = given
+        given = {k: v for k, v in own.items() if v is not None}
+        if self.constant is not None:
+            given["constant"] = shown(self.constant.value)
+        if given:
+            out["covey"] = given
+        return out
+
+
+def _read_spelling(data: Mapping[str, Any], name: Any) -> Spelling:
+    """Frictionless' decimalChar, groupChar and format of a field."""
+    decimal, thousands, form = data.get("decimalChar", "."), data.get("groupChar", ""), data.get("format", "default")
+    for word, value in (("decimalChar", decimal), ("groupChar", thousands), ("format", form)):
+        if not isinstance(value, str):
+            raise ParameterError(f"{word} of field {name!r} must be text, got {value!r}.")
+    check_marks(decimal, thousands)
+    if form in _USUAL:
+        return Spelling(decimal, thousands)
+    if data.get("type") not in ("date", "datetime", "time"):
+        raise ParameterError(f"field {name!r} has format {form!r}; only dates and times have one. Leave it out.")
+    check_format(form, f"format of field {name!r}")
+    return Spelling(decimal, thousands, form)
+
+
+def _write_spelling(spelling: Spelling) -> dict[str, str]:
+    plain = Spelling()
+    said = {"decimalChar": spelling.decimal, "groupChar": spelling.thousands, "format": spelling.date_format}
+    usual = {"decimalChar": plain.decimal, "groupChar": plain.thousands, "format": None}
+    return {word: value for word, value in said.items() if value is not None and value != usual[word]}
+
+
+def _typed(type_: str, value: Any) -> Value | None:
+    """A public value in its type; None if it is not one."""
+    if type_ == "boolean":
+        return value if isinstance(value, bool) else None
+    if type_ == "string":
+        return value if isinstance(value, str) else None
+    if type_ in ("integer", "number"):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            return None
+        if not math.isfinite(value) or (type_ == "integer" and value != int(value)):
+            return None
+        return int(value) if isinstance(value, int | np.integer) or type_ == "integer" else float(value)
+    try:
+        if type_ == "time":
+            moment_of_day = time.fromisoformat(value.strip()) if isinstance(value, str) else value
+            return moment_of_day.replace(microsecond=0, tzinfo=None) if isinstance(moment_of_day, time) else None
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value.strip())
+        if type_ == "date":
+            return value.date() if isinstance(value, datetime) else value if isinstance(value, date) else None
+        if isinstance(value, datetime):
+            moment: datetime = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            return moment.replace(microsecond=0)
+        return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _below(a: Any, b: Any) -> bool:
+    """Whether one value of an ordered type lies below another."""
+    return bool(a < b)
+
+
+def _is_label(text: str) -> bool:
+    """Whether a category survives being written to a file and read again."""
+    if not text or text != text.strip() or "\0" in text or "\r" in text:
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _number(value: Any) -> Decimal:
+    """The number as it is written: 0.1 means one tenth, not its nearest float."""
+    return Decimal(repr(value))

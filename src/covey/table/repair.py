@@ -1,0 +1,203 @@
+"""Rows that break a rule, found and altered, on cells.
+
+Each repair is a fixed random rule on single rows; rules may undo each other's work, so they take turns, and what is still broken
+after a number of rounds is replaced by a valid row. All of this sees released values alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from covey.core.arrays import Array, Integers
+from covey.errors import ParameterError
+from covey.table.attributes import Attribute, Cells, Grid, Mask, attributes
+from covey.table.rules import AtMost, Domain, Forbid, LessEqual, Linear, Rule
+
+_ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced
+
+
+class RuleBook:
+    """The attributes of a schema, and the rules that its rows obey."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain, self.rules = domain, domain.rules
+        for field in domain.fields:
+            field.require_complete()
+        self.attributes = attributes(domain)
+        encoded = domain.encoded
+        if not encoded:
+            raise ParameterError(
+                "every field of the schema is constant: there is nothing to encode. Declare categories."
+            )
+        self.names: tuple[str, ...] = tuple(f.name for f in encoded)
+        self.domain_sizes: tuple[int, ...] = tuple(f.categories for f in encoded)
+        if self.rules:
+            _ = self._witness  # rules that contradict each other are refused before any data is read
+
+    def cells(self, codes: Array, generator: np.random.Generator) -> Cells:
+        """Cells of category codes, uniform inside their bins."""
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.shape[1] != len(self.names) or codes.dtype.kind not in "iub":
+            raise ParameterError(
+                f"codes must be whole numbers with {len(self.names)} columns, got shape {codes.shape}."
+            )
+        if (codes < 0).any() or (codes >= np.array(self.domain_sizes)).any():
+            raise ParameterError("codes must lie in the domain of this codec's schema.")
+        codes = codes.astype(np.int64)
+        cells = {name: self.attributes[name].draw(codes[:, j], generator) for j, name in enumerate(self.names)}
+        for name, attribute in self.attributes.items():
+            if name not in cells:
+                cells[name] = self.single(attribute, len(codes))
+        return cells
+
+    @staticmethod
+    def single(attribute: Attribute, rows: int) -> Integers:
+        """Cells of an attribute with one category."""
+        return np.full(rows, attribute.axis.low if isinstance(attribute, Grid) else 0)
+
+    def obey(self, cells: Cells, generator: np.random.Generator) -> Cells:
+        """The cells with the rows altered that break a rule."""
+        if not self.rules:
+            return cells
+        cells = {name: column.copy() for name, column in cells.items()}
+        bad = self._take_turns(cells, generator)
+        if bad.any():
+            good, broken = np.flatnonzero(~bad), np.flatnonzero(bad)
+            donors = generator.choice(good, len(broken)) if len(good) else None
+            for name, column in cells.items():
+                column[broken] = self._witness[name] if donors is None else column[donors]
+        return cells
+
+    def _take_turns(self, cells: Cells, generator: np.random.Generator) -> Mask:
+        """Repair in place; which rows are still broken."""
+        rows = len(next(iter(cells.values())))
+        open_rows = np.arange(rows)
+        for _ in range(_ROUNDS):
+            part = {name: column[open_rows] for name, column in cells.items()}
+            touched = np.zeros(len(open_rows), dtype=bool)
+            for rule in self.rules:
+                broken = self.broken(rule, part)
+                if broken.any():
+                    self._mend(rule, part, np.flatnonzero(broken), generator)
+                    touched |= broken
+            for name, column in part.items():
+                cells[name][open_rows[touched]] = column[touched]
+            open_rows = open_rows[touched]
+            if not len(open_rows):
+                break
+        bad = np.zeros(rows, dtype=bool)
+        for rule in self.rules:
+            bad |= self.broken(rule, cells)
+        return bad
+
+    @cached_property
+    def _witness(self) -> dict[str, int]:
+        """One valid row, found from the public schema alone."""
+        generator = np.random.Generator(np.random.PCG64(0))
+        codes = np.stack([generator.integers(0, size, 1000) for size in self.domain_sizes], axis=1)
+        cells = self.cells(codes, generator)
+        valid = np.flatnonzero(~self._take_turns(cells, generator))
+        if not len(valid):
+            raise ParameterError(
+                "no row was found that obeys all rules of the schema: they contradict each other, or "
+                "leave hardly any room. Loosen one."
+            )
+        return {name: int(column[valid[0]]) for name, column in cells.items()}
+
+    def _grid(self, name: str) -> Grid:
+        attribute = self.attributes[name]
+        assert isinstance(attribute, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
+        return attribute
+
+    def broken(self, rule: Rule, cells: Mapping[str, Integers]) -> Mask:
+        """Which rows break a rule."""
+        if isinstance(rule, AtMost):
+            return np.asarray(sum((cells[name] == 1).astype(np.int64) for name in rule.fields) > rule.limit)
+        if isinstance(rule, Forbid):
+            met = [self.attributes[name].meets(condition, cells[name]) for name, condition in rule.conditions]
+            return np.asarray(np.logical_and.reduce(met))
+        present = np.logical_and.reduce([self._grid(name).has_value(cells[name]) for name in rule.fields])
+        if isinstance(rule, LessEqual):
+            left, right = (self._grid(name).value(cells[name]) for name in rule.fields)
+            return np.asarray(present & (left > right))
+        terms = [a * np.where(present, self._grid(name).value(cells[name]), 0.0) for name, a in rule.coefficients]
+        slack = 1e-9 * (abs(rule.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
+        return np.asarray(present & (sum(terms) > rule.maximum + slack))
+
+    def _mend(self, rule: Rule, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
+        if isinstance(rule, AtMost):
+            self._clear_flags(rule, cells, rows, generator)
+        elif isinstance(rule, LessEqual):
+            self._put_in_order(rule, cells, rows, generator)
+        elif isinstance(rule, Linear):
+            self._move_inside(rule, cells, rows, generator)
+        else:
+            self._leave_zero(rule, cells, rows, generator)
+
+    def _clear_flags(self, rule: AtMost, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
+        """Keep `limit` of the set flags, chosen at random."""
+        flags = np.stack([cells[name][rows] == 1 for name in rule.fields], axis=1)
+        keys = np.where(flags, generator.random(flags.shape), 2.0)
+        surplus = flags & (keys.argsort(axis=1).argsort(axis=1) >= rule.limit)
+        for j, name in enumerate(rule.fields):
+            cells[name][rows[surplus[:, j]]] = 0
+
+    def _put_in_order(self, rule: LessEqual, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
+        """Redraw inside the bins if they have room; else exchange the values; else move them together."""
+        a, b = self._grid(rule.left), self._grid(rule.right)
+        x, y = cells[rule.left][rows], cells[rule.right][rows]
+        bins_a, bins_b = a.bin_of(x), b.bin_of(y)
+        cap = np.minimum(a.axis.ends[bins_a], a.nearest(b.value(b.axis.ends[bins_b]), up=False))
+        fits = cap >= a.axis.starts[bins_a]
+        x1 = generator.integers(a.axis.starts[bins_a], np.where(fits, cap, a.axis.ends[bins_a]), endpoint=True)
+        top = b.axis.ends[bins_b]
+        floor = np.minimum(np.maximum(b.axis.starts[bins_b], b.nearest(a.value(x1), up=True)), top)
+        y1 = generator.integers(floor, top, endpoint=True)
+        # Values that change places; where one would leave its bounds, both go to the bound that they share.
+        x2 = np.clip(a.nearest(b.value(y), up=False), a.axis.low, a.axis.high)
+        y2 = np.clip(b.nearest(np.maximum(a.value(x), a.value(x2)), up=True), b.axis.low, b.axis.high)
+        x2 = np.clip(np.minimum(x2, a.nearest(b.value(y2), up=False)), a.axis.low, a.axis.high)
+        cells[rule.left][rows] = np.where(fits, x1, x2)
+        cells[rule.right][rows] = np.where(fits, y1, y2)
+
+    def _move_inside(self, rule: Linear, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
+        """Move fields, in random order, toward the feasible side: first inside their bins, then inside their bounds."""
+        order = [rule.coefficients[j] for j in generator.permutation(len(rule.coefficients))]
+        for wide in (False, True):
+            for name, coefficient in order:
+                grid, column = self._grid(name), cells[name][rows]
+                excess = sum(a * self._grid(n).value(cells[n][rows]) for n, a in rule.coefficients) - rule.maximum
+                bins = grid.bin_of(column)
+                low = np.full(len(rows), grid.axis.low) if wide else grid.axis.starts[bins]
+                high = np.full(len(rows), grid.axis.high) if wide else grid.axis.ends[bins]
+                room = (grid.axis.high - grid.axis.low) + 1.0
+                steps = np.ceil(np.clip(excess / abs(coefficient) * grid.scale - 1e-6, 0.0, room)).astype(np.int64)
+                moved = column - steps if coefficient > 0 else column + steps
+                cells[name][rows] = np.clip(moved, low, high)
+
+    def _leave_zero(self, rule: Forbid, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
+        """Redraw a number inside its bin if that helps; else give one of the fields, chosen at random, another value."""
+        for name, condition in rule.conditions:
+            attribute = self.attributes[name]
+            if isinstance(attribute, Grid) and len(rows):
+                there = attribute.has_value(cells[name][rows])
+                for _ in range(8):
+                    column = cells[name][rows]
+                    drawn = attribute.draw(np.where(there, attribute.bin_of(column), attribute.size), generator)
+                    cells[name][rows] = drawn
+                    still = attribute.meets(condition, drawn)
+                    rows, there = rows[still], there[still]
+                    if not len(rows):
+                        return
+        able = [(n, c) for n, c in rule.conditions if self.attributes[n].avoid(c, 1, generator) is not None]
+        if not able:
+            return
+        chosen = generator.integers(0, len(able), len(rows))
+        for j, (name, condition) in enumerate(able):
+            mine = rows[chosen == j]
+            fresh = self.attributes[name].avoid(condition, len(mine), generator)
+            if fresh is not None:
+                cells[name][mine] = fresh

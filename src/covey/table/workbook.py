@@ -1,0 +1,79 @@
+"""Sheets of Excel workbooks (.xlsx, .xlsm, .xlsb, .ods, .xls), through calamine.
+
+Every cell comes as text, as a CSV export would hold it with decimal points and ISO dates: a sheet has no types of columns, and
+guessing them would let one cell decide how others are read.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from covey.errors import InputError
+from covey.table.columns import PART_ROWS, SizeBudget, Table, check_cells, match
+from covey.table.dialects import Dialect
+from covey.table.extras import optional
+from covey.table.rules import Domain
+
+SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+
+_PROTECTED = bytes.fromhex("d0cf11e0a1b11ae1")  # an old workbook, or a new one inside an encrypted envelope
+
+
+class Workbook:
+    """One sheet of a workbook; its first row, or the one behind the skipped rows, names the columns."""
+
+    kind = "workbook"
+
+    def __init__(
+        self, path: Path, schema: Domain | None, dialect: Dialect, field_limit: int, budget: SizeBudget
+    ) -> None:
+        self.path, self.field_limit = path, field_limit
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                budget.check(sum(part.file_size for part in packed.infolist()))
+        cells = self._cells(dialect.sheet)
+        header, names = dialect.skip_rows or 0, []
+        if header < cells.height:
+            names = [cells.item(header, j) or "" for j in range(cells.width)]
+        while names and not names[-1].strip():
+            names.pop()
+        if not any(name.strip() for name in names):
+            raise InputError(f"{path} has no header in row {header + 1}. That row must name the columns.")
+        self._rows = cells.slice(header + 1)
+        self._places, self.ignored = match(names, schema)
+
+    def parts(self) -> Iterator[int]:
+        """Where each slice of the rows starts."""
+        return iter(range(0, self._rows.height, PART_ROWS))
+
+    def table(self, part: int) -> Table:
+        """The needed columns of a slice, as text."""
+        rows = self._rows.slice(part, PART_ROWS)
+        columns = {name: rows.to_series(j).alias(name) for name, j in self._places.items()}
+        for name, series in columns.items():
+            check_cells(name, series, self.field_limit)
+        return Table(columns, rows.height, self.kind, ignored=self.ignored)
+
+    def _cells(self, sheet: str | None) -> Any:
+        """All cells of the sheet as text, from its first row on."""
+        excel = optional("fastexcel")
+        try:
+            with self.path.open("rb") as file:
+                start = file.read(8)
+            if start == _PROTECTED and self.path.suffix.lower() != ".xls":
+                raise InputError(
+                    f"{self.path} is protected by a password. Save it without one, or export the sheet as CSV."
+                )
+            book = excel.read_excel(str(self.path))
+            if sheet is not None and sheet not in book.sheet_names:
+                raise InputError(
+                    f"{self.path} has no sheet {sheet!r}. It has {', '.join(map(repr, book.sheet_names))}."
+                )
+            found = book.load_sheet(sheet or 0, header_row=None, skip_rows=0, dtypes="string")
+            return found.to_polars()
+        except (OSError, excel.FastExcelError) as error:
+            said = str(error).partition("\n")[0].removesuffix(".")
+            raise InputError(f"{self.path} is not a workbook that can be read: {said}.") from None

@@ -1,0 +1,89 @@
+"""Schemas and small helpers that the tests of tables share."""
+
+import numpy as np
+
+from covey.table.codec import Codec
+from covey.table.schema import Field, Schema
+
+SCHEMA = Schema((Field("age", "integer", 0, 9), Field("sex", "string", enum=("f", "m", "ü"), other="x")))
+
+
+def cells(table):
+    return {name: series.to_list() for name, series in table.columns.items()}
+
+
+PEOPLE = {
+    "title": "People",
+    "fields": [
+        {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"], "required": True}},
+        {"name": "job", "type": "string", "constraints": {"enum": ["nurse", "cook"]}, "covey": {"other": True}},
+        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}, "covey": {"bins": 24}},
+        {"name": "dose", "type": "number", "covey": {"bins": [0.0, 0.5, 2.5], "decimals": 2, "default": 1.0}},
+        {"name": "born", "type": "date", "constraints": {"minimum": "1900-01-01", "maximum": "2026-01-01"}},
+        {
+            "name": "seen",
+            "type": "datetime",
+            "constraints": {"minimum": "2020-01-01T00:00:00", "maximum": "2026-01-01"},
+        },
+        {"name": "ill", "type": "boolean", "title": "Is ill"},
+        {"name": "well", "type": "boolean"},
+        {"name": "site", "type": "string", "covey": {"constant": "north"}},
+    ],
+    "missingValues": ["", "-"],
+    "covey": {
+        "rules": [
+            {"at_most": {"fields": ["ill", "well"], "limit": 1}},
+            {"less_equal": {"left": "dose", "right": "age"}},
+            {"linear": {"coefficients": {"age": 1.0, "dose": 10.0}, "maximum": 130.0}},
+            {"forbid": {"age": {"maximum": 15}, "job": ["cook", None]}},
+        ]
+    },
+}
+
+
+def field(**parts):
+    return {"fields": [{"name": "x", **parts}]}
+
+
+def ruled(*rules):
+    return {**PEOPLE, "covey": {"rules": list(rules)}}
+
+
+RULED = {
+    "fields": [
+        *({"name": f"flag{j}", "type": "boolean"} for j in range(5)),
+        {"name": "start", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2024-12-31"}},
+        {"name": "end", "type": "date", "constraints": {"minimum": "2021-01-01", "maximum": "2025-12-31"}},
+        {"name": "gross", "type": "number", "constraints": {"minimum": 0, "maximum": 1000}, "covey": {"decimals": 2}},
+        {"name": "net", "type": "integer", "constraints": {"minimum": -10, "maximum": 1500}},
+        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99, "required": True}},
+        {"name": "job", "type": "string", "constraints": {"enum": ["child", "cook", "king"], "required": True}},
+    ],
+    "covey": {
+        "rules": [
+            {"at_most": {"fields": [f"flag{j}" for j in range(5)], "limit": 2}},
+            {"less_equal": {"left": "start", "right": "end"}},
+            {"less_equal": {"left": "net", "right": "gross"}},
+            {"linear": {"coefficients": {"gross": 1, "net": 0.5, "age": -3}, "maximum": 400}},
+            {"forbid": {"age": {"maximum": 15}, "job": ["cook", "king"]}},
+            {"forbid": {"age": {"minimum": 18}, "job": "child"}},
+            {"forbid": {"job": "king", "flag0": [True, None]}},
+        ]
+    },
+}
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def some_codes(codec, rows, seed):
+    generator = rng(seed)
+    return np.stack([generator.integers(0, size, rows) for size in codec.domain_sizes], axis=1)
+
+
+def one(field, cells, **table):
+    codes, log = Codec(Schema((field, Field("flag", "boolean")), **table)).encode(
+        {field.name: cells, "flag": [None] * len(cells)}
+    )
+    return codes[:, 0].tolist(), log.columns[field.name]

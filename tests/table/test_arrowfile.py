@@ -1,0 +1,48 @@
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from covey.errors import InputError
+from covey.table import arrowfile
+from covey.table.columns import Words
+from covey.table.sources import open_source, read_table
+from tests.table.examples import SCHEMA, cells
+
+
+def write_ipc(path, table, stream):
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def test_a_broken_file_is_named(read):
+    for name in ("t.parquet", "t.arrow"):
+        with pytest.raises(InputError, match=rf"{name} is not a file that can be read as a table"):
+            read(b"no table", name)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_parquet_and_both_forms_of_arrow_are_read_alike(tmp_path, monkeypatch, stream):
+    table = pa.table({"age": [1, None, 3] * 4, "name": ["Eve"] * 12, "sex": ["f", "?", None] * 4})
+    pq.write_table(table, tmp_path / "t.parquet")
+    write_ipc(tmp_path / "t.arrow", table, stream)
+    monkeypatch.setattr(arrowfile, "PART_ROWS", 5)
+    for name in ("t.parquet", "t.arrow"):
+        found = read_table(tmp_path / name, SCHEMA)
+        assert cells(found) == {"age": [1, None, 3] * 4, "sex": ["f", "?", None] * 4}
+        assert found.ignored == ("name",)
+
+
+def test_text_of_few_words_stays_a_list_of_words(tmp_path):
+    pq.write_table(pa.table({"age": [1, 2, 3], "sex": ["f", None, "f"]}), tmp_path / "t.parquet")
+    source = open_source(tmp_path / "t.parquet", SCHEMA)
+    [part] = source.parts()
+    column = source.table(part).columns["sex"]
+    assert isinstance(column, Words)
+    assert (column.words.to_list(), column.places.tolist()) == (["f"], [0, -1, 0])
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path):
+    bad = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
+    write_ipc(tmp_path / "t.arrow", pa.table({"age": [1], "sex": bad}), False)
+    with pytest.raises(InputError, match="'sex' holds text that is not UTF-8"):
+        read_table(tmp_path / "t.arrow", SCHEMA)

@@ -1,0 +1,223 @@
+import csv
+import gzip
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from covey.errors import InputError, ParameterError
+from covey.table import csvfile, csvscan
+from covey.table.codec import Codec
+from covey.table.sources import read_table
+from tests.table.examples import SCHEMA, cells
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"age,sex", b"age,sex\n", b"age,sex\r\n\r\n", b"\xef\xbb\xbf"])
+def test_an_empty_file_or_a_header_alone(read, data):
+    with pytest.raises(InputError):
+        read(data)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_one_or_two_rows_are_a_table(read, rows):
+    assert read(b"age,sex\n" + b"1,f\n" * rows).rows == rows
+
+
+def test_ragged_rows_are_kept_and_counted(read):
+    table = read(b"age,sex\n1,f\n2\n3,m,9,9\n\n5,f")
+    assert cells(table) == {"age": ["1", "2", "3", None, "5"], "sex": ["f", None, "m", None, "f"]}
+    assert (table.short_rows, table.long_rows) == (2, 1)
+    codes, log = Codec(SCHEMA).encode(table)
+    assert codes.tolist() == [[1, 0], [2, 4], [3, 1], [10, 4], [5, 0]]
+    assert (log.short_rows, log.long_rows) == (2, 1)
+
+
+def test_ragged_rows_in_a_quoted_file(read):
+    table = read(b'age,sex\n"1","f"\n"2"\n"3","m","9,\n9"\n')
+    assert cells(table) == {"age": ["1", "2", "3"], "sex": ["f", None, "m"]}
+    assert (table.short_rows, table.long_rows) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b'age,sex\n1,f\n2,"m\n3,f\n', 3),
+        (b'age,sex\n"1,f\n"2",m\n', 2),
+        (b'age,sex\n1,f"\n', 2),
+        (b'age,sex\n1,"a"b\n', 2),
+        (b'age,sex\n1,"f\nf"\n2,f\n3,"m\n', 5),
+        (b'age,"sex\n1,f\n', 1),
+    ],
+)
+def test_an_unbalanced_quote_is_refused_with_its_line(read, data, line):
+    with pytest.raises(InputError, match=f"line {line}"):
+        read(data)
+
+
+LINES = st.lists(st.lists(st.text('ab",\n é', max_size=4), min_size=1, max_size=4), min_size=1, max_size=8)
+
+
+@pytest.fixture(scope="module")
+def spare(tmp_path_factory):
+    return tmp_path_factory.mktemp("csv") / "t.csv"
+
+
+@given(LINES, st.integers(1, 9), st.integers(1, 30), st.sampled_from(["\n", "\r\n", "\r"]))
+@settings(max_examples=150, deadline=None)
+def test_csv_is_read_as_the_standard_library_reads_it(spare, rows, chunk, block, end):
+    """Two readers must agree on every cell, whatever is quoted, however ragged the rows are, wherever blocks are cut."""
+    text = io.StringIO()
+    writer = csv.writer(
+        text, lineterminator=end, quoting=csv.QUOTE_ALL if chunk % 2 or end == "\r" else csv.QUOTE_MINIMAL
+    )
+    writer.writerow(["age", "sex"])
+    writer.writerows([*rows, ["1", "f"]])
+    expected = [(row + [""] * 2)[:2] for row in csv.reader(io.StringIO(text.getvalue(), newline=""))][1:]
+    spare.write_bytes(text.getvalue().encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csvscan, "CHUNK", chunk)
+        patch.setattr(csvfile, "BLOCK", block)
+        table = read_table(spare, SCHEMA)
+    found = [[a or "", b or ""] for a, b in zip(*cells(table).values(), strict=True)]
+    assert found == expected
+    assert table.short_rows == sum(len(row) < 2 for row in rows)
+    assert table.long_rows == sum(len(row) > 2 for row in rows)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
+def test_blocks_change_nothing(read, monkeypatch, block):
+    monkeypatch.setattr(csvfile, "BLOCK", block)
+    data = "age,sex\r\n1,ü\r\n\r\n2,m\r\n\r\n\r\n"
+    for encoding in ("utf-8", "utf-16", "latin-1"):
+        table = read(data.encode(encoding), encoding=encoding)
+        assert cells(table) == {"age": ["1", None, "2", None, None], "sex": ["ü", None, "m", None, None]}
+        assert table.short_rows == 3
+    with pytest.raises(InputError, match="not UTF-8, line 3"):
+        read(b"age,sex\n1,f\n2,\xc3\n3,f\n")
+    with pytest.raises(InputError, match="quote in line 4"):
+        read(b'age,sex\n1,"f\n"\n2,"m\n3,f\n')
+
+
+def test_a_record_that_never_ends_is_refused_before_it_fills_the_memory(read, monkeypatch):
+    monkeypatch.setattr(csvfile, "BLOCK", 64)
+    monkeypatch.setattr(csvfile, "RECORD_LIMIT", 1000)
+    with pytest.raises(InputError, match="quote in line 3"):
+        read(b'age,sex\n1,f\n2,"' + b"m\n" * 5000, field_limit=100)
+    with pytest.raises(InputError, match=r"line 2.*1000"):
+        read(b"age,sex\n1," + b"f" * 5000, field_limit=100)
+
+
+def test_a_byte_order_mark_is_accepted(read):
+    assert cells(read(b"\xef\xbb\xbfage,sex\n1,f\n")) == {"age": ["1"], "sex": ["f"]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
+def test_other_encodings_are_read_when_declared_and_refused_when_not(read, encoding):
+    data = "age,sex\n1,ü\n".encode(encoding)
+    with pytest.raises(InputError):
+        read(data)
+    assert cells(read(data, encoding=encoding)) == {"age": ["1"], "sex": ["ü"]}
+
+
+def test_what_is_not_in_the_declared_encoding_is_refused(read):
+    with pytest.raises(InputError, match="line 3"):
+        read(b"age,sex\n1,f\n2,\xfc\n")
+    with pytest.raises(InputError, match="ascii"):
+        read("age,sex\n1,ü\n".encode(), encoding="ascii")
+    with pytest.raises(ParameterError, match="unknown"):
+        read(b"age,sex\n1,f\n", encoding="klingon")
+
+
+def test_every_line_is_a_record_wherever_a_blank_one_stands(read):
+    for data in (b"\n1,f\n2,m\n", b"1,f\n\n2,m\n", b"1,f\n2,m\n\n"):
+        table = read(b"age,sex\n" + data)
+        assert (table.rows, table.short_rows) == (3, 1)
+    assert read(b"age,sex\n1,f\n2,m").rows == read(b"age,sex\n1,f\n2,m\n").rows == 2
+    for data in (b"age,sex\n\n", b"age,sex\r\n\r\n\r\n"):
+        with pytest.raises(InputError, match="no rows"):
+            read(data)
+
+
+def test_a_nul_byte_is_missing(read):
+    codes, log = Codec(SCHEMA).encode(read(b"age,sex\n1\x00,f\n2,\x00\n3,f\x00m\n"))
+    assert codes.tolist() == [[10, 0], [2, 4], [3, 4]]
+    assert log.columns["sex"].missing == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"name;age\nAnn;34\n", "contains ';'. Is it separated by semicolons"),
+        (b'"name";"age"\n"Ann";"3,4"\n', "contains ';'"),  # not an unbalanced quote
+        (b'"first, last";age\nAnn;34\n', "contains ';'"),
+        (b'na"me;age\n34;"x\n', "contains ';'"),
+        (b'na"me;age\n1,5;2\n', "contains ';'"),
+        (b"name\tage\nAnn\t34\n", "a tab. Is it separated by tabs"),
+        (b"name|age\r\nAnn|34\r\n", "'|'. Is it separated by pipes"),
+        (b"\xef\xbb\xbfname;age\nAnn;34\n", "contains ';'"),
+        (b"sep=;\nname;age\nAnn;34\n", "Skip that line (--skip-rows 1)"),
+        (b"SEP=,\r\nname,age\r\nAnn,34\r\n", "'sep='. Skip that line"),
+    ],
+)
+def test_other_separators_are_refused_for_one_column_would_hold_whole_records(tmp_path, data, words):
+    for name, packed in (("t.csv", data), ("t.csv.gz", gzip.compress(data))):
+        (tmp_path / name).write_bytes(packed)
+        with pytest.raises(InputError) as caught:
+            read_table(tmp_path / name)
+        assert words in str(caught.value)
+        assert str(tmp_path / name) in str(caught.value)
+        assert "Ann" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        (b'"a;b"\n1\n2\n', ["a;b"]),  # a single name in quotes is a name
+        (b"a;b,c|d\n1,2\n", ["a;b", "c|d"]),
+        (b"name\nA;1\nB;2\n", ["name"]),
+        (b"sep,x\n1,2\n", ["sep", "x"]),
+        (b'"a\n;b",c\n1,2\n', ["a\n;b", "c"]),
+    ],
+)
+def test_separators_inside_names_and_cells_are_read(tmp_path, data, names):
+    (tmp_path / "t.csv").write_bytes(data)
+    assert list(read_table(tmp_path / "t.csv").columns) == names
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+def test_excel_and_numpy_files_are_named_for_what_they_are(tmp_path, encoding):
+    np.savez(tmp_path / "rows.npz", rows=np.arange(5))
+    np.save(tmp_path / "rows.npy", np.arange(5))
+    (tmp_path / "old.csv").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(100))
+    for name, words in [("rows.npz", "Excel or zip"), ("rows.npy", "numpy"), ("old.csv", "Excel file")]:
+        with pytest.raises(InputError, match=rf"{name} is an? {words}.* Save the table as .xlsx, CSV or Parquet\."):
+            read_table(tmp_path / name, encoding=encoding)
+
+
+def test_utf_8_with_its_mark_is_not_read_as_another_encoding(tmp_path):
+    (tmp_path / "t.csv").write_bytes("age,sex\n1,ü\n".encode("utf-8-sig"))
+    for encoding in ("latin-1", "cp1252"):
+        with pytest.raises(InputError, match=rf"starts like UTF-8, not {encoding}\. .*--encoding utf-8"):
+            read_table(tmp_path / "t.csv", encoding=encoding)
+    for encoding in ("utf-8", "utf-8-sig", "UTF8"):
+        assert cells(read_table(tmp_path / "t.csv", encoding=encoding)) == {"age": ["1"], "sex": ["ü"]}
+    # In UTF-16 the same three bytes belong to letters.
+    (tmp_path / "t.csv").write_bytes("믯뮿,b\n1,2\n".encode("utf-16-le"))
+    assert list(read_table(tmp_path / "t.csv", encoding="utf-16-le").columns) == ["믯뮿", "b"]
+
+
+def test_a_record_level_fault_changes_nothing_but_its_row(read):
+    clean = Codec(SCHEMA).encode(read(b"age,sex\n1,f\n2,m\n3,f\n"))[0]
+    for bad in (b"2", b"2,m,m", b"x,m", b"2,?", b"1e400,m", b'"2","m"', b"\x00,\x00", b""):
+        other = Codec(SCHEMA).encode(read(b"age,sex\n1,f\n" + bad + b"\n3,f\n"))[0]
+        assert other.shape == clean.shape
+        assert np.array_equal(other[[0, 2]], clean[[0, 2]])
+
+
+def test_broken_compression(read):
+    with pytest.raises(InputError, match="cannot read"):
+        read(b"no gzip", "t.csv.gz")
+    with pytest.raises(InputError, match="cannot read"):
+        read(gzip.compress(b"age,sex\n1,f\n" * 100)[:-12], "t.csv.gz")

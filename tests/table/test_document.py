@@ -1,0 +1,117 @@
+from datetime import date
+
+import pytest
+
+from covey.errors import ParameterError
+from covey.table.schema import Schema
+from tests.table.examples import field
+
+
+def test_yaml_is_read(tmp_path):
+    file = tmp_path / "s.yaml"
+    file.write_text("fields:\n- {name: d, type: date, constraints: {minimum: 2020-01-01, maximum: 2020-12-31}}\n")
+    assert Schema.load(file)["d"].minimum == date(2020, 1, 1)
+
+
+@pytest.mark.parametrize(("name", "text"), [("s.json", "{"), ("s.yaml", "a: [")])
+def test_a_broken_file_is_a_parameter_error(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ParameterError, match="is not"):
+        Schema.load(tmp_path / name)
+    with pytest.raises(ParameterError, match="cannot read"):
+        Schema.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.json", '{"fields": [' + "9" * 5000 + "]}"),  # Python reads no integer of so many digits
+        ("s.json", "[" * 100_000),
+        ("s.yaml", "[" * 5_000 + "]" * 5_000),
+        ("s.yaml", "a: !!bool perhaps"),
+        ("s.yaml", "a: !!int ''"),
+        ("s.yaml", "a: !!timestamp soon"),
+        ("s.yaml", "a: 2024-02-31"),
+        ("s.yaml", "fields: &a [*a]"),
+        (
+            "s.yaml",
+            "a0: &a0 [x]\n" + "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)),
+        ),
+    ],
+    ids=["digits", "deep json", "deep yaml", "bool", "int", "timestamp", "day", "endless", "bomb"],
+)
+def test_a_hostile_file_is_a_parameter_error_of_ordinary_length(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ParameterError) as error:
+        Schema.load(tmp_path / name)
+    assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({**field(type="boolean"), "rules": []}, 'It belongs under "covey" of the schema.'),
+        ({**field(type="boolean"), "draft": True}, 'under "covey" of the schema'),
+        (
+            {**field(type="boolean"), "missingvalues": ["-"]},
+            "has 'missingvalues' where covey would not read it. Write 'missingValues', at the top level",
+        ),
+        ({**field(type="boolean"), "missing_values": ["-"]}, "'missingValues', at the top level"),
+        ({**field(type="boolean"), "Covey": {"rules": []}}, "Write 'covey', at the top level"),
+        ({**field(type="boolean"), "primary-key": "x"}, "the schema has primary-key, which synthetic rows"),
+        ({**field(type="boolean"), "required": ["x"]}, 'It belongs under "constraints" of a field.'),
+        (
+            field(type="boolean", missingValues=["-"]),
+            "field 'x' has 'missingValues' where covey would not read it. It belongs at the top level",
+        ),
+        (
+            field(type="integer", minimum=0, maximum=9),
+            "has 'minimum' where covey would not read it. It belongs under \"constraints\" of a field",
+        ),
+        (
+            field(type="string", Enum=["a"]),
+            "has 'Enum' where covey would not read it. Write 'enum', under \"constraints\" of a field",
+        ),
+        (
+            field(type="string", constraints={"Enum": ["a"]}),
+            "has 'Enum' where covey would not read it. Write 'enum', under \"constraints\" of a field",
+        ),
+        (field(type="string", constraints={"enum": ["a"], "other": True}), 'It belongs under "covey" of a field'),
+        (field(type="boolean", Constraints={"required": True}), "Write 'constraints', directly in an entry"),
+        (field(type="boolean", default=True), 'It belongs under "covey" of a field'),
+        (field(type="boolean", confirmed=False), 'It belongs under "covey" of a field'),
+        (field(Type="boolean"), "Write 'type', directly in an entry"),
+        (field(type="boolean", covey={"rules": []}), 'It belongs under "covey" of the schema'),
+        (field(type="boolean", covey={"required": True}), 'It belongs under "constraints" of a field'),
+        (field(type="boolean", true_values=["J"]), "field 'x' has true_values, which covey does not read"),
+        (field(type="date", Format="%d.%m.%Y"), "'format'"),
+        *(
+            (field(type="number", constraints={"minimum": 0, "maximum": 1}, **{word: 3}), f"'{word}'")
+            for word in ("bins", "other", "decimals", "constant", "ordered")
+        ),
+    ],
+)
+def test_a_misplaced_or_misspelt_key_is_refused_with_its_place(data, words):
+    with pytest.raises(ParameterError) as error:
+        Schema.from_dict(data)
+    assert words in str(error.value)
+    assert error.value.exit_code == 2
+
+
+def test_foreign_properties_are_kept():
+    notes = {
+        "title": "X",
+        "description": "…",
+        "example": 3,
+        "rdfType": "http://schema.org/Thing",
+        "unit": "mg",
+        "rule": 1,
+    }
+    data = field(type="boolean", format="default", **notes) | {
+        "name": "visits",
+        "type": "table",
+        "format": "csv",
+        "$schema": "…",
+        **notes,
+    }
+    assert Schema.from_dict(Schema.from_dict(data).to_dict()).to_dict() == {**data, "missingValues": [""]}

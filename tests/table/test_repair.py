@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from covey.errors import ParameterError
+from covey.table.codec import Codec
+from covey.table.schema import Field, Schema
+from tests.table.examples import RULED, rng, some_codes
+
+
+@given(st.integers(0, 2**32), st.sets(st.integers(0, 6)))
+@settings(max_examples=40, deadline=None)
+def test_rules_hold_in_every_output(seed, kept):
+    data = {**RULED, "covey": {"rules": [RULED["covey"]["rules"][j] for j in sorted(kept)]}}
+    schema = Schema.from_dict(data)
+    codec = Codec(schema)
+    codes = some_codes(codec, 200, seed)
+    columns = codec.decode(codes, rng(seed))
+    assert schema.validate(columns) == []
+    repaired = codec.repair(codes, rng(seed))
+    assert schema.validate(codec.decode(repaired, rng(seed + 1))) == []
+    raw = Codec(Schema.from_dict({**RULED, "covey": {}})).decode(codes, rng(seed))
+    assert schema.validate(codec.repair(raw, rng(seed))) == []
+
+
+def test_pairs_are_ordered_inside_their_bins_where_these_have_room():
+    fields = tuple(Field(n, "integer", 0, 99, bins=10, required=True) for n in "ab")
+    rule = Schema.from_dict(
+        {"fields": [f.to_dict() for f in fields], "covey": {"rules": [{"less_equal": {"left": "a", "right": "b"}}]}}
+    )
+    codec = Codec(rule)
+    codes = np.sort(some_codes(codec, 2000, 3), axis=1)
+    assert np.array_equal(codec.encode(codec.decode(codes, rng()))[0], codes)
+
+
+def test_rules_that_contradict_each_other_are_a_parameter_error():
+    with pytest.raises(ParameterError, match="contradict"):
+        Codec(
+            Schema.from_dict(
+                {
+                    "fields": [
+                        {"name": "a", "type": "boolean", "constraints": {"required": True}},
+                        {"name": "b", "type": "boolean"},
+                    ],
+                    "covey": {"rules": [{"forbid": {"a": True}}, {"forbid": {"a": False}}]},
+                }
+            )
+        )
+
+
+def test_a_forbidden_value_between_two_steps_forbids_nothing():
+    data = {"fields": [{"name": "x", "type": "number", "covey": {"bins": [0, 1], "decimals": 1}}]}
+    data["covey"] = {"rules": [{"forbid": {"x": [0.25, 0.3]}}]}
+    schema = Schema.from_dict(data)
+    assert schema.validate({"x": [0.2]}) == []
+    assert len(schema.validate({"x": [0.3]})) == 1
+
+
+def test_equal_pairs_and_sums_are_possible():
+    fields = [
+        {"name": n, "type": "integer", "constraints": {"minimum": 0, "maximum": 50, "required": True}} for n in "abc"
+    ]
+    rules = [{"less_equal": {"left": "a", "right": "b"}}, {"less_equal": {"left": "b", "right": "a"}}]
+    sums = [{"linear": {"coefficients": {"a": s, "b": s, "c": s}, "maximum": 60 * s}} for s in (1, -1)]
+    for chosen in (rules, sums):
+        schema = Schema.from_dict({"fields": fields, "covey": {"rules": chosen}})
+        codec = Codec(schema)
+        assert schema.validate(codec.decode(some_codes(codec, 500, 2), rng())) == []
+
+
+def test_codes_outside_the_domain_are_refused():
+    codec = Codec(Schema((Field("x", "boolean"),)))
+    for codes in ([[3]], [[-1]], [[0, 0]], [[0.5]]):
+        with pytest.raises(ParameterError):
+            codec.decode(np.array(codes), rng())

@@ -1,0 +1,120 @@
+import datetime as dt
+import zipfile
+
+import polars as pl
+import pytest
+
+from covey.errors import InputError
+from covey.table.codec import Codec
+from covey.table.dialects import Dialect, Spelling
+from covey.table.schema import Field, Schema
+from covey.table.sources import open_source, read_table
+from tests.table.examples import SCHEMA, cells
+
+FRAME = pl.DataFrame(
+    {
+        "whole": [1, 2, None],
+        "part": [1.5, None, 1e15],
+        "day": [dt.date(2024, 3, 19), None, dt.date(2020, 1, 1)],
+        "when": [dt.datetime(2024, 3, 19, 10, 15), None, dt.datetime(2020, 1, 1)],
+        "text": ["x", "1,5", "007"],
+        "flag": [True, False, None],
+    }
+)
+
+
+def workbook(path, rows, sheet="Data"):
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(path) as book:
+        for name in ("Notes", sheet):
+            page = book.add_worksheet(name)
+            for i, row in enumerate(rows if name == sheet else [["see the next sheet"]]):
+                page.write_row(i, 0, row)
+    return path
+
+
+def test_cells_come_as_a_plain_export_would_write_them(tmp_path):
+    FRAME.write_excel(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx")
+    assert table.kind == "workbook"
+    assert cells(table) == {
+        "whole": ["1", "2", None],
+        "part": ["1.5", None, "1000000000000000"],
+        "day": ["2024-03-19 00:00:00", None, "2020-01-01 00:00:00"],
+        "when": ["2024-03-19 10:15:00", None, "2020-01-01 00:00:00"],
+        "text": ["x", "1,5", "007"],
+        "flag": ["true", "false", None],
+    }
+    schema = Schema(
+        (
+            Field("whole", "integer", 0, 9),
+            Field("day", "date", "2020-01-01", "2024-12-31"),
+            Field("flag", "boolean"),
+            Field("text", "string", enum=("007", "x")),
+        )
+    )
+    assert (Codec(schema).encode(tmp_path / "t.xlsx")[0] == Codec(schema).encode(FRAME)[0]).all()
+
+
+def test_a_sheet_is_named_and_rows_are_skipped(tmp_path):
+    path = workbook(
+        tmp_path / "t.xlsx", [["Patients", "", 2024], [], ["sex", "age", ""], ["f", 3, "note"], [], ["m", 4]]
+    )
+    table = read_table(path, SCHEMA, dialect=Dialect(sheet="Data", skip_rows=2))
+    assert cells(table) == {"age": ["3", None, "4"], "sex": ["f", None, "m"]}
+    with pytest.raises(InputError, match=r"no sheet 'Dat'. It has 'Notes', 'Data'"):
+        read_table(path, SCHEMA, dialect=Dialect(sheet="Dat"))
+    with pytest.raises(InputError, match="no header in row 21"):
+        read_table(path, SCHEMA, dialect=Dialect(sheet="Data", skip_rows=20))
+    with pytest.raises(InputError, match="no column 'age'"):
+        read_table(path, SCHEMA)
+
+
+def test_one_cell_of_a_sheet_does_not_change_how_others_are_read(tmp_path):
+    clean = [["age", "sex"], *[[i % 9, "fm"[i % 2]] for i in range(20)]]
+    codec = Codec(SCHEMA.read_as(Dialect(sheet="Data")))
+    codes = codec.encode(workbook(tmp_path / "t.xlsx", clean))[0]
+    for odd in ("x", "", True, 2.5, 1e300, "a\rb", "a\nb", "5"):
+        rows = [list(row) for row in clean]
+        rows[7][0] = odd
+        other = codec.encode(workbook(tmp_path / "t.xlsx", rows))[0]
+        assert other.shape == codes.shape
+        assert (other[[i for i in range(20) if i != 6]] == codes[[i for i in range(20) if i != 6]]).all()
+
+
+def test_dates_that_are_text_in_a_sheet_have_a_format_and_numbers_have_none(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", [["d", "x"], ["19.03.2024", 1234.5], ["2024-03-19", "1.234,5"]])
+    fields = (
+        Field("d", "date", "2024-01-01", "2024-12-31", bins=366, spelling=Spelling(date_format="%d.%m.%Y")),
+        Field("x", "number", 0, 5000, decimals=1, spelling=Spelling(",", ".")),
+    )
+    found, _ = Codec(Schema(fields, dialect=Dialect(sheet="Data"))).encode(path, cells=True)
+    assert found[:, 0].tolist() == [19801, 19801]
+    assert found[0, 1] == 12345
+    assert found[1, 1] < 0
+
+
+def test_broken_workbooks_are_refused(tmp_path):
+    whole = workbook(tmp_path / "t.xlsx", [["age", "sex"], [1, "f"]]).read_bytes()
+    with zipfile.ZipFile(tmp_path / "zip.xlsx", "w") as file:
+        file.writestr("a.txt", "no workbook")
+    for name, data, words in [
+        ("cut.xlsx", whole[: len(whole) // 2], "cut.xlsx is not a workbook that can be read"),
+        ("text.xlsx", b"age,sex\n1,f\n", "text.xlsx is not a workbook that can be read"),
+        ("empty.xlsx", b"", "empty.xlsx is not a workbook that can be read"),
+        ("zip.xlsx", (tmp_path / "zip.xlsx").read_bytes(), "zip.xlsx is not a workbook that can be read"),
+        ("locked.xlsx", bytes.fromhex("d0cf11e0a1b11ae1") + bytes(5000), "locked.xlsx is protected by a password"),
+    ]:
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError, match=words) as caught:
+            open_source(tmp_path / name, SCHEMA)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_workbook_that_unfolds_beyond_the_limit_is_refused_before_it_does(tmp_path, monkeypatch):
+    path = workbook(tmp_path / "t.xlsx", [["age", "sex"], *[[1, "f"]] * 5000])
+    monkeypatch.setattr("covey.table.columns.SizeBudget.expansion", 2)
+    monkeypatch.setattr("fastexcel.read_excel", lambda *_: pytest.fail("it was unfolded"))
+    with pytest.raises(InputError, match="size_limit"):
+        open_source(path, SCHEMA, size_limit=1000)
