@@ -15,8 +15,9 @@ from covey.demo import example_visits
 from covey.errors import MissingExtraError, ParameterError
 from covey.release import evaluation
 from covey.release.bundle import write_bundle
-from covey.release.confidential import evaluation_html, prediction, refuse_in_bundle, worst_cells, write_confidential
+from covey.release.confidential import evaluation_html, prediction, worst_cells, write_confidential
 from covey.release.evaluation import Comparison, compare, covariance_difference, evaluate, learn, total_variation
+from covey.release.places import refuse_in_bundle
 from covey.release.summary import describe
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema

@@ -10,25 +10,18 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import ParameterError
 from covey.html import Html, tag
 from covey.release import charts
-from covey.release.bundle import is_bundle
 from covey.release.charts import number, percent
 from covey.release.evaluation import WATERMARK, Comparison, pair_variation
 from covey.release.page import Part, facts, page, section
+from covey.release.places import refuse_in_bundle
 from covey.release.summary import Column, describe, ranked
 
-CHARTS = 36
-MAPPED = 40
-CELLS = 6
+CHARTS = 36  # columns that are drawn, the worst ones: a page that still opens at once
+MAPPED = 40  # columns on the map of pairs: beyond it their names can no longer be read
+CELLS = 6  # of each of the worst pairs
 KINDS = ("true", "synthetic")
-
-
-def refuse_in_bundle(path: Path) -> None:
-    """Whatever was computed on true data is not written where it would be handed out."""
-    if is_bundle(path.parent) or is_bundle(path.resolve().parent):
-        raise ParameterError(f"{path} lies inside a bundle: confidential figures are not written there.")
 
 
 def write_confidential(path: Path, text: str) -> None:

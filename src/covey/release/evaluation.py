@@ -16,20 +16,20 @@ from covey.core.arrays import Bits, Floats, Integers
 from covey.core.draw.rounding import one_hot
 from covey.core.tables.marginals import subset_sample
 from covey.core.tables.moments import moments
-from covey.errors import InputError, MissingExtraError, ParameterError
-from covey.release.bundle import rows_path, verify_bundle
+from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.release.summary import every_so_many
+from covey.release.verify import rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
 WATERMARK = "confidential: computed on true data"
 TABLES = 1000  # so many tables of each degree are compared, at most
-WORST = 10
+WORST = 10  # pairs that are listed: as many as someone looks into
 WIDEST = 1500  # beyond so many categories the covariance is not compared
 LEARNED = 20_000  # rows that a classifier learns from, at most
-TARGETS = 3
-CLASSES = 12
+TARGETS = 3  # fields that are predicted unless some are named: each takes seconds
+CLASSES = 12  # a field of more categories is no outcome that a classifier is judged by
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,8 @@ def check_targets(codec: Codec, targets: Sequence[str]) -> None:
     """Refuse what cannot be predicted, and say what is missing to predict the rest."""
     for name in targets:
         if name not in codec.names:
-            raise ParameterError(
-                f"--target names {name!r}, which is no field that varies. Name one of the schema's fields."
-            )
+            wrong = f" names {name!r}, which is no field that varies. Name one of the schema's fields."
+            raise ArgumentError("", "target", wrong)
     if targets and not has_learner():
         raise MissingExtraError("predicting needs scikit-learn: pip install 'covey[evaluate]'")
 
