@@ -64,6 +64,7 @@ def evaluate(
 ) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
     from covey.release.confidential import write_confidential
+    from covey.release.evaluation import share_compared
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
 
@@ -81,7 +82,10 @@ def evaluate(
     if report is not None:
         write_confidential(report, found.page())
     words = ["CONFIDENTIAL: computed on true data"]
-    words += [f"mean total variation of {d}-way tables: {v:.4f}" for d, v in facts["total_variation"].items()]
+    for d, value in facts["total_variation"].items():
+        done, there = facts["tables_compared"][d]
+        over = "" if done == there else f" ({share_compared(facts, d)})"
+        words += [f"mean total variation of {d}-way tables: {value:.4f}{over}"]
     if facts["worst_pairs"]:
         words += [f"worst pairs: {', '.join(f'{a} × {b} ({v:.3f})' for a, b, v in facts['worst_pairs'][:5])}"]
     for entry in facts["prediction"] or []:
