@@ -135,7 +135,8 @@ def adult(seeds):
 
 
 def show(values, digits=5):
-    return " ".join(f"{v:.{digits}f}".replace("0.", ".", 1) for v in values)
+    """Numbers side by side, without the zero before the point of those below 1: .42 and 10.59."""
+    return " ".join(f"{v:.{digits}f}".removeprefix("0") for v in values)
 
 
 def write(rows, grown, out, seeds):

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 import covey
 from covey.privacy.ledger import Ledger
-from covey.release.bundle import check_target, write_bundle
+from covey.release.bundle import write_bundle
+from covey.release.places import check_target
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**9)
 BUNDLE_ROWS = 10_000  # the bundle holds a sample of so many rows; all of them are written by the executors

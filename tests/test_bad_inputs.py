@@ -951,7 +951,7 @@ def ledger_refuses(desk, *words):
 
 
 def test_bad_input_31_locked(desk, monkeypatch):
-    monkeypatch.setattr("covey.privacy.ledger.LOCK_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("covey.privacy.ledger.file.LOCK_TIMEOUT_S", 0.05)
     with closing(sqlite3.connect(desk.ledger, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         ledger_refuses(desk, "locked")

@@ -310,3 +310,15 @@ def test_answers_speak_the_language_of_the_command_line(desk, line, code, words)
     assert result.exit_code == code
     assert words in result.stderr
     assert spent() == 0
+
+
+def test_options_are_spelled_in_the_command_line_and_nowhere_below_it():
+    """What the app and scripts call as well names its arguments, and the command line makes options of them."""
+    source = ROOT / "src" / "covey"
+    below = [source / "workflow.py", *(source / "privacy").rglob("*.py"), *(source / "release").rglob("*.py")]
+    spelled = re.compile(r"--[a-z]|covey (init|confirm|check|plan|ledger open)\b")
+    found = {path.name: spelled.findall(path.read_text()) for path in below if spelled.search(path.read_text())}
+    assert found == {}
+    assert spelled.search("Say --confirm-large-epsilon to go on.")
+    assert spelled.search("covey ledger open x")
+    assert spelled.search((source / "cli" / "family.py").read_text())

@@ -14,13 +14,13 @@ import pytest
 
 from covey.demo import example_visits
 from covey.errors import InputError, LedgerError, LostReleaseError, ParameterError
-from covey.privacy import ledger as ledger_module
 from covey.privacy.ledger import Ledger
-from covey.release.bundle import verify_bundle
+from covey.privacy.ledger import file as ledger_module
+from covey.release.verify import verify_bundle
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.metadata import draft
 from covey.table.sources import read_table
-from covey.workflow import CHARGE_STAYS, PrivateOrder, release_private
+from covey.workflow import CHARGE_STAYS, PrivateOrder, release
 
 ROOT = Path(__file__).parents[1]
 pytestmark = [
@@ -121,12 +121,12 @@ def test_what_fails_after_the_charge_says_that_the_charge_stays(order, monkeypat
 
     monkeypatch.setattr(PrivateSynthesizer, "fit", lost)
     with pytest.raises(LostReleaseError, match=f"^the database went away. {re.escape(CHARGE_STAYS)}$") as failure:
-        release_private(order)
+        release(order)
     assert failure.value.exit_code == 5
     assert list(order.out.parent.iterdir()) == []
     assert charges(order) == 1
     with pytest.raises(InputError, match="the database went away"):  # a seeded run has no charge to speak of
-        release_private(replace(order, dataset=None, seed=1))
+        release(replace(order, dataset=None, seed=1))
 
 
 def test_a_disk_that_is_full_for_the_ledger_lets_nothing_out(order):
@@ -160,7 +160,7 @@ def test_a_clock_that_jumps_moves_no_charge(order, monkeypatch):
     assert [event.purpose for event in book.history("visits")] == [None, "in the future", "in the past"]
     assert book.datasets()[0].spent.epsilon == Fraction(1, 2)
     with pytest.raises(LedgerError, match="does not cover"):
-        release_private(order)
+        release(order)
     book.charge("visits", Fraction(1, 2), Fraction(0), "now")
     book.verify()
 
@@ -175,7 +175,7 @@ def test_a_clock_that_jumps_during_a_release_changes_nothing(order, monkeypatch)
             return now[0]
 
     monkeypatch.setattr(ledger_module, "datetime", Clock)
-    verify_bundle(release_private(order).bundle)
+    verify_bundle(release(order).bundle)
     assert [event.kind for event in Ledger(order.ledger).history("visits")] == ["open", "charge", "release"]
 
 
@@ -185,10 +185,10 @@ def test_a_second_release_to_the_same_output_is_refused_before_its_charge(order)
 
     def second():
         with pytest.raises(ParameterError, match="another release is writing"):
-            release_private(order)
+            release(order)
         met.append(charges(order))
 
-    done = release_private(order, before_charge=second)
+    done = release(order, before_charge=second)
     assert met == [0]
     assert charges(order) == 1
     verify_bundle(done.bundle)
@@ -197,14 +197,14 @@ def test_a_second_release_to_the_same_output_is_refused_before_its_charge(order)
 
 def test_a_release_that_comes_too_late_for_its_output_is_refused_before_its_charge(order):
     """Both have found the output free; the first one finishes while the second one reads its table."""
-    quick = release_private
+    quick = release
 
     def listen(stage):
         if stage == "reading":
             quick(order)
 
     with pytest.raises(ParameterError, match="exists"):
-        release_private(order, listen=listen)
+        release(order, listen=listen)
     assert charges(order) == 1
     verify_bundle(order.out)
 
@@ -220,7 +220,7 @@ def test_two_releases_at_once_spend_one_budget_once(order, tmp_path):
 
 def test_a_ledger_from_a_backup_is_noticed_before_anything_is_released(order, tmp_path):
     shutil.copy(order.ledger, tmp_path / "backup")
-    release_private(order)
+    release(order)
     shutil.copy(tmp_path / "backup", order.ledger)
     process = command(order, "--out", str(tmp_path / "out" / "again"))
     _, said = process.communicate(timeout=120)

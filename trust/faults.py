@@ -43,8 +43,9 @@ import covey.web.serve
 import covey.web.worker
 from covey.demo import example_visits
 from covey.privacy.ledger import Ledger
-from covey.release.bundle import SUMS, verify_bundle
 from covey.release.claim import tidy
+from covey.release.places import SUMS
+from covey.release.verify import verify_bundle
 from covey.table.metadata import draft
 from covey.table.sources import read_table
 from covey.web.desk import Desk
@@ -185,10 +186,10 @@ def serve_app(place, told):
     os.environ["TMPDIR"] = tempfile.tempdir = str(place.root / "tmp")
     os.chdir(place.root / "work")
 
-    def say(words):
-        os.write(told, words.split()[3].encode() + b"\n")
+    def tell(address):
+        os.write(told, address.encode() + b"\n")
 
-    covey.web.serve.serve(0, place.ledger, place.out, 2**24, False, say)
+    covey.web.serve.serve(0, place.ledger, place.out, 2**24, False, tell)
 
 
 def visit(address, place):

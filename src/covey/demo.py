@@ -6,13 +6,14 @@ import argparse
 import csv
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from covey.core.arrays import Array, Bits
 from covey.core.tables.marginals import marginal_error
-from covey.errors import ParameterError, whole_number
+from covey.errors import ArgumentError
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 
 # Flag: (share in the population, loading on age, on metabolic disease, on smoking, on frailty).
@@ -93,26 +94,23 @@ def write_csv(path: Path, names: list[str], rows: Array) -> None:
         writer.writerows(rows.tolist())
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Make the example table, synthesize it, and print where the results are and how good they are."""
-    parser = argparse.ArgumentParser(prog="python -m covey.demo", description=main.__doc__)
-    parser.add_argument("--out", type=Path, default=Path("covey-demo"), help="folder for the tables")
-    parser.add_argument("--rows", type=int, default=20_000, help="patients in the example table")
-    parser.add_argument("--table", type=Path, help="only write a table with names, numbers, dates and holes, here")
-    parser.add_argument("--force", action="store_true", help="replace tables of the same names")
-    options = parser.parse_args(arguments)
-    whole_number(options.rows, "--rows", GROUP_SIZE, f"The demo makes groups of {GROUP_SIZE}.")
-    for path in [options.table] if options.table else [options.out / f"{name}.csv" for name in TABLE_NAMES]:
-        if path.exists() and not options.force:
-            raise ParameterError(f"{path} exists. Choose another place, or say --force.")
-    if options.table is not None:
-        example_visits(options.table)
-        print(f"example table of 5000 fictitious visits → {options.table}")
-        return 0
-    names, X = example_patients(options.rows)
+def write_example(table: Path, force: bool, tell: Callable[[str], object] = print) -> None:
+    """Only write the table with names, numbers, dates and holes."""
+    _refuse_existing([table], force)
+    example_visits(table)
+    tell(f"example table of 5000 fictitious visits → {table}")
+
+
+def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object] = print) -> None:
+    """Make the example table, synthesize it, and tell where the results are and how good they are."""
+    if rows < GROUP_SIZE:
+        wrong = f" must be a whole number, {GROUP_SIZE} or more, got {rows}. The demo makes groups of {GROUP_SIZE}."
+        raise ArgumentError("", "rows", wrong)
+    _refuse_existing([out / f"{name}.csv" for name in TABLE_NAMES], force)
+    names, X = example_patients(rows)
     n = len(X)
-    write_csv(options.out / "patients.csv", names, X)
-    print(f"example table: {n} fictitious patients × {len(names)} flags → {options.out / 'patients.csv'}\n")
+    write_csv(out / "patients.csv", names, X)
+    tell(f"example table: {n} fictitious patients × {len(names)} flags → {out / 'patients.csv'}\n")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a warning would say is in the table below, measured
@@ -127,8 +125,8 @@ def main(arguments: list[str] | None = None) -> int:
     }
     independent = (np.random.default_rng(0).random(X.shape) < X.mean(axis=0)).astype(np.uint8)
 
-    print("typical error of a share (root mean square over subsets of columns):")
-    print(f"{'':38}{'1 column':>10}{'2 columns':>11}{'3 columns':>11}")
+    tell("typical error of a share (root mean square over subsets of columns):")
+    tell(f"{'':38}{'1 column':>10}{'2 columns':>11}{'3 columns':>11}")
     yardsticks = [
         ("the paper's own constants, ε = 1", paper.sample(n)),
         ("yardstick: independent columns", independent),
@@ -136,14 +134,34 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     for label, Z in [*tables.values(), *yardsticks]:
         errors = [marginal_error(X, Z, degree) for degree in (1, 2, 3)]
-        print(f"{label:38}" + "".join(f"{e:>{w}.4f}" for e, w in zip(errors, (10, 11, 11), strict=True)))
-    print()
+        tell(f"{label:38}" + "".join(f"{e:>{w}.4f}" for e, w in zip(errors, (10, 11, 11), strict=True)))
+    tell("")
     for name, (label, Z) in tables.items():
-        write_csv(options.out / f"{name}.csv", names, Z)
-        print(f"{label:26} → {options.out / f'{name}.csv'}")
-    print(f"\nThe private table's own certificate, part of its ε: {pure.certificate}")
-    print(f"It carries {pure.privacy}.")
-    print("The anonymous table is not differentially private: a group that agrees on a flag discloses it.")
+        write_csv(out / f"{name}.csv", names, Z)
+        tell(f"{label:26} → {out / f'{name}.csv'}")
+    tell(f"\nThe private table's own certificate, part of its ε: {pure.certificate}")
+    tell(f"It carries {pure.privacy}.")
+    tell("The anonymous table is not differentially private: a group that agrees on a flag discloses it.")
+
+
+def _refuse_existing(paths: list[Path], force: bool) -> None:
+    for path in paths:
+        if path.exists() and not force:
+            raise ArgumentError(f"{path} exists. Choose another place, or say ", "force", ".")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`make demo`: the demonstration for whoever has installed nothing but the library."""
+    parser = argparse.ArgumentParser(prog="python -m covey.demo", description=demonstrate.__doc__)
+    parser.add_argument("--out", type=Path, default=Path("covey-demo"), help="folder for the tables")
+    parser.add_argument("--rows", type=int, default=20_000, help="patients in the example table")
+    parser.add_argument("--table", type=Path, help="only write a table with names, numbers, dates and holes, here")
+    parser.add_argument("--force", action="store_true", help="replace tables of the same names")
+    options = parser.parse_args(arguments)
+    if options.table is not None:
+        write_example(options.table, options.force)
+    else:
+        demonstrate(options.out, options.rows, options.force)
     return 0
 
 

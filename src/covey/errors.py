@@ -2,9 +2,11 @@
 
     CoveyError
     ├── ParameterError     a public parameter is wrong: no data was read, nothing was charged  (exit code 2)
-    │   └── NotFittedError     sample() before fit()
+    │   ├── NotFittedError     sample() before fit()
+    │   └── ArgumentError      names the argument, which a command line spells in its own way
     ├── InputError         the table cannot be turned into records: nothing was charged        (exit code 3)
     ├── LedgerError        the ledger refuses: no such dataset, no budget left, or not to be trusted  (exit code 4)
+    │   └── UnknownDatasetError    knows which datasets there are
     ├── LostReleaseError   the release failed after its charge, which stays                     (exit code 5)
     ├── MissingExtraError  an optional package is needed and not installed
     └── InternalError      a mistake of covey's own, found before anything left: please report it     (exit code 1)
@@ -17,8 +19,11 @@ never depend on what a record holds; messages of InputError may, and stay with t
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
+
+MOST_NAMES = 20  # that a message lists: more would push the advice off a screen
 
 
 class CoveyError(Exception):
@@ -37,6 +42,21 @@ class NotFittedError(ParameterError):
     """A synthesizer was asked for rows before it had seen a table."""
 
 
+class ArgumentError(ParameterError):
+    """A refusal that names an argument, as Python spells it; a command line or a form puts its own name in that place."""
+
+    def __init__(self, before: str, argument: str, after: str) -> None:
+        super().__init__(f"{before}{argument}{after}")
+        self.before, self.argument, self.after = before, argument, after
+
+    def naming(self, name: str) -> str:
+        """The refusal with another name for the argument."""
+        return f"{self.before}{name}{self.after}"
+
+    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str]]:
+        return type(self), (self.before, self.argument, self.after)
+
+
 class InputError(CoveyError, ValueError):
     """The table cannot be turned into records; nothing was charged."""
 
@@ -47,6 +67,35 @@ class LedgerError(CoveyError):
     """The ledger refuses; the message uses the ledger alone and never the data."""
 
     exit_code = 4
+
+
+class UnknownDatasetError(LedgerError):
+    """The ledger has no dataset of this name; `advice` says how one is opened where the steward works."""
+
+    def __init__(self, ledger: str, name: str, known: tuple[str, ...]) -> None:
+        self.ledger, self.name, self.known = ledger, name, known
+        super().__init__(self.advising("For a table of other people open one, with a budget of your choice. "))
+
+    def advising(self, advice: str) -> str:
+        """The refusal, with the words that say how to open a dataset."""
+        return (
+            f"The ledger {self.ledger} has no dataset {self.name!r}. {self._others()}{advice}"
+            "A new name for the same people evades the cap."
+        )
+
+    def _others(self) -> str:
+        """The names that the ledger knows, the one that may have been meant first."""
+        if not self.known:
+            return "It has none yet. "
+        folded = {other.casefold(): other for other in self.known}
+        near = get_close_matches(self.name.casefold(), folded, n=1)
+        meant = f"Did you mean {folded[near[0]]!r}? " if near else ""
+        left = len(self.known) - MOST_NAMES
+        shown = [*self.known[:MOST_NAMES], *([f"{left} more"] if left > 0 else [])]
+        return f"{meant}It has: {', '.join(shown)}. "
+
+    def __reduce__(self) -> tuple[type[UnknownDatasetError], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.ledger, self.name, self.known)
 
 
 class LostReleaseError(CoveyError):

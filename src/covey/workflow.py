@@ -1,38 +1,51 @@
-"""From a table to a bundle: the one path that the command line, the local app and exported scripts share.
+"""From a table to a bundle and back: the steps that the command line, the local app and exported scripts share.
 
-The order never changes (docs/decisions/0007): public parameters and the ledger's remaining budget first, then the table is
-read and encoded, then the charge, and only then noise and files. Whoever calls may listen to the stages, and may say no
-at the last moment before the charge.
+    draft      a schema that fits a table, and what to look at in it            confidential
+    check      how many cells do not fit a schema                               confidential
+    plan       accuracy, time and memory, from public sizes alone
+    release    a differentially private bundle, charged to the ledger
+    anonymize  an anonymous bundle
+    evaluate   a bundle beside the true table                                   confidential
+
+The order of a release never changes (docs/decisions/0007): public parameters and the ledger's remaining budget first, then
+the table is read and encoded, then the charge, and only then noise and files. Whoever calls may listen to the stages, and
+may say no at the last moment before the charge. Refusals name arguments as Python does; how a screen names them is its own.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from covey.errors import CoveyError, LostReleaseError, ParameterError
+from covey.errors import ArgumentError, CoveyError, LostReleaseError, ParameterError
+from covey.methods.regain.predict import Prediction, predict
 from covey.privacy.budget import exact
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
-from covey.release.bundle import SUMS, check_rows, check_target, claim_target, write_bundle
-from covey.release.confidential import refuse_in_bundle
+from covey.release import evaluation
+from covey.release.bundle import claim_target, write_bundle
+from covey.release.confidential import evaluation_html
+from covey.release.contents import LARGE_EPSILON
+from covey.release.places import check_disk, check_output, check_target, refuse_in_bundle, refuse_same
+from covey.release.verify import bundle_digest
 from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
+from covey.table import metadata
+from covey.table.codec import Codec, EncodeLog
 from covey.table.databases import Database
+from covey.table.hints import hints
 from covey.table.schema import Schema
-from covey.table.sources import check_encoding
+from covey.table.sources import SIZE_LIMIT, check_encoding, no_rows, open_source, read_table
 
-LARGE_EPSILON = 10
 STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymous releases have no charge
 
 CHARGE_STAYS = "The charge was made before this happened and stays: noise may have been drawn for it."
 
-Listener = Callable[[str], None]
+OnStage = Callable[[str], None]  # is told each stage as it begins
 
 
 def _nobody(_: str) -> None:
@@ -41,6 +54,68 @@ def _nobody(_: str) -> None:
 
 def _agreed() -> None:
     """Lets every charge go ahead."""
+
+
+# Before a release.
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """A schema that describes private data, and for doubtful fields what to look at. For the table's owner alone."""
+
+    schema: Schema
+    doubts: dict[str, str]
+    rows: int
+
+
+def draft(table: Path | Database, encoding: str = "utf-8", size_limit: int = SIZE_LIMIT) -> Drafted:
+    """A schema that fits this table. Nothing in it is public before its owner has confirmed it."""
+    records = read_table(table, encoding=encoding, size_limit=size_limit)
+    schema = metadata.draft(records)
+    return Drafted(schema, hints(records, schema), records.rows)
+
+
+def imported(path: Path) -> Schema:
+    """The schema that SDV's JSON or SmartNoise's YAML metadata declares."""
+    return metadata.from_sdv_json(path) if path.suffix == ".json" else metadata.from_smartnoise_yaml(path)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How a table fits a schema: its rows, and what its cells needed. Computed on true data: for the owner alone."""
+
+    rows: int
+    log: EncodeLog
+
+
+def check(table: Path | Database, schema: Schema, encoding: str = "utf-8") -> Checked:
+    """Read a table as the schema says, confirmed or not, and count the cells that do not fit. Nothing is charged."""
+    codec, source = Codec(schema), open_source(table, schema, encoding)
+    rows, log = 0, EncodeLog()
+    for part in source.parts():
+        piece = source.table(part)
+        _, seen = codec.encode_part(piece)
+        log, rows = (log + seen if rows else seen), rows + piece.rows
+    if not rows:
+        raise no_rows()
+    return Checked(rows, log)
+
+
+def plan(
+    sizes: Sequence[int],
+    rows: int,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    target_error: Fraction | None = None,
+    rows_per_person: int = 1,
+) -> Prediction:
+    """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε."""
+    if (epsilon is None) == (target_error is None):
+        raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
+    return predict(sizes, rows, epsilon, delta, target_error, rows_per_person)
+
+
+# A release.
 
 
 @dataclass(frozen=True)
@@ -95,18 +170,15 @@ class Released:
     agreeing: tuple[tuple[str, int], ...] = ()
 
 
-def release_private(
-    order: PrivateOrder, listen: Listener = _nobody, before_charge: Callable[[], None] = _agreed
-) -> Released:
+def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Callable[[], None] = _agreed) -> Released:
     """Check, read, charge, measure, write. An exception from `before_charge` ends the order with nothing spent."""
     listen("checking")
     if order.epsilon is None:
-        raise ParameterError("give --epsilon, the privacy budget of this release.")
+        raise ArgumentError("give ", "epsilon", ", the privacy budget of this release.")
     epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
     if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
-        raise ParameterError(
-            f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee. Say --confirm-large-epsilon to go on."
-        )
+        weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
+        raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
     check_encoding(order.encoding)
     schema = Schema.load(order.schema)
     schema.require_confirmed()
@@ -115,16 +187,18 @@ def release_private(
     ledger = None
     if order.seed is None:
         if order.dataset is None:
-            raise ParameterError("give --dataset, the name under which the ledger keeps this table's budget.")
+            raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps this table's budget.")
         ledger = Ledger(order.ledger or default_ledger_path())
         ledger.check(order.dataset, epsilon, delta, order.rows_per_person)
     elif order.dataset is not None:
-        raise ParameterError("a seeded run is not private and cannot be charged: leave out --dataset, or the seed.")
+        raise ArgumentError(
+            "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."
+        )
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
     prepared = _prepare(order, synth)
     synth.check(prepared.n)
-    rows = check_rows(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
+    rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     with claim_target(order.out, order.force) as claim:
         receipt: Receipt | None = None
         if ledger is not None and order.dataset is not None:
@@ -143,7 +217,7 @@ def release_private(
     return Released(bundle, rows, str(synth.privacy), certificate)
 
 
-def release_anonymous(order: AnonymousOrder, listen: Listener = _nobody) -> Released:
+def anonymize(order: AnonymousOrder, listen: OnStage = _nobody) -> Released:
     """Check, read, group, write. Nothing is charged: this is not differential privacy."""
     listen("checking")
     check_encoding(order.encoding)
@@ -152,11 +226,11 @@ def release_anonymous(order: AnonymousOrder, listen: Listener = _nobody) -> Rele
     synth = AnonymousSynthesizer(order.group_size, method=order.method, schema=schema, seed=order.seed)
     for name in order.sensitive:
         if name not in schema.names:
-            raise ParameterError(f"--sensitive names {name!r}, which is not a field of the schema.")
+            raise ArgumentError("", "sensitive", f" names {name!r}, which is not a field of the schema.")
     _check_places(order, schema)
     listen("reading")
     prepared = _prepare(order, synth)
-    rows = check_rows(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
+    rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     listen("measuring")
     synth.fit(prepared)
     listen("writing")
@@ -183,7 +257,7 @@ def _check_places(order: PrivateOrder | AnonymousOrder, schema: Schema) -> None:
     """Refuse, before any data is opened, what cannot be sampled or written."""
     refuse_same(order.table, order.out)
     check_target(order.out, order.force)
-    check_rows(1 if order.rows is None else order.rows, len(schema.fields), order.out)
+    check_disk(1 if order.rows is None else order.rows, len(schema.fields), order.out)
     _check_log(order.log, order.table, order.out)
 
 
@@ -215,27 +289,27 @@ def _write_log(path: Path | None, log: Any) -> None:
         json.dump({"confidential": "computed on true data", **asdict(log)}, file, indent=2, ensure_ascii=False)
 
 
-def check_output(path: Path) -> None:
-    """Refuse, before any data is opened, a file that cannot be written: its folder must exist."""
-    try:
-        taken, folder = path.is_dir(), path.parent.is_dir()
-    except OSError as error:  # a name too long for the system, for example
-        raise ParameterError(f"{path} cannot be written: {error.strerror}. Choose another name.") from None
-    if taken:
-        raise ParameterError(f"{path} is a folder. Name a file in it.")
-    if not folder:
-        raise ParameterError(f"{path} cannot be written: there is no folder {path.parent}. Make it, or choose another.")
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise ParameterError(f"{path} cannot be written: you may not write there. Choose another place.")
+# After a release.
 
 
-def refuse_same(source: Path | Database, out: Path) -> None:
-    """The input is never overwritten, nor the folder that holds it."""
-    table = source if isinstance(source, Path) else source.path
-    if table is not None and out.resolve() in (table.resolve(), *table.resolve().parents):
-        raise ParameterError(f"{out} is the input table, or holds it. Choose another output.")
+@dataclass(frozen=True)
+class Evaluated:
+    """A bundle beside the true table. Private: it holds true records and has no serializer."""
+
+    rows: evaluation.Comparison
+    figures: dict[str, Any]
+
+    def page(self) -> str:
+        """The same in pictures: a confidential page."""
+        return evaluation_html(self.rows, self.figures)
+
+    def __repr__(self) -> str:
+        return f"Evaluated({self.rows!r})"
 
 
-def bundle_digest(bundle: Path) -> str:
-    """The digest under which the ledger knows a bundle: that of its list of checksums."""
-    return hashlib.sha256((bundle / SUMS).read_bytes()).hexdigest()
+def evaluate(table: Path | Database, bundle: Path, targets: Sequence[str] = (), encoding: str = "utf-8") -> Evaluated:
+    """Compare a bundle with the true table. Confidential: computed on true data, without noise."""
+    if targets:
+        evaluation.check_targets(Codec(Schema.load(bundle / "schema.json")), targets)
+    rows = evaluation.compare(table, bundle, encoding)
+    return Evaluated(rows, evaluation.evaluate(rows, targets))

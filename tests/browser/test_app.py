@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from covey.release.bundle import verify_bundle
+from covey.release.verify import verify_bundle
 
 DARK = {"color_scheme": "dark", "viewport": {"width": 1280, "height": 860}}
 LIGHT = {"color_scheme": "light", "viewport": {"width": 1280, "height": 860}}

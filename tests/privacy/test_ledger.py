@@ -1,5 +1,6 @@
 import json
 import os
+import pickle
 import random
 import signal
 import sqlite3
@@ -19,9 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import covey
-from covey.errors import LedgerError, ParameterError
-from covey.privacy import ledger as module
+from covey.errors import LedgerError, ParameterError, UnknownDatasetError
 from covey.privacy.ledger import Amount, Ledger, Receipt, default_ledger_path
+from covey.privacy.ledger import file as module
+from covey.privacy.ledger.file import LedgerFile
 
 KILLS = 40  # 200 and more were run by hand with the same outcome: COVEY_KILLS=200 pytest tests/privacy/test_ledger.py
 PROCESSES, ATTEMPTS, AFFORDABLE = 16, 200, 150
@@ -37,6 +39,7 @@ sys.modules["covey"] = covey
 from fractions import Fraction
 from covey.errors import LedgerError
 from covey.privacy.ledger import Ledger
+from covey.privacy.ledger.file import LedgerFile
 assert "numpy" not in sys.modules
 ledger = Ledger(sys.argv[1])
 """
@@ -246,31 +249,33 @@ def test_charges_for_persons_of_fewer_rows_do_not_add_up(ledger):
             ledger.check("patients", CENT, Fraction(0), wrong)
 
 
-def test_an_unknown_dataset_is_shown_the_command(ledger, tmp_path):
+def test_an_unknown_dataset_is_refused_with_its_name(ledger, tmp_path):
     for where in (ledger, Ledger(tmp_path / "nowhere" / "ledger.sqlite")):
         for door in (where.check, lambda *cost, where=where: where.charge(*cost, "p")):
-            with pytest.raises(LedgerError, match="covey ledger open 'cancer 2024' --budget B") as refusal:
+            with pytest.raises(UnknownDatasetError, match="has no dataset 'cancer 2024'") as refusal:
                 door("cancer 2024", CENT, Fraction(0))
             assert refusal.value.exit_code == 4
-        with pytest.raises(LedgerError, match="covey ledger open visits --budget B"):
+            assert (refusal.value.name, refusal.value.ledger) == ("cancer 2024", str(where.path))
+        with pytest.raises(UnknownDatasetError, match="has no dataset 'visits'"):
             where.history("visits")
 
 
-def test_a_mistyped_dataset_is_shown_the_names_before_the_command(ledger):
+def test_a_mistyped_dataset_is_shown_the_names_before_the_advice(ledger):
     for name in ("visits", "m"):
         ledger.open_dataset(name, Fraction(1))
-    command = "\n    covey ledger open {} --budget B\nA new name for the same people evades the cap."
-    opening = "For a table of other people open one, with a budget of your choice:"
+    advice = "For a table of other people open one, with a budget of your choice. "
+    warning = "A new name for the same people evades the cap."
     for name, words in [
         ("Visits", "Did you mean 'visits'? It has: patients, visits, m. "),
         ("vists", "Did you mean 'visits'? It has: patients, visits, m. "),
         ("zoo", "It has: patients, visits, m. "),
     ]:
-        with pytest.raises(LedgerError) as refusal:
+        with pytest.raises(UnknownDatasetError) as refusal:
             ledger.check(name, CENT, Fraction(0))
-        assert str(refusal.value) == (
-            f"The ledger {ledger.path} has no dataset {name!r}. {words}{opening}{command.format(name)}"
-        )
+        begin = f"The ledger {ledger.path} has no dataset {name!r}. {words}"
+        assert str(refusal.value) == f"{begin}{advice}{warning}"
+        assert refusal.value.advising("Ask the steward. ") == f"{begin}Ask the steward. {warning}"
+        assert str(pickle.loads(pickle.dumps(refusal.value))) == str(refusal.value)
 
 
 def test_a_ledger_lists_some_names_and_counts_the_rest(ledger, tmp_path):
@@ -603,7 +608,7 @@ def used_hash(ledger, sequence):
 
 def test_a_file_with_damaged_pages_is_found_by_verify(used, monkeypatch):
     """An index entry that is not there: events read well, and only SQLite's own check can tell."""
-    connect = Ledger._connect
+    connect = LedgerFile._connect
 
     class Doubtful:
         def __init__(self, connection):
@@ -617,20 +622,20 @@ def test_a_file_with_damaged_pages_is_found_by_verify(used, monkeypatch):
         def close(self):
             self.connection.close()
 
-    monkeypatch.setattr(Ledger, "_connect", lambda self: Doubtful(connect(self)))
+    monkeypatch.setattr(LedgerFile, "_connect", lambda self: Doubtful(connect(self)))
     used.datasets()
     with pytest.raises(LedgerError, match=r"changed by hand: wrong # of entries in index. Nothing was charged"):
         used.verify()
 
 
 def test_a_file_that_disappears_while_a_dataset_is_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr(Ledger, "_create_file", lambda self: None)
+    monkeypatch.setattr(LedgerFile, "create", lambda self: None)
     with pytest.raises(LedgerError, match=r"^The ledger's file disappeared while it was being opened\. Try again\.$"):
         Ledger(tmp_path / "ledger.sqlite").open_dataset("patients", Fraction(1))
 
 
 def test_every_connection_is_careful(ledger):
-    connection = ledger._connect()
+    connection = ledger._file._connect()
     settings = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "cell_size_check")}
     assert settings == {"synchronous": 3, "cell_size_check": 1}  # 3 is EXTRA
     assert connection.execute("PRAGMA busy_timeout").fetchone()[0] == 5000
@@ -640,12 +645,12 @@ def test_every_connection_is_careful(ledger):
 
 def test_no_connection_creates_a_file(tmp_path):
     with pytest.raises(sqlite3.OperationalError):
-        Ledger(tmp_path / "ledger.sqlite")._connect()
+        LedgerFile(tmp_path / "ledger.sqlite")._connect()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_another_process_creates_meanwhile_is_used(tmp_path, monkeypatch):
-    ledger, look = Ledger(tmp_path / "deep" / "er" / "ledger.sqlite"), Ledger._missing
+    ledger, look = Ledger(tmp_path / "deep" / "er" / "ledger.sqlite"), LedgerFile._missing
 
     def late(self):
         answer = look(self)
@@ -654,8 +659,8 @@ def test_a_file_that_another_process_creates_meanwhile_is_used(tmp_path, monkeyp
         return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "_missing", late)
-        ledger._create_file()
+        patch.setattr(LedgerFile, "_missing", late)
+        ledger._file.create()
     ledger.open_dataset("patients", Fraction(1))
     assert len(ledger.datasets()) == 1
     deep = Ledger(tmp_path / "a" / "b" / "c" / "ledger.sqlite")
@@ -772,7 +777,7 @@ def test_what_sqlite_says_is_put_into_words(ledger):
     ]:
         error = sqlite3.OperationalError("words")
         error.sqlite_errorcode = getattr(sqlite3, name)
-        with pytest.raises(LedgerError, match=match), ledger._errors_explained():
+        with pytest.raises(LedgerError, match=match), ledger._file.errors_explained():
             raise error
 
 
@@ -792,7 +797,7 @@ def test_a_full_disk_after_the_commit_leaves_the_charge_and_says_so(ledger, monk
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "_write_mark", full)
+        patch.setattr(LedgerFile, "_write_mark", full)
         with pytest.raises(LedgerError, match="Event 2 is in the ledger and stays"):
             ledger.charge("patients", CENT, Fraction(0), "first")
         assert spent(ledger) == Amount(10**7)
@@ -800,13 +805,13 @@ def test_a_full_disk_after_the_commit_leaves_the_charge_and_says_so(ledger, monk
         with pytest.raises(LedgerError, match="cannot be used"):
             ledger.charge("patients", CENT, Fraction(0), "second")
         assert spent(ledger) == Amount(10**7)
-    written, write = [], Ledger._write_mark
+    written, write = [], LedgerFile._write_mark
 
     def watched(self, count, last):
         written.append((count, last))
         write(self, count, last)
 
-    monkeypatch.setattr(Ledger, "_write_mark", watched)
+    monkeypatch.setattr(LedgerFile, "_write_mark", watched)
     ledger.charge("patients", CENT, Fraction(0), "third")
     assert written == [(2, used_hash(ledger, 2)), (3, used_hash(ledger, 3))]
     assert json.loads(ledger.mark_path.read_text())["count"] == 3
@@ -814,7 +819,7 @@ def test_a_full_disk_after_the_commit_leaves_the_charge_and_says_so(ledger, monk
 
 
 def test_the_lock_is_held_until_the_mark_is_written(ledger, monkeypatch):
-    write, seen = Ledger._write_mark, []
+    write, seen = LedgerFile._write_mark, []
 
     def watched(self, count, last):
         other = sqlite3.connect(self.path, timeout=0)
@@ -824,7 +829,7 @@ def test_the_lock_is_held_until_the_mark_is_written(ledger, monkeypatch):
         seen.append(count)
         write(self, count, last)
 
-    monkeypatch.setattr(Ledger, "_write_mark", watched)
+    monkeypatch.setattr(LedgerFile, "_write_mark", watched)
     ledger.charge("patients", CENT, Fraction(0), "first")
     ledger.charge("patients", CENT, Fraction(0), "second")
     assert seen == [2, 3]
@@ -834,8 +839,8 @@ def test_the_lock_is_held_until_the_mark_is_written(ledger, monkeypatch):
 @pytest.mark.parametrize(
     ("moment", "charged"),
     [
-        ("Ledger._commit = die", 0),
-        ("Ledger._write_mark = die", 1),
+        ("LedgerFile._commit = die", 0),
+        ("LedgerFile._write_mark = die", 1),
         ("os.replace = die", 1),
     ],
 )

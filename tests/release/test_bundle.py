@@ -16,8 +16,10 @@ from covey.engines.local import ArrayRows
 from covey.errors import InputError, ParameterError
 from covey.methods import regain
 from covey.release import bundle as module
-from covey.release.bundle import PrivateRelease, check_rows, is_bundle, rows_path, verify_bundle, write_bundle
+from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.evaluation import evaluate_bundle, total_variation
+from covey.release.places import check_disk, is_bundle
+from covey.release.verify import rows_path, verify_bundle
 from covey.synthesizers import Prepared
 from covey.table.codec import Codec, EncodeLog
 from covey.table.schema import Schema
@@ -290,6 +292,6 @@ def test_rows_are_written_part_by_part(visits, tmp_path, monkeypatch, parquet):
 
 
 def test_more_rows_than_the_disk_holds_are_refused(tmp_path):
-    assert check_rows(10, 3, tmp_path / "out") == 10
+    assert check_disk(10, 3, tmp_path / "out") == 10
     with pytest.raises(ParameterError, match="disk"):
-        check_rows(10**15, 3, tmp_path / "out")
+        check_disk(10**15, 3, tmp_path / "out")

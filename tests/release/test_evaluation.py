@@ -10,13 +10,22 @@ from click.testing import CliRunner
 
 import covey
 from covey.cli import main
-from covey.core.tables.marginals import covariance_loss
+from covey.core.tables.marginals import covariance_loss, subset_sample
 from covey.demo import example_visits
 from covey.errors import MissingExtraError, ParameterError
 from covey.release import evaluation
 from covey.release.bundle import write_bundle
-from covey.release.confidential import evaluation_html, prediction, refuse_in_bundle, worst_cells, write_confidential
-from covey.release.evaluation import Comparison, compare, covariance_difference, evaluate, learn, total_variation
+from covey.release.confidential import evaluation_html, prediction, worst_cells, write_confidential
+from covey.release.evaluation import (
+    Comparison,
+    compare,
+    covariance_difference,
+    evaluate,
+    learn,
+    share_compared,
+    total_variation,
+)
+from covey.release.places import refuse_in_bundle
 from covey.release.summary import describe
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
@@ -220,3 +229,40 @@ def test_the_command_writes_page_and_figures_for_their_owner_alone(desk, tmp_pat
 def test_true_rows_side_by_side_have_no_way_out(rows):
     assert repr(rows) == "Comparison(600 true and 500 synthetic rows)"
     assert not any(hasattr(rows, name) for name in ("save", "to_dict", "to_json", "write"))
+
+
+def test_no_table_is_compared_twice_and_the_share_is_told():
+    """A sample with repetition, as it was, has the same pair among the worst twice."""
+    for degree in (2, 3):
+        chosen = evaluation.subsets_of(60, degree)
+        assert len(chosen) == len(set(chosen)) == evaluation.TABLES
+        assert all(len(set(subset)) == degree and list(subset) == sorted(subset) for subset in chosen)
+        drawn = subset_sample(60, degree, evaluation.TABLES)
+        assert degree > 2 or len({tuple(sorted(map(int, subset))) for subset in drawn}) < evaluation.TABLES
+    assert len(evaluation.subsets_of(45, 2)) == 990
+    figures = {"tables_compared": {"2": [1000, 1770], "1": [60, 60]}}
+    assert share_compared(figures, "2") == "1,000 of 1,770 tables, chosen at random"
+    assert share_compared(figures, "1") == "all 60 tables"
+
+
+def test_a_wide_table_says_how_many_pairs_were_compared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(3)
+    names = [f"c{j}" for j in range(60)]
+    rows = (generator.random((200, 60)) < generator.random(60)).astype(int)
+    Path("flags.csv").write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    for line in (
+        "init flags.csv -o schema.json",
+        "confirm schema.json --all",
+        "release flags.csv --schema schema.json --epsilon 1 --seed 1 --out out",
+    ):
+        assert CliRunner().invoke(main, shlex.split(line)).exit_code == 0, line
+    said = CliRunner().invoke(main, shlex.split("evaluate flags.csv out --report page.html --json"))
+    facts = json.loads(said.stdout)
+    pairs = [frozenset(pair[:2]) for pair in facts["worst_pairs"]]
+    assert len(pairs) == len(set(pairs)) == evaluation.WORST
+    assert facts["tables_compared"]["2"] == [1000, 1770]
+    assert "The worst pairs are the worst of 1,000 of 1,770 tables" in Path("page.html").read_text()
+    words = CliRunner().invoke(main, shlex.split("evaluate flags.csv out")).stdout
+    assert "of 2-way tables:" in words
+    assert "(1,000 of 1,770 tables, chosen at random)" in words

@@ -19,10 +19,10 @@ import httpx
 import pytest
 
 from covey.privacy.ledger import Ledger
-from covey.release.bundle import verify_bundle
-from covey.web.desk import Choices
+from covey.release.verify import verify_bundle
 from covey.web.export import command_line, script
 from covey.web.jobs import Job, Jobs, open_gate
+from covey.web.work import Choices
 from tests.web.conftest import words
 
 

@@ -9,13 +9,14 @@ from fastapi.routing import APIRoute
 
 import covey.web
 from covey.web import app as app_module
-from covey.web.app import router
+from covey.web.pages import ROUTERS
 from covey.web.security import Secrets
 from tests.web.conftest import LIMIT, words
 
 HERE = Path(covey.web.__file__).parent
-POSTS = [route.path for route in router.routes if isinstance(route, APIRoute) and "POST" in route.methods]
-GETS = [route.path for route in router.routes if isinstance(route, APIRoute) and "GET" in route.methods]
+ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+POSTS = [route.path for route in ROUTES if "POST" in route.methods]
+GETS = [route.path for route in ROUTES if "GET" in route.methods]
 
 
 def fill(path, work):

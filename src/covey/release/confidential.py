@@ -10,25 +10,18 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import ParameterError
 from covey.html import Html, tag
 from covey.release import charts
-from covey.release.bundle import is_bundle
 from covey.release.charts import number, percent
-from covey.release.evaluation import WATERMARK, Comparison, pair_variation
+from covey.release.evaluation import WATERMARK, Comparison, pair_variation, share_compared
 from covey.release.page import Part, facts, page, section
+from covey.release.places import refuse_in_bundle
 from covey.release.summary import Column, describe, ranked
 
-CHARTS = 36
-MAPPED = 40
-CELLS = 6
+CHARTS = 36  # columns that are drawn, the worst ones: a page that still opens at once
+MAPPED = 40  # columns on the map of pairs: beyond it their names can no longer be read
+CELLS = 6  # of each of the worst pairs
 KINDS = ("true", "synthetic")
-
-
-def refuse_in_bundle(path: Path) -> None:
-    """Whatever was computed on true data is not written where it would be handed out."""
-    if is_bundle(path.parent) or is_bundle(path.resolve().parent):
-        raise ParameterError(f"{path} lies inside a bundle: confidential figures are not written there.")
 
 
 def write_confidential(path: Path, text: str) -> None:
@@ -76,8 +69,7 @@ def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
     """The figures in one table, and what they mean."""
     listed = []
     for d, value in figures["total_variation"].items():
-        done, all_ = figures["tables_compared"][d]
-        of = f"all {all_:,} tables" if done == all_ else f"{done:,} of {all_:,} tables, chosen at random"
+        of = share_compared(figures, d)
         free = figures["total_variation_of_resampled_true_rows"][d]
         listed.append(
             (f"{d}-way tables", f"{number(value)}, the mean over {of}; true rows, resampled, have {number(free)}")
@@ -152,6 +144,8 @@ def two_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, A
         class_="beside",
     )
     cut = f" The map shows the first {MAPPED} of {len(names):,} columns." if len(names) > MAPPED else ""
+    done, there = figures["tables_compared"]["2"]
+    cut += f" The worst pairs are the worst of {share_compared(figures, '2')}." if done < there else ""
     places = {name: j for j, name in enumerate(rows.codec.names)}
     cells = [row for a, b, _ in figures["worst_pairs"][:5] for row in worst_cells(rows, columns, places[a], places[b])]
     head = ("cell", "true", "synthetic", "difference")

@@ -14,6 +14,8 @@ from covey.table.schema import Schema
 from covey.table.sources import Columns
 
 NOT_PRIVATE = "This table is NOT differentially private"
+# Beyond it one person can change the odds of a release by more than e^10, 22,000 times: bundles say so.
+LARGE_EPSILON = 10
 
 
 class Parts(Protocol):

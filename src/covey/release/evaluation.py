@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -14,22 +14,21 @@ import numpy as np
 
 from covey.core.arrays import Bits, Floats, Integers
 from covey.core.draw.rounding import one_hot
-from covey.core.tables.marginals import subset_sample
 from covey.core.tables.moments import moments
-from covey.errors import InputError, MissingExtraError, ParameterError
-from covey.release.bundle import rows_path, verify_bundle
+from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.release.summary import every_so_many
+from covey.release.verify import rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
 WATERMARK = "confidential: computed on true data"
 TABLES = 1000  # so many tables of each degree are compared, at most
-WORST = 10
+WORST = 10  # pairs that are listed: as many as someone looks into
 WIDEST = 1500  # beyond so many categories the covariance is not compared
 LEARNED = 20_000  # rows that a classifier learns from, at most
-TARGETS = 3
-CLASSES = 12
+TARGETS = 3  # fields that are predicted unless some are named: each takes seconds
+CLASSES = 12  # a field of more categories is no outcome that a classifier is judged by
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = ()) -> dict[str, Any]:
     """
     true, synthetic, names, sizes = rows.true, rows.synthetic, rows.codec.names, rows.codec.domain_sizes
     found = {
-        d: [(total_variation(true, synthetic, sizes, s), s) for s in _subsets(len(sizes), d)]
+        d: [(total_variation(true, synthetic, sizes, s), s) for s in subsets_of(len(sizes), d)]
         for d in (1, 2, 3)
         if d <= len(sizes)
     }
@@ -106,11 +105,20 @@ def total_variation(X: Integers, Z: Integers, sizes: Any, subset: tuple[int, ...
     return float(np.abs(one - two).sum() / 2)
 
 
-def _subsets(q: int, degree: int) -> list[tuple[int, ...]]:
-    """All subsets of columns, or TABLES of them, chosen once and for all."""
+def subsets_of(q: int, degree: int) -> list[tuple[int, ...]]:
+    """All subsets of columns, or TABLES different ones of them, chosen once and for all."""
     if degree < 2 or comb(q, degree) <= TABLES:
         return list(combinations(range(q), degree))
-    return [tuple(sorted(map(int, s))) for s in subset_sample(q, degree, TABLES)]
+    generator, found = np.random.default_rng(0), dict[tuple[int, ...], None]()
+    while len(found) < TABLES:
+        found[tuple(sorted(map(int, generator.choice(q, degree, replace=False))))] = None
+    return list(found)
+
+
+def share_compared(figures: Mapping[str, Any], degree: str) -> str:
+    """How many tables of a degree a mean is over, in words."""
+    done, there = figures["tables_compared"][degree]
+    return f"all {there:,} tables" if done == there else f"{done:,} of {there:,} tables, chosen at random"
 
 
 def pair_variation(rows: Comparison, most: int) -> Floats:
@@ -167,9 +175,8 @@ def check_targets(codec: Codec, targets: Sequence[str]) -> None:
     """Refuse what cannot be predicted, and say what is missing to predict the rest."""
     for name in targets:
         if name not in codec.names:
-            raise ParameterError(
-                f"--target names {name!r}, which is no field that varies. Name one of the schema's fields."
-            )
+            wrong = f" names {name!r}, which is no field that varies. Name one of the schema's fields."
+            raise ArgumentError("", "target", wrong)
     if targets and not has_learner():
         raise MissingExtraError("predicting needs scikit-learn: pip install 'covey[evaluate]'")
 

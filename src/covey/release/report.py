@@ -13,7 +13,7 @@ from covey.core.arrays import Integers
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
 from covey.release import charts
-from covey.release.contents import NOT_PRIVATE, AnonymousRelease, PrivateRelease
+from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
 from covey.release.page import Part, facts, page, points, section
 from covey.release.sections import accuracy, budget_bar, distributions, epsilon_words, guarantee, pair_map, spectrum
 from covey.release.summary import describe, domain_words
@@ -146,7 +146,7 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
         mark, badges = SEEDED_MARK, [("synthetic", ""), (SEEDED_MARK, "alarm")]
         words = ". This bundle was made with a declared seed, for testing. Whoever knows the seed can undo the noise."
         banners.append(tag("p", tag("strong", SEEDED_MARK), words, class_="banner alarm"))
-    if budget.epsilon > 10:
+    if budget.epsilon > LARGE_EPSILON:
         badges.append(("weak guarantee", "warn"))
         banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
     tiles = [("rows", f"{files.rows:,}"), ("columns", f"{files.width:,}"), (epsilon_words(budget), epsilon)]

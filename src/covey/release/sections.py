@@ -26,7 +26,7 @@ CHARTS = 48  # columns that get a picture of their own
 FLAGS = 160  # flags that get a bar
 FLAGS_TOGETHER = 16  # bars in one list
 MAPPED = 40  # columns of the map of associations
-MAPPED_ROWS = 50_000
+MAPPED_ROWS = 50_000  # that associations are computed from: they are read to two digits
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
 
 PURPOSES = {

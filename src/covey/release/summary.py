@@ -17,8 +17,8 @@ from covey.html import shorten
 from covey.table.codec import Codec
 from covey.table.schema import ORDERED_TYPES, Field
 
-MOST_BINS = 40
-MOST_LABELS = 12
+MOST_BINS = 40  # bars of a histogram that is a hand wide
+MOST_LABELS = 12  # bars of a chart of categories; the others are joined
 MISSING = "missing"
 _FIRST_DAY = date(1970, 1, 1)
 

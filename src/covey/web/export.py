@@ -6,7 +6,7 @@ import shlex
 from fractions import Fraction
 from pathlib import Path
 
-from covey.web.desk import Choices
+from covey.web.work import Choices
 
 OUT = "release"
 SCHEMA = "schema.json"
@@ -42,7 +42,7 @@ def command_line(choices: Choices, table: str, encoding: str, ledger: Path | Non
 def script(choices: Choices, table: str, encoding: str, ledger: Path | None = None) -> str:
     """The same as a script: checked, charged and written in the same order."""
     private = choices.mode == "private"
-    kind, verb = ("PrivateOrder", "release_private") if private else ("AnonymousOrder", "release_anonymous")
+    kind, verb = ("PrivateOrder", "release") if private else ("AnonymousOrder", "anonymize")
     parts = [("table", f"Path({table!r})"), ("schema", f"Path({SCHEMA!r})"), ("out", f"Path({OUT!r})")]
     if private:
         parts += [("epsilon", number(choices.epsilon))]

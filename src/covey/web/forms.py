@@ -22,8 +22,8 @@ from covey.table.schema import (
     Schema,
     Value,
 )
-from covey.web.desk import Choices
 from covey.web.security import Form
+from covey.web.work import Choices
 
 CONDITIONS = 3  # rows of the form for combinations that cannot occur
 

@@ -12,17 +12,18 @@ from pathlib import Path
 
 import uvicorn
 
-from covey.errors import ParameterError
+from covey.errors import ArgumentError
 from covey.privacy.ledger import Ledger, default_ledger_path
 from covey.web.app import make_app
-from covey.web.desk import Desk, private_file
+from covey.web.desk import Desk
+from covey.web.folders import private_file
 from covey.web.security import Secrets, plain_page
 
 
 def serve(
-    port: int, ledger: Path | None, out: Path, upload_limit: int, browser: bool, say: Callable[[str], None]
+    port: int, ledger: Path | None, out: Path, upload_limit: int, browser: bool, tell: Callable[[str], None]
 ) -> None:
-    """Serve until interrupted. Only this machine can connect, and only with the address that is printed."""
+    """Serve until interrupted. Only this machine can connect, and only with the address that is told."""
     # TCP by name: only then does asyncio switch off Nagle's waiting, which costs 40 ms an answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -30,14 +31,16 @@ def serve(
         listener.bind(("127.0.0.1", port))
     except OSError as error:
         listener.close()
-        raise ParameterError(f"port {port} cannot be used: {error.strerror}. Choose another with --port.") from None
+        raise ArgumentError(
+            f"port {port} cannot be used: {error.strerror}. Choose another with ", "port", "."
+        ) from None
     listener.listen(128)  # before the address is told, so that nobody comes too early
     port = listener.getsockname()[1]
     keys = Secrets()
     desk = Desk(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
     app = make_app(desk, keys, port)
     address = f"http://127.0.0.1:{port}/?token={keys.token}"
-    say(f"covey is at {address}\nIt works on this machine alone. Stop it with Ctrl-C.")
+    tell(address)
     if browser and (sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
         # By way of a file: the address would be seen by everyone who lists processes.
         door = desk.folder / "open.html"

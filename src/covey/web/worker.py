@@ -15,7 +15,7 @@ from typing import Any
 from covey.errors import CoveyError, CoveyWarning
 from covey.progress import listening
 from covey.web.jobs import open_gate
-from covey.workflow import AnonymousOrder, PrivateOrder, Released, release_anonymous, release_private
+from covey.workflow import AnonymousOrder, PrivateOrder, Released, anonymize, release
 
 PAUSE = 0.1  # seconds between two reports of the same stage
 
@@ -64,9 +64,9 @@ def carry_out(order: dict[str, Any], voice: Voice) -> Released:
     """The same path as the command line's."""
     order = {key: Path(value) if key in ("table", "schema", "out", "ledger") else value for key, value in order.items()}
     if "epsilon" not in order:
-        return release_anonymous(AnonymousOrder(**order), voice.stage)
+        return anonymize(AnonymousOrder(**order), voice.stage)
     order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}
-    return release_private(PrivateOrder(**order), voice.stage, voice.decide)
+    return release(PrivateOrder(**order), voice.stage, voice.decide)
 
 
 def main(place: str) -> int:

@@ -1,0 +1,5 @@
+"""`python -m covey.cli` is `covey`."""
+
+from covey.cli.family import main
+
+main()

@@ -1,0 +1,96 @@
+"""The group that all commands belong to: how they answer, and how a refusal becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+try:
+    import click
+except ImportError:  # pragma: no cover - exercised by hand: the environment of the tests has it
+    sys.exit("covey's command line needs click: pip install 'covey[cli]'.")
+
+from covey.errors import ArgumentError, CoveyError, CoveyWarning, UnknownDatasetError
+
+
+def words_of(error: CoveyError) -> str:
+    """A refusal as this command line says it: arguments are options, and advice is a command."""
+    if isinstance(error, ArgumentError):
+        return error.naming("--" + error.argument.replace("_", "-"))
+    if isinstance(error, UnknownDatasetError):
+        command = f"covey ledger open {shlex.quote(error.name)} --budget B"
+        return error.advising(f"For a table of other people open one, with a budget of your choice:\n    {command}\n")
+    return str(error)
+
+
+class Family(click.Group):
+    """Commands whose covey errors become one line on standard error and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a CoveyError is an answer, not a crash."""
+        try:
+            return super().invoke(ctx)
+        except CoveyError as error:
+            click.echo(f"covey: {redacted(words_of(error))}", err=True)
+            ctx.exit(error.exit_code)
+        except click.UsageError as error:
+            raise click.UsageError(redacted(error.format_message()), error.ctx) from None
+        except OSError as error:  # a full disk, say; nothing partial is left behind
+            place = f"{error.filename}: " if error.filename else ""
+            click.echo(f"covey: {redacted(f'{place}{error.strerror or error}')}", err=True)
+            ctx.exit(1)
+
+
+def _version(ctx: click.Context, _: Any, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"covey {version('covey')}")
+        ctx.exit()
+
+
+@click.group(cls=Family, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+def main() -> None:
+    """Turn a sensitive table into a synthetic one that you can share.
+
+    A first release: covey init TABLE -o schema.json; look at it, then covey confirm schema.json --all; covey ledger open NAME
+    --budget 3; covey release TABLE --schema schema.json --epsilon 1 --dataset NAME --out release/
+    """
+
+
+def redacted(message: str) -> str:
+    """A message without the password of a URL, wherever that was given by mistake."""
+    from covey.table.databases import redacted
+
+    return redacted(message)
+
+
+def example(*lines: str) -> str:
+    """The end of a command's help."""
+    return "\b\nExample:\n" + "\n".join("  " + line for line in lines)
+
+
+def say(as_json: bool, facts: dict[str, Any], words: str) -> None:
+    """Answer in words, or as one JSON object."""
+    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else words)
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+@contextmanager
+def advice() -> Iterator[None]:
+    """Show covey's warnings, which follow from public numbers, as plain lines."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CoveyWarning)
+        yield
+    for warning in caught:
+        click.echo(f"warning: {warning.message}", err=True)

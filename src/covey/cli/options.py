@@ -1,0 +1,75 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from covey.errors import ParameterError
+
+
+def number(name: str) -> Callable[[Any, Any, str | None], Fraction | None]:
+    """Reads an option as the fraction that was written: 0.1 is one tenth."""
+
+    def read(_: Any, __: Any, value: str | None) -> Fraction | None:
+        if value is None:
+            return None
+        from covey.privacy.budget import exact
+
+        try:
+            return exact(float(value), name)
+        except ValueError:
+            point = value.replace(",", ".")
+            advice = f" Write {point}." if re.fullmatch(r"[+-]?\d+,\d+", value) else ""
+            raise ParameterError(f"{name} must be a number, got {value!r}.{advice}") from None
+
+    return read
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
+schema_option = click.option(
+    "--schema", "schema_path", type=Path, required=True, help="The public schema (JSON or YAML)."
+)
+log_option = click.option(
+    "--log", "log_path", type=Path, help="Write what was missing, unknown, clipped or ragged to this private file."
+)
+encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Encoding of a CSV table.")
+table_option = click.option("--table", "relation", metavar="NAME", help="The table of a database: NAME or SCHEMA.NAME.")
+query_option = click.option(
+    "--query",
+    "sql",
+    metavar="SQL",
+    help="One SELECT on a database; each of its rows counts as one record of one person.",
+)
+ledger_option = click.option(
+    "--ledger", "ledger_path", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."
+)
+out_option = click.option("--out", "out", type=Path, required=True, help="Folder to write the bundle to.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing bundle.")
+epsilon_option = click.option("--epsilon", callback=number("epsilon"), help="Privacy budget ε.")
+delta_option = click.option(
+    "--delta", callback=number("delta"), default="0", show_default=True, help="δ; 0 is pure ε-DP."
+)
+
+
+def source_of(table: str, relation: str | None, sql: str | None) -> Any:
+    """The file or database that was named. A URL is no path: its slashes count."""
+    from covey.table.databases import Database, is_database
+
+    if is_database(table):
+        return Database(table, table=relation, query=sql)
+    if relation is not None or sql is not None:
+        raise ParameterError("--table and --query are for databases, postgresql://… or SQLite files (.db, .sqlite).")
+    return Path(table)
+
+
+def ledger_at(path: Path | None) -> Any:
+    """The ledger that was named, or the steward's own."""
+    from covey.privacy.ledger import Ledger, default_ledger_path
+
+    return Ledger(path or default_ledger_path())

@@ -1,0 +1,170 @@
+"""Releases: differentially private, or anonymous."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from covey.cli.family import advice, example, main, say
+from covey.cli.options import (
+    delta_option,
+    encoding_option,
+    epsilon_option,
+    force_option,
+    json_option,
+    ledger_option,
+    log_option,
+    out_option,
+    query_option,
+    schema_option,
+    source_of,
+    table_option,
+)
+
+
+@main.command(
+    epilog=example(
+        "covey release patients.csv --schema schema.json --epsilon 1 --dataset patients --out release/",
+        "covey release postgresql://localhost/clinic --table patients --schema schema.json …",
+    )
+)
+@click.argument("table")
+@schema_option
+@epsilon_option
+@delta_option
+@click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
+@click.option("--dataset", help="Name of the dataset in the ledger.")
+@click.option("--rows-per-person", type=int, default=1, show_default=True)
+@click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
+@click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
+@click.option("--seed", type=int, help="For tests only: not private, not charged, and marked so.")
+@log_option
+@table_option
+@query_option
+@encoding_option
+@ledger_option
+@out_option
+@force_option
+@json_option
+def release(
+    table: str,
+    schema_path: Path,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    m: int | None,
+    dataset: str | None,
+    rows_per_person: int,
+    parquet: bool,
+    confirm_large_epsilon: bool,
+    seed: int | None,
+    log_path: Path | None,
+    relation: str | None,
+    sql: str | None,
+    encoding: str,
+    ledger_path: Path | None,
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Make a differentially private bundle from TABLE, and charge the ledger for it."""
+    from covey.workflow import PrivateOrder
+    from covey.workflow import release as carry_out
+
+    order = PrivateOrder(
+        table=source_of(table, relation, sql),
+        schema=schema_path,
+        out=out,
+        epsilon=epsilon,
+        delta=delta,
+        dataset=dataset,
+        rows=m,
+        rows_per_person=rows_per_person,
+        parquet=parquet,
+        confirm_large_epsilon=confirm_large_epsilon,
+        seed=seed,
+        log=log_path,
+        encoding=encoding,
+        ledger=ledger_path,
+        force=force,
+    )
+    with advice():
+        done = carry_out(order)
+    facts = {
+        "bundle": str(done.bundle),
+        "rows": done.rows,
+        "certificate": done.certificate,
+        "privacy": done.privacy,
+    }
+    say(as_json, facts, f"bundle → {done.bundle}\n{done.privacy}\n{done.certificate or ''}".rstrip())
+
+
+@main.command(epilog=example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))
+@click.argument("table")
+@schema_option
+@click.option("--group-size", type=int, required=True, help="Least number of rows behind every centre.")
+@click.option(
+    "--method",
+    type=click.Choice(["tree", "paper", "mdav", "best"]),
+    default="tree",
+    show_default=True,
+    help="Grouping.",
+)
+@click.option(
+    "--sensitive", multiple=True, metavar="FIELD", help="Tell (you alone) how many groups agree on this field."
+)
+@click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
+@click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
+@click.option("--seed", type=int, help="Make the sampling reproducible; marked on the bundle.")
+@log_option
+@table_option
+@query_option
+@encoding_option
+@out_option
+@force_option
+@json_option
+def anonymize(
+    table: str,
+    schema_path: Path,
+    group_size: int,
+    method: Any,
+    sensitive: tuple[str, ...],
+    m: int | None,
+    parquet: bool,
+    seed: int | None,
+    log_path: Path | None,
+    relation: str | None,
+    sql: str | None,
+    encoding: str,
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
+    from covey.workflow import AnonymousOrder
+    from covey.workflow import anonymize as carry_out
+
+    order = AnonymousOrder(
+        table=source_of(table, relation, sql),
+        schema=schema_path,
+        out=out,
+        group_size=group_size,
+        method=method,
+        sensitive=sensitive,
+        rows=m,
+        parquet=parquet,
+        seed=seed,
+        log=log_path,
+        encoding=encoding,
+        force=force,
+    )
+    done = carry_out(order)
+    for name, agreeing in done.agreeing:  # to the steward's eyes alone: standard error, never the bundle
+        click.echo(
+            f"confidential: {agreeing} of {done.groups} groups agree on {name!r} and disclose it",
+            err=True,
+        )
+    facts = {"bundle": str(done.bundle), "groups": done.groups, "group_size": group_size, "private": False}
+    say(as_json, facts, f"bundle → {done.bundle}\n{done.privacy}")

@@ -1,0 +1,137 @@
+"""The schema: drafted, confirmed, and held against the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from covey.cli.family import counted, example, main, say
+from covey.cli.options import (
+    encoding_option,
+    force_option,
+    json_option,
+    query_option,
+    schema_option,
+    source_of,
+    table_option,
+)
+from covey.errors import ParameterError
+
+
+@main.command(epilog=example("covey init patients.csv -o schema.json"))
+@click.argument("table")
+@click.option("-o", "--out", "out", type=Path, required=True, help="Where to write the draft.")
+@click.option(
+    "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata instead of the data."
+)
+@table_option
+@query_option
+@encoding_option
+@force_option
+@json_option
+def init(
+    table: str,
+    out: Path,
+    metadata: Path | None,
+    relation: str | None,
+    sql: str | None,
+    encoding: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Draft a schema from TABLE. The draft describes private data: check it, then confirm it."""
+    from covey.release.places import check_new_file
+    from covey.workflow import draft, imported
+
+    source = source_of(table, relation, sql)
+    check_new_file(out, source, force)
+    doubts: dict[str, str] = {}
+    if metadata is not None:
+        schema = imported(metadata)
+    else:
+        drafted = draft(source, encoding)
+        schema, doubts = drafted.schema, drafted.doubts
+    schema.save(out)
+    names = [field.name for field in schema.fields]
+    if not as_json:
+        for name, words in doubts.items():
+            click.echo(f"look at {name!r}: {words}", err=True)
+    say(
+        as_json,
+        {
+            "schema": str(out),
+            "fields": names,
+            "draft": True,
+            "hints": [{"field": name, "hint": words} for name, words in doubts.items()],
+        },
+        f"draft with {len(names)} fields → {out}\nIt describes private data. Make each field's values public knowledge "
+        f"(ranges, categories), then: covey confirm {out} FIELD … or --all",
+    )
+
+
+@main.command(epilog=example("covey confirm schema.json age sex", "covey confirm schema.json --all"))
+@click.argument("schema_path", metavar="SCHEMA", type=Path)
+@click.argument("fields", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Confirm every field.")
+@json_option
+def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """Say that what SCHEMA tells about these fields is public knowledge."""
+    from covey.table.schema import Schema
+
+    if everything == bool(fields):
+        raise ParameterError("name the fields to confirm, or say --all.")
+    before = Schema.load(schema_path)
+    schema = before.confirm([field.name for field in before.fields] if everything else list(fields))
+    schema.save(schema_path)
+    left = [field.name for field in schema.fields if not field.confirmed]
+    now = [field for field in schema.fields if field.confirmed and not before[field.name].confirmed]
+    labels = {field.name: len(field.enum or ()) for field in now if field.type == "string"}
+    told = [f"{f.name} ({counted(labels[f.name], 'label')})" if f.name in labels else f.name for f in now]
+    words = [f"now public: {', '.join(told)}"] if told else []
+    words += ["every field is confirmed" if not left else f"still to confirm: {', '.join(left)}"]
+    say(
+        as_json,
+        {
+            "schema": str(schema_path),
+            "confirmed": [field.name for field in now],
+            "public_labels": labels,
+            "unconfirmed": left,
+        },
+        "\n".join(words),
+    )
+
+
+@main.command(epilog=example("covey check patients.csv --schema schema.json"))
+@click.argument("table")
+@schema_option
+@table_option
+@query_option
+@encoding_option
+@json_option
+def check(table: str, schema_path: Path, relation: str | None, sql: str | None, encoding: str, as_json: bool) -> None:
+    """Read TABLE as the schema says and count the cells that do not fit. Confidential, and nothing is charged."""
+    from dataclasses import asdict
+
+    from covey.release.evaluation import WATERMARK
+    from covey.table.schema import Schema
+    from covey.table.sources import check_encoding
+    from covey.workflow import check as fit_to
+
+    check_encoding(encoding)
+    schema = Schema.load(schema_path)
+    checked = fit_to(source_of(table, relation, sql), schema, encoding)
+    n, log = checked.rows, checked.log
+    kinds = {field.name: field.type for field in schema.fields}
+    words = [WATERMARK, f"{counted(n, 'row')}, {counted(len(log.columns), 'column')}"]
+    for name, seen in log.columns.items():
+        found = [
+            (seen.unparseable, f"no {kinds[name]} and taken as missing, or as the default"),
+            (seen.unknown, "in no category of the schema"),
+            (seen.clipped, "outside the bounds and moved to them"),
+            (seen.missing if seen.missing == n else 0, "missing"),
+        ]
+        words += [f"{name}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
+    if len(words) == 2:
+        words.append("every cell fits the schema or is missing")
+    say(as_json, {"confidential": WATERMARK, "rows": n, **asdict(log)}, "\n".join(words))

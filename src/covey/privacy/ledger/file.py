@@ -1,0 +1,287 @@
+"""The ledger's SQLite file and the mark beside it: opened, verified, and written in one step each.
+
+What is found and what is not is told in the package's docstring.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from covey.errors import LedgerError
+from covey.privacy.ledger.books import GENESIS, Books, Event, Tampered, canonical, chained_hash
+
+# A charge takes milliseconds: whoever holds the lock for longer hangs, and the steward should know.
+LOCK_TIMEOUT_S = 5.0
+
+APPLICATION_ID = 0x636F7679  # "covy" in the file's header: another program's database is never taken for a ledger
+FORMAT = 2  # of the events; 1 had no rows per person
+SCHEMA = "CREATE TABLE events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
+
+# Closing any descriptor of a file drops every POSIX lock the process has on it, so only one thread creates at a time.
+_CREATING = Lock()
+
+
+@dataclass
+class Transaction:
+    """Verified books and the connection they came from; no connection while there is no file."""
+
+    connection: sqlite3.Connection | None
+    books: Books
+
+    def append(self, kind: str, dataset: str, **details: object) -> Event:
+        """Chain an event to the last one; it is on the disk once the transaction ends."""
+        if self.connection is None:
+            raise LedgerError("The ledger's file disappeared while it was being opened. Try again.")
+        if not self.books.events:
+            self.connection.execute(SCHEMA)
+            self.connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self.connection.execute(f"PRAGMA user_version = {FORMAT}")
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        body = canonical({"kind": kind, "dataset": dataset, "time": time, **details})
+        event = self.books.read(len(self.books.events) + 1, body, chained_hash(self.books.hash, body))
+        self.connection.execute("INSERT INTO events VALUES (?, ?, ?)", (event.sequence, body, event.hash))
+        return event
+
+
+class LedgerFile:
+    """The file at a path. Whatever is wrong with it is a LedgerError that says what to do."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        # Resolved, so that a ledger reached through a link has the same mark.
+        self.path = Path(os.path.realpath(path))
+
+    @property
+    def mark_path(self) -> Path:
+        """The mark: how many events there were, and the last hash."""
+        return self.path.with_name(self.path.name + ".mark")
+
+    def damaged(self, finding: object) -> str:
+        """What to say of a file that covey did not leave like this."""
+        return (
+            f"The ledger {self.path} is damaged or was changed by hand: {finding}. Nothing was charged. "
+            "Put back the newest intact copy together with its mark, and do not release until then."
+        )
+
+    def _start_anew(self) -> str:
+        return (
+            "If it is lost, count what is missing as spent: start a new ledger (COVEY_LEDGER) "
+            "with caps lowered by everything released so far."
+        )
+
+    def create(self) -> None:
+        """An empty file that only its owner can read; SQLite gives its journal the same permissions."""
+        with _CREATING:
+            if not self._missing():
+                return
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # another process was first
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+    def _missing(self) -> bool:
+        """Whether there is no ledger yet; one that its mark remembers was deleted and must not come back as fresh."""
+        mark = self._read_mark()  # before the ledger: another process may be creating both
+        if self.path.exists():
+            return False
+        self._check_mark(Books(), mark)
+        return True
+
+    def _refuse_read_only(self) -> None:
+        # The permission bits too: root may write to what its owner has closed, and should not.
+        for place in (self.path, self.path.parent):
+            if not os.access(place, os.W_OK) or not place.stat().st_mode & 0o222:
+                raise LedgerError(
+                    f"{place} is read-only, so nothing can be charged to the ledger. Make it writable (chmod u+w)."
+                )
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """The verified books, under a lock that keeps writers from committing meanwhile."""
+        with self.errors_explained():
+            if self._missing():
+                yield Transaction(None, Books())
+                return
+            with closing(self._connect()) as connection:
+                connection.execute("BEGIN")
+                yield Transaction(connection, self._verified(connection))
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """The verified books under the write lock; what the block appended is committed at its end."""
+        with self.errors_explained():
+            if self._missing():
+                yield Transaction(None, Books())
+                return
+            if self.path.is_file():
+                self._refuse_read_only()
+            with closing(self._connect()) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                # Exclusive from here on keeps the lock past the commit, until the mark is written: marks never go back.
+                # Not earlier: two processes that wait for the write lock would then hold read locks against each other.
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+                transaction = Transaction(connection, self._verified(connection))
+                before = len(transaction.books.events)
+                yield transaction
+                if len(transaction.books.events) > before:
+                    self._commit(transaction, before)
+
+    def _commit(self, transaction: Transaction, before: int) -> None:
+        books, connection = transaction.books, transaction.connection
+        assert connection is not None  # nosec B101 # for the type checker; append refuses without one
+        # A process that died may have left the mark one event behind. It catches up before the ledger grows again, so
+        # that a ledger is never ahead by more than one, and a larger gap is evidence.
+        if self._read_mark()[0] < before:
+            self._write_mark(before, books.events[before - 1].hash)
+        connection.execute("COMMIT")
+        try:
+            self._write_mark(len(books.events), books.hash)
+        except OSError as error:
+            raise LedgerError(
+                f"Event {len(books.events)} is in the ledger and stays, but {self.mark_path} could not be written "
+                f"({error}). Make room or make it writable, then run the command again."
+            ) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        if self.path.is_dir():
+            raise LedgerError(f"The ledger {self.path} is a folder. Give the path of a file (COVEY_LEDGER).")
+        connection = sqlite3.connect(
+            self.path.as_uri() + "?mode=rw", uri=True, timeout=LOCK_TIMEOUT_S, isolation_level=None
+        )
+        try:
+            # EXTRA flushes the folder too: after a power cut a journal that came back would undo a commit.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the platter
+            connection.execute("PRAGMA cell_size_check = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _verified(self, connection: sqlite3.Connection) -> Books:
+        """Everything the ledger says, or a LedgerError that names the first thing wrong."""
+        books = Books()
+        schema = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+        application = _pragma(connection, "application_id")
+        if schema or application:
+            if application != APPLICATION_ID:
+                raise LedgerError(
+                    f"{self.path} is a database of another program, not a covey ledger. Choose another file (COVEY_LEDGER)."
+                )
+            if _pragma(connection, "user_version") != FORMAT:
+                raise LedgerError(f"The ledger {self.path} was written by another version of covey. Use that version.")
+            if schema != [("table", "events", SCHEMA)]:
+                raise LedgerError(self.damaged("its tables are not those that covey made"))
+            # The lock protocol of `writing` is that of the rollback journal.
+            if _pragma(connection, "journal_mode") != "delete":
+                raise LedgerError(self.damaged("its journal mode is not DELETE"))
+            try:
+                for row in connection.execute("SELECT sequence, body, hash FROM events ORDER BY sequence"):
+                    books.read(*row)
+            except Tampered as finding:
+                raise LedgerError(self.damaged(finding)) from None
+        self._check_mark(books, self._read_mark())
+        return books
+
+    # The mark.
+
+    def _read_mark(self) -> tuple[int, str]:
+        try:
+            text = self.mark_path.read_bytes()
+        except FileNotFoundError:
+            return 0, GENESIS
+        try:
+            mark = json.loads(text)
+            count, last = mark["count"], mark["hash"]
+            if type(count) is not int or count < 0 or type(last) is not str:
+                raise ValueError
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise LedgerError(
+                f"The ledger's mark {self.mark_path} is damaged. Put its newest intact copy back. {self._start_anew()}"
+            ) from None
+        return count, last
+
+    def _write_mark(self, count: int, last: str) -> None:
+        """Replace the mark in one step. Only under the ledger's write lock, so one fixed name for the draft will do."""
+        draft = self.mark_path.with_name(self.mark_path.name + ".new")
+        descriptor = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(canonical({"count": count, "hash": last}).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, self.mark_path)
+        if os.name == "posix":
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def _check_mark(self, books: Books, mark: tuple[int, str]) -> None:
+        count, last = mark
+        found = len(books.events)
+        counts = f"it holds {found} event{'s' * (found != 1)}, its mark {self.mark_path} says {count}"
+        if count > found:
+            raise LedgerError(
+                f"The ledger {self.path} is older than its mark: {counts}. It was removed, cut or replaced by an "
+                f"earlier copy. Put the newest copy back. {self._start_anew()}"
+            )
+        if count and books.events[count - 1].hash != last:
+            raise LedgerError(
+                f"The ledger {self.path} is not the one that its mark describes: event {count} differs. "
+                f"Put the newest copy back. {self._start_anew()}"
+            )
+        if found > count + 1:
+            raise LedgerError(
+                f"The mark of the ledger {self.path} is missing or old: {counts}. Ledger and mark travel together; "
+                f"put the newest mark back. {self._start_anew()}"
+            )
+
+    @contextmanager
+    def errors_explained(self) -> Iterator[None]:
+        """Turn what SQLite and the system say into a LedgerError with a way out."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise LedgerError(self._explain(error)) from error
+        except UnicodeError as error:  # SQLite quotes damaged bytes, and Python cannot decode the message
+            raise LedgerError(self.damaged("its text is not readable")) from error
+        except OSError as error:
+            raise LedgerError(
+                f"The ledger {self.path} cannot be used: {error}. Check its folder and permissions, "
+                "or choose another file (COVEY_LEDGER)."
+            ) from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        # The low byte is the primary code. Python raises some errors itself, without one: text that is not UTF-8.
+        match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF:
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return (
+                    f"The ledger {self.path} is locked by another process, for more than {LOCK_TIMEOUT_S:g} seconds. "
+                    "Nothing was charged; wait until that process ends and try again."
+                )
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+                return (
+                    f"The ledger {self.path} is read-only, so nothing can be charged. Make it and its folder writable."
+                )
+            case sqlite3.SQLITE_NOTADB:
+                return self.damaged("it is not an SQLite file")
+            case sqlite3.SQLITE_FULL:
+                return f"The disk of the ledger {self.path} is full. No noise was drawn; make room and try again."
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR:
+                return (
+                    f"The ledger {self.path} cannot be read or written ({error}). Check the disk and the permissions."
+                )
+            case _:
+                return self.damaged(error)
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> Any:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]

@@ -1,0 +1,168 @@
+"""What a steward does with the ledger: open a dataset, charge it, say which bundle a charge paid for, look."""
+
+from __future__ import annotations
+
+import os
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+from covey.errors import LedgerError, ParameterError, UnknownDatasetError, whole_number
+from covey.privacy.ledger.amounts import Amount, check_costs, check_text, spelled
+from covey.privacy.ledger.books import Books, DatasetStatus, Event, Receipt
+from covey.privacy.ledger.file import LedgerFile
+
+# Opened without a word about δ, a dataset takes a thousand releases at the usual 1e-9, and none at a careless 1e-5.
+DEFAULT_DELTA_BUDGET = Fraction(1, 10**6)
+
+
+def default_ledger_path() -> Path:
+    """COVEY_LEDGER, or covey/ledger.sqlite in the user's data folder."""
+    if chosen := os.environ.get("COVEY_LEDGER"):
+        return Path(chosen).expanduser()
+    xdg, local = os.environ.get("XDG_DATA_HOME", ""), os.environ.get("LOCALAPPDATA", "")
+    try:
+        if os.path.isabs(xdg):  # the XDG specification says to ignore a relative one
+            folder = Path(xdg)
+        elif sys.platform == "win32":
+            folder = Path(local) if local else Path.home() / "AppData" / "Local"
+        elif sys.platform == "darwin":
+            folder = Path.home() / "Library" / "Application Support"
+        else:
+            folder = Path.home() / ".local" / "share"
+    except RuntimeError:
+        raise LedgerError("No home folder is known. Set COVEY_LEDGER to the path of the ledger.") from None
+    return folder / "covey" / "ledger.sqlite"
+
+
+class Ledger:
+    """The ledger at a path; nothing is created before the first `open_dataset`.
+
+    Every method opens the file, verifies it, and closes it again, so that a Ledger may be kept, shared between threads and
+    carried across a fork. Whatever is wrong with the file is a LedgerError that says what to do.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = LedgerFile(path)
+
+    @property
+    def path(self) -> Path:
+        """The file, with links resolved."""
+        return self._file.path
+
+    @property
+    def mark_path(self) -> Path:
+        """The mark: how many events there were, and the last hash."""
+        return self._file.mark_path
+
+    def open_dataset(self, name: str, epsilon_budget: Fraction, delta_budget: Fraction = DEFAULT_DELTA_BUDGET) -> None:
+        """Set a dataset's cap, once and for all; digits past nano-ε and atto-δ are cut off.
+
+        The same cap again changes nothing; another one is refused.
+        """
+        check_text(name, "name")
+        epsilon, delta = check_costs(epsilon_budget, delta_budget, "epsilon_budget", "delta_budget")
+        cap = Amount.rounded_down(epsilon, delta)
+        if cap.nano_epsilon == 0:
+            raise ParameterError(f"epsilon_budget must be at least 1e-9, got {spelled(epsilon_budget)}.")
+        with self._file.errors_explained():
+            self._file.create()
+        with self._file.writing() as transaction:
+            known = transaction.books.datasets.get(name)
+            if known is None:
+                transaction.append("open", name, nano_epsilon=cap.nano_epsilon, atto_delta=cap.atto_delta)
+            elif known.budget != cap:
+                raise LedgerError(
+                    f"The dataset {name!r} is open with a budget of {known.budget}; a cap once set is final, so it cannot "
+                    f"become {cap}. Use it as it is."
+                )
+
+    def check(self, name: str, epsilon: Fraction, delta: Fraction, rows_per_person: int = 1) -> None:
+        """Refuse now what `charge` would refuse: unknown dataset, no budget, another unit, unfit ledger. Writes nothing."""
+        check_text(name, "name")
+        rows_per_person = whole_number(rows_per_person, "rows_per_person", 1)
+        asked = Amount.rounded_up(*check_costs(epsilon, delta))
+        with self._file.writing() as transaction:
+            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person)
+
+    def charge(self, name: str, epsilon: Fraction, delta: Fraction, purpose: str, rows_per_person: int = 1) -> Receipt:
+        """Spend from a dataset's budget, or refuse; once this returns, the charge is on the disk and stays.
+
+        ε and δ are what a person with up to `rows_per_person` rows loses. Charges add up for such persons alone, so a
+        dataset whose first charge was made for persons of several rows takes none for persons of fewer.
+        """
+        check_text(name, "name")
+        check_text(purpose, "purpose")
+        rows_per_person = whole_number(rows_per_person, "rows_per_person", 1)
+        asked = Amount.rounded_up(*check_costs(epsilon, delta))
+        with self._file.writing() as transaction:
+            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person)
+            event = transaction.append(
+                "charge",
+                name,
+                nano_epsilon=asked.nano_epsilon,
+                atto_delta=asked.atto_delta,
+                rows_per_person=rows_per_person,
+                purpose=purpose,
+            )
+        return Receipt(event.sequence, event.time, name, asked, purpose, event.hash)
+
+    def mark_released(self, receipt: Receipt, bundle_digest: str) -> None:
+        """Record which bundle a charge paid for. The same bundle again changes nothing; a second one is refused."""
+        check_text(bundle_digest, "bundle_digest")
+        with self._file.writing() as transaction:
+            books = transaction.books
+            known = books.events[receipt.sequence - 1] if 0 < receipt.sequence <= len(books.events) else None
+            if known is None or known.kind != "charge" or known.hash != receipt.hash:
+                raise LedgerError(
+                    f"The ledger {self.path} has no charge with this receipt (event {receipt.sequence}). "
+                    "Use the ledger that was charged."
+                )
+            released = books.released.get(receipt.sequence)
+            if released is None:
+                transaction.append("release", known.dataset, charge=known.sequence, digest=bundle_digest)
+            elif released != bundle_digest:
+                raise LedgerError(
+                    f"The charge of event {receipt.sequence} already paid for the bundle {released}. "
+                    "A further release needs a charge of its own."
+                )
+
+    def datasets(self) -> list[DatasetStatus]:
+        """Every dataset, in the order of opening; none if there is no ledger yet."""
+        with self._file.reading() as transaction:
+            return list(transaction.books.datasets.values())
+
+    def history(self, name: str) -> list[Event]:
+        """Every event of a dataset, oldest first."""
+        check_text(name, "name")
+        with self._file.reading() as transaction:
+            self._known(transaction.books, name)
+            return [event for event in transaction.books.events if event.dataset == name]
+
+    def verify(self) -> None:
+        """Check the file's structure, the chain of hashes, the totals and the mark, or say what is wrong."""
+        with self._file.reading() as transaction:
+            if transaction.connection is None:
+                return
+            for (finding,) in transaction.connection.execute("PRAGMA integrity_check(1)"):
+                if finding != "ok":
+                    raise LedgerError(self._file.damaged(finding))
+
+    def _known(self, books: Books, name: str) -> DatasetStatus:
+        if name not in books.datasets:
+            raise UnknownDatasetError(str(self.path), name, tuple(books.datasets))
+        return books.datasets[name]
+
+    def _refuse_unless_it_fits(self, books: Books, name: str, asked: Amount, rows_per_person: int) -> None:
+        status = self._known(books, name)
+        if rows_per_person < (status.rows_per_person or 1):
+            raise LedgerError(
+                f"The budget of {name!r} is kept for persons with up to {status.rows_per_person} rows, and this release "
+                f"protects {rows_per_person}: the two do not add up. Nothing was charged; "
+                f"release with rows_per_person = {status.rows_per_person} or more."
+            )
+        if not asked.within(status.remaining):
+            raise LedgerError(
+                f"The budget of {name!r} does not cover this. Budget: {status.budget}. Spent: {status.spent}. "
+                f"Remaining: {status.remaining}. Asked: {asked}. Nothing was charged; ask for no more than remains."
+            )

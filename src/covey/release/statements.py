@@ -1,0 +1,204 @@
+"""What a bundle says of itself: privacy.json, certificate.json, README.md and croissant.json, from public things alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from covey.entropy import SEEDED_MARK
+from covey.privacy.budget import PrivacyStatement
+from covey.privacy.certificate import Certificate
+from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
+
+WEAK = f"ε is larger than {LARGE_EPSILON}: the guarantee is weak"
+
+
+def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
+    """privacy.json of a private bundle; fractions are written exactly."""
+    budget = privacy.budget
+    guarantee = "pure ε-differential privacy" if budget.pure else "(ε, δ)-differential privacy through ρ-zCDP"
+    return {
+        "guarantee": SEEDED_MARK if privacy.seeded else guarantee,
+        "epsilon": str(budget.epsilon),
+        "delta": str(budget.delta),
+        "neighbours": "replace-one: tables of the same public size that differ in one row",
+        "unit": "one row" if budget.rows_per_person == 1 else f"a person with up to {budget.rows_per_person} rows",
+        "rows_per_person": budget.rows_per_person,
+        "n": privacy.n,
+        "mechanism": privacy.mechanism,
+        "spent_in": budget.unit,
+        "amount": str(budget.amount),
+        "amount_per_row": str(budget.per_row),
+        "charges": [{"purpose": c.purpose, "amount": str(c.amount)} for c in privacy.charges],
+        "unused": [{"purpose": c.purpose, "amount": str(c.amount)} for c in privacy.unused],
+        "private": not privacy.seeded,
+        "seeded": privacy.seeded,
+        "note": SEEDED_MARK if privacy.seeded else "",
+        "covey": version,
+    }
+
+
+def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
+    """privacy.json of an anonymous bundle."""
+    return {
+        "guarantee": f"{release.group_size}-anonymous microaggregation; NOT differential privacy",
+        "private": False,
+        "group_size": release.group_size,
+        "n": release.n,
+        "groups": release.groups,
+        "covariance_loss": release.covariance_loss,
+        "covariance_loss_note": "computed on true data",
+        "method": release.method,
+        "seeded": release.seeded,
+        "note": SEEDED_MARK if release.seeded else "",
+        "covey": release.version,
+    }
+
+
+def certificate_facts(certificate: Certificate) -> dict[str, Any]:
+    """certificate.json."""
+    return {
+        "sentence": certificate.sentence,
+        "confidence": certificate.confidence,
+        "joint": True,
+        "measure": "L2 distance of d-way tables"
+        if certificate.categorical
+        else "δ_d: root mean square error of d-way shares",
+        "bound": {str(d): b for d, b in certificate.bound.items()},
+        "estimate": {str(d): b for d, b in certificate.estimate.items()},
+        "about": "the centres; a table drawn from them adds its own, exactly computable, distance",
+        "cost": {"amount": str(certificate.charge.amount), "unit": certificate.charge.unit},
+    }
+
+
+def private_words(release: PrivateRelease) -> str:
+    """README.md of a private bundle."""
+    privacy, budget = release.privacy, release.privacy.budget
+    many = budget.rows_per_person > 1
+    unit = f"person with up to {budget.rows_per_person} rows" if many else "row"
+    pure = "pure " if budget.pure else ""
+    epsilon = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
+    accuracy = release.certificate.sentence if release.certificate else "No certificate was bought for this release."
+    carries = "would carry, but for the seed," if privacy.seeded else "carries"
+    lines = ["# Synthetic data", ""]
+    if privacy.seeded:
+        lines += [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
+    lines += [
+        f"This table is synthetic: no row belongs to a person. It was made by covey {release.version} from a confidential",
+        f"table of {privacy.n} rows and {carries} {pure}differential privacy with {epsilon}.",
+        "",
+    ]
+    if budget.epsilon > LARGE_EPSILON:
+        lines += [f"{WEAK}.", ""]
+    lines += [
+        "## What it protects",
+        "",
+        f"Whoever sees this folder learns almost nothing about any one {unit} of the confidential table: had it been",
+        "another, this release would have been almost as likely. The number of rows, the schema and the method are public.",
+        "",
+        "## What it does not protect",
+        "",
+        "Facts about the population are the purpose of the data and are not hidden. Several releases about the same people",
+        "add up; the steward's ledger keeps count.",
+        "",
+        "## How accurate it is",
+        "",
+        accuracy,
+        "",
+        "## Files",
+        "",
+        "- `synthetic.csv` or `synthetic.parquet`: the rows",
+        "- `schema.json`: what the columns mean",
+        "- `privacy.json`: the guarantee, and how the budget was spent",
+        "- `certificate.json`: the accuracy bound",
+        "- `centres.npz`: the weighted centres that rows are drawn from",
+        "- `report.html`: this, and pictures of the data, in a browser",
+        "- `croissant.json`: machine-readable metadata",
+        "- `SHA256SUMS`: checksums; `covey verify` checks them",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def anonymous_words(release: AnonymousRelease) -> str:
+    """README.md of an anonymous bundle: its first sentence says what it is not."""
+    lines = [
+        f"{NOT_PRIVATE}: every row comes from the average of at least {release.group_size} records, and a group",
+        "whose members agree on a column discloses it.",
+        "",
+        "# Anonymous synthetic data",
+        "",
+    ]
+    if release.seeded:
+        lines += [f"**{SEEDED_MARK}** (sampling).", ""]
+    lines += [
+        f"Made by covey {release.version} from a confidential table of {release.n} rows in {release.groups} groups",
+        f"(method: {release.method}). The covariance lost by averaging is {release.covariance_loss:.4g}, computed on true data.",
+        "Numbers and dates are averages, so they vary less than those of single records.",
+        "",
+        f"Hand it only to people who may see {release.group_size}-anonymous data. For data that can be published use",
+        "`covey release`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def croissant(release: PrivateRelease | AnonymousRelease, table: str, digest: str) -> dict[str, Any]:
+    """MLCommons Croissant metadata of the synthetic table."""
+    kinds = {
+        "boolean": "sc:Boolean",
+        "integer": "sc:Integer",
+        "number": "sc:Float",
+        "date": "sc:Date",
+        "datetime": "sc:DateTime",
+        "time": "sc:Time",
+        "string": "sc:Text",
+    }
+    form = "application/vnd.apache.parquet" if table.endswith("parquet") else "text/csv"
+    return {
+        "@context": {
+            "@vocab": "https://schema.org/",
+            "sc": "https://schema.org/",
+            "cr": "http://mlcommons.org/croissant/",
+            "dct": "http://purl.org/dc/terms/",
+            "conformsTo": "dct:conformsTo",
+            "recordSet": "cr:recordSet",
+            "field": "cr:field",
+            "source": "cr:source",
+            "fileObject": "cr:fileObject",
+            "extract": "cr:extract",
+            "column": "cr:column",
+            "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+        },
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": "synthetic",
+        "description": "Synthetic table made by covey. See README.md for what it protects and how accurate it is.",
+        "datePublished": datetime.now(UTC).date().isoformat(),
+        "version": release.version,
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": table,
+                "name": table,
+                "contentUrl": table,
+                "encodingFormat": form,
+                "sha256": digest,
+            }
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "rows",
+                "name": "rows",
+                "field": [
+                    {
+                        "@type": "cr:Field",
+                        "@id": f"rows/{i}",
+                        "name": field.name,
+                        "dataType": kinds[field.type],
+                        "source": {"fileObject": {"@id": table}, "extract": {"column": field.name}},
+                    }
+                    for i, field in enumerate(release.schema.fields)
+                ],
+            }
+        ],
+    }

@@ -1,0 +1,91 @@
+"""A bundle checked without any true data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from covey.errors import InputError
+from covey.privacy.budget import Charge, make_budget
+from covey.release.places import SUMS, listed
+from covey.table.codec import Codec
+from covey.table.schema import Schema
+from covey.table.sources import open_source
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What `verify_bundle` found to be true."""
+
+    rows: int
+    facts: Mapping[str, Any]
+
+
+def verify_bundle(folder: Path) -> Verified:
+    """Check a bundle without any true data: checksums, the schema's validity for every row, the arithmetic of the budget."""
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is a file. Name the folder." if folder.exists() else f"there is no folder {folder}."
+        )
+    if not (folder / SUMS).is_file():
+        raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or not a whole one.")
+    named = listed(folder)
+    present = {path.name for path in folder.iterdir()} - {SUMS}
+    if present != set(named):
+        missing, extra = (", ".join(map(repr, sorted(names))) for names in (set(named) - present, present - set(named)))
+        found = [f"missing: {missing}"] * bool(missing) + [f"extra: {extra}"] * bool(extra)
+        raise InputError(f"the files of the bundle are not those it lists; {'; '.join(found)}.")
+    for name, digest in named.items():
+        if file_digest(folder / name) != digest:
+            raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
+    table = rows_path(folder)
+    if REPORT in named and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
+        raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")
+    facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+    if "charges" in facts:
+        _verify_budget(facts)
+    schema = Schema.load(folder / "schema.json")
+    codec, source, rows = Codec(schema), open_source(table), 0
+    for part in source.parts():
+        piece = source.table(part)
+        wrong = codec.problems(piece)
+        if wrong:
+            raise InputError(f"the synthetic rows break their schema: {wrong[0]}")
+        rows += piece.rows
+    if not rows:
+        raise InputError("the bundle has no synthetic rows.")
+    return Verified(rows, facts)
+
+
+def _verify_budget(facts: Mapping[str, Any]) -> None:
+    """The charges must not exceed the amount, and the amount must be what ε, δ and the unit allow."""
+    budget = make_budget(Fraction(facts["epsilon"]), Fraction(facts["delta"]), facts["rows_per_person"])
+    charges = tuple(Charge(c["purpose"], Fraction(c["amount"]), budget.unit) for c in facts["charges"])
+    if Fraction(facts["amount"]) > budget.amount:
+        raise InputError("the bundle claims a larger amount per row than its ε and δ allow.")
+    spent = sum((charge.amount for charge in charges), Fraction(0))
+    if spent > Fraction(facts["amount"]):
+        raise InputError(f"the charges sum to {spent}, more than the {facts['amount']} that were promised.")
+
+
+def rows_path(folder: Path) -> Path:
+    """The file with the synthetic rows of a bundle."""
+    return folder / ("synthetic.parquet" if (folder / "synthetic.parquet").exists() else "synthetic.csv")
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def bundle_digest(bundle: Path) -> str:
+    """The digest under which the ledger knows a bundle: that of its list of checksums."""
+    return file_digest(bundle / SUMS)

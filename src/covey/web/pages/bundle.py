@@ -1,0 +1,73 @@
+"""The last step: the bundle."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, Response
+from starlette.background import BackgroundTask
+
+from covey.release.verify import rows_path, verify_bundle
+from covey.table.sources import read_table
+from covey.web.forms import shown
+from covey.web.jobs import Job
+from covey.web.pages.shared import Named, page, turned_away
+from covey.web.security import REPORT_POLICY, Refused
+from covey.web.work import Work
+
+PREVIEW_ROWS = 8  # what a screen shows without scrolling
+
+router = APIRouter()
+
+
+def the_bundle(work: Work) -> tuple[Job, Path]:
+    """The newest bundle."""
+    done = [job for job in work.jobs.values() if job.state == "done"]
+    if not done or not done[-1].bundle.is_dir():
+        raise Refused(404, "There is no bundle here. It may have been moved.")
+    return done[-1], done[-1].bundle
+
+
+@router.get("/work/{work_id}/bundle")
+def bundle_page(request: Request, work: Named) -> Response:
+    """What was released."""
+    away = turned_away(work, "bundle")
+    if away is not None:
+        return away
+    job, folder = the_bundle(work)
+    if "verified" not in job.result:
+        job.result["verified"] = dict(verify_bundle(folder).facts)
+        rows = read_table(rows_path(folder))
+        columns = {name: [shown(v) for v in series.head(PREVIEW_ROWS)] for name, series in rows.columns.items()}
+        job.result["preview"] = columns
+    files = sorted((path.name, path.stat().st_size) for path in folder.iterdir())
+    report = (folder / "report.html").is_file()
+    return page(request, "bundle.html", work=work, step="bundle", job=job, folder=folder, files=files, report=report)
+
+
+@router.get("/work/{work_id}/bundle/report")
+def bundle_report(work: Named) -> Response:
+    """The bundle's own report, in an origin of its own."""
+    _, folder = the_bundle(work)
+    if not (folder / "report.html").is_file():
+        raise Refused(404, "This bundle has no report.")
+    return FileResponse(
+        folder / "report.html", media_type="text/html", headers={"content-security-policy": REPORT_POLICY}
+    )
+
+
+@router.get("/work/{work_id}/bundle.zip")
+def bundle_zip(work: Named) -> Response:
+    """The whole bundle in one file."""
+    _, folder = the_bundle(work)
+    place = work.folder / f"{folder.name}-{os.urandom(4).hex()}.zip"
+    handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, f"{folder.name}/{path.name}")
+    return FileResponse(
+        place, media_type="application/zip", filename=f"{folder.name}.zip", background=BackgroundTask(place.unlink)
+    )

@@ -1,0 +1,43 @@
+"""The first page, and the ledger."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from covey.web.pages.shared import Checked, Named, OnDesk, go, page
+
+router = APIRouter()
+
+
+@router.get("/")
+async def home(request: Request, desk: OnDesk) -> Response:
+    """Tables on the desk, and the way in."""
+    return page(request, "home.html", works=desk.works())
+
+
+@router.get("/ledger")
+def ledger_page(request: Request, desk: OnDesk) -> Response:
+    """What was promised for each dataset, and spent."""
+    found = desk.datasets()
+    histories = {dataset.name: desk.ledger.history(dataset.name) for dataset in found}
+    return page(request, "ledger.html", datasets=found, histories=histories, ledger=desk.ledger.path)
+
+
+@router.post("/work")
+def new_work(desk: OnDesk, form: Checked) -> Response:
+    """Make room for a table."""
+    return go(f"/work/{desk.new_work().id}/table")
+
+
+@router.get("/work/{work_id}")
+async def work_page(work: Named) -> Response:
+    """Go on where the table is."""
+    return go(f"/work/{work.id}/{work.step()}")
+
+
+@router.post("/work/{work_id}/close")
+def close_work(desk: OnDesk, work: Named, form: Checked) -> Response:
+    """Take a table off the desk and remove its rows."""
+    desk.close_work(work)
+    return go("/")

@@ -1,0 +1,153 @@
+"""The fourth step: the guarantee, and what it will cost."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from math import log10
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from covey.errors import CoveyError, LedgerError, ParameterError
+from covey.release.contents import LARGE_EPSILON
+from covey.release.places import check_disk
+from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+from covey.web.desk import Desk
+from covey.web.forms import read_budget, read_choices
+from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, templates, turned_away
+from covey.web.security import Form, Refused
+from covey.web.work import Choices, Work, prediction
+
+CURVE = tuple(Fraction(repr(round(10 ** (k / 4), 3))) for k in range(-8, 5))  # the ε of the error curve, 0.01 to 10
+
+router = APIRouter()
+
+
+def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
+    """What the privacy step and its live panel show, from public numbers and the ledger alone."""
+    rows = work.table.rows if work.table else 1
+    values: dict[str, Any] = {"work": work, "choices": choices, "n": rows, "large": LARGE_EPSILON}
+    try:
+        datasets = desk.datasets()
+    except LedgerError as error:
+        datasets, values["ledger_error"] = [], str(error)
+    values["datasets"] = datasets
+    chosen = next((d for d in datasets if d.name == choices.dataset), None)
+    values["dataset"] = chosen
+    values["fits"] = chosen is not None and (
+        choices.epsilon <= chosen.remaining.epsilon and choices.delta <= chosen.remaining.delta
+    )
+    if choices.mode == "private":
+        try:
+            values["prediction"] = work.predict(choices)
+            values["curve"] = error_curve(work, choices, rows)
+        except CoveyError as error:
+            values["problem"] = str(error)
+    return values
+
+
+def error_curve(work: Work, choices: Choices, rows: int) -> list[tuple[float, float]]:
+    """Predicted error over ε, on the axes of the picture: both logarithmic, 0 to 1."""
+    sizes = work.sizes()
+    errors = [prediction(sizes, rows, e, choices.delta, choices.rows_per_person).error for e in CURVE]
+    return [on_axes(float(e), error) for e, error in zip(CURVE, errors, strict=True)]
+
+
+def on_axes(epsilon: float, error: float) -> tuple[float, float]:
+    """A point of the error curve."""
+    across = (log10(epsilon) + 2) / 3
+    up = (log10(max(error, 1e-4)) + 4) / 4
+    return round(min(max(across, 0), 1), 4), round(min(max(up, 0), 1), 4)
+
+
+templates.env.globals.update(on_axes=on_axes)
+
+
+@router.get("/work/{work_id}/privacy")
+def privacy_page(request: Request, desk: OnDesk, work: Named) -> Response:
+    """Choose the guarantee."""
+    away = turned_away(work, "privacy")
+    if away is not None:
+        return away
+    choices = work.choices
+    if not choices.dataset and choices.mode == "private":
+        try:
+            names = [dataset.name for dataset in desk.datasets()]
+        except LedgerError:
+            names = []
+        choices = replace(choices, dataset=names[0]) if len(names) == 1 else choices
+    return page(request, "privacy.html", step="privacy", **privacy_values(desk, work, choices))
+
+
+@router.get("/work/{work_id}/predict")
+def predict_piece(request: Request, desk: OnDesk, work: Named) -> Response:
+    """The live panel: predicted error and remaining budget for what the form says now."""
+    if not work.confirmed:
+        raise Refused(409, "Confirm the columns first.")
+    form = Form({key: request.query_params.getlist(key) for key in request.query_params})
+    try:
+        values = privacy_values(desk, work, read_choices(form, work.choices))
+    except CoveyError as error:
+        values = {**privacy_values(desk, work, work.choices), "problem": str(error)}
+    return page(request, "prediction_piece.html", **values)
+
+
+@router.post("/work/{work_id}/privacy")
+def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
+    """Keep the choices, or say what is wrong with them."""
+    choices = work.choices
+    try:
+        choices = read_choices(form, work.choices)
+        check_choices(desk, work, choices)
+    except CoveyError as error:
+        values = privacy_values(desk, work, choices)
+        return page(request, "privacy.html", status(error), step="privacy", error=str(error), **values)
+    with work.lock:
+        work.choices, work.chosen = choices, True
+        work.changed()
+    return go(f"/work/{work.id}/review")
+
+
+def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
+    """Refuse now what the release would refuse: from public numbers and the ledger alone."""
+    rows = work.table.rows if work.table else 1
+    schema = work.schema()
+    check_disk(rows if choices.rows is None else choices.rows, len(schema.fields), desk.out)
+    if choices.mode == "anonymous":
+        if choices.group_size > rows:
+            raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
+        AnonymousSynthesizer(choices.group_size, schema=schema)
+        return
+    PrivateSynthesizer(choices.epsilon, choices.delta, schema=schema, rows_per_person=choices.rows_per_person).check(
+        rows
+    )
+    if choices.epsilon > LARGE_EPSILON and not choices.confirm_large_epsilon:
+        raise ParameterError(
+            f"ε = {float(choices.epsilon):g} is above {LARGE_EPSILON}, a weak guarantee. Under “More choices” you can "
+            "say that you want it all the same."
+        )
+    if not choices.dataset:
+        raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
+    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, choices.rows_per_person)
+
+
+@router.post("/work/{work_id}/dataset")
+def open_dataset(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
+    """Open a dataset in the ledger: a promise that is final."""
+    with work.lock, suppress(CoveyError):  # what else the form says is kept; whether it is right is asked later
+        work.choices = read_choices(form, work.choices)
+    try:
+        if not form.has("final"):
+            raise ParameterError("tick the box first: a cap once set is final.")
+        name, budget, delta_budget = read_budget(form)
+        desk.ledger.open_dataset(name, budget, delta_budget)
+    except CoveyError as error:
+        values = privacy_values(desk, work, work.choices)
+        return page(request, "privacy.html", status(error), step="privacy", dataset_error=str(error), **values)
+    with work.lock:
+        work.choices = replace(work.choices, dataset=name)
+        work.changed()
+    return go(f"/work/{work.id}/privacy#dataset")

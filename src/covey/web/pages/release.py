@@ -1,0 +1,44 @@
+"""The sixth step: a release under way."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from covey.errors import CoveyError
+from covey.web.pages.review import review_page_with
+from covey.web.pages.shared import Checked, Named, OnDesk, by_htmx, go, page, status, turned_away
+
+router = APIRouter()
+
+
+@router.post("/work/{work_id}/release")
+def release(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
+    """Start the release of this review; a second click finds the same job."""
+    try:
+        desk.release(work, form.get("review"))
+    except CoveyError as error:
+        return review_page_with(request, desk, work, str(error), status(error))
+    return go(f"/work/{work.id}/release")
+
+
+@router.get("/work/{work_id}/release")
+async def release_page(request: Request, work: Named) -> Response:
+    """How far the release has come; the page may be left and found again."""
+    return turned_away(work, "release") or page(request, "release.html", work=work, step="release", job=work.job)
+
+
+@router.get("/work/{work_id}/job")
+async def job_piece(request: Request, work: Named) -> Response:
+    """The part of the page that changes."""
+    return page(request, "job_piece.html", work=work, job=work.job, polled=True)
+
+
+@router.post("/work/{work_id}/cancel")
+def cancel(request: Request, work: Named, form: Checked) -> Response:
+    """Stop before the charge."""
+    if work.job is not None:
+        work.job.cancel()
+    if by_htmx(request):
+        return page(request, "job_piece.html", work=work, job=work.job, polled=True)
+    return go(f"/work/{work.id}/release")

@@ -1,0 +1,77 @@
+"""The fifth step: everything that is about to happen, and the same work without the app."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from covey.privacy.ledger import default_ledger_path
+from covey.web import export
+from covey.web.desk import Desk
+from covey.web.pages.privacy import privacy_values
+from covey.web.pages.shared import Checked, Named, OnDesk, go, page, turned_away
+from covey.web.work import Work
+
+router = APIRouter()
+
+
+def exports(desk: Desk, work: Work) -> tuple[str, str]:
+    """The command line and the script."""
+    name, encoding = (work.table.name, work.table.encoding) if work.table else ("table.csv", "utf-8")
+    ledger = None if desk.ledger.path == Path(os.path.realpath(default_ledger_path())) else desk.ledger.path
+    return (
+        export.command_line(work.choices, name, encoding, ledger),
+        export.script(work.choices, name, encoding, ledger),
+    )
+
+
+def review_page_with(request: Request, desk: Desk, work: Work, error: str = "", code: int = 200) -> Response:
+    """Everything that is about to happen."""
+    values = privacy_values(desk, work, work.choices)
+    command, script = exports(desk, work)
+    key = work.review_key()
+    values |= {"command": command, "script": script, "key": key, "job": work.jobs.get(key), "error": error}
+    return page(request, "review.html", code, step="review", folder=desk.out, **values)
+
+
+@router.get("/work/{work_id}/review")
+def review_page(request: Request, desk: OnDesk, work: Named) -> Response:
+    """Look once more before anything is spent."""
+    return turned_away(work, "review") or review_page_with(request, desk, work)
+
+
+@router.post("/work/{work_id}/again")
+def review_again(work: Named, form: Checked) -> Response:
+    """A fresh review of the same choices: another release, and another charge."""
+    with work.lock:
+        if work.job is not None and work.job.over:
+            work.changed()
+    return go(f"/work/{work.id}/review")
+
+
+def attachment(text: str, name: str, kind: str) -> Response:
+    """A file to keep."""
+    return Response(text, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+@router.get("/work/{work_id}/schema.json")
+def schema_file(work: Named) -> Response:
+    """The public schema."""
+    text = json.dumps(work.schema().to_dict(), indent=2, ensure_ascii=False) + "\n"
+    return attachment(text, export.SCHEMA, "application/json")
+
+
+@router.get("/work/{work_id}/release.py")
+def script_file(desk: OnDesk, work: Named) -> Response:
+    """The script."""
+    return attachment(exports(desk, work)[1], "release.py", "text/x-python")
+
+
+@router.get("/work/{work_id}/release.sh")
+def command_file(desk: OnDesk, work: Named) -> Response:
+    """The command line."""
+    return attachment(f"#!/bin/sh\nset -e\n{exports(desk, work)[0]}\n", "release.sh", "text/x-shellscript")

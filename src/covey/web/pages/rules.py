@@ -1,0 +1,44 @@
+"""The third step: what holds for every row."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from covey.errors import CoveyError
+from covey.web.forms import CONDITIONS, read_rule
+from covey.web.pages.shared import Checked, Named, go, page, status, turned_away
+from covey.web.work import Work
+
+router = APIRouter()
+
+
+def rules_page_with(request: Request, work: Work, error: str = "", kind: str = "", code: int = 200) -> Response:
+    """The rules, and a form for another."""
+    values = {"step": "rules", "error": error, "kind": kind, "places": range(CONDITIONS)}
+    return page(request, "rules.html", code, work=work, fields=work.schema().fields, **values)
+
+
+@router.get("/work/{work_id}/rules")
+async def rules_page(request: Request, work: Named) -> Response:
+    """Say what holds for every row."""
+    return turned_away(work, "rules") or rules_page_with(request, work)
+
+
+@router.post("/work/{work_id}/rules")
+def add_rule(request: Request, work: Named, form: Checked) -> Response:
+    """Add a rule."""
+    try:
+        with work.lock:
+            work.set_rules((*work.rules, read_rule(form, work.schema())))
+    except CoveyError as error:
+        return rules_page_with(request, work, str(error), form.get("kind"), status(error))
+    return go(f"/work/{work.id}/rules")
+
+
+@router.post("/work/{work_id}/rules/{place}/remove")
+def remove_rule(work: Named, place: int, form: Checked) -> Response:
+    """Take a rule away."""
+    with work.lock:
+        work.set_rules(tuple(rule for i, rule in enumerate(work.rules) if i != place))
+    return go(f"/work/{work.id}/rules")

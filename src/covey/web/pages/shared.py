@@ -1,0 +1,95 @@
+"""What every page needs: templates, the table that an address names, answers and refusals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request
+from fastapi.responses import RedirectResponse, Response
+from starlette.templating import Jinja2Templates
+
+from covey.errors import LedgerError
+from covey.table.schema import TYPES
+from covey.version import __version__
+from covey.web import export
+from covey.web.desk import Desk
+from covey.web.forms import rule_words, shown
+from covey.web.security import Form, Refused, checked_form, megabytes
+from covey.web.work import Work
+
+HERE = Path(__file__).parents[1]
+STEPS = ("table", "columns", "rules", "privacy", "review", "release", "bundle")
+
+templates = Jinja2Templates(HERE / "templates")
+templates.env.trim_blocks = templates.env.lstrip_blocks = True
+templates.env.filters["shown"] = shown
+templates.env.filters["number"] = export.number
+templates.env.filters["rule"] = rule_words
+templates.env.filters["megabytes"] = megabytes
+templates.env.filters["fraction"] = Fraction
+templates.env.filters["rows"] = lambda columns: list(zip(*columns, strict=True))
+templates.env.globals.update(version=__version__, STEPS=STEPS, TYPES=TYPES)
+
+
+def sentence(words: str) -> str:
+    """A message with a capital, unless it begins with a name."""
+    return words[:1].upper() + words[1:] if words.split(" ")[0].isalpha() else words
+
+
+templates.env.filters["sentence"] = sentence
+
+
+def status(error: Exception) -> int:
+    """The HTTP status of a refusal."""
+    if isinstance(error, Refused):
+        return error.status
+    return 409 if isinstance(error, LedgerError) else 422
+
+
+def page(request: Request, name: str, code: int = 200, **values: Any) -> Response:
+    """A page, with what every page needs."""
+    work: Work | None = values.get("work")
+    values.setdefault("reachable", work.reachable() if work else set())
+    values["csrf"] = request.app.state.keys.form
+    return templates.TemplateResponse(request, name, values, status_code=code)
+
+
+def go(path: str) -> Response:
+    """Move on after a form."""
+    return RedirectResponse(path, 303)
+
+
+def by_htmx(request: Request) -> bool:
+    """Whether a piece of a page is asked for."""
+    return request.headers.get("hx-request") == "true"
+
+
+def the_desk(request: Request) -> Desk:
+    """The state of the app."""
+    return cast(Desk, request.app.state.desk)
+
+
+# What is asynchronous answers at once. Everything that may wait, for the ledger or a disk, is a plain function and gets a
+# thread of its own.
+
+
+async def find_desk(request: Request) -> Desk:
+    """The state of the app, for a page."""
+    return the_desk(request)
+
+
+async def find_work(request: Request, work_id: str) -> Work:
+    """The table that the address names."""
+    return the_desk(request).work(work_id)
+
+
+Checked = Annotated[Form, Depends(checked_form)]
+OnDesk = Annotated[Desk, Depends(find_desk)]
+Named = Annotated[Work, Depends(find_work)]
+
+
+def turned_away(work: Work, step: str) -> Response | None:
+    """Lead back to the step that comes first when a later one makes no sense yet."""
+    return None if step in work.reachable() else go(f"/work/{work.id}/{work.step()}")

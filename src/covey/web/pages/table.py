@@ -1,0 +1,62 @@
+"""The first step: a table, and a schema if there is one."""
+
+from __future__ import annotations
+
+import os
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from covey.demo import example_visits
+from covey.errors import CoveyError, ParameterError
+from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, the_desk
+from covey.web.uploads import Upload
+from covey.web.work import Work
+
+ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")  # those that spreadsheets write
+
+router = APIRouter()
+
+
+def table_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
+    """The first step."""
+    limit = the_desk(request).upload_limit
+    values = {"step": "table", "encodings": ENCODINGS, "limit": limit, "error": error}
+    return page(request, "table.html", code, work=work, **values)
+
+
+@router.get("/work/{work_id}/table")
+async def table_page(request: Request, work: Named) -> Response:
+    """Choose a table."""
+    return table_page_with(request, work)
+
+
+@router.post("/work/{work_id}/table")
+async def upload_table(request: Request, desk: OnDesk, work: Named) -> Response:
+    """Take a table, and a schema if there is one, from the browser."""
+    upload = Upload(request, work.folder)
+    await upload.receive()
+    try:
+        path, name = upload.files.get("table", (work.folder, ""))
+        if not name:
+            raise ParameterError("choose a table first.")
+        schema = upload.files.get("schema")
+        encoding = upload.fields.get("encoding", "utf-8")
+        given = schema if schema is not None and schema[1] else None
+        await run_in_threadpool(work.take, path, name, encoding, desk.upload_limit, given)
+    except CoveyError as error:
+        return table_page_with(request, work, str(error), status(error))
+    finally:
+        upload.discard()
+    return go(f"/work/{work.id}/columns")
+
+
+@router.post("/work/{work_id}/example")
+def example_table(desk: OnDesk, work: Named, form: Checked) -> Response:
+    """Try everything on a table of people who do not exist."""
+    path = work.folder / "example"
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+    example_visits(path)
+    work.take(path, "visits.csv", "utf-8", desk.upload_limit)
+    return go(f"/work/{work.id}/columns")

@@ -1,0 +1,245 @@
+"""One table on its way to a bundle: its rows, the schema as far as it has come, the choices made, and its releases."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from threading import RLock
+
+from covey.errors import CoveyError, ParameterError
+from covey.methods.regain.predict import Prediction
+from covey.table.codec import Codec
+from covey.table.schema import Field, Rule, Schema
+from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
+from covey.web.jobs import Job
+from covey.web.security import Refused
+from covey.workflow import draft, plan
+
+SUFFIXES = (".csv", ".csv.gz", *ARROW_SUFFIXES)  # what the reader of the command line takes from files
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the steward chose at the privacy step."""
+
+    mode: str = "private"
+    epsilon: Fraction = Fraction(1)
+    delta: Fraction = Fraction(0)
+    dataset: str = ""
+    rows: int | None = None
+    rows_per_person: int = 1
+    confirm_large_epsilon: bool = False
+    group_size: int = 20
+    sensitive: tuple[str, ...] = ()
+    parquet: bool = False
+
+
+@dataclass(frozen=True)
+class ColumnDraft:
+    """A column as its owner has described it so far: its field, and whether it is part of the release."""
+
+    field: Field
+    kept: bool = True
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """A table in the private folder, and the name that its owner knows it by."""
+
+    path: Path
+    name: str
+    rows: int
+    encoding: str
+
+
+class Work:
+    """One table on its way to a bundle."""
+
+    def __init__(self, folder: Path) -> None:
+        self.id = folder.name
+        self.folder = folder
+        self.lock = RLock()
+        self.touched = time.monotonic()
+        self.table: Uploaded | None = None
+        self.columns: tuple[ColumnDraft, ...] = ()
+        self.missing_values: tuple[str, ...] = ("",)
+        self.rules: tuple[Rule, ...] = ()
+        self.choices = Choices()
+        self.chosen = False
+        self.review: str | None = None
+        self._sizes: tuple[int, ...] | None = None
+        self.jobs: dict[str, Job] = {}  # by the review that ordered them
+
+    # The table.
+
+    def take(self, path: Path, name: str, encoding: str, limit: int, schema: tuple[Path, str] | None = None) -> None:
+        """Read an uploaded table, and draft its schema unless one was given; both come with the names people know."""
+        if self.job is not None and not self.job.over:
+            raise Refused(409, "This table is being released. Wait until that is done.")
+        suffix = next((s for s in SUFFIXES if name.lower().endswith(s)), None)
+        if suffix is None:
+            raise ParameterError(
+                f"{name!r} is not a table covey can read. Choose a .csv, .csv.gz, .parquet or .arrow file."
+            )
+        check_encoding(encoding)
+        known = None if schema is None else _load_schema(*schema)
+        place = self.folder / f"table-{secrets.token_hex(4)}{suffix}"
+        os.replace(path, place)
+        try:
+            # A schema that is whole names the columns that must be there; an unfinished one is finished at the next step.
+            if known is None:
+                found = draft(place, encoding, 4 * limit)
+                start, rows = found.schema, found.rows
+            else:
+                whole = all(field.confirmed for field in known.fields)
+                start = known
+                rows = read_table(place, known if whole else None, encoding, size_limit=4 * limit).rows
+        except BaseException as error:
+            place.unlink()
+            if isinstance(error, CoveyError):
+                raise calling(error, place, name) from None
+            raise
+        with self.lock:
+            self.forget_table()
+            self.table = Uploaded(place, name, rows, encoding)
+            self.columns = tuple(ColumnDraft(f) for f in start.fields)
+            self.missing_values, self.rules = start.missing_values, start.rules
+            self.changed()
+
+    def forget_table(self) -> None:
+        """Remove the true rows."""
+        if self.table is not None:
+            with suppress(FileNotFoundError):
+                self.table.path.unlink()
+            self.table = None
+
+    # The schema.
+
+    def schema(self) -> Schema:
+        """The public schema as far as it has come."""
+        fields = tuple(column.field for column in self.columns if column.kept)
+        if not fields:
+            raise ParameterError("every column is left out. Keep at least one.")
+        return Schema(fields, self.missing_values, self.rules, draft=not all(f.confirmed for f in fields))
+
+    def set_column(self, place: int, column: ColumnDraft) -> None:
+        """Change one column, or refuse what the schema does not allow."""
+        before = self.columns
+        self.columns = (*before[:place], column, *before[place + 1 :])
+        try:
+            self.schema()
+        except CoveyError:
+            self.columns = before
+            raise
+        self.changed()
+
+    def confirm_all(self) -> None:
+        """Confirm every column that is kept."""
+        confirmed = self.schema().confirm()
+        self.columns = tuple(replace(c, field=confirmed[c.field.name]) if c.kept else c for c in self.columns)
+        self.changed()
+
+    def set_rules(self, rules: tuple[Rule, ...]) -> None:
+        """Change the rules, or refuse what the schema does not allow."""
+        before, self.rules = self.rules, rules
+        try:
+            Codec(self.schema())  # refuses rules that contradict each other
+        except CoveyError:
+            self.rules = before
+            raise
+        self.changed()
+
+    @property
+    def unconfirmed(self) -> list[str]:
+        """Columns that are kept and not confirmed as public."""
+        return [c.field.name for c in self.columns if c.kept and not c.field.confirmed]
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the whole schema is public."""
+        return bool(self.columns) and not self.unconfirmed and any(c.kept for c in self.columns)
+
+    def sizes(self) -> tuple[int, ...]:
+        """Categories of each attribute, which are public once the schema is confirmed."""
+        with self.lock:
+            if self._sizes is None:
+                self._sizes = Codec(self.schema()).domain_sizes
+            return self._sizes
+
+    def predict(self, choices: Choices) -> Prediction:
+        """What a release would be like, from public sizes alone."""
+        rows = self.table.rows if self.table else 1
+        return prediction(self.sizes(), rows, choices.epsilon, choices.delta, choices.rows_per_person)
+
+    # Steps.
+
+    def changed(self) -> None:
+        """A review made before this no longer says what would happen."""
+        self.review = self._sizes = None
+
+    def review_key(self) -> str:
+        """The key of the review that stands now; one review makes one release."""
+        with self.lock:
+            if self.review is None:
+                self.review = secrets.token_hex(16)
+            return self.review
+
+    @property
+    def job(self) -> Job | None:
+        """The newest job."""
+        return next(reversed(self.jobs.values()), None)
+
+    def step(self) -> str:
+        """How far this table has come."""
+        if self.table is None and not self.jobs:
+            return "table"
+        if not self.confirmed:
+            return "columns"
+        if self.job is not None:
+            return "bundle" if self.job.state == "done" else "release"
+        return "review" if self.chosen else "rules"
+
+    def reachable(self) -> set[str]:
+        """The steps that make sense now."""
+        steps = {"table"}
+        if self.columns:
+            steps.add("columns")
+        if self.confirmed and self.table is not None:
+            steps |= {"rules", "privacy"} | ({"review"} if self.chosen else set())
+        if self.job is not None:
+            steps.add("release")
+            if self.job.state == "done":
+                steps.add("bundle")
+        return steps
+
+
+@lru_cache(maxsize=4096)
+def prediction(
+    sizes: tuple[int, ...], rows: int, epsilon: Fraction, delta: Fraction, rows_per_person: int
+) -> Prediction:
+    """`plan`, remembered: the page asks for the same public numbers again and again."""
+    return plan(sizes, rows, epsilon, delta, rows_per_person=rows_per_person)
+
+
+def calling(error: CoveyError, path: Path, name: str) -> CoveyError:
+    """A refusal with the name that its owner knows instead of a path of ours."""
+    error.args = (str(error).replace(str(path), name),)
+    return error
+
+
+def _load_schema(path: Path, name: str) -> Schema:
+    """A schema that its owner knows by another name."""
+    place = path.with_suffix(".yaml" if name.lower().endswith((".yaml", ".yml")) else ".json")
+    os.replace(path, place)
+    try:
+        return Schema.load(place)
+    except CoveyError as error:
+        raise calling(error, place, name) from None
+    finally:
+        place.unlink()

@@ -1,0 +1,64 @@
+"""Numbers in the documentation are those that were measured: pages are compared with the CSV files they come from."""
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.regain import show
+
+PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
+
+
+def test_numbers_keep_their_zeros():
+    values = [0.4249, 10.5917, 50.886, 20.52, 100.0, 0.0, 1.004]
+    assert show(values, 2) == ".42 10.59 50.89 20.52 100.00 .00 1.00"
+    assert show([0.00305, 0.1]) == ".00305 .10000"
+    dropped = " ".join(
+        f"{v:.2f}".replace("0.", ".", 1) for v in values
+    )  # how it was: the zero of 10.59, not that of 0.42
+    assert "1.59" in dropped.split()
+    assert dropped != show(values, 2)
+
+
+@pytest.mark.parametrize("digits", [1, 2, 5])
+def test_what_is_shown_reads_back_as_the_number(digits):
+    values = np.random.default_rng(0).lognormal(0, 3, 2000)
+    shown = [float(word) for word in show(values, digits).split()]
+    assert np.abs(np.array(shown) - values).max() <= 0.5 * 10.0**-digits * 1.0001
+
+
+def errors(row):
+    return np.array([float(row[f"delta{d}"]) for d in (1, 2, 3, 4)])
+
+
+def test_the_table_of_regain_is_that_of_its_csv():
+    with (PAGES / "regain.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    page = (PAGES / "regain.md").read_text()
+    bootstrap = {row["table"]: errors(row) for row in rows if row["setting"] == "bootstrap"}
+    for row in rows:
+        line = f"| {row['table']} | {row['n']} × {row['p']} | {row['setting']} | "
+        shown = f"{line}{show(errors(row))} | {show(errors(row) / bootstrap[row['table']], 2)} | "
+        assert shown in page, shown
+
+
+def test_the_figures_of_peers_are_those_of_its_csv():
+    with (PAGES / "peers.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["delta2"]]
+    page = (PAGES / "peers.md").read_text()
+    assert len(rows) > 20
+    for row in rows:
+        assert f"| {show(errors(row))} | " in page, row
+
+
+def test_claims_about_peers_name_the_strongest_known_ones():
+    page = (PAGES / "peers.md").read_text()
+    for name in ("Private-GSD", "dpsynth", "SWIFT", "private-pgm", "measured elsewhere", "MargNet"):
+        assert name in page
+    ours, theirs = (
+        float(re.search(rf"\| nltcs \| {name}.*?\| \.\d+ (\.\d+)", page)[1]) for name in (r"\*\*covey", "Private-GSD")
+    )
+    assert f"{theirs / ours:.1f} times covey's δ₂" in page
