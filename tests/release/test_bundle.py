@@ -156,7 +156,7 @@ def test_false_budget_arithmetic_is_noticed_even_with_right_checksums(folder):
     rewrite(folder, charges=[{"purpose": "all", "amount": "5"}])
     with pytest.raises(InputError, match="sum to 5"):
         verify_bundle(folder)
-    rewrite(folder, charges=[], amount_per_row="1/2")
+    rewrite(folder, charges=[], amount="2")
     with pytest.raises(InputError, match="larger amount"):
         verify_bundle(folder)
 
