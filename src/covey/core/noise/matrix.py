@@ -120,12 +120,14 @@ class MatrixNoise:
         half = self.scale / 2
         times = half.numerator * self._numerators[i] * self._numerators[j]
         reach = self._factors[0].reach(i, j) + self._factors[1].reach(i, j)
-        left, words = np.arange(len(i)), 0
+        unit = half.denominator * self._denominator**2 << (2 * self._factors[0].unit)
+        left = np.arange(len(i))
+        words = int(np.all(2 * times * reach >= unit))  # intervals of length 1 and more settle nothing
         while len(left):
             plus, minus = (factor.products(i[left], j[left], words) for factor in self._factors)
-            unit = half.denominator * self._denominator**2 << (2 * (self._factors[0].unit + WORD * words))
+            fine = unit << (2 * WORD * words)
             total, error = plus - minus, reach[left] * (1 << (WORD * words))
-            low, high = ((2 * times[left] * (total + e) + unit) // (2 * unit) for e in (-error, error))
+            low, high = ((2 * times[left] * (total + e) + fine) // (2 * fine) for e in (-error, error))
             done = np.asarray(low == high, dtype=bool) | _saturated(low, high)
             out[left[done]] = np.clip(low[done], -SATURATION, SATURATION)
             left, words = left[~done], words + 1

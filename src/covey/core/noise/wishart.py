@@ -70,7 +70,9 @@ class Factor:
             for row in np.unique(i[inside]):
                 mine = inside[i[inside] == row]
                 chosen = right[np.searchsorted(group, j[mine]), :, : row + 1]
-                out[mine] = _carried(chosen @ self.limbs(int(row), words).T)
+                left = self.limbs(int(row), words)
+                sums = chosen.reshape(-1, row + 1) @ left.T
+                out[mine] = _carried(sums.reshape(len(mine), -1, len(left)))
         return out
 
     def reach(self, i: Integers, j: Integers) -> Wide:
