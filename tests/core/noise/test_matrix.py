@@ -10,7 +10,7 @@ from scipy.stats import chisquare, ks_2samp, wishart
 from covey.core.noise import matrix as module
 from covey.core.noise import wishart as factors
 from covey.core.noise.integers import SATURATION
-from covey.core.noise.matrix import MatrixNoise, constant_coordinate, sign_noise
+from covey.core.noise.matrix import MatrixNoise
 from covey.core.noise.normals import STANDARD, Digits
 from covey.core.noise.wishart import Factor
 from covey.errors import ParameterError
@@ -279,31 +279,11 @@ def test_impossible_parameters_are_refused(scale, weights):
         MatrixNoise(scale, weights, np.random.default_rng(0))
 
 
-def test_the_constant_coordinate_is_rational_and_near_its_aim():
-    for p in (1, 2, 3, 16, 100, 10_000):
-        a = constant_coordinate(p)
-        assert a.denominator <= 16
-        assert abs(float(a) - np.sqrt(p / 3)) <= 1 / 32
-    assert constant_coordinate(0) > 0
-
-
-def test_noise_on_signs_has_the_scale_of_its_radius():
-    p, epsilon = 12, Fraction(1, 2)
-    noise = sign_noise(p, epsilon, np.random.default_rng(17))
-    a = constant_coordinate(p)
-    assert noise.scale == 2 * (p + a**2) / epsilon
-    assert noise.dimension == p + 1
-    generator = np.random.default_rng(18)
-    Z = np.array([sign_noise(p, epsilon, generator).block(ALL, ALL) for _ in range(120)])
-    assert Z[:, 0, 1:].std() == pytest.approx(noise.sd / float(a), rel=0.1)
-    assert Z[:, 1, 2:].std() == pytest.approx(noise.sd, rel=0.1)
-
-
 def test_what_is_read_from_the_stream_depends_on_the_noise_alone():
     """The matrix is finished before it meets anything: two runs from one seed read the same bits and agree."""
     states = []
     for _ in range(2):
         generator = np.random.default_rng(19)
-        Z = sign_noise(30, Fraction(1, 10**6), generator).block(ALL, ALL)
+        Z = MatrixNoise(Fraction(10**9), ones(30), generator).block(ALL, ALL)
         states.append((generator.bit_generator.state["state"], Z.tolist()))
     assert states[0] == states[1]

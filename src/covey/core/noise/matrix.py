@@ -137,17 +137,3 @@ class MatrixNoise:
 def _saturated(low: Wide, high: Wide) -> Array:
     """Where all that an entry may be is stored as the same bound."""
     return np.asarray((low >= SATURATION) | (high <= -SATURATION), dtype=bool)
-
-
-def sign_noise(p: int, epsilon: Fraction, generator: np.random.Generator) -> MatrixNoise:
-    """Noise for the sums of rows (a, z)(a, z)ᵀ of p signs z and a constant a: row 0 belongs to Σz, the others to Σzzᵀ.
-
-    A row has squared norm p + a², so the trace scale is 2(p + a²)/ε. Row 0 is in units of a: it is added to Σz itself.
-    """
-    a = constant_coordinate(p)
-    return MatrixNoise(2 * (p + a * a) / epsilon, [1 / a] + [Fraction(1)] * p, generator)
-
-
-def constant_coordinate(p: int) -> Fraction:
-    """a ≈ √(p/3) in sixteenths: rational, so that p + a² is. Privacy holds for every a > 0."""
-    return Fraction(max(1, round(16 * sqrt(p / 3))), 16)
