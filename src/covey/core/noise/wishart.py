@@ -48,7 +48,8 @@ class Factor:
             self._tails.setdefault(row, {})[row] = tail
         # Numbers are cut by less than a unit, or a last place beyond 16; on the diagonal the sum rounds as well.
         self.cut = max(2.0**-self.unit, float(np.spacing(largest)))
-        self.slip = 2 * max(2.0**-self.unit, float(np.spacing(self.chi.value.max())))
+        farthest = max(float(self.chi.value.max()), float(np.abs(self.chi.offset).max()))
+        self.slip = 2 * max(2.0**-self.unit, float(np.spacing(farthest)))
 
     def _place(self, normals: Normals, begin: int, end: int) -> None:
         """Put numbers below the diagonal of these rows, and remember which have further digits."""
