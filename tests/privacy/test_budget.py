@@ -1,3 +1,4 @@
+from decimal import Decimal
 from fractions import Fraction
 
 import dp_accounting
@@ -6,7 +7,7 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 
 from covey.entropy import SEEDED_MARK
-from covey.errors import ParameterError
+from covey.errors import InternalError, ParameterError
 from covey.privacy.budget import (
     Charge,
     PrivacyStatement,
@@ -18,7 +19,9 @@ from covey.privacy.budget import (
     min_over_orders,
     rho_for,
     split,
+    zcdp_rho_for,
 )
+from covey.privacy.gaussian import rho_within
 
 
 def test_numbers_are_what_a_person_wrote():
@@ -79,7 +82,7 @@ def test_a_refused_split_is_shown():
 
 
 def test_a_statement_cannot_spend_more_than_it_promises():
-    with pytest.raises(ParameterError, match="more than"):
+    with pytest.raises(InternalError, match="more than"):
         PrivacyStatement(make_budget(1), (Charge("a", Fraction(2)),), 10, "m", seeded=False)
     assert PrivacyStatement(make_budget(1), (Charge("a", Fraction(1)),), 10, "m", seeded=False).spent == 1
 
@@ -88,17 +91,33 @@ def test_a_statement_says_everything_that_belongs_to_the_promise():
     rest = "neighbours: tables of the same public size n = 10 that differ in one row (replace-one); mechanism: m"
     words = [str(PrivacyStatement(make_budget(*b), (), 10, "m", seeded=False)) for b in ((1,), (1, 1e-9, 5))]
     assert words[0] == f"ε-differential privacy, ε = 1, for one row; {rest}"
-    assert words[1] == f"(ε, δ)-DP, ε = 1, δ = 1e-09, for a person with 5 rows; {rest}"
+    assert words[1] == f"(ε, δ)-DP, ε = 1, δ = 1e-09 (Gaussian DP, μ = 0.182), for a person with 5 rows; {rest}"
+    opendp = PrivacyStatement(make_budget(1, 1e-9, noise="opendp"), (), 10, "m", seeded=False)
+    assert str(opendp) == f"(ε, δ)-DP, ε = 1, δ = 1e-09, for one row; {rest}"
     assert str(PrivacyStatement(make_budget(1), (), 10, "m", seeded=True)) == f"{SEEDED_MARK} (mechanism: m)"
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1, 1e-9), (10, 1e-9), (0.5, 1e-5), (3, 1e-3)])
 def test_zcdp_conversion_agrees_with_googles_accountant(epsilon, delta):
     """Google's dp-accounting, over a dense grid of orders, finds the same ε for the Gaussian with our ρ."""
-    rho = float(make_budget(epsilon, delta).amount)
+    rho = float(make_budget(epsilon, delta, noise="opendp").amount)
     accountant = RdpAccountant(orders=(1 + np.exp(np.linspace(np.log(1e-3), np.log(1e6), 3000))).tolist())
     accountant.compose(dp_accounting.GaussianDpEvent(1 / np.sqrt(2 * rho)))
     assert accountant.get_epsilon(delta) == pytest.approx(epsilon, rel=1e-4)
+
+
+def test_each_source_of_noise_has_its_accounting():
+    """Rounded Gaussians count μ exactly, discrete ones through zCDP, which gives less; pure budgets are the same."""
+    ours, theirs = make_budget(1, 1e-9), make_budget(1, 1e-9, noise="opendp")
+    assert (ours.accounting, theirs.accounting) == ("gaussian", "zcdp")
+    assert ours.amount == rho_within(Fraction(1), Fraction(1, 10**9))
+    assert theirs.amount == zcdp_rho_for(Fraction(1), Fraction(1, 10**9))
+    assert 0.93 < float(theirs.amount / ours.amount) ** 0.5 < 0.96
+    assert make_budget(1).amount == make_budget(1, noise="opendp").amount == 1
+    assert ours.mu == Decimal("0.1820")
+    assert ours.mu**2 >= float(2 * ours.amount)
+    assert theirs.mu is None
+    assert make_budget(1).mu is None
 
 
 def proved_delta(rho, epsilon):
@@ -129,10 +148,9 @@ def test_the_conversion_never_gives_less_privacy_than_asked_and_little_more(epsi
     from mpmath import log, mpf
 
     e, d = Fraction(epsilon), Fraction(delta)
-    rho = rho_for(e, d)
+    rho = rho_for(e, d, "zcdp")
     assert proved_delta(rho, e) <= log(mpf(delta))
-    if e > Fraction(1, 1000):  # below that the orders that are searched do not reach the best one
-        assert log(mpf(delta)) < proved_delta(rho * Fraction(10**6 + 1, 10**6), e)
+    assert log(mpf(delta)) < proved_delta(rho * Fraction(10**6 + 1, 10**6), e)
     # 40 binary digits, whatever the size: the ledger writes it down exactly.
     assert rho.denominator & (rho.denominator - 1) == 0
     assert 36 <= rho.numerator.bit_length() <= 41
@@ -142,7 +160,9 @@ def test_the_proof_at_one_order():
     assert delta_of(0.01, 1.0, 20.0) == pytest.approx(19 * (0.2 - 1) + 20 * np.log1p(-1 / 20) - np.log(19))
 
 
-@pytest.mark.parametrize(("rho", "epsilon"), [("0.015", "1"), ("1e-9", "1e-3"), ("100", "101"), ("1e-3", "40")])
+@pytest.mark.parametrize(
+    ("rho", "epsilon"), [("0.015", "1"), ("1e-9", "1e-3"), ("100", "101"), ("1e-3", "40"), ("1e-18", "1e-12")]
+)
 def test_the_best_order_is_found(rho, epsilon):
     found = min_over_orders(float(rho), float(epsilon))
     assert found == pytest.approx(float(proved_delta(Fraction(rho), Fraction(epsilon))), rel=1e-9, abs=1e-9)
@@ -150,16 +170,16 @@ def test_the_best_order_is_found(rho, epsilon):
 
 def test_several_rows_per_person_pay_as_group_privacy_demands():
     one, five = make_budget(1.0), make_budget(1.0, rows_per_person=5)
-    assert five.amount == one.amount / 5
+    assert five.per_row == one.amount / 5
     one, five = make_budget(1.0, 1e-9), make_budget(1.0, 1e-9, rows_per_person=5)
-    assert five.amount == one.amount / 25
+    assert five.per_row == one.amount / 25
     with pytest.raises(ParameterError, match="rows_per_person"):
         make_budget(1.0, rows_per_person=0)
 
 
 def test_too_many_rows_per_person_leave_nothing():
-    assert make_budget(1, rows_per_person=10**12).amount == Fraction(1, 10**12)
-    assert make_budget(1, 1e-9, rows_per_person=10**9).amount > 0  # ρ may be far smaller than ε
+    assert make_budget(1, rows_per_person=10**12).per_row == Fraction(1, 10**12)
+    assert make_budget(1, 1e-9, rows_per_person=10**9).per_row > 0  # ρ may be far smaller than ε
     wanted = (
         "rows_per_person = 1000000000001 leaves too little of epsilon = 1 for each row: the answer would be noise alone. "
         "Limit how many rows a person has."

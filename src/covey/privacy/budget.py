@@ -1,21 +1,28 @@
 """Privacy budgets in exact rational arithmetic: what was promised, and what each step may spend.
 
-Two guarantees share one interface. Pure ε-DP is spent in units of ε; (ε, δ)-DP is spent in units of ρ, the parameter of
-zero-concentrated differential privacy, and converted once. In both, the charges of the steps add up (Lemma 2.5; Bun and
-Steinke 2016), and a person with k rows pays as group privacy demands: k·ε, or k²·ρ.
+Two guarantees share one interface. Pure ε-DP is spent in units of ε; (ε, δ)-DP is spent in units of ρ = μ²/2 and converted once.
+With covey's noise μ is the parameter of Gaussian differential privacy, and the conversion is exact (`privacy.gaussian`). With
+OpenDP's discrete Gaussians ρ is that of zero-concentrated differential privacy, whose conversion gives a little less. In all of
+them the charges of the steps add up (Lemma 2.5; Dong, Roth and Su 2022; Bun and Steinke 2016), and a person with k rows pays as
+group privacy demands: k·ε, or k²·ρ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, log, log1p, sqrt
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 from covey.entropy import SEEDED_MARK
 from covey.errors import InternalError, ParameterError, whole_number
+from covey.privacy.gaussian import mu_above, rho_within
+
+Accounting = Literal["gaussian", "zcdp"]  # what ρ stands for where δ > 0
 
 MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
@@ -73,6 +80,7 @@ class Budget:
     delta: Fraction
     rows_per_person: int
     amount: Fraction
+    accounting: Accounting = "gaussian"
 
     @property
     def pure(self) -> bool:
@@ -83,6 +91,11 @@ class Budget:
     def unit(self) -> str:
         """ε or ρ."""
         return "ε" if self.pure else "ρ"
+
+    @property
+    def mu(self) -> Decimal | None:
+        """μ of Gaussian differential privacy for the whole amount, rounded up to four digits; None where it is not that."""
+        return mu_above(self.amount) if not self.pure and self.accounting == "gaussian" else None
 
     @property
     def per_row(self) -> Fraction:
@@ -110,17 +123,20 @@ class Budget:
         return moves / self.per_row
 
     def variance(self, moves_squared: Fraction | int | None) -> Fraction:
-        """Variance of Gaussian noise (ρ-zCDP) for a statistic that one row moves by so much in ℓ2, squared: Δ²/(2ρ)."""
+        """Variance of Gaussian noise for a statistic that one row moves by so much in ℓ2, squared: Δ²/(2ρ)."""
         if self.pure or moves_squared is None:
             raise InternalError("Gaussian noise needs a positive delta and a declared sensitivity.")
         return moves_squared / (2 * self.per_row)
 
 
-def make_budget(epsilon: Any, delta: Any = 0, rows_per_person: Any = 1, n: int | None = None) -> Budget:
-    """Check the public parameters and find what may be spent."""
+def make_budget(
+    epsilon: Any, delta: Any = 0, rows_per_person: Any = 1, n: int | None = None, noise: str = "covey"
+) -> Budget:
+    """Check the public parameters and find what may be spent by noise of this source, "covey" or "opendp"."""
     e, d = check_epsilon(epsilon), check_delta(delta, n)
     k = whole_number(rows_per_person, "rows_per_person", 1)
-    budget = Budget(e, d, k, e if d == 0 else rho_for(e, d))
+    accounting: Accounting = "zcdp" if noise == "opendp" else "gaussian"
+    budget = Budget(e, d, k, e if d == 0 else rho_for(e, d, accounting), accounting)
     if budget.per_row < (MIN_EPSILON if d == 0 else MIN_RHO):
         raise ParameterError(
             f"rows_per_person = {str(k)[:20]} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
@@ -134,7 +150,13 @@ def delta_of(rho: float, epsilon: float, alpha: float) -> float:
     return (alpha - 1) * (alpha * rho - epsilon) + alpha * log1p(-1 / alpha) - log(alpha - 1)
 
 
-def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+def rho_for(epsilon: Fraction, delta: Fraction, accounting: Accounting = "gaussian") -> Fraction:
+    """The largest ρ, up to rounding down, for which rounded Gaussians (or ρ-zCDP) are (ε, δ)-DP."""
+    return rho_within(epsilon, delta) if accounting == "gaussian" else zcdp_rho_for(epsilon, delta)
+
+
+@lru_cache(maxsize=1024)
+def zcdp_rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest ρ, up to rounding down, for which ρ-zCDP implies (ε, δ)-DP.
 
     Every order α > 1 proves a δ, so any α may be used; the best is found by golden section on a logarithmic scale.
@@ -156,7 +178,8 @@ def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 def min_over_orders(rho: float, epsilon: float) -> float:
     """min over α > 1 of `delta_of`, by golden-section search over log(α − 1): the function is unimodal there."""
     golden = (sqrt(5) - 1) / 2
-    left, right = log(1e-6), log(max(4 * epsilon / max(rho, 1e-300), 10.0) + 10.0)
+    least = max(rho, 1e-300)
+    left, right = log(1e-6), log(max(4 * epsilon / least, 40 / sqrt(least), 10.0) + 10.0)
 
     def value(x: float) -> float:
         return delta_of(rho, epsilon, 1 + exp(x))
@@ -211,6 +234,8 @@ class PrivacyStatement:
             return f"{SEEDED_MARK} (mechanism: {self.mechanism})"
         e, d = float(self.budget.epsilon), float(self.budget.delta)
         guarantee = f"ε-differential privacy, ε = {e:g}" if self.budget.pure else f"(ε, δ)-DP, ε = {e:g}, δ = {d:g}"
+        if self.budget.mu is not None:
+            guarantee += f" (Gaussian DP, μ = {float(self.budget.mu):g})"
         unit = "one row" if self.budget.rows_per_person == 1 else f"a person with {self.budget.rows_per_person} rows"
         return (
             f"{guarantee}, for {unit}; neighbours: tables of the same public size n = {self.n} that differ in one "

@@ -126,6 +126,8 @@ class Gate:
     def __init__(self, budget: Budget, shares: Mapping[str, Fraction], streams: Streams, source: str = "covey") -> None:
         if any(share < 0 for share in shares.values()) or sum(shares.values(), Fraction(0)) > 1:
             raise InternalError("planned charges are not negative and sum to the budget at most.")
+        if source == "opendp" and not budget.pure and budget.accounting != "zcdp":
+            raise InternalError("OpenDP's discrete Gaussians need a budget that counts zCDP.")
         self.budget = budget
         self.planned = {name: Charge(name, budget.amount * share, budget.unit) for name, share in shares.items()}
         self.book: list[Spent] = []

@@ -103,7 +103,7 @@ class PrivateSynthesizer(_Synthesizer):
         super().__init__(body, seed, schema)
         find_device(device)  # refused here, before any table is opened
         self.device = device
-        self._budget = make_budget(epsilon, delta, rows_per_person)
+        self._budget = make_budget(epsilon, delta, rows_per_person, noise=noise)
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
         if method not in ("regain", "paper"):

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, gamma, ks_2samp, kstest, wishart
+from scipy.stats import chi2_contingency, chisquare, gamma, ks_2samp, kstest, wishart
 
 from covey.core.noise import integers as noise
 from covey.core.noise.integers import (
@@ -24,6 +24,7 @@ from covey.core.noise.integers import (
 from covey.core.noise.samplers import CoveyNoise, OpenDPNoise
 from covey.errors import MissingExtraError, ParameterError
 from tests.audit import epsilon_lower_bound
+from tests.core.noise.test_gaussian import p_value as rounded_p_value
 
 
 def p_value(samples, weight, reach):
@@ -365,20 +366,27 @@ def test_discrete_noise_mechanisms_are_tight():
 
 
 @pytest.mark.parametrize("source", [lambda: CoveyNoise(np.random.default_rng(13)), OpenDPNoise])
-def test_both_sources_draw_the_same_laws(source):
-    draws = source()
-    assert laplace_p_value(draws.laplace(Fraction(7, 2), 30_000), 3.5) > 1e-5
-    assert gaussian_p_value(draws.gaussian(Fraction(31, 2), (300, 100)).ravel(), 15.5) > 1e-5
+def test_both_sources_draw_the_same_laplace_law(source):
+    assert laplace_p_value(source().laplace(Fraction(7, 2), 30_000), 3.5) > 1e-5
+
+
+def test_each_source_draws_the_gaussian_that_its_accounting_is_for():
+    """OpenDP's discrete Gaussian (zCDP), covey's rounded one (Gaussian DP): at a small variance the two are told apart."""
+    ours, theirs = CoveyNoise(np.random.default_rng(13)), OpenDPNoise()
+    for variance, same in ((Fraction(31, 2), True), (Fraction(1, 4), False)):
+        rounded, discrete = ours.gaussian(variance, (300, 100)).ravel(), theirs.gaussian(variance, (300, 100)).ravel()
+        assert rounded_p_value(rounded, variance) > 1e-5
+        assert gaussian_p_value(discrete, float(variance)) > 1e-5
+        assert (gaussian_p_value(rounded, float(variance)) > 1e-5) == same
+        assert (rounded_p_value(discrete, variance) > 1e-5) == same
 
 
 def test_opendp_agrees_as_an_oracle():
     """Two-sample comparison with OpenDP's samplers, which nobody here wrote."""
-    from scipy.stats import chi2_contingency
-
-    ours, theirs = CoveyNoise(np.random.default_rng(14)), OpenDPNoise()
-    for name, parameter in (("laplace", 4), ("gaussian", 9)):
-        pair = [np.clip(getattr(s, name)(parameter, 40_000), -12, 12) + 12 for s in (ours, theirs)]
-        table = np.array([np.bincount(x, minlength=25) for x in pair])
+    generator, theirs = np.random.default_rng(14), OpenDPNoise()
+    for ours, name, parameter in ((discrete_laplace, "laplace", 4), (discrete_gaussian, "gaussian", 9)):
+        pair = [ours(parameter, 40_000, generator), getattr(theirs, name)(parameter, 40_000)]
+        table = np.array([np.bincount(np.clip(x, -12, 12) + 12, minlength=25) for x in pair])
         assert chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue > 1e-4
 
 

@@ -5,7 +5,18 @@ import pytest
 from mpmath import hyp1f1, mp
 from scipy.special import ive
 
-from covey.core.paper.bingham import Envelope, _draw, sample_bingham, tries_per_draw
+from covey.core.paper.bingham import (
+    BACKWARD,
+    GRID_BITS,
+    ROUNDING,
+    Envelope,
+    Slack,
+    _draw,
+    sample_bingham,
+    slack,
+    tries_per_draw,
+)
+from covey.core.paper.subspace import DIRECTION_BITS, _reflect
 
 DRAWS = 20_000
 
@@ -101,3 +112,38 @@ def test_acceptance_never_exceeds_one_and_stays_cheap():
         envelope = Envelope.of(eigenvalues)
         assert envelope.log_acceptance(envelope.propose(generator, 2000)).max() <= 1e-9
         assert tries_per_draw(np.diag(eigenvalues), generator, 200) < 3 * np.sqrt(q) + 3
+
+
+def test_slack_is_small_where_the_paper_is_used_and_grows_with_every_size():
+    ordinary = slack(16, 20_000, 1 / 3, 2)
+    assert 0 < ordinary.epsilon < 1e-7
+    assert 0 < ordinary.delta < 1e-6
+    for larger in (
+        slack(32, 20_000, 1 / 3, 2),
+        slack(16, 40_000, 1 / 3, 2),
+        slack(16, 20_000, 1, 2),
+        slack(16, 20_000, 1 / 3, 4),
+    ):
+        assert larger.epsilon > ordinary.epsilon
+    assert slack(16, 20_000, 1 / 3, 0) == Slack(0.0, 0.0)
+    assert 2.0**-GRID_BITS == 2.0**-DIRECTION_BITS
+
+
+@pytest.mark.parametrize("p", [3, 20, 60])
+def test_the_errors_that_slack_counts_are_those_of_this_machine(p):
+    """Backward errors of the eigensolver and of a reflection, in extended precision: within the allowance, and not far below."""
+    generator, worst = np.random.default_rng(p), 0.0
+    for scale in (1.0, 1e6):
+        G = generator.standard_normal((p, p)) * generator.exponential(1, p)
+        A = G @ G.T * scale
+        norm = np.linalg.norm(A, 2)
+        values, vectors = np.linalg.eigh(A)
+        V = vectors.astype(np.longdouble)
+        back = np.linalg.norm(((V * values) @ V.T - A).astype(float), 2)
+        h = generator.standard_normal(p)
+        h /= np.linalg.norm(h)
+        H = np.eye(p, dtype=np.longdouble) - 2 * np.outer(h.astype(np.longdouble), h.astype(np.longdouble))
+        turned = np.linalg.norm((H @ A @ H - _reflect(A, h)).astype(float), 2)
+        worst = max(worst, back / norm, turned / norm)
+    assert worst <= BACKWARD * p * ROUNDING
+    assert worst > 1e-3 * BACKWARD * p * ROUNDING

@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.noise.integers import MAX_SCALE, matrix_laplace, resolved
+from covey.core.noise.integers import MAX_SCALE, matrix_laplace
 from covey.core.tables.domain import Domain
 
+USELESS = 2.0**36  # no table has so many rows
 MANY = 100  # attributes; beyond, noise is drawn for many pair tables at once
 
 
@@ -62,11 +63,13 @@ class PairLaw:
 
     @property
     def drawable(self) -> bool:
-        """Whether the noise fits its sampler, c_a·c_b times as large as it is where the grid is that much finer."""
-        finest = max(self.domain.sizes) ** 2
+        """Whether the noise fits its sampler, c_a·c_b times as large as it is where the grid is that much finer.
+
+        Matrix noise is drawn at any scale; beyond the rows of any table it is not worth drawing.
+        """
         if self.kind == "gaussian":
-            return self.scale * finest**2 <= MAX_SCALE**2 // 4
-        return self.scale <= MAX_SCALE if self.kind == "laplace" else resolved(self.scale * finest, self._dimension)
+            return self.scale * max(self.domain.sizes) ** 4 <= MAX_SCALE**2 // 4
+        return self.scale <= MAX_SCALE if self.kind == "laplace" else self.sd <= USELESS
 
     def partners(self, a: int) -> list[tuple[Integers, int]]:
         """Categories of the attributes after a, and their number: one by one, or all of a size together if there are many."""

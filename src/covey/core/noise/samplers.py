@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.core.noise.integers import MAX_SCALE, SATURATION, Number, Size, discrete_gaussian, discrete_laplace
+from covey.core.noise.gaussian import rounded_gaussian
+from covey.core.noise.integers import MAX_SCALE, SATURATION, Number, Size, discrete_laplace
 from covey.errors import MissingExtraError, ParameterError
 
 
@@ -20,7 +21,7 @@ class IntegerNoise(Protocol):
         """P(y) ∝ exp(−|y|/scale)."""
 
     def gaussian(self, variance: Number, size: Size) -> Integers:
-        """P(y) ∝ exp(−y²/(2·variance))."""
+        """Gaussians of this variance on the integers: rounded (covey, Gaussian DP) or discrete (OpenDP, zCDP)."""
 
 
 class CoveyNoise:
@@ -34,8 +35,8 @@ class CoveyNoise:
         return discrete_laplace(scale, size, self.generator)
 
     def gaussian(self, variance: Number, size: Size) -> Integers:
-        """P(y) ∝ exp(−y²/(2·variance))."""
-        return discrete_gaussian(variance, size, self.generator)
+        """⌊σg + ½⌋ for standard normals g, σ² = variance: post-processing of the Gaussian mechanism."""
+        return rounded_gaussian(variance, size, self.generator)
 
 
 class OpenDPNoise:

@@ -2,6 +2,8 @@
 
 This is the Bingham law. Rejection from an angular central Gaussian envelope (Kent, Ganeiber and Mardia)
 gives it without any Markov chain, which matters: a chain stopped early is not ε-differentially private.
+
+Unlike all other noise it is computed in floating point; `slack` says how far that may be from the ideal law.
 """
 
 from __future__ import annotations
@@ -12,6 +14,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from covey.core.arrays import Floats
+
+ROUNDING = 2.0**-53
+GRID_BITS = 16  # of the directions that are released (core.paper.subspace)
+# Backward errors of LAPACK's symmetric eigensolver and of reflections, in units of size·ROUNDING·‖A‖; a test finds less than 1.
+BACKWARD = 10
 
 
 def sample_bingham(A: Floats, generator: np.random.Generator, size: int) -> Floats:
@@ -76,3 +83,26 @@ def _draw(envelope: Envelope, generator: np.random.Generator, size: int) -> Floa
         accepted[done : done + len(y)] = y
         done, proposed = done + len(y), proposed + count
     return accepted
+
+
+@dataclass(frozen=True)
+class Slack:
+    """What floating point may add to a promise: ε at every outcome, and a probability that the released grid point differs."""
+
+    epsilon: float
+    delta: float
+
+
+def slack(p: int, n: int, epsilon: float, t: int) -> Slack:
+    """The distance of PROJ(A, t) in float64 from its ideal law, ‖A‖ ≤ nε/(t + 1) or less: to first order, from public sizes.
+
+    Eigenvectors and deflations are exact for a matrix within E = 2·BACKWARD·p·2^-53·t·‖A‖ of A. exp(xᵀAx)/Z then moves by a
+    factor of e^{2E} at most, in each of t directions and for each of two neighbouring tables. A coordinate of a direction is
+    computed to BACKWARD·p·2^-53; it is rounded to multiples of 2^-16, and may fall on the other side of a border if it lies that
+    close to one.
+    """
+    if t == 0:
+        return Slack(0.0, 0.0)
+    norm = n * epsilon / (t + 1)
+    backward = 2 * BACKWARD * p * ROUNDING * t * norm
+    return Slack(4 * t * backward, 2 * t * p * BACKWARD * p * ROUNDING * 2.0**GRID_BITS)

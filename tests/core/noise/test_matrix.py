@@ -1,0 +1,289 @@
+"""Matrix noise on the integers: each entry against far more digits than it read, and the law against exact moments."""
+
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, ks_2samp, wishart
+
+from covey.core.noise import matrix as module
+from covey.core.noise import wishart as factors
+from covey.core.noise.integers import SATURATION
+from covey.core.noise.matrix import MatrixNoise
+from covey.core.noise.normals import STANDARD, Digits
+from covey.core.noise.wishart import Factor
+from covey.errors import ParameterError
+
+FEW = Digits(x=6, coin=4, cell=8)
+ALL = slice(None)
+
+
+def ones(q):
+    return [Fraction(1)] * q
+
+
+def entry(factor, row, column, words):
+    """One entry of L with so many further words, as a fraction; independent of limbs."""
+    exact = factor._exact(row, column, factor._digits(row, words)[:, column])
+    sign = -1 if column < row and np.signbit(factor.value[row, column]) else 1
+    return Fraction(sign * exact, 1 << (factor.unit + 64 * words))
+
+
+def by_fractions(noise, weights, words=4):
+    """The whole matrix by fractions with far more digits; they must settle every entry beyond doubt."""
+    q, out = len(weights), {}
+    L = [[[entry(f, i, k, words) for k in range(i + 1)] for i in range(q)] for f in noise._factors]
+    for i in range(q):
+        for j in range(i, q):
+            W = [sum((a * b for a, b in zip(m[i], m[j], strict=False)), Fraction(0)) for m in L]
+            y = noise.scale / 2 * weights[i] * weights[j] * (W[0] - W[1])
+            assert abs(y - floor(y) - Fraction(1, 2)) > Fraction(1, 2**100)
+            out[i, j] = out[j, i] = floor(y + Fraction(1, 2))
+    return np.array([[out[i, j] for j in range(q)] for i in range(q)])
+
+
+WEIGHTS = [Fraction(7, 3), Fraction(1, 5), Fraction(1), Fraction(2**40 + 1, 2**38), Fraction(12), Fraction(1)]
+
+
+@pytest.mark.parametrize(
+    ("scale", "weights", "digits"),
+    [
+        (Fraction(100), ones(9), FEW),
+        (Fraction(1, 3), WEIGHTS, FEW),
+        (Fraction(2**43), ones(9), STANDARD),
+        (Fraction(10**16, 7), WEIGHTS, STANDARD),
+        (Fraction(10**9), ones(14), Digits(x=20, coin=10, cell=30)),
+        (Fraction(5), ones(30), STANDARD),
+    ],
+)
+def test_decisions_agree_with_far_more_digits(scale, weights, digits, monkeypatch):
+    """Few digits or a huge scale force the lazy path; no entry may come out differently."""
+    refined = []
+    lazily = MatrixNoise._decided
+    monkeypatch.setattr(MatrixNoise, "_decided", lambda self, i, j: refined.append(len(i)) or lazily(self, i, j))
+    for seed in range(4):
+        noise = MatrixNoise(scale, weights, np.random.default_rng(seed), digits)
+        drawn = noise.block(ALL, ALL)
+        assert (drawn == by_fractions(noise, weights)).all()
+    assert sum(refined) > 10 or scale == 5
+
+
+def test_a_bound_of_zero_decides_wrongly(monkeypatch):
+    """The planted fault of the test above: floats alone, with what they were cut at."""
+    proposal = MatrixNoise._proposal
+    monkeypatch.setattr(MatrixNoise, "_proposal", lambda self, i, j: (proposal(self, i, j)[0], 0.0))
+    wrong = 0
+    for seed in range(4):
+        noise = MatrixNoise(Fraction(100), ones(9), np.random.default_rng(seed), FEW)
+        wrong += int((noise.block(ALL, ALL) != by_fractions(noise, ones(9))).sum())
+    assert wrong > 5
+
+
+def test_the_bound_holds_and_is_not_wasteful():
+    """The error of the floats, against fractions with more digits: below its bound, by no more than a few hundred."""
+    weights = WEIGHTS * 4
+    closest = 0.0
+    for seed in range(3):
+        noise = MatrixNoise(Fraction(11, 7), weights, np.random.default_rng(seed))
+        q = np.arange(len(weights))
+        y, error = noise._proposal(q, q)
+        L = [[[entry(f, i, k, 3) for k in range(i + 1)] for i in q] for f in noise._factors]
+        for i in q:
+            for j in q[i:]:
+                W = [sum(a * b for a, b in zip(m[i], m[j], strict=False)) for m in L]
+                exact = noise.scale / 2 * weights[i] * weights[j] * (W[0] - W[1])
+                ratio = float(abs(Fraction(float(y[i, j])) - exact) / Fraction(float(error[i, j])))
+                assert ratio < 1
+                closest = max(closest, ratio)
+    assert closest > 1 / 400
+
+
+@pytest.mark.parametrize("words", [0, 1, 3])
+def test_sums_of_limbs_are_the_sums(words):
+    factor = Factor(13, np.random.default_rng(5), FEW)
+    i, j = np.array([0, 0, 3, 5, 5, 12, 2]), np.array([0, 12, 3, 6, 9, 12, 4])
+    unit = 4 ** (factor.unit + 64 * words)
+    for total, reach, a, b in zip(factor.products(i, j, words), factor.reach(i, j), i, j, strict=True):
+        assert Fraction(total, unit) == sum(
+            entry(factor, a, k, words) * entry(factor, b, k, words) for k in range(a + 1)
+        )
+        far = sum(entry(factor, a, k, 6) * entry(factor, b, k, 6) for k in range(a + 1))
+        assert abs(far - Fraction(total, unit)) < Fraction(reach << (64 * words), unit)
+
+
+def test_products_in_groups_are_the_same(monkeypatch):
+    factor = Factor(20, np.random.default_rng(6), STANDARD)
+    i, j = np.triu_indices(20)
+    together = factor.products(i, j, 1)
+    monkeypatch.setattr(factors, "BATCH", 1)
+    assert (factor.products(i, j, 1) == together).all()
+
+
+def test_numbers_beyond_a_machine_word_are_summed_as_well(monkeypatch):
+    """A normal beyond 2^14 has probability e^{−10^8}; its digits pass 64 bits and get a limb of their own."""
+    factor = Factor(4, np.random.default_rng(7), STANDARD)
+    factor.value[3, 1] = -(2.0**20 + 2.0**-32)
+    factor._tails[3] = {1: ((1 << 17) - 5, 17)}  # what the float has no room for
+    exact = entry(factor, 3, 1, 0)
+    assert exact == -Fraction((((1 << 52) + 1) << 17) + (1 << 17) - 5, 1 << 49)
+    for words in (0, 2):
+        total = factor.products(np.array([2]), np.array([3]), words)[0]
+        far = sum(entry(factor, 2, k, words) * entry(factor, 3, k, words) for k in range(3))
+        assert Fraction(total, 4 ** (49 + 64 * words)) == far
+
+
+def test_digits_once_read_stay():
+    factor = Factor(6, np.random.default_rng(8), FEW)
+    before = [entry(factor, 5, k, 1) for k in range(6)]
+    after = [entry(factor, 5, k, 3) for k in range(6)]
+    again = [entry(factor, 5, k, 1) for k in range(6)]
+    assert before == again
+    # Further digits lie inside what the first ones left open.
+    assert all(abs(a - b) < Fraction(1, 2 ** (factor.unit + 64)) for a, b in zip(before, after, strict=True))
+
+
+def test_blocks_belong_to_one_symmetric_matrix(monkeypatch):
+    monkeypatch.setattr(module, "HEIGHT", 7)
+    q = 40
+    noise = MatrixNoise(Fraction(2**42), ones(q), np.random.default_rng(9))
+    rows = [(slice(a, a + 9), slice(b, b + 17)) for a in range(0, q, 9) for b in range(0, q, 17)]
+    pieces = np.zeros((q, q), dtype=np.int64)
+    for part in np.random.default_rng(10).permutation(len(rows)):
+        pieces[rows[part]] = noise.block(*rows[part])
+    assert (pieces == noise.block(ALL, ALL)).all()
+    assert (pieces == pieces.T).all()
+    strips = np.zeros((q, q), dtype=np.int64)
+    for r, c in noise.strips():
+        strips[r, c] = noise.block(r, c)
+    assert (np.triu(strips) == np.triu(pieces)).all()
+    assert noise.block(slice(3, 3), ALL).shape == (0, q)
+    assert noise.block(ALL, slice(q, None)).shape == (q, 0)
+    assert noise.block(slice(2, 4), slice(0, 1)).dtype == np.int64
+
+
+def rounded_laplace(scale, reach):
+    """P(⌊X + ½⌋ = k), |k| ≤ reach, for X Laplace: what the noise is in dimension 1, exactly."""
+    k = np.arange(1, reach + 1)
+    side = np.exp(-(k - 0.5) / scale) * (1 - np.exp(-1 / scale)) / 2
+    return np.r_[side[::-1], 1 - np.exp(-0.5 / scale), side]
+
+
+def dimension_one(count, scale, seed):
+    """Draws in dimension 1, where (scale/2)(χ²_ν − χ²_ν') with ν = 2 is Laplace."""
+    generator = np.random.default_rng(seed)
+    return np.array([int(MatrixNoise(scale, ones(1), generator).block(ALL, ALL)[0, 0]) for _ in range(count)])
+
+
+def laplace_p_value(samples, scale, reach=6):
+    law = rounded_laplace(scale, reach)
+    counts = np.bincount(np.clip(samples, -reach - 1, reach + 1) + reach + 1, minlength=2 * reach + 3)
+    tail = (1 - law.sum()) / 2
+    return chisquare(counts, np.r_[tail, law, tail] * len(samples)).pvalue
+
+
+def test_in_dimension_one_it_is_the_rounded_laplace_law_and_one_degree_of_freedom_less_is_not(monkeypatch):
+    samples = dimension_one(1200, Fraction(3), 11)
+    assert laplace_p_value(samples, 3.0) > 1e-4
+    assert laplace_p_value(samples, 3.8) < 1e-4
+    fewer = factors.Chi
+    monkeypatch.setattr(factors, "Chi", lambda degrees, *rest: fewer(degrees + 1, *rest))
+    assert laplace_p_value(dimension_one(1200, Fraction(3), 12), 3.0) < 1e-4
+
+
+def draws(q, scale, count, seed):
+    generator = np.random.default_rng(seed)
+    return np.array([MatrixNoise(scale, ones(q), generator).block(ALL, ALL) for _ in range(count)])
+
+
+def moments_fit(Z, scale, degrees):
+    """Variances of diagonal and other entries, and of the trace: 4ν·s²/4, 2ν·s²/4, 4qν·s²/4, each plus rounding's 1/12."""
+    q, s = Z.shape[1], float(scale) ** 2 / 4
+    i, j = np.triu_indices(q, 1)
+    values = [
+        (Z[:, i, j], 2 * degrees * s),
+        (np.einsum("kii->ki", Z), 4 * degrees * s),
+        (np.trace(Z, axis1=1, axis2=2), 4 * q * degrees * s),
+    ]
+    scores = []
+    for drawn, variance in values:
+        square = (drawn.astype(float) ** 2).reshape(len(Z), -1).mean(axis=1)
+        scores.append(abs(square.mean() - variance) / (square.std() / np.sqrt(len(Z))))
+    return max(scores) < 4.5
+
+
+def test_moments_are_those_of_a_difference_of_wisharts_and_other_degrees_of_freedom_are_rejected():
+    q, scale = 5, Fraction(200)
+    Z = draws(q, scale, 800, 13)
+    assert moments_fit(Z, scale, q + 1)
+    assert not moments_fit(Z, scale, q)
+    assert not moments_fit(Z, scale, q + 2)
+    assert np.abs(Z.mean(axis=0)).max() < 5 * float(scale) * np.sqrt(q + 1) / np.sqrt(800)
+    law = wishart(df=q + 1, scale=float(scale) / 2 * np.eye(q), seed=14)
+    theirs = law.rvs(800) - law.rvs(800)
+    for statistic in (lambda W: W[:, 0, 4], lambda W: W[:, 2, 2], lambda W: np.linalg.eigvalsh(W.astype(float))[:, -1]):
+        assert ks_2samp(statistic(Z), statistic(theirs)).pvalue > 1e-4
+    assert MatrixNoise(scale, ones(q), np.random.default_rng(0)).sd == pytest.approx(200 * np.sqrt(3))
+
+
+def test_a_truncated_tail_is_rejected(monkeypatch):
+    """Normals that never pass 1.9: a sampler whose table swallows its tail."""
+    kept = factors.Normals
+
+    class Cut(kept):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.value = np.clip(self.value, -1.9, 1.9)
+
+    monkeypatch.setattr(factors, "Normals", Cut)
+    assert not moments_fit(draws(5, Fraction(200), 800, 13), Fraction(200), 6)
+
+
+def test_weights_multiply_rows_and_columns():
+    weights = [Fraction(1, 4), Fraction(3), Fraction(10)]
+    generator = np.random.default_rng(15)
+    Z = np.array([MatrixNoise(Fraction(400), weights, generator).block(ALL, ALL) for _ in range(250)])
+    w = np.array([float(x) for x in weights])
+    sd = 400 * np.sqrt(2.0) * np.outer(w, w) * np.where(np.eye(3), np.sqrt(2), 1)
+    assert Z.std(axis=0) == pytest.approx(sd, rel=0.2)
+
+
+def test_noise_beyond_the_machine_word_saturates():
+    noise = MatrixNoise(Fraction(2**90), ones(5), np.random.default_rng(16))
+    Z = noise.block(ALL, ALL)
+    assert set(np.unique(Z)) == {-SATURATION, SATURATION}
+    nearly = MatrixNoise(Fraction(2**60), ones(5), np.random.default_rng(16))
+    exact = by_fractions(nearly, ones(5))
+    assert (np.abs(exact) > SATURATION).any()
+    assert (nearly.block(ALL, ALL) == np.clip(exact, -SATURATION, SATURATION)).all()
+    assert (nearly.block(ALL, ALL) & 1).any()  # and the others are exact to the last bit
+
+
+def test_huge_noise_shows_no_parity():
+    odd = [MatrixNoise(Fraction(2**56), ones(6), np.random.default_rng(s)).block(ALL, ALL) & 1 for s in range(30)]
+    assert np.mean([x[np.triu_indices(6)] for x in odd]) == pytest.approx(0.5, abs=0.08)
+
+
+@pytest.mark.parametrize(
+    ("scale", "weights"),
+    [
+        (Fraction(0), ones(2)),
+        (Fraction(-1), ones(2)),
+        (Fraction(2**201), ones(1)),
+        (Fraction(1), [Fraction(0)]),
+        (Fraction(1), []),
+    ],
+)
+def test_impossible_parameters_are_refused(scale, weights):
+    with pytest.raises(ParameterError, match=r"^(scale and weights must be positive|matrix noise has between 1)"):
+        MatrixNoise(scale, weights, np.random.default_rng(0))
+
+
+def test_what_is_read_from_the_stream_depends_on_the_noise_alone():
+    """The matrix is finished before it meets anything: two runs from one seed read the same bits and agree."""
+    states = []
+    for _ in range(2):
+        generator = np.random.default_rng(19)
+        Z = MatrixNoise(Fraction(10**9), ones(30), generator).block(ALL, ALL)
+        states.append((generator.bit_generator.state["state"], Z.tolist()))
+    assert states[0] == states[1]
