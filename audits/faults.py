@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-import covey.core.noise.integers
+import audits.mechanisms
 import covey.core.noise.samplers
 import covey.core.paper.bingham
 import covey.methods.draws
@@ -18,6 +18,7 @@ import covey.privacy.gate
 import covey.synthesizers.private
 from audits.leaks import leaks
 from audits.planting import Fault, replaced
+from covey.core.noise.matrix import MatrixNoise
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.covering import LatticeCovering
 from covey.entropy import Streams
@@ -36,7 +37,7 @@ def noise_halved():
 
 def variance_halved():
     return replaced(
-        (covey.core.noise.samplers, "discrete_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
+        (covey.core.noise.samplers, "rounded_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
     )
 
 
@@ -158,20 +159,13 @@ def rank_from_data():
 
 def noise_not_rounded():
     def plain(real):
-        return lambda noise: noise
+        return lambda self, rows, columns: real(self, rows, columns) + 0.25
 
-    return replaced((covey.privacy.gate, "to_grid", plain))
+    return replaced((MatrixNoise, "block", plain))
 
 
 def one_degree_too_few():
-    def smaller(real):
-        def wishart(dimension, generator):
-            G = generator.standard_normal((dimension, dimension))
-            return G @ G.T
-
-        return wishart
-
-    return replaced((covey.core.noise.integers, "_wishart", smaller))
+    return replaced((audits.mechanisms, "degrees", lambda real: lambda q: real(q) - 1))
 
 
 def noise_simulated_from_its_own_stream():

@@ -10,6 +10,7 @@ import numpy as np
 
 import covey.core.noise.integers
 import covey.privacy.gate
+from covey.core.noise.matrix import simulated_matrix
 from covey.privacy.gate import Exact
 
 POOL = 1 << 16
@@ -109,6 +110,24 @@ def pooled_geometrics():
 
     with patch.object(covey.core.noise.integers, "geometric", pooled):
         yield
+
+
+class QuickMatrix:
+    """Matrix noise in floating point, rounded: far quicker, and of the shipped law (tests/core/noise/test_matrix.py)."""
+
+    def __init__(self, scale, weights, generator):
+        w = np.array([float(weight) for weight in weights])
+        drawn = simulated_matrix(float(scale), len(w), generator) * (w[:, None] * w)
+        self._drawn = np.rint(drawn).astype(np.int64)
+        self.sd = float(scale) * np.sqrt((len(w) + 1) / 2)
+
+    def block(self, rows, columns):
+        return self._drawn[rows, columns]
+
+
+def quick_matrix_noise():
+    """A context in which gates draw matrix noise in floating point."""
+    return patch.object(covey.privacy.gate, "MatrixNoise", QuickMatrix)
 
 
 @contextmanager

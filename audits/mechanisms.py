@@ -14,10 +14,11 @@ import numpy as np
 
 from audits.case import Case
 from audits.gates import a_budget, a_gate, paper_gate
-from audits.instruments import Affine, StillRows, pooled_geometrics
+from audits.instruments import Affine, StillRows, pooled_geometrics, quick_matrix_noise
 from audits.statistics import gaussian_delta, lattice_gaussian_delta
-from covey.core.noise.integers import matrix_laplace, to_grid
+from covey.core.noise.chi import Chi
 from covey.core.noise.samplers import CoveyNoise
+from covey.core.noise.wishart import degrees
 from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import BlockSums
 from covey.core.paper.bodies import Ball
@@ -107,8 +108,8 @@ def matrix_noise():
 
     def draw(which, streams, count):
         generator = streams.noise("noise")
-        noise = to_grid(np.array([matrix_laplace(float(scale / EPSILON), 1, generator)[0, 0] for _ in range(count)]))
-        y = noise + scale * which
+        a, b = (Chi(np.repeat(degrees(1), count), generator).value ** 2 for _ in range(2))
+        y = np.rint(float(scale / EPSILON) / 2 * (a - b)).astype(np.int64) + scale * which
         return np.stack([y, -np.abs(y)], axis=1)
 
     return Case("matrix noise, 1 × 1", "a sum that moves by its scale", 1.0, draw, 200_000, 15_000, floor=TIGHT)
@@ -121,10 +122,12 @@ def matrix_moments():
     def draw(which, streams, count):
         M = np.empty((count, 4, 4))
         M[:] = np.eye(4)
-        for i in range(count):
-            noisy = measure_matrix(rows[which], gate("moments", streams=streams.child(str(i)), amount=4))
-            M[i, 0, 1:] = M[i, 1:, 0] = 2 * noisy.mean
-            M[i, 1:, 1:] += 4 * noisy.pair
+        shared = gate("moments", streams=streams, amount=4)
+        with quick_matrix_noise():
+            for i in range(count):
+                noisy = measure_matrix(rows[which], again(shared))
+                M[i, 0, 1:] = M[i, 1:, 0] = 2 * noisy.mean
+                M[i, 1:, 1:] += 4 * noisy.pair
         near, far = (np.abs(np.linalg.eigvalsh(M - np.outer(z, z))).sum(axis=1) for z in signs)
         return np.stack([far - near, -near], axis=1)
 
@@ -236,7 +239,8 @@ def matrix_pairs():
 
     def draw(which, streams, count):
         shared, maps = gate("pairs", streams=streams, amount=4), [np.arange(2), np.arange(2)]
-        y = np.array([measure_pairs(tables[which], maps, law, again(shared))[0, 2] for _ in range(count)])
+        with quick_matrix_noise():
+            y = np.array([measure_pairs(tables[which], maps, law, again(shared))[0, 2] for _ in range(count)])
         return np.round(y, 9)
 
     return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 30_000, 3_000, floor=0.4)

@@ -18,8 +18,8 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.noise.gaussian import rounded_gaussian
-from covey.core.noise.integers import discrete_gaussian, matrix_laplace, to_grid
-from covey.core.noise.matrix import MatrixNoise
+from covey.core.noise.integers import discrete_gaussian
+from covey.core.noise.matrix import MatrixNoise, simulated_matrix
 from covey.entropy import Streams
 
 DIMENSIONS = (17, 101, 301, 1001, 2001)
@@ -46,7 +46,7 @@ def exact(q: int, generator: np.random.Generator) -> tuple[float, int]:
 
 def floats(q: int, generator: np.random.Generator) -> float:
     start = time.perf_counter()
-    to_grid(matrix_laplace(8 * (q - 1) / 3, q, generator))
+    np.rint(simulated_matrix(8 * (q - 1) / 3, q, generator)).astype(np.int64)
     return time.perf_counter() - start
 
 

@@ -300,7 +300,7 @@ def test_a_failure_of_the_system_names_the_path(desk):
         ("release visits.csv --schema schema.json --epsilon 0 --dataset visits --out out", 2, "covey anonymize"),
         ("release visits.csv --schema schema.json --epsilon 1,0 --dataset visits --out out", 2, "'1,0'. Write 1.0."),
         ("release visits.csv --schema schema.json --epsilon one --dataset visits --out out", 2, "got 'one'.\n"),
-        ("init other.csv -o other.json", 3, "--encoding latin-1"),
+        ("init other.csv -o other.json", 3, "--encoding windows-1252"),
         ("verify nowhere", 3, "there is no folder nowhere"),
     ],
 )

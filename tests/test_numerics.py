@@ -13,7 +13,7 @@ from audits.checks import measured_runs
 from audits.gates import a_budget, fit_bits
 from audits.instruments import spy_on_noise
 from covey.core.arrays import is_bits
-from covey.core.noise.integers import CLAMP, MATRIX_LIMIT, SATURATION, add_noise, matrix_laplace, resolved, to_grid
+from covey.core.noise.integers import CLAMP, SATURATION, add_noise
 from covey.core.paper.bodies import Ball, Cube
 from covey.core.paper.subspace import DIRECTION_BITS
 from covey.core.tables.counts import MAX_ROWS, require_exact
@@ -133,23 +133,6 @@ def test_no_sum_with_noise_can_overflow():
 # Noise is drawn and rounded before it is added.
 
 
-def odd_share(noise):
-    return float(np.mean(noise % 2))
-
-
-def test_matrix_noise_has_digits_below_the_integers_and_larger_noise_would_show_parities():
-    generator, dimension = np.random.default_rng(2), 5
-    largest = MATRIX_LIMIT / (4 * dimension + 128)
-    fine = to_grid(np.array([matrix_laplace(largest, dimension, generator) for _ in range(400)]))
-    assert odd_share(fine) == pytest.approx(0.5, abs=0.03)
-    assert np.abs(fine).max() < MATRIX_LIMIT
-    coarse = to_grid(np.array([matrix_laplace(1.0, dimension, generator) * 2.0**56 for _ in range(400)]))
-    assert odd_share(coarse) < 0.1
-    with pytest.raises(ParameterError):
-        matrix_laplace(1.01 * largest, dimension, generator)
-    assert resolved(Fraction(1), 10**6)
-
-
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize(("q", "c"), [(2, 2), (60, 3), (300, 2), (600, 3), (3, 400)])
 @pytest.mark.parametrize("amount", [Fraction(1), Fraction(1, 10**6), Fraction(1, 10**12), Fraction(1, 10**24)])
@@ -158,8 +141,6 @@ def test_pairs_are_measured_only_with_noise_that_its_sampler_can_resolve(q, c, a
     assert law.kind == "none" or law.drawable
     if amount == 1:
         assert law.kind != "none"
-    if pure and amount < Fraction(1, 10**11) and q >= 60:
-        assert law.kind != "matrix"
 
 
 def test_where_no_pair_noise_can_be_drawn_columns_come_out_independent():

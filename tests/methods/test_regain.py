@@ -9,7 +9,9 @@ from scipy.stats import norm
 
 import covey
 from audits.gates import a_budget, a_gate, fit_bits
+from audits.instruments import QuickMatrix
 from covey.core.noise import integers as noise_module
+from covey.core.noise.matrix import MatrixNoise
 from covey.core.tables.coding import UNIT
 from covey.core.tables.domain import Domain
 from covey.demo import example_patients
@@ -356,14 +358,18 @@ def mean_sum(moments):
 
 def test_pure_moments_keep_their_promise_and_faults_are_caught(monkeypatch):
     """One sign, flipped. (With the constant coordinate no two rows are orthogonal, which is the worst case; there the
-    mechanism's own audit, in tests/core/noise/test_integers.py, catches halved noise.)
+    mechanism's own audit, in tests/core/noise/test_matrix.py, catches halved noise.)
     """
     one, other = rows_of([1]), rows_of([0])
+    monkeypatch.setattr(gate_module, "MatrixNoise", QuickMatrix)  # the same law, for eight thousand draws
     assert 1 < audit(pure_matrix, one, other, mean_sum, 8000) <= 3
-    real = gate_module.matrix_laplace
-    monkeypatch.setattr(gate_module, "matrix_laplace", lambda *a: real(*a) / 3)
+
+    class Third(QuickMatrix):
+        def block(self, rows, columns):
+            return super().block(rows, columns) // 3
+
+    monkeypatch.setattr(gate_module, "MatrixNoise", Third)
     assert audit(pure_matrix, one, other, mean_sum, 8000) > 3
-    monkeypatch.setattr(gate_module, "matrix_laplace", real)
 
     def leaking(rows, streams):  # a mean computed from the data
         return rows.records().mean()
@@ -471,7 +477,8 @@ def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is
     for pure in (True, False):
         law = pair_law(domain, a_budget(1, pure))
         assert on_grid(measure_pairs(codes, maps, law, a_gate("pairs", pure=pure)), 144)
-    monkeypatch.setattr(gate_module, "to_grid", lambda noise: noise)
+    real = MatrixNoise.block
+    monkeypatch.setattr(MatrixNoise, "block", lambda self, *places: real(self, *places) + 0.25)
     monkeypatch.setattr(gate_module, "add_noise", lambda statistic, noise: statistic + noise)
     assert not on_grid(measure_matrix(rows, a_gate("moments")).pair, 4 * n)
 

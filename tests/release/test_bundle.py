@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import covey
+from audits.gates import fit_categories
 from covey.core.paper.blocks import BlockSums, WeightedPoints
 from covey.core.tables.counts import Counts
 from covey.core.tables.moments import Moments
 from covey.demo import example_visits
 from covey.engines.local import ArrayRows
+from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
-from covey.methods import regain
+from covey.methods.regain.pipeline import RegainCategories
+from covey.privacy.budget import make_budget
 from covey.release import bundle as module
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.evaluation import evaluate_bundle, total_variation
@@ -231,15 +234,9 @@ def test_only_public_types_have_a_way_out():
 def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monkeypatch):
     """Two different tables of one size, the noisy results held fixed: the bundles are equal, byte for byte."""
     path, schema = visits
-    fixed = regain.regain_categories(
-        covey.PrivateSynthesizer(1.0, schema=schema).prepare(path).rows,
-        covey.PrivateSynthesizer(1.0, schema=schema).domain,
-        covey.privacy.budget.make_budget(1.0),
-        regain.CERTIFICATE_SHARE,
-        "covey",
-        covey.entropy.Streams.from_seed(1),
-    )
-    monkeypatch.setattr("covey.synthesizers.regain_categories", lambda *_: fixed)
+    synth = covey.PrivateSynthesizer(1.0, schema=schema)
+    fixed = fit_categories(synth.prepare(path).rows, synth.domain, make_budget(1.0), Streams.from_seed(1))
+    monkeypatch.setattr(RegainCategories, "fit", lambda *_: fixed)
     header, *lines = path.read_text().splitlines()
     other = tmp_path / "other.csv"
     other.write_text("\n".join([header] + [lines[0]] * len(lines)) + "\n")
@@ -280,7 +277,7 @@ def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
 def test_rows_are_written_part_by_part(visits, tmp_path, monkeypatch, parquet):
     """Parts leave no seam: one header, every row, the same rows as drawn, and a bundle that is verified in parts too."""
     path, schema = visits
-    monkeypatch.setattr("covey.synthesizers.PART_ROWS", 70)
+    monkeypatch.setattr("covey.synthesizers.base.PART_ROWS", 70)
     synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=5).fit(path)
     release = synth.release(300)
     folder = write_bundle(release, tmp_path / "bundle", parquet=parquet)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, require_memory
+from covey.core.paper.bingham import slack
 from covey.core.paper.blocks import (
     BlockSums,
     WeightedPoints,
@@ -190,6 +191,15 @@ class PaperParameters:
     def shares(self) -> dict[str, Fraction]:
         """The planned part of ε for each step; without a private projection its part stays unspent."""
         return {charge.purpose: charge.amount / self.epsilon for charge in self.charges}
+
+    @property
+    def mechanism(self) -> str:
+        """What a statement calls the method. PVEC alone is drawn in floating point: how far that may be from its law is said."""
+        words = f"Algorithm 4 with {self.constants} constants"
+        if self.t in (0, self.p):
+            return words
+        off = slack(self.p, self.n, float(self.charge("projection").amount), self.t)
+        return f"{words}; directions in floating point, which may add {off.epsilon:.1g} to ε and {off.delta:.1g} to δ"
 
     @property
     def means_noise(self) -> float:

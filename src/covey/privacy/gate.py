@@ -21,7 +21,8 @@ from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, Typ
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise.integers import add_noise, cube_noise, matrix_laplace, to_grid
+from covey.core.noise.integers import add_noise, cube_noise
+from covey.core.noise.matrix import MatrixNoise
 from covey.core.noise.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
 from covey.core.paper.subspace import private_directions
 from covey.entropy import Streams
@@ -216,11 +217,7 @@ class Gate:
         by `trace` at most, so the noise on entry (i, j) is w_i·w_j times that of the law.
         """
         payment = self._pay(purpose, WHOLE, "matrix", lambda b: b.laplace_scale(moves.trace))
-        noise = matrix_laplace(float(payment.line.scale), len(weights), self._generator(purpose))
-        w = np.array([float(weight) for weight in weights])
-        noise *= w[:, None]
-        noise *= w
-        return MatrixJoint(self, payment, noise, tuple(weights))
+        return MatrixJoint(self, payment, MatrixNoise(payment.line.scale, weights, self._generator(purpose)))
 
     def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
         """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
@@ -297,15 +294,13 @@ class Joint:
 
 @dataclass(frozen=True)
 class MatrixJoint:
-    """Matrix Laplace noise, rounded to the integers before it meets them. `weights` are those of the coordinates."""
+    """Matrix Laplace noise on the integers, drawn exactly, for blocks of one matrix."""
 
     gate: Gate
     payment: Payment
-    noise: Floats
-    weights: tuple[Fraction, ...]
+    noise: MatrixNoise
 
     def add(self, exact: Exact[Integers], rows: slice, columns: slice) -> Measured:
         """A block of the matrix with noise; `sd` is for coordinates of weight 1."""
-        values = self.gate._release(exact, to_grid(self.noise[rows, columns]), self.payment, WHOLE, (rows, columns))
-        sd = float(self.payment.line.scale) * float(np.sqrt((len(self.weights) + 1) / 2))
-        return Measured(values, sd, "matrix", self.payment.charge)
+        values = self.gate._release(exact, self.noise.block(rows, columns), self.payment, WHOLE, (rows, columns))
+        return Measured(values, self.noise.sd, "matrix", self.payment.charge)

@@ -223,13 +223,8 @@ class PrivateSynthesizer(_Synthesizer):
     def _finish(self, fitted: Fitted, draw: Draw, gate: Gate, n: int) -> None:
         self._centres, self._draw = fitted.cloud, draw
         self.certificate, self.spectrum = fitted.certificate, fitted.spectrum
-        # PVEC and matrix Laplace noise are drawn in floating point: the guarantee is that of their ideal laws.
-        ideal = "; ε-DP for the ideal noise law" if self._budget.pure else ""
-        constants = f" with {self.parameters.constants} constants" if self.parameters else ""
-        names = {"paper": f"Algorithm 4{constants}", "regain": "regain"}
-        self.privacy = PrivacyStatement(
-            self._budget, gate.spent, n, names[self.method] + ideal, self.seeded, unused=gate.unused
-        )
+        mechanism = "regain" if self.parameters is None else self.parameters.mechanism
+        self.privacy = PrivacyStatement(self._budget, gate.spent, n, mechanism, self.seeded, unused=gate.unused)
 
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""

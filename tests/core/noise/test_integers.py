@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chi2_contingency, chisquare, gamma, ks_2samp, kstest, wishart
+from scipy.stats import chi2_contingency, chisquare
 
 from covey.core.noise import integers as noise
 from covey.core.noise.integers import (
@@ -17,9 +17,6 @@ from covey.core.noise.integers import (
     discrete_gaussian,
     discrete_laplace,
     geometric,
-    matrix_laplace,
-    resolved,
-    to_grid,
 )
 from covey.core.noise.samplers import CoveyNoise, OpenDPNoise
 from covey.errors import MissingExtraError, ParameterError
@@ -136,34 +133,6 @@ def test_impossible_cubes_are_refused(scale, dimension):
     with pytest.raises(ParameterError, match=words):
         cube_noise(scale, dimension, np.random.default_rng(0))
     assert len(cube_noise(2**52, 3, np.random.default_rng(0))) == 3
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, 2.0**50 / 139.9])
-def test_matrix_noise_that_floating_point_cannot_resolve_is_refused(scale):
-    words = rf"^scale must be positive and small enough for floating point, got {re.escape(f'{scale:.3g}')}\.$"
-    with pytest.raises(ParameterError, match=words):
-        matrix_laplace(scale, 3, np.random.default_rng(0))
-    assert not resolved(scale, 3)
-    assert resolved(1e-6, 3)
-    W = matrix_laplace(2.0**50 / 140, 3, np.random.default_rng(0))
-    assert (W == W.T).all()
-
-
-def test_matrix_noise_reaches_the_grid_rounded_and_bounded():
-    grid = to_grid(np.array([0.4, 0.6, -0.6, 2.5, 1e30, -1e30, 2.0**62]))
-    assert grid.dtype == np.int64
-    assert grid.tolist() == [0, 1, -1, 2, SATURATION, -SATURATION, SATURATION]
-
-
-def test_matrix_noise_has_its_moments():
-    """tr(W₁ − W₂) is a difference of gamma variables with d(d+1)/2 each: the whole diagonal is right."""
-    generator, d = np.random.default_rng(18), 4
-    draws = np.array([matrix_laplace(2.0, d, generator) for _ in range(4000)])
-    trace = np.trace(draws, axis1=1, axis2=2)
-    law = gamma(d * (d + 1) / 2, scale=2.0)
-    theirs = law.rvs(4000, random_state=1) - law.rvs(4000, random_state=2)
-    assert ks_2samp(trace, theirs).pvalue > 1e-4
-    assert draws.std(axis=0) == pytest.approx(np.where(np.eye(d), np.sqrt(2), 1) * np.sqrt(2 * (d + 1)), rel=0.08)
 
 
 def test_sums_are_clamped_and_never_wrap():
@@ -314,47 +283,6 @@ def test_cube_noise_beats_laplace_in_several_dimensions():
     p, scale = 16, 64
     sd = np.array([cube_noise(scale, p, generator) for _ in range(500)]).std()
     assert sd == pytest.approx(np.sqrt(2) * scale * p * np.sqrt((p + 1) * (p + 2)) / (np.sqrt(6) * p), rel=0.05)
-
-
-@pytest.mark.parametrize("dimension", [1, 2, 5])
-def test_matrix_laplace_is_a_difference_of_wisharts_with_dimension_plus_one_degrees(dimension):
-    generator = np.random.default_rng(dimension)
-    ours = np.array([matrix_laplace(3.0, dimension, generator)[0, -1] for _ in range(8000)])
-    law = wishart(df=dimension + 1, scale=1.5 * np.eye(dimension), seed=7)
-    theirs = law.rvs(16_000).reshape(16_000, dimension, dimension)[:, 0, -1]
-    theirs = theirs[:8000] - theirs[8000:]
-    assert ks_2samp(ours, theirs).pvalue > 1e-4
-    if dimension == 1:
-        assert kstest(ours, "laplace", args=(0, 3.0)).pvalue > 1e-4
-    else:
-        assert ours.std() == pytest.approx(3.0 * np.sqrt((dimension + 1) / 2), rel=0.06)
-
-
-def test_matrix_laplace_is_private_and_one_degree_of_freedom_less_is_not():
-    """Orthogonal rows z, z' of squared norm 2: the nuclear norm moves by 2R² = 4, so scale 4/ε is ε-DP.
-
-    With one degree of freedom too few the Wishart's density is infinite at the boundary of the cone.
-    """
-    epsilon, generator, count = 2.0, np.random.default_rng(11), 150_000
-    z, other = np.array([1.0, 1.0]), np.array([1.0, -1.0])
-
-    def draws(degrees, scale):
-        G = generator.standard_normal((2, count, 2, degrees))
-        W = scale / 2 * G @ G.transpose(0, 1, 3, 2)
-        return W[0] - W[1]
-
-    def audit(degrees, scale):
-        a = np.outer(z, z) + draws(degrees, scale)
-        b = np.outer(other, other) + draws(degrees, scale)
-        return max(
-            epsilon_lower_bound(a[:, 0, 1], b[:, 0, 1]),
-            # Near zzᵀ the difference is near 0, where the density of too few degrees of freedom explodes.
-            epsilon_lower_bound(*(-np.abs(x - np.outer(z, z)).sum(axis=(1, 2)) for x in (a, b))),
-        )
-
-    assert 0.6 * epsilon < audit(3, 4 / epsilon) <= epsilon
-    assert audit(3, 2 / epsilon) > epsilon
-    assert audit(1, 4 / epsilon) > epsilon
 
 
 def test_discrete_noise_mechanisms_are_tight():

@@ -5,15 +5,16 @@ from math import floor
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, ks_2samp, wishart
+from scipy.stats import chisquare, gamma, ks_2samp, kstest, wishart
 
 from covey.core.noise import matrix as module
 from covey.core.noise import wishart as factors
 from covey.core.noise.integers import SATURATION
-from covey.core.noise.matrix import MatrixNoise
+from covey.core.noise.matrix import MatrixNoise, simulated_matrix
 from covey.core.noise.normals import STANDARD, Digits
 from covey.core.noise.wishart import Factor
 from covey.errors import ParameterError
+from tests.audit import epsilon_lower_bound
 
 FEW = Digits(x=6, coin=4, cell=8)
 ALL = slice(None)
@@ -287,3 +288,58 @@ def test_what_is_read_from_the_stream_depends_on_the_noise_alone():
         Z = MatrixNoise(Fraction(10**9), ones(30), generator).block(ALL, ALL)
         states.append((generator.bit_generator.state["state"], Z.tolist()))
     assert states[0] == states[1]
+
+
+# The same law in floating point, for simulations.
+
+
+def test_matrix_noise_has_its_moments():
+    """tr(W₁ − W₂) is a difference of gamma variables with d(d+1)/2 each: the whole diagonal is right."""
+    generator, d = np.random.default_rng(18), 4
+    draws = np.array([simulated_matrix(2.0, d, generator) for _ in range(4000)])
+    trace = np.trace(draws, axis1=1, axis2=2)
+    law = gamma(d * (d + 1) / 2, scale=2.0)
+    theirs = law.rvs(4000, random_state=1) - law.rvs(4000, random_state=2)
+    assert ks_2samp(trace, theirs).pvalue > 1e-4
+    assert draws.std(axis=0) == pytest.approx(np.where(np.eye(d), np.sqrt(2), 1) * np.sqrt(2 * (d + 1)), rel=0.08)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_matrix_laplace_is_a_difference_of_wisharts_with_dimension_plus_one_degrees(dimension):
+    generator = np.random.default_rng(dimension)
+    ours = np.array([simulated_matrix(3.0, dimension, generator)[0, -1] for _ in range(8000)])
+    law = wishart(df=dimension + 1, scale=1.5 * np.eye(dimension), seed=7)
+    theirs = law.rvs(16_000).reshape(16_000, dimension, dimension)[:, 0, -1]
+    theirs = theirs[:8000] - theirs[8000:]
+    assert ks_2samp(ours, theirs).pvalue > 1e-4
+    if dimension == 1:
+        assert kstest(ours, "laplace", args=(0, 3.0)).pvalue > 1e-4
+    else:
+        assert ours.std() == pytest.approx(3.0 * np.sqrt((dimension + 1) / 2), rel=0.06)
+
+
+def test_matrix_laplace_is_private_and_one_degree_of_freedom_less_is_not():
+    """Orthogonal rows z, z' of squared norm 2: the nuclear norm moves by 2R² = 4, so scale 4/ε is ε-DP.
+
+    With one degree of freedom too few the Wishart's density is infinite at the boundary of the cone.
+    """
+    epsilon, generator, count = 2.0, np.random.default_rng(11), 150_000
+    z, other = np.array([1.0, 1.0]), np.array([1.0, -1.0])
+
+    def draws(degrees, scale):
+        G = generator.standard_normal((2, count, 2, degrees))
+        W = scale / 2 * G @ G.transpose(0, 1, 3, 2)
+        return W[0] - W[1]
+
+    def audit(degrees, scale):
+        a = np.outer(z, z) + draws(degrees, scale)
+        b = np.outer(other, other) + draws(degrees, scale)
+        return max(
+            epsilon_lower_bound(a[:, 0, 1], b[:, 0, 1]),
+            # Near zzᵀ the difference is near 0, where the density of too few degrees of freedom explodes.
+            epsilon_lower_bound(*(-np.abs(x - np.outer(z, z)).sum(axis=(1, 2)) for x in (a, b))),
+        )
+
+    assert 0.6 * epsilon < audit(3, 4 / epsilon) <= epsilon
+    assert audit(3, 2 / epsilon) > epsilon
+    assert audit(1, 4 / epsilon) > epsilon

@@ -24,9 +24,6 @@ Size = int | tuple[int, ...]
 SATURATION = 1 << 62
 CLAMP = 1 << 61
 MAX_SCALE = 1 << 58
-# Floats beyond 2^53 are multiples of 2: noise of that size would show the parity of what it is added to. Matrix noise, the only
-# kind drawn in floating point, therefore stays below 2^50, where each entry has digits to spare below the integers.
-MATRIX_LIMIT = 2.0**50
 
 
 def discrete_laplace(scale: Number, size: Size, generator: np.random.Generator) -> Integers:
@@ -78,43 +75,6 @@ def cube_noise(scale: Number, dimension: int, generator: np.random.Generator) ->
         r = sum(int(x) for x in geometric(scale, dimension + 1, generator))
         if r <= CLAMP and all(int(generator.integers(0, 2 * r + 2 * i)) < 2 * r + 1 for i in range(1, dimension + 1)):
             return generator.integers(-r, r + 1, dimension)
-
-
-def matrix_laplace(scale: float, dimension: int, generator: np.random.Generator) -> Floats:
-    """A symmetric random matrix: noise for statistics of bounded nuclear-norm sensitivity (docs/proofs/cone.md).
-
-    The difference of two Wishart matrices with scale matrix (scale/2)·I and dimension + 1 degrees of freedom, whose
-    density is e^{−tr/scale} on the positive semidefinite cone. In floating point, so it is ε-DP for the ideal law up to
-    the sampler's additive slack: round it to the grid before it meets the data.
-    """
-    if not resolved(scale, dimension):
-        raise ParameterError(f"scale must be positive and small enough for floating point, got {float(scale):.3g}.")
-    W = _wishart(dimension, generator)
-    W -= _wishart(dimension, generator)
-    W *= scale / 2
-    return W
-
-
-def resolved(scale: Number, dimension: int) -> bool:
-    """Whether matrix Laplace noise of this scale keeps binary digits below the integers.
-
-    The largest eigenvalue of either Wishart passes scale·(4·dimension + 128) with probability below e^{−60}.
-    """
-    return 0 < scale * (4 * dimension + 128) <= MATRIX_LIMIT
-
-
-def to_grid(noise: Floats) -> Integers:
-    """Real noise rounded to the integers, and stored as ±2^62 beyond that (see SATURATION)."""
-    return np.rint(np.clip(noise, -SATURATION, SATURATION)).astype(np.int64)
-
-
-def _wishart(dimension: int, generator: np.random.Generator) -> Floats:
-    """A Wishart matrix with dimension + 1 degrees of freedom, by Bartlett's triangular factor."""
-    L = np.zeros((dimension, dimension))
-    for i in range(1, dimension):
-        L[i, :i] = generator.standard_normal(i)
-    L[np.diag_indices(dimension)] = np.sqrt(generator.chisquare(dimension + 1 - np.arange(dimension)))
-    return np.asarray(L @ L.T)
 
 
 def geometric(scale: Number, size: int, generator: np.random.Generator) -> Integers:

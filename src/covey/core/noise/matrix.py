@@ -16,7 +16,7 @@ import numpy as np
 from covey.core.arrays import STRIP, Array, Floats, Integers
 from covey.core.noise.integers import SATURATION
 from covey.core.noise.normals import STANDARD, WORD, Digits
-from covey.core.noise.wishart import LARGEST, Factor, Wide
+from covey.core.noise.wishart import LARGEST, Factor, Wide, degrees
 from covey.errors import ParameterError
 
 ROUNDING = 2.0**-53
@@ -24,6 +24,19 @@ ROUNDINGS = 16  # besides those of a sum: difference, scale and weights, and the
 SAFETY = 1.01  # what the bound's own floats may be off
 HEIGHT = 256  # rows that are multiplied together: the triangle saves two thirds of the products
 RANGE = 200  # scale and weights lie between 2^-200 and 2^200: no float overflows or vanishes
+
+
+def simulated_matrix(scale: float, dimension: int, generator: np.random.Generator) -> Floats:
+    """A draw of the ideal law in floating point, for post-processing that wants to know what noise looks like.
+
+    The difference of two Wishart matrices with scale matrix (scale/2)·I and dimension + 1 degrees of freedom.
+    """
+    W = np.zeros((dimension, dimension))
+    for sign in (1, -1):
+        L = np.tril(generator.standard_normal((dimension, dimension)), -1)
+        L[np.diag_indices(dimension)] = np.sqrt(generator.chisquare(degrees(dimension)))
+        W += sign * (L @ L.T)
+    return np.asarray(W * (scale / 2))
 
 
 class MatrixNoise:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 from typing import Literal
 
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.noise.integers import MAX_SCALE, matrix_laplace
+from covey.core.noise.integers import MAX_SCALE
+from covey.core.noise.matrix import simulated_matrix
 from covey.core.tables.domain import Domain
 
 USELESS = 2.0**36  # no table has so many rows
@@ -36,25 +36,6 @@ class PairLaw:
         if self.kind == "laplace":
             return float(np.sqrt(2) * float(self.scale))
         return float(float(self.scale) * np.sqrt((self._dimension + 1) / 2))
-
-    @property
-    def coordinates(self) -> tuple[Integers, list[Fraction]]:
-        """Integer Helmert coordinates of the centred coding, as columns over the categories, and weights for matrix noise.
-
-        Coordinate j of an attribute, j = 1 … c − 1, is 1 for categories below j, −j for category j and 0 above: orthogonal
-        columns of squared length j(j + 1) that sum to zero. Their weights are square roots of that, rounded up to a rational
-        number, which can only shorten a record's vector of coordinates divided by weights.
-        """
-        d = self.domain
-        H = np.zeros((d.total, self._dimension), dtype=np.int64)
-        weights: list[Fraction] = []
-        for a, c in enumerate(d.sizes):
-            block = H[d.block(a), len(weights) : len(weights) + c - 1]
-            for j in range(1, c):
-                block[:j, j - 1] = 1
-                block[j, j - 1] = -j
-                weights.append(Fraction(isqrt(j * (j + 1) << 40) + 1, 1 << 20))
-        return H, weights
 
     @property
     def _dimension(self) -> int:
@@ -84,7 +65,7 @@ class PairLaw:
 
     def _matrix(self, generator: np.random.Generator) -> Floats:
         basis = self.domain.simplex_basis()
-        return np.asarray(basis @ matrix_laplace(float(self.scale), basis.shape[1], generator) @ basis.T)
+        return np.asarray(basis @ simulated_matrix(float(self.scale), basis.shape[1], generator) @ basis.T)
 
     def simulate(self, public: np.random.Generator) -> Floats:
         """A draw of the same law in floating point, for shrinkage: from public randomness, never from the noise's."""

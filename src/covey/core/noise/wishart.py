@@ -26,6 +26,11 @@ LARGEST = 1 << 20  # dimension: sums of so many products of two limbs stay below
 Wide = NDArray[Any]  # of Python's unbounded integers
 
 
+def degrees(q: int) -> Integers:
+    """Degrees of freedom on the diagonal of the factor: q + 1, …, 2. One fewer, and the noise is not private (cone.md)."""
+    return q + 1 - np.arange(q)
+
+
 class Factor:
     """L with digits on demand: `value` holds each entry up to an error below `cut` (off the diagonal) or `slip` (on it)."""
 
@@ -41,7 +46,7 @@ class Factor:
             self._place(normals, begin, end)
             self.sums[begin:end] = np.abs(self.value[begin:end, :end]).sum(axis=1)
             largest = max(largest, float(np.abs(normals.value).max(initial=0)))
-        self.chi = Chi(q + 1 - np.arange(q), generator, digits)
+        self.chi = Chi(degrees(q), generator, digits)
         self.value[np.diag_indices(q)] = self.chi.value
         self.sums += self.chi.value
         for row, tail in self.chi.tail.items():

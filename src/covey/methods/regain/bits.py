@@ -31,7 +31,7 @@ from covey.core.fit.terms import (
     size_term,
 )
 from covey.core.fit.wide import denoise_wide, fit_wide_centres, fit_wide_factors, score_term_in
-from covey.core.noise.integers import matrix_laplace
+from covey.core.noise.matrix import simulated_matrix
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
 from covey.engines.rows import Rows
@@ -155,7 +155,7 @@ def moment_spectrum(noisy: NoisyMoments, kind: str, shown: np.random.Generator) 
     """Eigenvalues of the noisy covariance as measured, beside those of simulated noise of the same law."""
     p = len(noisy.mean)
     if kind == "matrix":
-        W = matrix_laplace(float(np.sqrt(2 / (p + 2))), p + 1, shown)[1:, 1:]  # off-diagonal sd 1
+        W = simulated_matrix(float(np.sqrt(2 / (p + 2))), p + 1, shown)[1:, 1:]  # off-diagonal sd 1
     else:
         W = np.triu(shown.standard_normal((p, p)), 1)
         W = W + W.T

@@ -16,6 +16,7 @@ from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips
 from covey.core.fit.factors import NoisyMoments
 from covey.core.fit.lowrank import WIDE
 from covey.core.fit.terms import Parities, Scores, parity_masks, symmetric
+from covey.core.noise import helmert
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
 from covey.core.paper.blocks import WeightedPoints
@@ -84,9 +85,10 @@ def measure_matrix(rows: Rows, gate: Gate) -> NoisyMoments:
     joint = gate.matrix("moments", Moves(trace=2 * (p + a * a)), [1 / a, *[WHOLE] * p])
     mean = joint.add(bits.map(sign_sums), slice(0, 1), slice(1, p + 1))
     pair = np.empty((p, p), pair_dtype(p))
-    for begin, end in strips(p):
-        found = joint.add(bits.map(sign_pairs, begin, end), slice(begin + 1, end + 1), slice(1, p + 1))
-        pair[begin:end] = found.values / (4 * n)
+    for begin, end in strips(p):  # rows of the upper triangle, mirrored
+        found = joint.add(bits.map(sign_pairs, begin, end), slice(begin + 1, end + 1), slice(begin + 1, p + 1))
+        pair[begin:end, begin:] = found.values / (4 * n)
+        pair[end:, begin:end] = pair[begin:end, end:].T
     np.fill_diagonal(pair, 0)
     sd = mean.sd / n
     return NoisyMoments(Coding.half(p), mean.values[0] / n / 2, sd / float(a) / 2, pair, sd / 4)
@@ -198,9 +200,9 @@ def sign_sums(bits: Moments) -> Integers:
 
 
 def sign_pairs(bits: Moments, begin: int, end: int) -> Integers:
-    """Rows begin to end of Σz_i z_j, exact integers."""
-    n, a, b = bits.n, bits.first, bits.second[begin:end]
-    return (4 * b - 2 * a[begin:end, None] - 2 * a + n).astype(np.int64)
+    """Rows begin to end of Σz_i z_j, from column begin on: exact integers."""
+    n, a, b = bits.n, bits.first, bits.second[begin:end, begin:]
+    return (4 * b - 2 * a[begin:end, None] - 2 * a[begin:] + n).astype(np.int64)
 
 
 def pair_dtype(p: int) -> type[np.floating[Any]]:
@@ -334,7 +336,7 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate
         return np.zeros((d.total, d.total))
     moves, exact = pair_moves(d), tables.pairs(maps)
     if law.kind == "matrix":
-        return _in_coordinates(exact, law, gate, moves)
+        return _on_contrasts(exact, d, gate, moves)
     if law.kind == "laplace":
         counted = _on_cells(exact, law, gate, moves)
         return d.off_blocks(d.centre(d.off_blocks(counted.astype(np.float64))))
@@ -349,13 +351,11 @@ def centred_counts(counts: Integers, domain: Domain, n: int) -> Integers:
     return np.asarray(c[:, None] * c * counts - c[:, None] * one_way[:, None] - c * one_way + n)
 
 
-def _in_coordinates(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Floats:
-    """Matrix Laplace noise on the integer coordinates of the centred coding, and back to centred tables."""
-    d, (H, weights) = law.domain, law.coordinates
-    joint = gate.matrix("pairs", moves, weights)
-    found = joint.add(exact.map(lambda counts: H.T @ counts @ H), slice(None), slice(None)).values
-    back = H / (H * H).sum(axis=0)
-    return d.off_blocks(back @ found @ back.T)
+def _on_contrasts(exact: Exact[Integers], domain: Domain, gate: Gate, moves: Moves) -> Floats:
+    """Matrix Laplace noise on the integer contrasts of the categories, and back to centred tables."""
+    joint = gate.matrix("pairs", moves, helmert.weights(domain))
+    found = joint.add(exact.map(helmert.contrasts, domain), slice(None), slice(None))
+    return domain.off_blocks(helmert.tables(found.values.astype(np.float64), domain))
 
 
 def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Integers:
