@@ -189,7 +189,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         if order.dataset is None:
             raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps this table's budget.")
         ledger = Ledger(order.ledger or default_ledger_path())
-        ledger.check(order.dataset, epsilon, delta, order.rows_per_person)
+        ledger.check(order.dataset, epsilon, delta, order.rows_per_person, synth.rho)
     elif order.dataset is not None:
         raise ArgumentError(
             "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."
@@ -204,7 +204,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         if ledger is not None and order.dataset is not None:
             listen("charging")
             before_charge()
-            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, order.rows_per_person)
+            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, order.rows_per_person, synth.rho)
         # From here on nothing depends on what a record holds.
         with _charge_told(receipt):
             listen("measuring")

@@ -93,9 +93,14 @@ class Budget:
         return "ε" if self.pure else "ρ"
 
     @property
+    def gaussian_rho(self) -> Fraction | None:
+        """ρ = μ²/2 where the promise is Gaussian differential privacy: what the ledger composes. None elsewhere."""
+        return self.amount if not self.pure and self.accounting == "gaussian" else None
+
+    @property
     def mu(self) -> Decimal | None:
         """μ of Gaussian differential privacy for the whole amount, rounded up to four digits; None where it is not that."""
-        return mu_above(self.amount) if not self.pure and self.accounting == "gaussian" else None
+        return None if self.gaussian_rho is None else mu_above(self.gaussian_rho)
 
     @property
     def per_row(self) -> Fraction:

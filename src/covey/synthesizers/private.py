@@ -226,6 +226,11 @@ class PrivateSynthesizer(_Synthesizer):
         mechanism = "regain" if self.parameters is None else self.parameters.mechanism
         self.privacy = PrivacyStatement(self._budget, gate.spent, n, mechanism, self.seeded, unused=gate.unused)
 
+    @property
+    def rho(self) -> Fraction | None:
+        """ρ = μ²/2 of Gaussian differential privacy, which a ledger composes; None where the noise is not Gaussian."""
+        return self._budget.gaussian_rho
+
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
         check_delta(self.delta, n)

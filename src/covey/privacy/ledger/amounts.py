@@ -12,6 +12,7 @@ from typing import Any
 from covey.errors import ParameterError
 
 NANO = 10**9  # ε is kept in billionths: finer than anyone declares one, and a sum of integers has no rounding
+QUECTO = 10**30  # ρ = μ²/2 of Gaussian releases, which is as small as ε² may be
 ATTO = 10**18  # δ in units of 1e-18: usual ones, 1e-6 to 1e-12, keep six digits or more
 # Against slips of the keyboard; in nano-ε it is an integer of 64 bits, for whatever program reads the JSON one day. One
 # release may cost far less (budget.MAX_EPSILON): a cap is about all of them together.
@@ -58,6 +59,16 @@ class Amount:
 
     def __str__(self) -> str:
         return f"ε = {_decimal(self.nano_epsilon, 9)}, δ = {_decimal(self.atto_delta, 18)}"
+
+
+def check_rho(rho: Any) -> int | None:
+    """ρ in whole quecto-ρ, rounded up; None for a charge that is not Gaussian."""
+    if rho is None:
+        return None
+    number = isinstance(rho, Rational) and not isinstance(rho, bool)
+    if not number or not 0 < Fraction(rho) <= LARGEST_AMOUNT:
+        raise ParameterError(f"rho must be a positive Fraction of at most {LARGEST_AMOUNT}, or None, got {rho!r}.")
+    return ceil(Fraction(rho) * QUECTO)
 
 
 def check_text(value: Any, name: str) -> None:

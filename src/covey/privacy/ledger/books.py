@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Literal
 
-from covey.privacy.ledger.amounts import Amount
+from covey.privacy.gaussian import delta_above, epsilon_above
+from covey.privacy.ledger.amounts import ATTO, QUECTO, Amount
 
+NOTHING = Amount()
 GENESIS = "0" * 64  # what the first event is chained to
 
 _KEYS = {
@@ -17,7 +20,8 @@ _KEYS = {
     "charge": {"kind", "time", "dataset", "nano_epsilon", "atto_delta", "rows_per_person", "purpose"},
     "release": {"kind", "time", "dataset", "charge", "digest"},
 }
-_WHOLE = {"nano_epsilon", "atto_delta", "rows_per_person", "charge"}
+_GAUSSIAN = "quecto_rho"  # only charges of Gaussian releases have it
+_WHOLE = {"nano_epsilon", "atto_delta", "rows_per_person", "charge", _GAUSSIAN}
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -26,19 +30,61 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 class DatasetStatus:
     """A dataset's cap, what has been spent of it, and in how many charges.
 
-    What is spent is spent by a person with up to `rows_per_person` rows, as the first charge has it.
+    What is spent is spent by a person with up to `rows_per_person` rows, as the first charge has it. ε and δ of the charges in
+    `plain` add up; Gaussian charges compose as Gaussian differential privacy does, by their ρ = μ²/2, and the two together by
+    adding ε and δ once more. `gaussian` is what the Gaussian ones promised, added up: never less than they cost.
     """
 
     name: str
     budget: Amount
-    spent: Amount
+    plain: Amount
     charges: int
     rows_per_person: int | None = None
+    gaussian: Amount = NOTHING
+    quecto_rho: int = 0
+
+    @property
+    def rho(self) -> Fraction:
+        """ρ = μ²/2 of all Gaussian charges together."""
+        return Fraction(self.quecto_rho, QUECTO)
+
+    @property
+    def within_cap(self) -> bool:
+        """Whether all charges together keep the cap. They did before if they do now: nothing that is spent ever shrinks."""
+        if (self.plain + self.gaussian).within(self.budget):
+            return True
+        left = self.budget - self.plain
+        if not self.quecto_rho or min(left.nano_epsilon, left.atto_delta) < 0:
+            return False
+        return delta_above(self.rho, left.epsilon) <= left.delta
+
+    @property
+    def spent(self) -> Amount:
+        """An ε and a δ that hold for all charges together, within the cap.
+
+        Gaussian charges are counted at the sum of their δ, as far as the cap has it, or at the ε that the cap has left.
+        """
+        if not self.quecto_rho:
+            return self.plain
+        left = self.budget - self.plain
+        delta = min(self.gaussian.atto_delta, left.atto_delta)
+        epsilon = min(epsilon_above(self.rho, Fraction(delta, ATTO)), self.gaussian.epsilon) if delta else left.epsilon
+        if epsilon > left.epsilon:
+            return self.plain + Amount.rounded_up(left.epsilon, delta_above(self.rho, left.epsilon))
+        return self.plain + Amount.rounded_up(epsilon, Fraction(delta, ATTO))
 
     @property
     def remaining(self) -> Amount:
-        """What may still be charged."""
+        """What the cap has beyond what is spent; Gaussian releases may take a little more than that together."""
         return self.budget - self.spent
+
+    def with_charge(self, amount: Amount, rows_per_person: int, quecto_rho: int | None) -> DatasetStatus:
+        """The status after one more charge."""
+        unit = self.rows_per_person or rows_per_person
+        one_more = replace(self, charges=self.charges + 1, rows_per_person=unit)
+        if quecto_rho is None:
+            return replace(one_more, plain=self.plain + amount)
+        return replace(one_more, gaussian=self.gaussian + amount, quecto_rho=self.quecto_rho + quecto_rho)
 
 
 @dataclass(frozen=True)
@@ -55,6 +101,7 @@ class Event:
     digest: str | None
     hash: str
     rows_per_person: int | None = None
+    quecto_rho: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,14 +157,20 @@ class Books:
                 raise Tampered(f"event {event.sequence} releases a charge for the second time")
             self.released[event.charge] = event.digest or ""
         else:
-            spent = status.spent + event.amount
-            if not spent.within(status.budget):
-                raise Tampered(f"event {event.sequence} takes {event.dataset!r} past its cap")
             rows = event.rows_per_person or 0
             if rows < (status.rows_per_person or 1):
                 raise Tampered(f"event {event.sequence} charges {event.dataset!r} in another unit")
-            unit = status.rows_per_person or rows
-            self.datasets[event.dataset] = DatasetStatus(status.name, status.budget, spent, status.charges + 1, unit)
+            charged = status.with_charge(event.amount, rows, event.quecto_rho)
+            # Composing Gaussians takes a millisecond. It is looked at once all events are read: `check_caps`.
+            if not charged.quecto_rho and not charged.within_cap:
+                raise Tampered(f"event {event.sequence} takes {event.dataset!r} past its cap")
+            self.datasets[event.dataset] = charged
+
+    def check_caps(self) -> None:
+        """Whether every dataset with Gaussian charges keeps its cap, and so kept it at every event."""
+        for status in self.datasets.values():
+            if not status.within_cap:
+                raise Tampered(f"the charges of {status.name!r} are past its cap")
 
 
 def canonical(value: Mapping[str, object]) -> str:
@@ -135,10 +188,11 @@ def parse(sequence: int, body: str, chained: str) -> Event:
     try:
         value: Any = json.loads(body)
         kind = value["kind"]
-        fits = value.keys() == _KEYS[kind] and canonical(value) == body
+        optional = {_GAUSSIAN} if kind == "charge" and value.get(_GAUSSIAN, 0) else set()
+        fits = value.keys() == _KEYS[kind] | optional and canonical(value) == body
         fits = fits and all(type(item) is (int if key in _WHOLE else str) for key, item in value.items())
         amount = Amount(value.get("nano_epsilon", 0), value.get("atto_delta", 0))
-        if not fits or not Amount().within(amount):
+        if not fits or not Amount().within(amount) or value.get(_GAUSSIAN, 1) < 1:
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Tampered(f"event {sequence} is not one that covey writes") from None
@@ -153,4 +207,5 @@ def parse(sequence: int, body: str, chained: str) -> Event:
         digest=value.get("digest"),
         hash=chained,
         rows_per_person=value.get("rows_per_person"),
+        quecto_rho=value.get(_GAUSSIAN),
     )

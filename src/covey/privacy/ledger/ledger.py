@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from covey.errors import LedgerError, ParameterError, UnknownDatasetError, whole_number
-from covey.privacy.ledger.amounts import Amount, check_costs, check_text, spelled
+from covey.privacy.ledger.amounts import Amount, check_costs, check_rho, check_text, spelled
 from covey.privacy.ledger.books import Books, DatasetStatus, Event, Receipt
 from covey.privacy.ledger.file import LedgerFile
 
@@ -77,26 +77,37 @@ class Ledger:
                     f"become {cap}. Use it as it is."
                 )
 
-    def check(self, name: str, epsilon: Fraction, delta: Fraction, rows_per_person: int = 1) -> None:
+    def check(
+        self, name: str, epsilon: Fraction, delta: Fraction, rows_per_person: int = 1, rho: Fraction | None = None
+    ) -> None:
         """Refuse now what `charge` would refuse: unknown dataset, no budget, another unit, unfit ledger. Writes nothing."""
         check_text(name, "name")
         rows_per_person = whole_number(rows_per_person, "rows_per_person", 1)
-        asked = Amount.rounded_up(*check_costs(epsilon, delta))
+        asked, gaussian = Amount.rounded_up(*check_costs(epsilon, delta)), check_rho(rho)
         with self._file.writing() as transaction:
-            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person)
+            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person, gaussian)
 
-    def charge(self, name: str, epsilon: Fraction, delta: Fraction, purpose: str, rows_per_person: int = 1) -> Receipt:
+    def charge(
+        self,
+        name: str,
+        epsilon: Fraction,
+        delta: Fraction,
+        purpose: str,
+        rows_per_person: int = 1,
+        rho: Fraction | None = None,
+    ) -> Receipt:
         """Spend from a dataset's budget, or refuse; once this returns, the charge is on the disk and stays.
 
         ε and δ are what a person with up to `rows_per_person` rows loses. Charges add up for such persons alone, so a
-        dataset whose first charge was made for persons of several rows takes none for persons of fewer.
+        dataset whose first charge was made for persons of several rows takes none for persons of fewer. A release whose
+        noise is Gaussian throughout also says its ρ = μ²/2, all rows of a person together: such charges compose better.
         """
         check_text(name, "name")
         check_text(purpose, "purpose")
         rows_per_person = whole_number(rows_per_person, "rows_per_person", 1)
-        asked = Amount.rounded_up(*check_costs(epsilon, delta))
+        asked, gaussian = Amount.rounded_up(*check_costs(epsilon, delta)), check_rho(rho)
         with self._file.writing() as transaction:
-            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person)
+            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person, gaussian)
             event = transaction.append(
                 "charge",
                 name,
@@ -104,6 +115,7 @@ class Ledger:
                 atto_delta=asked.atto_delta,
                 rows_per_person=rows_per_person,
                 purpose=purpose,
+                **({} if gaussian is None else {"quecto_rho": gaussian}),
             )
         return Receipt(event.sequence, event.time, name, asked, purpose, event.hash)
 
@@ -153,7 +165,9 @@ class Ledger:
             raise UnknownDatasetError(str(self.path), name, tuple(books.datasets))
         return books.datasets[name]
 
-    def _refuse_unless_it_fits(self, books: Books, name: str, asked: Amount, rows_per_person: int) -> None:
+    def _refuse_unless_it_fits(
+        self, books: Books, name: str, asked: Amount, rows_per_person: int, gaussian: int | None
+    ) -> None:
         status = self._known(books, name)
         if rows_per_person < (status.rows_per_person or 1):
             raise LedgerError(
@@ -161,7 +175,7 @@ class Ledger:
                 f"protects {rows_per_person}: the two do not add up. Nothing was charged; "
                 f"release with rows_per_person = {status.rows_per_person} or more."
             )
-        if not asked.within(status.remaining):
+        if not status.with_charge(asked, rows_per_person, gaussian).within_cap:
             raise LedgerError(
                 f"The budget of {name!r} does not cover this. Budget: {status.budget}. Spent: {status.spent}. "
                 f"Remaining: {status.remaining}. Asked: {asked}. Nothing was charged; ask for no more than remains."
