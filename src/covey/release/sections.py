@@ -19,6 +19,7 @@ from covey.release import charts
 from covey.release.charts import number, percent
 from covey.release.contents import PrivateRelease
 from covey.release.page import Part, facts, points, section
+from covey.release.statements import guarantee_words
 from covey.release.summary import MISSING, Column, associations, every_so_many, ranked
 from covey.table.codec import Codec
 
@@ -80,7 +81,7 @@ def guarantee(privacy: PrivacyStatement) -> Part:
         "The schema and the number of rows, which are public.",
     ]
     rows = [
-        ("Guarantee", "pure ε-differential privacy" if budget.pure else "(ε, δ)-differential privacy, through ρ-zCDP"),
+        ("Guarantee", guarantee_words(budget)),
         ("ε", f"{float(budget.epsilon):g}"),
         ("δ", f"{float(budget.delta):g}"),
         ("Protects", unit),
@@ -177,11 +178,15 @@ def budget_bar(privacy: PrivacyStatement) -> Part:
         )
         for i, (name, amount) in enumerate(parts)
     ]
-    per = "" if budget.rows_per_person == 1 else f" for each of a person’s up to {budget.rows_per_person} rows"
+    per = "" if budget.rows_per_person == 1 else f" for all of a person’s up to {budget.rows_per_person} rows"
     unit = f"ε\u00a0=\u00a0{float(whole):g} is spent in these parts{per}."
     if not budget.pure:
         promise = f"ε = {float(budget.epsilon):g} with δ = {float(budget.delta):g}"
-        unit = f"{promise} buys ρ = {float(whole):.4g} of zero-concentrated privacy{per}, spent in these parts."
+        kind = "zero-concentrated privacy" if budget.mu is None else f"Gaussian privacy (μ = {budget.mu}, ρ = μ²/2)"
+        unit = f"{promise} buys ρ = {float(whole):.4g} of {kind}{per}, spent in these parts."
+    if privacy.unused:
+        names = ", ".join(charge.purpose for charge in privacy.unused)
+        unit += f" A part planned for {names} was not needed and was not spent."
     return section(
         "budget",
         "How the budget was spent",

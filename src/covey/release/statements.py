@@ -6,17 +6,25 @@ from datetime import UTC, datetime
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.privacy.budget import PrivacyStatement
+from covey.privacy.budget import Budget, PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
 
 WEAK = f"ε is larger than {LARGE_EPSILON}: the guarantee is weak"
 
 
+def guarantee_words(budget: Budget) -> str:
+    """The kind of guarantee, and where δ > 0 through which notion it was accounted."""
+    if budget.pure:
+        return "pure ε-differential privacy"
+    through = "ρ-zCDP" if budget.mu is None else f"Gaussian differential privacy, μ = {budget.mu}"
+    return f"(ε, δ)-differential privacy, through {through}"
+
+
 def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
     """privacy.json of a private bundle; fractions are written exactly."""
     budget = privacy.budget
-    guarantee = "pure ε-differential privacy" if budget.pure else "(ε, δ)-differential privacy through ρ-zCDP"
+    guarantee = guarantee_words(budget)
     return {
         "guarantee": SEEDED_MARK if privacy.seeded else guarantee,
         "epsilon": str(budget.epsilon),
@@ -27,6 +35,8 @@ def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
         "n": privacy.n,
         "mechanism": privacy.mechanism,
         "spent_in": budget.unit,
+        "accounting": budget.accounting,
+        "mu": None if budget.mu is None else str(budget.mu),
         "amount": str(budget.amount),
         "amount_per_row": str(budget.per_row),
         "charges": [{"purpose": c.purpose, "amount": str(c.amount)} for c in privacy.charges],

@@ -66,7 +66,8 @@ def verify_bundle(folder: Path) -> Verified:
 
 def _verify_budget(facts: Mapping[str, Any]) -> None:
     """The charges must not exceed the amount, and the amount must be what ε, δ and the unit allow."""
-    budget = make_budget(Fraction(facts["epsilon"]), Fraction(facts["delta"]), facts["rows_per_person"])
+    source = "opendp" if facts.get("accounting", "zcdp") == "zcdp" else "covey"  # early bundles knew zCDP alone
+    budget = make_budget(Fraction(facts["epsilon"]), Fraction(facts["delta"]), facts["rows_per_person"], noise=source)
     charges = tuple(Charge(c["purpose"], Fraction(c["amount"]), budget.unit) for c in facts["charges"])
     if Fraction(facts["amount"]) > budget.amount:
         raise InputError("the bundle claims a larger amount per row than its ε and δ allow.")

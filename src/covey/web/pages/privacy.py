@@ -121,9 +121,8 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
         AnonymousSynthesizer(choices.group_size, schema=schema)
         return
-    PrivateSynthesizer(choices.epsilon, choices.delta, schema=schema, rows_per_person=choices.rows_per_person).check(
-        rows
-    )
+    synth = PrivateSynthesizer(choices.epsilon, choices.delta, schema=schema, rows_per_person=choices.rows_per_person)
+    synth.check(rows)
     if choices.epsilon > LARGE_EPSILON and not choices.confirm_large_epsilon:
         raise ParameterError(
             f"ε = {float(choices.epsilon):g} is above {LARGE_EPSILON}, a weak guarantee. Under “More choices” you can "
@@ -131,7 +130,7 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
         )
     if not choices.dataset:
         raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
-    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, choices.rows_per_person)
+    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, choices.rows_per_person, synth.rho)
 
 
 @router.post("/work/{work_id}/dataset")
