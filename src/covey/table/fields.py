@@ -108,6 +108,7 @@ class Field:
             raise self.wrong("is required, and its constant is missing", "Give the constant a value.")
         if self.confirmed:
             self.require_complete()
+            object.__setattr__(self, "warning", None)  # it was heard
 
     def wrong(self, what: str, way_out: str) -> ParameterError:
         """An error that names this field."""

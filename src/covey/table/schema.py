@@ -154,7 +154,7 @@ class Schema:
             names = [names]
         unwarned = {field.name for field in self.fields if field.warning is None}
         chosen = unwarned if names is None else {self[name].name for name in names}
-        fields = tuple(replace(f, confirmed=True, warning=None) if f.name in chosen else f for f in self.fields)
+        fields = tuple(replace(f, confirmed=True) if f.name in chosen else f for f in self.fields)
         return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
 
     @property

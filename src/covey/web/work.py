@@ -140,7 +140,7 @@ class Work:
         self.changed()
 
     def confirm_all(self) -> None:
-        """Confirm every column that is kept."""
+        """Confirm every column that is kept and carries no warning: the others are confirmed one by one."""
         confirmed = self.schema().confirm()
         self.columns = tuple(replace(c, field=confirmed[c.field.name]) if c.kept else c for c in self.columns)
         self.changed()
