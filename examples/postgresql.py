@@ -27,7 +27,7 @@ def main() -> None:
 
     source = covey.Database(given.url, table=given.table)
     if not given.schema.exists():
-        covey.Schema.from_frame_draft(source).save(given.schema)
+        covey.Schema.draft(source).save(given.schema)
         print(f"draft → {given.schema}. Check it, then: covey confirm {given.schema} --all")
         return
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from covey.errors import CoveyError
 from covey.table.codec import Codec
-from covey.table.metadata import draft, from_sdv_json, from_smartnoise_yaml
+from covey.table.dialects import Dialect
+from covey.table.metadata import from_sdv_json, from_smartnoise_yaml
 from covey.table.schema import Schema
-from covey.table.sources import joined, open_source
+from covey.table.sources import open_source
 
 ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-16", "latin-1", "utf-32", "cp1252", "shift_jis")
 CELLS = 4096  # of a domain that is worth building a codec for
@@ -30,10 +31,38 @@ SCHEMA = Schema.from_dict(
     }
 )
 CODEC = Codec(SCHEMA)
+# The same columns in another dialect, with special values and a time of day; lines before the header and separators vary.
+ODD = Schema.from_dict(
+    {
+        "fields": [
+            {
+                "name": "a",
+                "type": "integer",
+                "constraints": {"minimum": 0, "maximum": 9},
+                "covey": {"special": ["N", "-9"]},
+            },
+            {"name": "b", "type": "time", "constraints": {"minimum": "08:00", "maximum": "20:00"}},
+            {
+                "name": "c",
+                "type": "number",
+                "decimalChar": ",",
+                "groupChar": ".",
+                "constraints": {"minimum": -1, "maximum": 5000},
+            },
+            {
+                "name": "d",
+                "type": "date",
+                "format": "%d.%m.%Y",
+                "constraints": {"minimum": "2020-01-01", "maximum": "2020-12-31"},
+            },
+        ]
+    }
+)
+SEPARATORS = (",", ";", "\t", "|")
 
 
 def table(data: bytes, folder: Path) -> None:
-    """A CSV file, perhaps compressed: read with a schema, or without one and described by a draft."""
+    """A CSV file, perhaps compressed: read with a schema, in its dialect or another, or described by a draft."""
     if not data:
         return
     flags, content = data[0], data[1:]
@@ -41,17 +70,22 @@ def table(data: bytes, folder: Path) -> None:
     path = folder / ("table.csv.gz" if packed else "table.csv")
     # Half of the compressed ones are whole, half are what they are.
     path.write_bytes(gzip.compress(content, 1) if packed and flags & 32 else content)
+    encoding = ENCODINGS[flags & 7]
     try:
-        source = open_source(path, SCHEMA if known else None, ENCODINGS[flags & 7], size_limit=2**24)
-        tables = [source.table(part) for part in source.parts()]
-        if known:
-            for piece in tables:
-                codes, _ = CODEC.encode_part(piece)
-                assert len(codes) == piece.rows
-                assert codes.min(initial=0) >= 0
-                assert (codes < CODEC.domain_sizes).all()
-        elif tables:
-            draft(joined(tables))
+        if not known:
+            drafted = Schema.draft(path, Dialect(encoding=encoding if flags & 64 else None))
+            assert Schema.from_dict(drafted.to_dict()) == drafted
+            return
+        codec = CODEC
+        if flags & 64:
+            dialect = Dialect(SEPARATORS[flags >> 5 & 1 | flags >> 6 & 2], skip_rows=flags >> 7)
+            codec = Codec(ODD.read_as(dialect))
+        source = open_source(path, codec.schema, encoding, size_limit=2**24)
+        for piece in [source.table(part) for part in source.parts()]:
+            codes, _ = codec.encode_part(piece)
+            assert len(codes) == piece.rows
+            assert codes.min(initial=0) >= 0
+            assert (codes < codec.domain_sizes).all()
     except CoveyError:
         pass
 

@@ -413,6 +413,87 @@ def test_bad_input_06_an_unknown_encoding_is_refused_before_data_is_opened(desk)
     bad_parameter(desk, desk.release("--encoding", "klingon"), "encoding")
 
 
+def in_another_dialect():
+    """The example table and its schema as a spreadsheet in Vienna would export them."""
+    fields = json.loads(json.dumps(FIELDS))
+    fields[2] |= {"decimalChar": ",", "groupChar": "."}
+    fields[4] |= {"format": "%d.%m.%Y"}
+    lines = ["Income of members", "", HEADER.replace(",", ";")]
+    for row in ROWS:
+        city, age, income, member, joined = row.split(",")
+        euros = f"{float(income):,.2f}".translate(str.maketrans(",.", ".,"))
+        lines.append(";".join((city, age, euros, member, ".".join(reversed(joined.split("-"))))))
+    schema = {"fields": fields, "dialect": {"delimiter": ";", "headerRows": [3]}, "encoding": "windows-1252"}
+    return schema, "\r\n".join([*lines, "Zürich;34;1.234,56;true;17.05.2020", ""]).encode("windows-1252")
+
+
+def test_bad_input_06_the_dialect_that_the_schema_records_is_used(desk):
+    desk.table(table_bytes([*ROWS, "Zürich,34,1234.56,true,2020-05-17"]))
+    assert desk.seeded(out="reference").exit_code == 0
+    schema, data = in_another_dialect()
+    (desk.folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
+    for name, packed in (("table.csv", data), ("table.csv.gz", gzip.compress(data))):
+        desk.table(packed, name)
+        result = desk.seeded("--force", table=name)
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert bundle_bytes(desk.folder / "out") == bundle_bytes(desk.folder / "reference")
+        # The rows that leave are plain, and so is the schema beside them.
+        assert (desk.folder / "out/schema.json").read_bytes() == (desk.folder / "reference/schema.json").read_bytes()
+        desk.ok("verify", "out")
+
+
+def test_bad_input_06_a_dialect_that_is_not_there_is_refused(desk):
+    schema, data = in_another_dialect()
+    desk.table(data)
+    desk.refused(desk.release(), 3, "not UTF-8")
+    for dialect in ({}, {"delimiter": ";"}, {"delimiter": "|", "headerRows": [3]}, {"headerRows": [900]}):
+        (desk.folder / "schema.json").write_text(json.dumps({**schema, "dialect": dialect}), encoding="utf-8")
+        desk.refused(desk.release(), 3)
+    (desk.folder / "schema.json").write_text(json.dumps({**schema, "dialect": {"delimiter": "x"}}), encoding="utf-8")
+    bad_parameter(desk, desk.release(), "separator")
+
+
+def test_bad_input_06_one_cell_in_another_dialect_leaves_no_trace(desk):
+    """Grouped digits, another decimal mark or another date: the cell is missing, and nothing else changes."""
+    for line in (
+        'Rome,34,"1,234.56",true,2020-05-17',
+        'Rome,34,"1234,56",true,2020-05-17',
+        "Rome,34,1234.56,true,17.05.2020",
+        "Rome;34;1234.56;true;2020-05-17",
+        "Rome\t34\t1234.56\ttrue\t2020-05-17",
+        "TOTAL,,99999.99,,",
+    ):
+        desk.twins(with_record(line))
+
+
+def broken_files():
+    import pyarrow as pa
+
+    workbook = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(3000)
+    packed = pa.compress(table_bytes(), "zstd", asbytes=True)
+    return {
+        "truncated zstd": ("table.csv.zst", packed[:-9], "cannot read"),
+        "no zstd": ("table.csv.zst", table_bytes(), "cannot read"),
+        "zstd by another name": ("table.csv", packed, ".zst"),
+        "password": ("table.xlsx", workbook, "password"),
+        "truncated workbook": ("table.xlsx", b"PK\x03\x04" + bytes(300), "not a workbook"),
+        "text as workbook": ("table.xlsx", table_bytes(), "not a workbook"),
+        "workbook as text": ("table.csv", b"PK\x03\x04" + bytes(300), "Excel"),
+        "mixed encodings": (
+            "table.csv",
+            with_record("Zürich,34,1,true,2020-05-17") + b"K\xf6ln,34,1,true,\n",
+            "line 62",
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", broken_files())
+def test_bad_input_01_broken_files_of_every_format(desk, case):
+    name, data, words = broken_files()[case]
+    desk.table(data, name)
+    desk.refused(desk.release(table=name), 3, name, words)
+
+
 NUL = {
     "nul-category": "Ro\0me,34,1234.56,true,2020-05-17",
     "nul-numbers": "Rome,\0,12\x0034.56,true,2020-05-17",

@@ -45,7 +45,8 @@ def release(table: Path | None, folder: Path, rows: int, seed: int) -> None:
     chosen = {"members": order[:rows], "others": order[rows : 3 * rows]}
     for name, places in chosen.items():
         (folder / f"{name}.csv").write_text("\n".join([head, *(lines[i] for i in places)]) + "\n", encoding="utf-8")
-    schema = Schema.from_frame_draft(read_table(table)).confirm()  # bounds of a public table are public
+    schema = Schema.draft(read_table(table))
+    schema = schema.confirm(schema.names)  # bounds of a public table are public
     members = folder / "members.csv"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

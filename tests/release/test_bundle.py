@@ -35,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def visits(tmp_path_factory):
     path = tmp_path_factory.mktemp("visits") / "visits.csv"
     example_visits(path, 1200)
-    schema = Schema.from_frame_draft(read_table(path))
+    schema = Schema.draft(read_table(path))
     return path, schema.confirm([field.name for field in schema.fields])
 
 

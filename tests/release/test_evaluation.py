@@ -39,7 +39,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def desk(tmp_path_factory):
     folder = tmp_path_factory.mktemp("desk")
     example_visits(folder / "visits.csv", 600)
-    schema = Schema.from_frame_draft(read_table(folder / "visits.csv")).confirm()
+    schema = Schema.draft(read_table(folder / "visits.csv"))
+    schema = schema.confirm(schema.names)
     synth = covey.AnonymousSynthesizer(5, schema=schema).fit(folder / "visits.csv")
     write_bundle(synth.release(500), folder / "bundle")
     return folder

@@ -45,7 +45,8 @@ def shown(release, table="synthetic.csv"):
 def visits(tmp_path_factory):
     path = tmp_path_factory.mktemp("visits") / "visits.csv"
     example_visits(path, 1500)
-    return path, Schema.from_frame_draft(read_table(path)).confirm()
+    schema = Schema.draft(read_table(path))
+    return path, schema.confirm(schema.names)
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +311,7 @@ def test_an_anonymous_report_speaks_of_groups_and_of_no_budget(visits):
 def test_a_schema_that_may_describe_true_records_is_not_released(visits):
     """A draft holds labels and ranges of true records, and goes out with the rows: in anonymous mode too."""
     path, schema = visits
-    draft = Schema.from_frame_draft(read_table(path))
+    draft = Schema.draft(read_table(path))
     synth = covey.AnonymousSynthesizer(20, schema=draft).fit(path)
     with pytest.raises(ParameterError, match="confirm"):
         synth.release(50)

@@ -104,11 +104,11 @@ def test_a_draft_from_a_database_is_that_of_its_export(postgresql, tmp_path):
     example_visits(tmp_path / "visits.csv", 300)
     kinds = "age int, ward text, insurance varchar(9), cost numeric, emergency bool, readmitted bool, admitted date"
     load_csv(postgresql, "drafted", kinds, tmp_path / "visits.csv")
-    found = Schema.from_frame_draft(Database(postgresql.url(), table="drafted"))
-    assert found == Schema.from_frame_draft(tmp_path / "visits.csv")
-    assert found.draft
+    found = Schema.draft(Database(postgresql.url(), table="drafted"))
+    assert found == Schema.draft(tmp_path / "visits.csv")
+    assert found.drafted
     times = Database(postgresql.url(), query="SELECT timestamptz '2024-01-01 10:00:00.25+02' AS seen")
-    assert Schema.from_frame_draft(times)["seen"].type == "datetime"
+    assert Schema.draft(times)["seen"].type == "datetime"
 
 
 def load_csv(server, name, columns, path):

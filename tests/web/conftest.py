@@ -4,6 +4,7 @@ import re
 import socket
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from threading import Thread
@@ -59,6 +60,10 @@ class Page:
         assert self.upload(work, path.read_bytes()).status_code == 303
         path.unlink()
         assert self.post(f"/work/{work}/columns", {"public": "on"}).status_code == 303
+        state = self.desk.work(work)
+        for place, column in enumerate(state.columns):  # limits from the data are confirmed one by one
+            if not column.field.confirmed:
+                state.set_column(place, replace(column, field=replace(column.field, confirmed=True)))
         answer = self.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})
         assert answer.status_code == 303, words(answer)
         return work

@@ -245,9 +245,14 @@ def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
             csrf = re.search(r'name="csrf" value="([^"]+)"', client.get("/").text)[1]
             work = client.post("/work", data={"csrf": csrf}).headers["location"]
             work = work.rpartition("/")[0]
+            public = {"public": "on", "action": "confirm"}
             for path, data in (
                 ("/example", {}),
                 ("/columns", {"public": "on"}),
+                # What came from the data is confirmed one by one.
+                ("/columns/0", {"type": "integer", "minimum": "0", "maximum": "120", **public}),
+                ("/columns/3", {"type": "number", "minimum": "0", "maximum": "40000", "bins": "9", **public}),
+                ("/columns/6", {"type": "date", "minimum": "2024-01-01", "maximum": "2025-12-31", **public}),
                 ("/dataset", {"name": "visits", "budget": "2", "delta_budget": "0", "final": "on"}),
                 ("/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits"}),
             ):

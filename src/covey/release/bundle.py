@@ -89,7 +89,7 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
     parts = iter(release.rows)
     first = next(parts)
     (write_parquet if parquet else write_csv)(chain([first], parts), folder / table)
-    _write_json(folder / "schema.json", release.schema.to_dict())
+    _write_json(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
     if isinstance(release, PrivateRelease):
         _write_json(folder / "privacy.json", private_facts(release.privacy, release.version))
         if release.certificate is not None:

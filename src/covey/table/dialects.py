@@ -28,6 +28,8 @@ DECIMALS = (".", ",")
 THOUSANDS = (",", ".", " ", "'", "\u00a0", "\u202f", "\u2019", "_")
 KEYS = ("delimiter", "headerRows", "sheetName", "header", "quoteChar", "doubleQuote")  # of Frictionless' dialect
 
+USUAL_FORMATS = ("default", "any")  # of Frictionless: ISO 8601
+
 _NO_VALUE = "\ufffd"  # put before text that would look like a value in plain spelling and is none in the dialect
 
 
@@ -158,6 +160,31 @@ class Spelling:
     decimal: str = "."
     thousands: str = ""
     date_format: str | None = None
+
+    @classmethod
+    def from_field(cls, data: Mapping[str, Any], name: Any) -> Spelling:
+        """Frictionless' decimalChar, groupChar and format of a field."""
+        decimal, thousands, form = (
+            data.get("decimalChar", "."),
+            data.get("groupChar", ""),
+            data.get("format", "default"),
+        )
+        for word, value in (("decimalChar", decimal), ("groupChar", thousands), ("format", form)):
+            if not isinstance(value, str):
+                raise ParameterError(f"{word} of field {name!r} must be text, got {value!r}.")
+        check_marks(decimal, thousands)
+        if form in USUAL_FORMATS:
+            return cls(decimal, thousands)
+        if data.get("type") not in ("date", "datetime", "time"):
+            raise ParameterError(f"field {name!r} has format {form!r}; only dates and times have one. Leave it out.")
+        check_format(form, f"format of field {name!r}")
+        return cls(decimal, thousands, form)
+
+    def to_field(self) -> dict[str, str]:
+        """The same, as far as it is not usual."""
+        said = {"decimalChar": self.decimal, "groupChar": self.thousands, "format": self.date_format}
+        usual = {"decimalChar": ".", "groupChar": ""}
+        return {word: value for word, value in said.items() if value is not None and value != usual.get(word)}
 
     @property
     def is_plain(self) -> bool:

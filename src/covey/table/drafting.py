@@ -1,100 +1,107 @@
-"""Fields drafted from data: types, bounds and categories as they are in it.
+"""Schemas drafted from data, each choice with its reason.
 
-A draft describes private data, so none of its fields is confirmed.
+A draft describes private data, so none of its fields is confirmed, and it holds as little of them as it can: see
+`covey.table.proposing`. How the file is written is found by looking, and recorded as dialect.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from covey.errors import ParameterError
+from covey.errors import InputError
+from covey.table.columns import Table
+from covey.table.dialects import Dialect
 from covey.table.extras import optional
-from covey.table.fields import Constant, Field
-from covey.table.sources import read_table
+from covey.table.fields import Field
+from covey.table.guessing import PUBLIC_CODES, is_hierarchy
+from covey.table.proposing import BLANK, FEW, ColumnDraft, Note, Proposal, number_values, present
+from covey.table.sniffing import assumptions, sniff
+from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
 
-if TYPE_CHECKING:
-    from polars import Series
-
-MOST_CATEGORIES = 100  # a column of more different texts keeps the most frequent, and an "other"
-_BLANK = ("", "nan", "null")
-_FLAGS = ("true", "false", "yes", "no", "0", "1")
+_TOTALS = ("total", "totals", "sum", "grand total", "subtotal", "gesamt", "summe", "total général", "totale")
 
 
-def draft_fields(table: Any) -> tuple[Field, ...]:
-    """Fields that fit this table: types, bounds and categories as they are in the data."""
-    return tuple(_draft_field(name, series) for name, series in read_table(table).columns.items())
+@dataclass(frozen=True)
+class Draft:
+    """Fields, how the file is written, and why. Private."""
+
+    fields: tuple[Field, ...]
+    dialect: Dialect
+    missing_values: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
-def present(series: Series) -> Series:
-    """The cells that a draft looks at: trimmed text, without what is missing."""
+def draft(source: Any, said: Dialect | None = None) -> Draft:
+    """Describe a table: what was said of its dialect holds, the rest is found."""
+    said = said or Dialect()
+    missing = ("",) if said.missing is None else tuple(dict.fromkeys(("", *said.missing)))
+    found = said
+    notes = []
+    if isinstance(source, str | Path) and Path(source).suffix.lower() not in ARROW_SUFFIXES and Path(source).is_file():
+        found = sniff(Path(source), said, SIZE_LIMIT)
+        if words := assumptions(found, said):
+            notes.append(Note(None, words, "so it looks; the schema records it as dialect"))
+    table = read_table(source, dialect=found.of_file)
+    _refuse_odd_rows(table, missing)
+    if table.long_rows:
+        warning = "is the separator inside unquoted cells?"
+        notes.append(Note(None, f"surplus cells of {table.long_rows} rows ignored", "the header has fewer", warning))
+    columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
+    drafted = [column.draft() for column in columns]
+    _hint_levels(columns, drafted)
+    fields = tuple(field for field, _ in drafted if field is not None)
+    if not fields:
+        raise InputError("every column looks like an identifier or free text: nothing is left to draft.")
+    return Draft(fields, Dialect.from_dict(found.of_file.to_dict()), missing, (*notes, *(note for _, note in drafted)))
+
+
+def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
+    """Where labels are codes with a coarser level, say how to declare it."""
     pl = optional("polars")
-    text = series.cast(pl.String, strict=False)
-    if series.dtype.is_float():
-        text = text.str.strip_suffix(".0")
-    text = text.str.strip_chars()
-    text = text.filter(~text.str.to_lowercase().is_in(list(_BLANK)) & ~text.str.contains("\0", literal=True))
-    return text.drop_nulls()
+    for place, (column, (field, note)) in enumerate(zip(columns, drafted, strict=True)):
+        if field is None or field.type != "string" or column.distinct <= FEW:
+            continue
+        hint = None
+        if is_hierarchy(column.text):
+            hint = "its codes have levels: keep their first characters in the table for a coarser one"
+        for coarse, (other, _) in zip(columns, drafted, strict=True):
+            if (
+                other is None
+                or other.type != "string"
+                or coarse is column
+                or not 2 < coarse.distinct * 3 <= column.distinct
+            ):
+                continue
+            pair = pl.DataFrame([column.series.alias("fine"), coarse.series.alias("coarse")])
+            if pair.n_unique() == column.series.n_unique():
+                hint = f"{coarse.name!r} is its coarser level: leave out the finer one unless you need it"
+        if hint is not None:
+            warning = f"{note.warning}. {hint}" if note.warning else None
+            reason = note.reason if note.warning else f"{note.reason}; {hint}"
+            drafted[place] = field, Note(note.field, note.choice, reason, warning)
 
 
-def _draft_field(name: str, series: Series) -> Field:
+def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:
+    """Refuse a second header row, and a row of totals: they are no records of persons."""
     pl = optional("polars")
-    dtype, text = series.dtype, present(series)
-    required = len(text) == len(series)
-    if not len(text):
-        return Field(name, "string", constant=Constant(None), confirmed=False)
-    if dtype == pl.Boolean or bool(text.str.to_lowercase().is_in(list(_FLAGS)).all()):
-        return Field(name, "boolean", required=required, confirmed=False)
-    numbers = text.cast(pl.Float64, strict=False)
-    if not numbers.null_count() and not dtype.is_temporal():
-        values = numbers.to_numpy()
-        values = values[np.isfinite(values)]
-        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-        whole = bool((values == np.rint(values)).all()) and max(abs(low), abs(high)) < 2**53
-        if whole:
-            return Field(name, "integer", int(low), int(high), required=required, confirmed=False)
-        try:
-            return Field(name, "number", low, high, required=required, confirmed=False)
-        except ParameterError:  # too large for exact steps: the steward declares bounds
-            return Field(name, "number", required=required, confirmed=False)
-    for shape in ("date", "datetime"):
-        days = _moments(series if dtype.is_temporal() else text, shape)
-        if days is not None:
-            return Field(name, shape, *days, required=required, confirmed=False)
-    counts = text.value_counts(sort=True)
-    labels = counts[text.name].to_list()
-    other = None if len(labels) <= MOST_CATEGORIES else _unused("other", labels)
-    return Field(
-        name, "string", enum=tuple(sorted(labels[:MOST_CATEGORIES])), required=required, other=other, confirmed=False
-    )
-
-
-def _moments(series: Series, shape: str) -> tuple[Any, Any] | None:
-    """The first and last date or time of a column, None if some cell is none."""
-    pl = optional("polars")
-    if series.dtype == pl.String:
-        formats = ["%Y-%m-%d"] if shape == "date" else ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S"]
-        for form in formats:
-            read = series.str.to_datetime(form, strict=False, time_unit="ms")
-            if not read.null_count():
-                break
-        else:
-            return None
-    elif series.dtype == pl.Date and shape == "date":
-        read = series.drop_nulls()
-    elif isinstance(series.dtype, pl.Datetime) and shape == "datetime":
-        read = series.drop_nulls().dt.convert_time_zone("UTC") if series.dtype.time_zone else series.drop_nulls()
-        read = read.dt.replace_time_zone(None)
-    else:
-        return None
-    try:
-        return read.min(), read.max()
-    except (ValueError, OverflowError):  # years before 1 or after 9999 are no dates here
-        return None
-
-
-def _unused(label: str, labels: list[str]) -> str:
-    while label in labels:
-        label += "_"
-    return label
+    texts = [series for series in table.columns.values() if series.dtype == pl.String]
+    if table.rows < 4 or not texts:
+        return
+    second = [s[0] for s in texts if s[0] is not None and s[0].strip()]
+    numeric = [s for s in texts if len(rest := present(s[1:], missing)) > 2 and not np.isnan(number_values(rest)).any()]
+    headed = [s for s in numeric if s[0] is not None and s[0].strip().lower() not in PUBLIC_CODES | set(BLANK)]
+    if (
+        len(second) == len(texts)
+        and len(headed) == len(numeric) > 1
+        and all(np.isnan(number_values(s[:1]))[0] for s in headed)
+    ):
+        raise InputError(
+            "the first row below the header holds words where all others hold numbers: a second header? Remove it."
+        )
+    last = [s[-1].strip().lower().rstrip(":") for s in texts if s[-1] is not None]
+    if any(word in _TOTALS for word in last):
+        raise InputError("the last row looks like a row of totals: it is no record. Remove it.")

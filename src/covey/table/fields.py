@@ -16,7 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.errors import ParameterError, whole_number
-from covey.table.dialects import Spelling, check_format, check_marks
+from covey.table.dialects import USUAL_FORMATS, Spelling
 from covey.table.document import (
     LIMITS_OF_FIELD,
     OF_FIELD,
@@ -39,7 +39,6 @@ LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all 
 Value = bool | int | float | str | date | datetime | time
 _EPOCH = datetime(1970, 1, 1)
 _READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar")
-_USUAL = ("default", "any")
 
 
 @dataclass(frozen=True)
@@ -109,6 +108,7 @@ class Field:
             raise self.wrong("is required, and its constant is missing", "Give the constant a value.")
         if self.confirmed:
             self.require_complete()
+            object.__setattr__(self, "warning", None)  # it was heard
 
     def wrong(self, what: str, way_out: str) -> ParameterError:
         """An error that names this field."""
@@ -317,8 +317,8 @@ class Field:
             confirmed=flag(own, "confirmed", confirmed, name),
             special=tuple(special) if isinstance(special, list) else special,
             warning=own.get("warning"),
-            spelling=_read_spelling(data, name),
-            notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in _USUAL)},
+            spelling=Spelling.from_field(data, name),
+            notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in USUAL_FORMATS)},
         )
 
     def to_dict(self, draft: bool = False) -> dict[str, Any]:
@@ -339,7 +339,7 @@ class Field:
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }
-        out: dict[str, Any] = {"name": self.name, "type": self.type, **_write_spelling(self.spelling), **self.notes}
+        out: dict[str, Any] = {"name": self.name, "type": self.type, **self.spelling.to_field(), **self.notes}
         if given := {k: v for k, v in limits.items() if v is not None}:
             out["constraints"] = given
         given = {k: v for k, v in own.items() if v is not None}
@@ -348,28 +348,6 @@ class Field:
         if given:
             out["covey"] = given
         return out
-
-
-def _read_spelling(data: Mapping[str, Any], name: Any) -> Spelling:
-    """Frictionless' decimalChar, groupChar and format of a field."""
-    decimal, thousands, form = data.get("decimalChar", "."), data.get("groupChar", ""), data.get("format", "default")
-    for word, value in (("decimalChar", decimal), ("groupChar", thousands), ("format", form)):
-        if not isinstance(value, str):
-            raise ParameterError(f"{word} of field {name!r} must be text, got {value!r}.")
-    check_marks(decimal, thousands)
-    if form in _USUAL:
-        return Spelling(decimal, thousands)
-    if data.get("type") not in ("date", "datetime", "time"):
-        raise ParameterError(f"field {name!r} has format {form!r}; only dates and times have one. Leave it out.")
-    check_format(form, f"format of field {name!r}")
-    return Spelling(decimal, thousands, form)
-
-
-def _write_spelling(spelling: Spelling) -> dict[str, str]:
-    plain = Spelling()
-    said = {"decimalChar": spelling.decimal, "groupChar": spelling.thousands, "format": spelling.date_format}
-    usual = {"decimalChar": plain.decimal, "groupChar": plain.thousands, "format": None}
-    return {word: value for word, value in said.items() if value is not None and value != usual[word]}
 
 
 def _typed(type_: str, value: Any) -> Value | None:

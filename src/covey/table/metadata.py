@@ -18,7 +18,7 @@ from covey.table.schema import Schema
 
 def draft(table: Any) -> Schema:
     """A schema that fits this table; see `covey.table.drafting`."""
-    return Schema.from_frame_draft(table)
+    return Schema.draft(table)
 
 
 def from_smartnoise_yaml(path: str | Path, table: str | None = None) -> Schema:

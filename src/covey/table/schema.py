@@ -22,8 +22,9 @@ from covey.errors import ParameterError
 from covey.table.checks import problems
 from covey.table.dialects import Dialect, Spelling
 from covey.table.document import OF_SCHEMA, OWN_OF_SCHEMA, only, read_document, refuse_misplaced, section, spelt_like
-from covey.table.drafting import draft_fields
+from covey.table.drafting import draft
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
+from covey.table.proposing import Note
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Rule, check_rule, read_rule
 
@@ -54,7 +55,7 @@ class Schema:
     fields: tuple[Field, ...]
     missing_values: tuple[str, ...] = ("",)
     rules: tuple[Rule, ...] = ()
-    draft: bool = False
+    drafted: bool = False
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
     dialect: Dialect = Dialect()  # noqa: RUF009 # frozen
 
@@ -125,10 +126,10 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the schema's file."""
-        own: dict[str, Any] = {"draft": DRAFT_MARK} if self.draft else {}
+        own: dict[str, Any] = {"draft": DRAFT_MARK} if self.drafted else {}
         if self.rules:
             own["rules"] = [rule.to_dict() for rule in self.rules]
-        out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.draft) for field in self.fields]}
+        out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.drafted) for field in self.fields]}
         out["missingValues"] = list(self.missing_values)
         out |= self.dialect.to_dict()
         return {**out, "covey": own} if own else out
@@ -145,12 +146,21 @@ class Schema:
         return replace(self, fields=fields, dialect=Dialect())
 
     def confirm(self, names: Iterable[str] | None = None) -> Schema:
-        """The schema with these fields, or all, confirmed as public; the draft mark goes with the last of them."""
+        """The schema with these fields confirmed as public, or all that carry no warning.
+
+        A field with a warning is confirmed by its name alone, and the warning goes; the draft mark goes with the last field.
+        """
         if isinstance(names, str):
             names = [names]
-        chosen = set(self.names) if names is None else {self[name].name for name in names}
+        unwarned = {field.name for field in self.fields if field.warning is None}
+        chosen = unwarned if names is None else {self[name].name for name in names}
         fields = tuple(replace(f, confirmed=True) if f.name in chosen else f for f in self.fields)
-        return replace(self, fields=fields, draft=self.draft and not all(field.confirmed for field in fields))
+        return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """What to look at, by field, before it is confirmed."""
+        return {field.name: field.warning for field in self.fields if field.warning is not None and not field.confirmed}
 
     def require_confirmed(self) -> None:
         """Refuse a private release while the schema may describe private data."""
@@ -162,9 +172,20 @@ class Schema:
             )
 
     @classmethod
-    def from_frame_draft(cls, frame: Any) -> Schema:
+    def draft(cls, table: Any, dialect: Dialect | None = None) -> Schema:
         """Draft a schema from data: it describes private data, so no field is confirmed."""
-        return cls(draft_fields(frame), draft=True)
+        return cls.draft_with_notes(table, dialect)[0]
+
+    @classmethod
+    def draft_with_notes(cls, table: Any, dialect: Dialect | None = None) -> tuple[Schema, tuple[Note, ...]]:
+        """A draft, and for each column what was chosen, why, and what to look at. Private.
+
+        Args:
+            table: a file, a database, a frame or columns.
+            dialect: what is known of the way the file is written; the rest is found by looking.
+        """
+        found = draft(table, dialect)
+        return cls(found.fields, found.missing_values, drafted=True, dialect=found.dialect), found.notes
 
     def validate(self, table: Any) -> list[str]:
         """What a table breaks of this schema, in words; an empty list if nothing."""

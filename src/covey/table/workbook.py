@@ -30,11 +30,11 @@ class Workbook:
     def __init__(
         self, path: Path, schema: Domain | None, dialect: Dialect, field_limit: int, budget: SizeBudget
     ) -> None:
-        self.path, self.field_limit = path, field_limit
+        self.field_limit = field_limit
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as packed:
                 budget.check(sum(part.file_size for part in packed.infolist()))
-        cells = self._cells(dialect.sheet)
+        cells = _cells(path, dialect.sheet)
         header, names = dialect.skip_rows or 0, []
         if header < cells.height:
             names = [cells.item(header, j) or "" for j in range(cells.width)]
@@ -57,23 +57,25 @@ class Workbook:
             check_cells(name, series, self.field_limit)
         return Table(columns, rows.height, self.kind, ignored=self.ignored)
 
-    def _cells(self, sheet: str | None) -> Any:
-        """All cells of the sheet as text, from its first row on."""
-        excel = optional("fastexcel")
-        try:
-            with self.path.open("rb") as file:
-                start = file.read(8)
-            if start == _PROTECTED and self.path.suffix.lower() != ".xls":
-                raise InputError(
-                    f"{self.path} is protected by a password. Save it without one, or export the sheet as CSV."
-                )
-            book = excel.read_excel(str(self.path))
-            if sheet is not None and sheet not in book.sheet_names:
-                raise InputError(
-                    f"{self.path} has no sheet {sheet!r}. It has {', '.join(map(repr, book.sheet_names))}."
-                )
-            found = book.load_sheet(sheet or 0, header_row=None, skip_rows=0, dtypes="string")
-            return found.to_polars()
-        except (OSError, excel.FastExcelError) as error:
-            said = str(error).partition("\n")[0].removesuffix(".")
-            raise InputError(f"{self.path} is not a workbook that can be read: {said}.") from None
+
+def first_rows(path: Path, sheet: str | None, rows: int) -> list[list[str | None]]:
+    """The first rows of a sheet, cell by cell."""
+    return [list(row) for row in _cells(path, sheet).head(rows).rows()]
+
+
+def _cells(path: Path, sheet: str | None) -> Any:
+    """All cells of the sheet as text, from its first row on."""
+    excel = optional("fastexcel")
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+        if start == _PROTECTED and path.suffix.lower() != ".xls":
+            raise InputError(f"{path} is protected by a password. Save it without one, or export the sheet as CSV.")
+        book = excel.read_excel(str(path))
+        if sheet is not None and sheet not in book.sheet_names:
+            raise InputError(f"{path} has no sheet {sheet!r}. It has {', '.join(map(repr, book.sheet_names))}.")
+        found = book.load_sheet(sheet or 0, header_row=None, skip_rows=0, dtypes="string")
+        return found.to_polars()
+    except (OSError, excel.FastExcelError) as error:
+        said = str(error).partition("\n")[0].removesuffix(".")
+        raise InputError(f"{path} is not a workbook that can be read: {said}.") from None

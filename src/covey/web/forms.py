@@ -67,20 +67,26 @@ def read_field(form: Form, before: Field, confirmed: bool) -> Field:
     if kind != before.type:
         return fresh  # bounds and categories of another type mean nothing
     fresh = replace(fresh, required=not form.has("missing"), ordered=before.ordered, default=before.default)
+    fresh = replace(fresh, special=before.special, spelling=before.spelling)
     if kind == "string":
         enum = lines(form.get("enum"))
         kept = before.enum if before.enum is not None and "\n".join(before.enum).split("\n") == enum else tuple(enum)
         field = replace(fresh, enum=kept, other=form.get("other") or None)
     elif kind in ORDERED_TYPES:
         bins: Any = typed("integer", form.get("bins"))
-        if isinstance(before.bins, tuple) and bins is None:
-            bins = before.bins
         decimals = typed("integer", form.get("decimals")) if kind == "number" else None
         low, high = typed(kind, form.get("minimum")), typed(kind, form.get("maximum"))
+        if isinstance(before.bins, tuple) and bins is None and (low, high) in ((None, None), _ends(before)):
+            bins = before.bins  # edges hold between the limits that they were made for
         field = replace(fresh, minimum=low, maximum=high, bins=bins, decimals=decimals)
     else:
         field = fresh
     return replace(field, confirmed=confirmed)
+
+
+def _ends(field: Field) -> tuple[Any, Any]:
+    """The limits as the form shows them, typed as it reads them."""
+    return typed(field.type, shown(field.minimum)), typed(field.type, shown(field.maximum))
 
 
 def read_rule(form: Form, schema: Schema) -> Rule:

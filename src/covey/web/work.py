@@ -126,7 +126,7 @@ class Work:
         fields = tuple(column.field for column in self.columns if column.kept)
         if not fields:
             raise ParameterError("every column is left out. Keep at least one.")
-        return Schema(fields, self.missing_values, self.rules, draft=not all(f.confirmed for f in fields))
+        return Schema(fields, self.missing_values, self.rules, drafted=not all(f.confirmed for f in fields))
 
     def set_column(self, place: int, column: ColumnDraft) -> None:
         """Change one column, or refuse what the schema does not allow."""
@@ -140,7 +140,7 @@ class Work:
         self.changed()
 
     def confirm_all(self) -> None:
-        """Confirm every column that is kept."""
+        """Confirm every column that is kept and carries no warning: the others are confirmed one by one."""
         confirmed = self.schema().confirm()
         self.columns = tuple(replace(c, field=confirmed[c.field.name]) if c.kept else c for c in self.columns)
         self.changed()

@@ -1,0 +1,365 @@
+"""One column of a table, and the field that is proposed for it, with the reason.
+
+What may point to persons is left out with all its values; labels that few rows hold become "other"; limits are rounded outward to
+numbers that a person would write down. What a steward must look at carries a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from covey.core.arrays import Floats
+from covey.errors import ParameterError
+from covey.table.cells import parse_times
+from covey.table.dialects import Dialect, Spelling
+from covey.table.extras import optional
+from covey.table.fields import LARGEST, Constant, Field
+from covey.table.guessing import (
+    PUBLIC_CODES,
+    all_match,
+    convention,
+    date_formats,
+    looks_coded,
+    named_for_persons,
+    number_spelling,
+    outward,
+    personal,
+    skewed_edges,
+)
+
+if TYPE_CHECKING:
+    from polars import Series
+
+MOST_CATEGORIES = 100  # a column of more different labels keeps the most frequent, and an "other"
+MOST_SPECIAL = 8  # words among numbers: more are text
+FEW = 20  # whole numbers of so few different values, each in several rows, may be codes
+RARE = 5  # rows that hold a label before it is drafted, in a table of a hundred or more
+
+LIMITS = "its limits come from the data, rounded outward: put public ones in their place, or confirm it by name"
+LABELS = "its labels come from the data and are many: check that each is public"
+
+BLANK = ("", "nan", "null")
+_FLAGS = ("true", "false", "yes", "no", "0", "1")
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a draft says of a column, or of the table (field is None): the choice, its reason, and a warning if there is one."""
+
+    field: str | None
+    choice: str
+    reason: str
+    warning: str | None = None
+
+    def __str__(self) -> str:
+        where = "the table" if self.field is None else self.field
+        return f"{where}: {self.choice}, for {self.reason}" + (f"; look: {self.warning}" if self.warning else "")
+
+
+def present(series: Series, missing: Iterable[str] = ()) -> Series:
+    """The cells that a draft looks at: trimmed text, without what is missing."""
+    pl = optional("polars")
+    text = series.cast(pl.String, strict=False)
+    if series.dtype.is_float():
+        text = text.str.strip_suffix(".0")
+    text = text.str.strip_chars()
+    blank = text.str.to_lowercase().is_in(list(BLANK)) | text.is_in(list(missing))
+    return text.filter(~blank & ~text.str.contains("\0", literal=True)).drop_nulls()
+
+
+def rare(rows: int) -> int:
+    """How many rows hold a label at least, before it is drafted."""
+    return min(RARE, max(1, rows // 20))
+
+
+Proposal = tuple[Field | None, Note]
+
+
+class ColumnDraft:
+    """One column on its way to a field."""
+
+    def __init__(self, name: str, series: Series, missing: tuple[str, ...], dialect: Dialect) -> None:
+        self.name, self.series, self.dialect, self.rows = name, series, dialect, len(series)
+        self.text = present(series, missing)
+        self.counts: dict[str, int] = dict(self.text.value_counts(sort=True).rows())
+        self.required = len(self.text) == len(series)
+
+    @property
+    def distinct(self) -> int:
+        """How many different cells there are."""
+        return len(self.counts)
+
+    def draft(self) -> Proposal:
+        """The field, or None where the column is left out, and why."""
+        pl = optional("polars")
+        dtype = self.series.dtype
+        if not self.distinct:
+            return self._field(
+                "a constant, always missing", "no cell holds anything", "string", constant=Constant(None)
+            )
+        if dtype == pl.String and all_match(self.text, r"^[\[{].*[\]}]$"):
+            return self._leave("its cells are lists or records: give each part a column of its own")
+        if dtype == pl.Boolean or {word.lower() for word in self.counts} <= set(_FLAGS):
+            return self._field("true or false", "its cells are flags", "boolean")
+        if dtype.is_temporal():
+            return self._dates(dtype)
+        for attempt in (self._day_numbers, self._numbers, self._text_dates, self._numbers_with_words):
+            if (found := attempt()) is not None:
+                return found
+        return self._labels()
+
+    def _field(self, choice: str, reason: str, type_: str, warning: str | None = None, **parts: Any) -> Proposal:
+        parts.setdefault("required", self.required and "constant" not in parts)
+        field = Field(self.name, type_, confirmed=False, warning=warning, **parts)
+        return field, Note(self.name, choice, reason, warning)
+
+    def _leave(self, reason: str) -> tuple[None, Note]:
+        return None, Note(self.name, "left out", reason, "it is in no file unless you add it by hand")
+
+    # Numbers.
+
+    def _numbers(self) -> Proposal | None:
+        """A column of numbers alone, in plain spelling or another one."""
+        pl = optional("polars")
+        if self.series.dtype == pl.String and self.text.str.contains(r"^[+-]?0\d").any():
+            return None  # codes: a number would lose its zeros
+        said = Spelling(self.dialect.decimal or ".", self.dialect.thousands or "")
+        values = number_values(said.plain(self.text) if not said.is_plain else self.text)
+        if not np.isnan(values).any():
+            return self._limits(values, "its cells are numbers", said)
+        if self.dialect.decimal is None and self.dialect.thousands is None:
+            found = number_spelling(self.text, self.dialect.separator)
+            if found is not None:
+                return self._limits(
+                    number_values(found[0].plain(self.text)), f"its cells are numbers, {found[1]}", found[0]
+                )
+        return None
+
+    def _numbers_with_words(self) -> Proposal | None:
+        """Mostly numbers, and a few words that say why there is none."""
+        pl = optional("polars")
+        if self.series.dtype == pl.String and self.text.str.contains(r"^[+-]?0\d").any():
+            return None
+        said = Spelling(self.dialect.decimal or ".", self.dialect.thousands or "")
+        plain = said.plain(self.text) if not said.is_plain else self.text
+        values = number_values(plain)
+        there = ~np.isnan(values)
+        words = [word for word, value in zip(plain, there, strict=True) if not value]
+        counts = {word: words.count(word) for word in dict.fromkeys(words)} if len(set(words)) <= 50 else {}
+        kept = [
+            w for w, c in counts.items() if w.lower() in PUBLIC_CODES or (c >= max(2, rare(self.rows)) and len(w) <= 8)
+        ]
+        strays = len(words) - sum(counts[word] for word in kept)
+        if not kept or len(kept) > MOST_SPECIAL or there.sum() < 0.2 * len(values) or strays > 0.02 * len(values):
+            return None
+        few = len(np.unique(values[there])) <= FEW and bool((values[there] == np.rint(values[there])).all())
+        if few or (looks_coded(values[there], len(values)) and bool((values[there] == np.rint(values[there])).all())):
+            return None
+        return self._limits(values[there], "its cells are numbers and a few words", said, tuple(sorted(kept)))
+
+    def _limits(self, values: Floats, reason: str, spelling: Spelling, special: tuple[str, ...] = ()) -> Proposal:
+        values = values[np.isfinite(values)]
+        if not special:
+            codes = {float(w) for w in PUBLIC_CODES if w.startswith("-") and w[1:].isdigit()}
+            special = _sentinels(values, codes)
+        numbers = values[~np.isin(values, [float(word) for word in special if _is_number(word)])]
+        if not len(numbers):
+            numbers = np.array([0.0, 1.0])
+        low, high = float(numbers.min()), float(numbers.max())
+        whole = bool((numbers == np.rint(numbers)).all())
+        distinct = len(np.unique(numbers))
+        if whole and (odd := self._identifies(numbers, distinct)):
+            return self._leave(odd)
+        if whole and not special and distinct <= FEW and len(values) >= 5 * distinct:
+            return self._labels(
+                f"it has {distinct} different whole numbers: codes? If they count something, use type integer"
+            )
+        if whole and not special and looks_coded(numbers, len(values)):
+            return self._labels("its whole numbers look like codes. If they measure something, use type integer")
+        warning = LIMITS
+        if whole and distinct == len(numbers) > FEW:
+            warning = f"every value is different: an identifier? And {LIMITS}"
+        low, high = _years(low, high) if whole else outward(low, high)
+        parts: dict[str, Any] = {"minimum": low, "maximum": high}
+        if not whole:
+            decimals = _decimals(numbers)
+            parts["decimals"] = (
+                decimals if decimals is not None and max(abs(low), abs(high)) * 10**decimals < LARGEST else None
+            )
+        else:
+            parts = {"minimum": int(low), "maximum": int(high)}
+        if high >= 1000 and float(np.median(np.abs(numbers))) < high / 20:
+            parts["bins"] = tuple(type(parts["minimum"])(edge) for edge in skewed_edges(low, high))
+        beside = f", and {', '.join(special)}" if special else ""
+        choice = f"{'whole numbers' if whole else 'numbers'} from {low:,.12g} to {high:,.12g}{beside}"
+        kind = "integer" if whole else "number"
+        try:
+            return self._field(choice, reason, kind, warning, special=special, spelling=spelling, **parts)
+        except ParameterError:  # too large for exact steps: the steward declares bounds
+            return self._field("numbers", f"{reason}, too large to bound", "number", warning, spelling=spelling)
+
+    def _identifies(self, numbers: Floats, distinct: int) -> str | None:
+        n = len(numbers)
+        if float(np.abs(numbers).max()) >= LARGEST:
+            return "its whole numbers are larger than 2^53, as identifiers are"
+        running = distinct == n > 3 and numbers.min() in (0, 1) and numbers.max() == numbers.min() + n - 1
+        if running:
+            return "its numbers run through the rows, as identifiers do"
+        if distinct > 0.5 * n and n > FEW and named_for_persons(self.name):
+            return "its name and its many different values say that it identifies somebody"
+        wide = numbers.min() >= 10**6 and len({len(f"{v:.0f}") for v in numbers[:1000]}) == 1
+        return (
+            "its long numbers are nearly all different, as identifiers are"
+            if wide and distinct > 0.9 * n > 20
+            else None
+        )
+
+    # Dates and times.
+
+    def _day_numbers(self) -> Proposal | None:
+        if self.distinct > 1 and all_match(self.text, r"^\d{8}$") and date_formats(self.text) == [("date", None)]:
+            return self._moments("date", None, "its numbers are days, yyyymmdd")
+        return None
+
+    def _dates(self, dtype: Any) -> Proposal:
+        pl = optional("polars")
+        if dtype == pl.Time:
+            return self._moments("time", None, "its cells are times of day")
+        series = self.series.drop_nulls()
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone:
+            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        try:
+            first, last = series.min(), series.max()
+        except (ValueError, OverflowError):  # years before 1 or after 9999 are no dates here
+            return self._leave("its dates lie beyond the calendar")
+        days = dtype == pl.Date
+        return self._between("date" if days else "datetime", first, last, None, "its cells have that type")
+
+    def _text_dates(self) -> Proposal | None:
+        pl = optional("polars")
+        if self.series.dtype != pl.String:
+            return None
+        said = self.dialect.date_format
+        if said is not None:
+            clock = any(mark in said for mark in ("%H", "%I", "%M", "%S", "%T", "%X"))
+            spelled = Spelling(date_format=said).plain(self.text)
+            if all_match(spelled, r"^\d{4}-\d\d-\d\dT"):
+                return self._moments("datetime" if clock else "date", said, f"its cells are written {said}")
+        found = date_formats(self.text)
+        if not found:
+            return None
+        if len({form for _, form in found}) > 1:
+            forms = " and ".join(str(form) for _, form in found[:2])
+            return self._leave(f"its dates can be read as {forms}: say which by date_format (--date-format)")
+        [(type_, form)] = found[:1]
+        return self._moments(type_, form, f"its cells are written {form or 'as ISO 8601 has it'}")
+
+    def _moments(self, type_: str, form: str | None, reason: str) -> Proposal:
+        if type_ == "time":
+            day: dict[str, Any] = {"minimum": time(0), "maximum": time(23, 59, 59)}
+            return self._field("times of day", reason, "time", spelling=Spelling(date_format=form), **day)
+        text = self.text if form is None else Spelling(date_format=form).plain(self.text)
+        seconds = parse_times(text, True)
+        if np.isnan(seconds).any():
+            return self._labels()
+        epoch = np.datetime64("1970-01-01T00:00:00")
+        first, last = ((epoch + np.timedelta64(int(s), "s")).astype(datetime) for s in (seconds.min(), seconds.max()))
+        return self._between(type_, first, last, form, reason)
+
+    def _between(self, type_: str, first: Any, last: Any, form: str | None, reason: str) -> Proposal:
+        low, high = date(first.year, 1, 1), date(last.year, 12, 31)
+        limits: dict[str, Any] = {"minimum": low, "maximum": high}
+        if type_ == "datetime":
+            limits = {"minimum": datetime(first.year, 1, 1), "maximum": datetime(last.year, 12, 31, 23, 59, 59)}
+        what = "dates" if type_ == "date" else "dates with times"
+        spelling = Spelling(date_format=form)
+        return self._field(f"{what} from {low} to {high}", reason, type_, LIMITS, spelling=spelling, **limits)
+
+    # Labels.
+
+    def _labels(self, doubt: str | None = None) -> Proposal:
+        n = len(self.text)
+        public = convention(list(self.counts))
+        if public is not None:
+            words = "labels that are a public convention" + (", in their order" if public[1] else "")
+            return self._field(f"{len(public[0])} labels", words, "string", enum=public[0], ordered=public[1])
+        if (why := personal(self.text)) is not None:
+            return self._leave(why)
+        if self.distinct == n > 3 or (self.distinct > 0.5 * n and n > FEW):
+            return self._leave("nearly every value is different: it may identify somebody")
+        if named_for_persons(self.name) and self.distinct > max(FEW, 0.1 * n):
+            return self._leave("its name and its many different values say that it may identify somebody")
+        least = rare(self.rows)
+        kept = [word for word, count in self.counts.items() if count >= least and _is_safe(word)][:MOST_CATEGORIES]
+        if not kept:
+            return self._leave(f"no label is held by {least} rows or more")
+        dropped = self.distinct - len(kept)
+        other = _unused("other", self.counts) if dropped else None
+        rest = f"; the {dropped} rarest are {other!r}" if dropped else ""
+        warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else None
+        if named_for_persons(self.name):
+            warning = "its name says that it may identify somebody"
+        reason = doubt or ("codes with leading zeros are no numbers" if self._padded() else "its cells are words")
+        enum = tuple(sorted(kept, key=_in_order))
+        return self._field(f"{len(kept)} labels{rest}", reason, "string", warning, enum=enum, other=other)
+
+    def _padded(self) -> bool:
+        return all_match(self.text, r"^\d+$") and bool(self.text.str.contains(r"^0\d").any())
+
+
+def number_values(text: Series) -> Floats:
+    """Numbers of plain text, NaN for what is none."""
+    pl = optional("polars")
+    values = text.cast(pl.Float64, strict=False).fill_null(float("nan"))
+    return np.array(values.to_numpy(), dtype=np.float64)
+
+
+def _sentinels(values: Floats, codes: set[float]) -> tuple[str, ...]:
+    """Negative codes for "no number" where every other number is 0 or more."""
+    found = sorted({float(v) for v in values[values < 0]})
+    if found and set(found) <= codes and len(found) <= MOST_SPECIAL and (values >= 0).sum() > len(values) / 2:
+        far = [v for v in found if v <= -7]
+        return tuple(f"{v:g}" for v in far) if len(far) == len(found) else ()
+    return ()
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return bool(np.isfinite(float(word)))
+    except ValueError:
+        return False
+
+
+def _years(low: float, high: float) -> tuple[float, float]:
+    """Decades for years, the 1-2-5 grid for other whole numbers; tight where the range is short."""
+    if low >= 1800 and high <= 2200:
+        return float(low // 10 * 10), float(-(-high // 10) * 10)
+    low, high = outward(low, high)
+    return float(np.floor(low)), float(np.ceil(high))
+
+
+def _decimals(values: Floats) -> int | None:
+    for decimals in range(1, 5):
+        if np.allclose(values, np.round(values, decimals), rtol=0, atol=1e-9):
+            return decimals
+    return None
+
+
+def _is_safe(word: str) -> bool:
+    return len(word) <= 100 and "\r" not in word
+
+
+def _in_order(label: str) -> tuple[bool, float, str]:
+    return (not _is_number(label), float(label) if _is_number(label) else 0.0, label)
+
+
+def _unused(label: str, labels: Iterable[str]) -> str:
+    taken = set(labels)
+    while label in taken:
+        label += "_"
+    return label

@@ -1,0 +1,127 @@
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pytest
+
+from covey.table.dialects import Dialect, Spelling
+from covey.table.proposing import MOST_CATEGORIES, ColumnDraft
+
+RNG = np.random.default_rng(7)
+N = 400
+
+
+def propose(cells, name="x", **said):
+    series = cells if isinstance(cells, pl.Series) else pl.Series([None if c is None else str(c) for c in cells])
+    return ColumnDraft(name, series, ("",), Dialect(**said)).draft()
+
+
+@pytest.mark.parametrize(
+    ("cells", "type_", "parts"),
+    [
+        ([i % 93 + 3 for i in range(N)], "integer", {"minimum": 2, "maximum": 100}),
+        ([i / 4 for i in range(N)], "number", {"minimum": 0, "maximum": 100, "decimals": 2}),
+        ([1930 + i % 75 for i in range(N)], "integer", {"minimum": 1930, "maximum": 2010}),
+        (["1,019.75", "3"] * 50 + [f"{i}.5" for i in range(100)], "number", {"spelling": Spelling(".", ",")}),
+        ([f"{i},5" for i in range(N)], "number", {"spelling": Spelling(",", "")}),
+        (["yes", "no"] * 9, "boolean", {}),
+        ([f"19.{i % 12 + 1:02}.2024" for i in range(N)], "date", {"spelling": Spelling(date_format="%d.%m.%Y")}),
+        (
+            [f"2024-03-{i % 28 + 1:02}T10:15:00+02:00" for i in range(N)],
+            "datetime",
+            {"minimum": dt.datetime(2024, 1, 1)},
+        ),
+        ([f"2024-03-19 10:15:{i % 60:02}.123" for i in range(N)], "datetime", {}),
+        ([f"{i % 24}:15" for i in range(N)], "time", {"minimum": dt.time(0), "maximum": dt.time(23, 59, 59)}),
+        ([f"202403{i % 28 + 1:02}" for i in range(N)], "date", {"maximum": dt.date(2024, 12, 31)}),
+        ([f"{i % 40:05}" for i in range(N)], "string", {"enum": tuple(f"{i:05}" for i in range(40))}),
+        ([i % 5 + 1 for i in range(N)], "string", {"enum": tuple("12345")}),
+        (["low", "high"] * 9, "string", {"enum": ("low", "medium", "high"), "ordered": True}),
+        ([None] * 9, "string", {}),
+    ],
+)
+def test_types_are_recognised(cells, type_, parts):
+    field, note = propose(cells)
+    assert field.type == type_
+    assert {name: getattr(field, name) for name in parts} == parts
+    assert not field.confirmed
+    assert note.field == "x"
+    assert note.choice
+    assert note.reason
+    assert field.warning == note.warning
+
+
+@pytest.mark.parametrize("word", ["N", "NA", "?", ".", "<5", "-99", "n/a", "Refused"])
+def test_a_few_words_among_numbers_are_special_values(word):
+    field, note = propose([*[str(7 * i % 390) for i in range(N)], *[word] * 40])
+    assert (field.type, field.minimum, field.maximum, field.special) == ("integer", 0, 500, (word,))
+    assert word in note.choice
+
+
+def test_words_that_few_rows_hold_are_not_drafted_among_numbers():
+    field, note = propose([*[str(7 * i % 300) for i in range(N)], *["N"] * 40, "Eve Adams"])
+    assert field.special == ("N",)
+    assert "Eve" not in str(note)
+    assert propose([*[str(i % 30) for i in range(N)], *[f"odd {i % 9}" for i in range(90)]])[0].type == "string"
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("x", [f"patient {j}" for j in range(N)]),
+        ("x", range(1, N + 1)),
+        ("x", [2**53 + 3 * j for j in range(N)]),
+        ("x", [7_000_000 + 37 * j for j in range(N)]),
+        ("patient_id", RNG.choice(90_000, N, replace=False)),
+        ("mail", [f"p{j % 50}@example.org" for j in range(N)]),
+        ("x", [f"p{j % 50}@example.org" for j in range(N)]),
+        ("x", [f"Person{j % 250} Adams" for j in range(N)]),
+        ("last_name", [f"Adams{j % 90}" for j in range(N)]),
+        ("x", [f"she said that she was ill for {j % 7} days" for j in range(N)]),
+        ("x", [f"{j:06}" for j in range(N)]),
+        ("x", [f"{{'a': {j % 3}}}" for j in range(N)]),
+        ("x", ["03/04/2024", "01/02/2024"] * 50),
+        ("x", ["[1, 2]", "[]"] * 50),
+        ("x", pl.Series([-10_000_000, 0]).cast(pl.Int32).cast(pl.Date)),
+    ],
+)
+def test_columns_that_point_to_persons_or_cannot_be_read_are_left_out_without_their_values(name, cells):
+    field, note = propose(cells, name)
+    assert field is None
+    assert note.choice == "left out"
+    assert note.warning
+    if not isinstance(cells, pl.Series):
+        assert not any(str(cell) in str(note) for cell in cells if len(str(cell)) > 2)
+
+
+def test_an_ambiguous_date_is_read_as_it_is_said_to_be():
+    for said, day in (("%d/%m/%Y", dt.date(2024, 1, 1)), ("%m/%d/%Y", dt.date(2024, 1, 1))):
+        field, _ = propose(["03/04/2024", "01/02/2024"] * 50, date_format=said)
+        assert (field.type, field.minimum, field.spelling.date_format) == ("date", day, said)
+
+
+def test_rare_labels_become_other():
+    cells = ["Rome"] * 200 + ["Oslo"] * 190 + ["Eve"] * 4 + ["Adam"] * 4 + ["other"] * 2
+    field, note = propose(cells)
+    assert (field.enum, field.other) == (("Oslo", "Rome"), "other_")
+    assert "3 rarest" in note.choice
+    assert "Eve" not in str(note)
+    many, note = propose([f"town {j % 130}" for j in range(4000)])
+    assert len(many.enum) == MOST_CATEGORIES
+    assert many.other == "other"
+    assert many.warning
+
+
+def test_missing_words_that_were_said_are_missing():
+    series = pl.Series(["1", "2", "-", "x"] * 50)
+    field, _ = ColumnDraft("x", series, ("", "-", "x"), Dialect()).draft()
+    assert field.enum == ("1", "2")
+    assert not field.required
+
+
+def test_sentinels_of_typed_numbers_are_special():
+    field, _ = propose(pl.Series([float(7 * i % 390) for i in range(N)] + [-99.0] * 9))
+    assert field.special == ("-99",)
+    assert field.minimum == 0
+    field, _ = propose(pl.Series([i - 200 for i in range(N)]))
+    assert (field.special, field.minimum) == ((), -200)
