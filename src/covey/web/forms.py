@@ -22,8 +22,8 @@ from covey.table.schema import (
     Schema,
     Value,
 )
+from covey.web.choices import Choices
 from covey.web.security import Form
-from covey.web.work import Choices
 
 CONDITIONS = 3  # rows of the form for combinations that cannot occur
 
@@ -56,9 +56,9 @@ def lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def read_field(form: Form, before: Field, confirmed: bool) -> Field:
-    """The field as the form has it; what the form does not show stays."""
-    kind = form.get("type", before.type)
+def read_field(form: Form, before: Field, confirmed: bool, kind: str = "") -> Field:
+    """The field as the form has it, of the kind that the form names unless one is given; what it does not show stays."""
+    kind = kind or form.get("type", before.type)
     if kind not in TYPES:
         raise ParameterError(f"there is no type {kind!r}.")
     if before.constant is not None and kind == before.type:
