@@ -61,15 +61,18 @@ class ColumnDraft:
 
 def drafts(schema: Schema, doubts: Mapping[str, str]) -> tuple[ColumnDraft, ...]:
     """The columns of a schema that was just drafted or given."""
+    said = {field.name: field.warning or doubts.get(field.name, "") for field in schema.fields}
     return tuple(
-        ColumnDraft(field, doubt=doubts.get(field.name, ""), guarded=_is_guarded(field, doubts.get(field.name)))
+        ColumnDraft(field, doubt=said[field.name].rstrip("."), guarded=_is_guarded(field, said[field.name]))
         for field in schema.fields
     )
 
 
-def _is_guarded(field: Field, doubt: str | None) -> bool:
-    """Nearly every row has its own value, or a text has so many that the draft keeps only the most frequent."""
-    return doubt is not None and (doubt == IDENTIFIER or (field.type == "string" and field.other is not None))
+def _is_guarded(field: Field, doubt: str) -> bool:
+    """Its values may point at people: a draft says so, nearly every row has its own, or only the most frequent are kept."""
+    if field.confirmed or not doubt:
+        return False
+    return field.warning is not None or doubt == IDENTIFIER or (field.type == "string" and field.other is not None)
 
 
 def edited(column: ColumnDraft, form: Form) -> ColumnDraft:

@@ -63,10 +63,10 @@ def read_field(form: Form, before: Field, confirmed: bool, kind: str = "") -> Fi
         raise ParameterError(f"there is no type {kind!r}.")
     if before.constant is not None and kind == before.type:
         return replace(before, confirmed=confirmed)
-    fresh = Field(before.name, kind, confirmed=False, notes=before.notes)
-    if kind != before.type:
-        return fresh  # bounds and categories of another type mean nothing
-    fresh = replace(fresh, required=not form.has("missing"), ordered=before.ordered, default=before.default)
+    if kind != before.type:  # bounds and categories of another type mean nothing
+        return Field(before.name, kind, confirmed=False, warning=before.warning, notes=before.notes)
+    blank = replace(before, minimum=None, maximum=None, bins=None, decimals=None, enum=None, other=None)
+    fresh = replace(blank, required=not form.has("missing"), confirmed=False)
     if kind == "string":
         enum = lines(form.get("enum"))
         kept = before.enum if before.enum is not None and "\n".join(before.enum).split("\n") == enum else tuple(enum)
