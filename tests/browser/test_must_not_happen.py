@@ -148,3 +148,29 @@ def test_a_forgotten_tick_costs_no_typing_and_no_dataset_is_chosen_for_you(stewa
     steward.press("Review the release")
     page.get_by_role("alert").get_by_text("must be a number").wait_for()
     assert page.locator("#epsilon").input_value() == "many"
+
+
+def test_cells_that_do_not_fit_are_seen_before_anything_is_spent(steward, server, people):
+    page = steward.page
+    steward.upload(people)
+    for name in ("id", "name"):
+        steward.press(f"Leave it out: {name}")
+    page.locator("#column-2").get_by_label("Largest value").fill("50")
+    page.locator("#column-3").get_by_label("Categories, one a line").fill("A\nC")
+    steward.confirm_rest(2)
+    page.get_by_role("link", name="Go on without rules").click()
+    steward.open_dataset("misfits")
+    steward.press("Review the release")
+    page.wait_for_url("**/review")
+    shown = page.get_by_role("region", name="How your table fits").inner_text()
+    beyond = sum(17 + i % 80 > 50 for i in range(120))
+    assert f"age: {beyond} of 120 cells are beyond a limit" in shown
+    assert "ward: 60 of 120 cells are in no category" in shown
+    steward.look()
+    steward.press("Release, and spend ε = 1")
+    page.get_by_role("alert").get_by_text("Look at the cells that do not fit first").wait_for()
+    assert server.charges("misfits") == []
+    page.get_by_label("I have seen this, and want it so").check()
+    steward.press("Release, and spend ε = 1")
+    steward.wait_for("done")
+    assert len(server.charges("misfits")) == 1

@@ -23,7 +23,7 @@ from covey.web.choices import Choices
 from covey.web.drafts import ColumnDraft, drafts, edited, refused
 from covey.web.jobs import Job
 from covey.web.security import Form, Refused
-from covey.workflow import draft, plan
+from covey.workflow import Fit, check, draft, plan
 
 SUFFIXES = (".csv", ".csv.gz", *ARROW_SUFFIXES)  # what the reader of the command line takes from files
 
@@ -54,6 +54,7 @@ class Work:
         self.chosen = False
         self.review: str | None = None
         self._sizes: tuple[int, ...] | None = None
+        self._fit: tuple[Schema, Fit] | None = None
         self.jobs: dict[str, Job] = {}  # by the review that ordered them
 
     # The table.
@@ -97,7 +98,7 @@ class Work:
         if self.table is not None:
             with suppress(FileNotFoundError):
                 self.table.path.unlink()
-            self.table = None
+            self.table = self._fit = None
 
     # The schema.
 
@@ -180,6 +181,16 @@ class Work:
         """What a release would be like, from public sizes alone."""
         rows = self.table.rows if self.table else 1
         return prediction(self.sizes(), rows, choices.epsilon, choices.delta, choices.rows_per_person)
+
+    def fit(self) -> Fit:
+        """How the true table fits the schema. Confidential: for its owner's screen, written nowhere."""
+        with self.lock:
+            if self.table is None:
+                raise ParameterError("the table was removed from the desk. Give it again at the first step.")
+            schema = self.schema()
+            if self._fit is None or self._fit[0] != schema:
+                self._fit = (schema, check(self.table.path, schema, self.table.encoding))
+            return self._fit[1]
 
     # Steps.
 
