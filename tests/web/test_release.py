@@ -208,8 +208,9 @@ def test_a_worker_killed_after_the_charge_is_told_by_the_ledger(page):
 
 def test_a_disk_that_is_full_or_a_table_that_is_gone_is_told(page):
     work = page.ready_work()
+    review = page.review(work)
     page.desk.work(work).table.path.unlink()
-    page.post(f"/work/{work}/release", {"review": page.review(work)})
+    page.post(f"/work/{work}/release", {"review": review})
     job = page.finished(work)
     assert job.state == "failed"
     assert "there is no file visits.csv" in job.message
