@@ -6,7 +6,7 @@ RUN := $(ENV)/bin/
 STAMP := $(ENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 2
 
-.PHONY: demo test check bench bench-peers audit trust fuzz attacks docs clean
+.PHONY: demo test quick minimum sdist check bench bench-peers audit trust fuzz attacks docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
@@ -26,7 +26,17 @@ check: $(STAMP)
 	$(RUN)lint-imports
 
 test: check
-	$(RUN)pytest
+	$(RUN)pytest -n 2
+
+# The tests with the oldest versions that pyproject.toml allows, in an environment of their own. Browser tests are left out:
+# what they need besides covey is the newest anyway.
+MINIMUM := build/minimum-env
+minimum: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(MINIMUM)
+	$(PYTHON) -m trust.minimum > build/minimum.txt
+	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check -c build/minimum.txt -e '.[test]'
+	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pycanon
+	$(MINIMUM)/bin/python -m pytest -n 2 --ignore tests/browser -W ignore::DeprecationWarning
 
 # axe-core judges accessibility in the browser tests; without npm they are skipped with a word.
 AXE_VERSION := 4.14.0
@@ -74,7 +84,7 @@ $(TRUST)/.installed: pyproject.toml constraints.txt
 trust: $(TRUST)/.installed
 	$(TRUST)/bin/python -m trust.faults --kills 500
 	$(TRUST)/bin/bandit --quiet --recursive src
-	$(TRUST)/bin/pytest --cov=covey --cov-report=term --cov-fail-under=95
+	$(TRUST)/bin/pytest -n 2 --cov=covey --cov-report=term --cov-fail-under=95
 	$(TRUST)/bin/python -m trust.mutants
 	$(TRUST)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
 

@@ -57,7 +57,9 @@ class Visitor:
         made = await self.ask("new table", "/work", {})
         self.work = made.headers["location"].rpartition("/")[0]
         await self.ask("read the table", f"{self.work}/example", {})
-        await self.ask("confirm", f"{self.work}/columns", {"public": "on"})
+        shown = await self.ask("what becomes public", f"{self.work}/columns/confirm")
+        key = re.search(r'name="key" value="(\w+)"', shown.text)[1]  # type: ignore[index]
+        await self.ask("confirm", f"{self.work}/columns/confirm", {"public": "on", "key": key})
         choices = {"mode": "private", "epsilon": "1", "dataset": "people"}
         await self.ask("choose", f"{self.work}/privacy", choices)
 

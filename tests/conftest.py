@@ -15,17 +15,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 
-class OneSpark(LoadScopeScheduling):
-    """Tests go to whichever worker is free, but all of Spark's to the same one: a second Spark would take as long to start."""
-
-    def _split_scope(self, nodeid):
-        return "spark" if "spark" in nodeid.lower() else nodeid
-
-
+@pytest.hookimpl(optionalhook=True)  # without xdist (-p no:xdist) nobody asks
 def pytest_xdist_make_scheduler(config, log):
+    """Tests go to whichever worker is free, but all of Spark's to the same one: a second Spark would take as long to start."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneSpark(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "spark" if "spark" in nodeid.lower() else nodeid
+
     return OneSpark(config, log)
 
 

@@ -23,6 +23,8 @@ COMMANDS = [
     "anonymize",
     "verify",
     "evaluate",
+    "sample",
+    "cite",
     "demo",
     "serve",
     "ledger open",

@@ -204,7 +204,6 @@ def visit(address, place):
             name: (path.name, path.read_bytes()) for name, path in (("table", place.table), ("schema", place.schema))
         }
         client.post(f"{work}/table", files=files)
-        client.post(f"{work}/columns", data={"csrf": csrf, "public": "on"})
         client.post(f"{work}/privacy", data={"csrf": csrf, "mode": "private", "epsilon": "0.01", "dataset": "visits"})
         key = re.search(r'name="review" value="(\w+)"', client.get(f"{work}/review").text)[1]
         client.post(f"{work}/release", data={"csrf": csrf, "review": key})

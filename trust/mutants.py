@@ -124,7 +124,7 @@ def main(arguments=None):
         if options.sample is not None:
             mine = stream.sample(mine, min(options.sample, total))
         plugin, begin = Mutants(mine), time.monotonic()
-        words = ["-n0", "-s", "-pno:cacheprovider", "-k", f"not ({LEFT_OUT})", *TESTS[module]]
+        words = ["-s", "-pno:cacheprovider", "-k", f"not ({LEFT_OUT})", *TESTS[module]]
         code = pytest.main(words, plugins=[plugin])
         assert code == 0, f"the tests of {module} could not be run: {code}"
         assert len(plugin.ends) == len(mine), f"{module}: not every mutant was tried"

@@ -81,14 +81,14 @@ def imported(path: Path) -> Schema:
 
 
 @dataclass(frozen=True)
-class Checked:
+class Fit:
     """How a table fits a schema: its rows, and what its cells needed. Computed on true data: for the owner alone."""
 
     rows: int
     log: EncodeLog
 
 
-def check(table: Path | Database, schema: Schema, encoding: str = "utf-8") -> Checked:
+def check(table: Path | Database, schema: Schema, encoding: str = "utf-8") -> Fit:
     """Read a table as the schema says, confirmed or not, and count the cells that do not fit. Nothing is charged."""
     codec, source = Codec(schema), open_source(table, schema, encoding)
     rows, log = 0, EncodeLog()
@@ -98,7 +98,7 @@ def check(table: Path | Database, schema: Schema, encoding: str = "utf-8") -> Ch
         log, rows = (log + seen if rows else seen), rows + piece.rows
     if not rows:
         raise no_rows()
-    return Checked(rows, log)
+    return Fit(rows, log)
 
 
 def plan(

@@ -128,10 +128,23 @@ class Steward:
         self.press("Use the example table")
         self.page.wait_for_url("**/columns")
 
+    def confirm_rest(self, count):
+        self.press(f"Confirm the other {count}")
+        self.page.wait_for_url("**/columns/confirm")
+        self.page.get_by_label("I have looked at all of them").check()
+        self.press(f"Confirm these {count}")
+
+    def upload(self, path):
+        """A table of one's own, up to its columns."""
+        self.enter()
+        self.press("Start with a table")
+        self.page.locator("#table").set_input_files(path)
+        self.press("Read this table")
+        self.page.wait_for_url("**/columns")
+
     def to_privacy(self):
         self.to_columns()
-        self.page.get_by_label("I have looked at all of them").check()
-        self.press("Confirm the other 7")
+        self.confirm_rest(7)
         self.page.get_by_role("link", name="Go on without rules").click()
         self.page.wait_for_url("**/privacy")
 

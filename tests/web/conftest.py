@@ -4,7 +4,6 @@ import re
 import socket
 import time
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from threading import Thread
@@ -52,6 +51,12 @@ class Page:
     def new_work(self):
         return self.post("/work").headers["location"].split("/")[2]
 
+    def confirm_rest(self, work, **form):
+        """Confirm what is left, as the page shows it."""
+        shown = self.get(f"/work/{work}/columns/confirm")
+        key = re.search(r'name="key" value="(\w+)"', shown.text)[1]
+        return self.post(f"/work/{work}/columns/confirm", {"public": "on", "key": key, **form})
+
     def ready_work(self, size=400, **choices):
         """A work whose columns are confirmed and whose choices are made."""
         work = self.new_work()
@@ -59,11 +64,7 @@ class Page:
         example_visits(path, size)
         assert self.upload(work, path.read_bytes()).status_code == 303
         path.unlink()
-        assert self.post(f"/work/{work}/columns", {"public": "on"}).status_code == 303
-        state = self.desk.work(work)
-        for place, column in enumerate(state.columns):  # limits from the data are confirmed one by one
-            if not column.field.confirmed:
-                state.set_column(place, replace(column, field=replace(column.field, confirmed=True)))
+        assert self.confirm_rest(work).status_code == 303
         answer = self.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})
         assert answer.status_code == 303, words(answer)
         return work
@@ -74,7 +75,7 @@ class Page:
     def finished(self, work):
         return self.followed(self.desk.work(work).job)
 
-    def followed(self, job, seconds=60):
+    def followed(self, job, seconds=600):  # a deadline for what hangs, not for what is slow
         end = time.monotonic() + seconds
         while not job.over and time.monotonic() < end:
             time.sleep(0.05)

@@ -116,7 +116,7 @@ def test_drafts_are_never_shown_as_confirmed(page):
     # Neither one column nor all of them without the steward's word.
     age = {"type": "integer", "minimum": "0", "maximum": "120", "action": "confirm"}
     assert page.post(f"/work/{work}/columns/0", age).status_code == 422
-    assert page.post(f"/work/{work}/columns").status_code == 422
+    assert page.post(f"/work/{work}/columns/confirm").status_code == 422
     assert state.unconfirmed == ["age", "name"]
     assert page.post(f"/work/{work}/columns/0", {**age, "public": "on"}).status_code == 303
     assert state.unconfirmed == ["name"]

@@ -60,7 +60,7 @@ def test_the_browser_is_opened_through_a_private_file(started, tmp_path):
     script.chmod(0o755)
     server = started("--json", BROWSER=f"{script} %s", DISPLAY=":0")
     address = json.loads(server.stdout.readline())["address"]
-    end = time.monotonic() + 30
+    end = time.monotonic() + 600
     while not seen.exists() and time.monotonic() < end:
         time.sleep(0.05)
     [door] = seen.read_text().split()

@@ -1,4 +1,4 @@
-"""What is done with a bundle: checked, and held against the true table."""
+"""What is done with a bundle: checked, held against the true table, drawn from, cited."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from covey.cli.family import example, main, say
+from covey.cli.family import counted, example, main, say
 from covey.cli.options import (
     encoding_option,
     force_option,
@@ -95,3 +95,65 @@ def evaluate(
         words += ["predictions left out: pip install 'covey[evaluate]'"]
     words += [f"report → {report}"] if report is not None else []
     say(as_json, facts, "\n".join(words))
+
+
+@main.command(
+    epilog=example(
+        "covey sample release/ --rows 100000 -o more.csv",
+        "covey sample release/ --rows 500 --where ward=surgery -o s.csv",
+    )
+)
+@click.argument("folder", type=Path)
+@click.option("--rows", "m", type=int, required=True, help="Synthetic rows to draw.")
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="FIELD=CATEGORY",
+    help="Only rows with this category (or 'missing'); may be given for several fields.",
+)
+@click.option("-o", "--out", "out", type=Path, required=True, help="File to write: .csv or .parquet.")
+@click.option("--seed", type=int, help="Draw the same rows again.")
+@force_option
+@json_option
+def sample(
+    folder: Path, m: int, conditions: tuple[str, ...], out: Path, seed: int | None, force: bool, as_json: bool
+) -> None:
+    """Draw more rows from a private bundle, or those of one category. Costs no privacy and needs no true data."""
+    from covey.entropy import Streams
+    from covey.errors import whole_number
+    from covey.release.load import draw_rows, load_centres
+    from covey.release.places import check_new_file, is_bundle
+    from covey.table.sources import write_csv, write_parquet
+
+    m = whole_number(m, "--rows", 1, "It counts the synthetic rows.")
+    where = {name: value for name, _, value in (condition.partition("=") for condition in conditions)}
+    if any("=" not in condition for condition in conditions) or len(where) < len(conditions):
+        raise ParameterError("--where takes FIELD=CATEGORY, once for a field.")
+    if out.suffix not in (".csv", ".parquet"):
+        raise ParameterError(f"{out} must end in .csv or .parquet.")
+    check_new_file(out, folder / "schema.json", force)
+    if is_bundle(out.parent):
+        raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
+    centres = load_centres(folder)
+    streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "--seed", 0))
+    parts, draft = draw_rows(centres, m, where, streams), out.with_name(f".{out.name}.part")
+    try:  # there is never a file with a part of the rows
+        (write_parquet if out.suffix == ".parquet" else write_csv)(parts, draft)
+        draft.replace(out)
+    finally:
+        draft.unlink(missing_ok=True)
+    given = f" with {', '.join(conditions)}" if conditions else ""
+    say(as_json, {"out": str(out), "rows": m, "where": where}, f"{counted(m, 'row')}{given} → {out}")
+
+
+@main.command(epilog=example("covey cite release/"))
+@click.argument("folder", type=Path)
+@json_option
+def cite(folder: Path, as_json: bool) -> None:
+    """Say how to cite a bundle, in words and as BibTeX."""
+    from covey.release.cite import cite as citation
+
+    found = citation(folder)
+    facts = {"sentence": found.sentence, "bibtex": found.bibtex, "sha256": found.digest}
+    say(as_json, facts, f"{found.sentence}\n\n{found.bibtex}")

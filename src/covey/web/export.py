@@ -6,7 +6,7 @@ import shlex
 from fractions import Fraction
 from pathlib import Path
 
-from covey.web.work import Choices
+from covey.web.choices import Choices
 
 OUT = "release"
 SCHEMA = "schema.json"

@@ -22,8 +22,8 @@ from covey.table.schema import (
     Schema,
     Value,
 )
+from covey.web.choices import Choices
 from covey.web.security import Form
-from covey.web.work import Choices
 
 CONDITIONS = 3  # rows of the form for combinations that cannot occur
 
@@ -56,37 +56,31 @@ def lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def read_field(form: Form, before: Field, confirmed: bool) -> Field:
-    """The field as the form has it; what the form does not show stays."""
-    kind = form.get("type", before.type)
+def read_field(form: Form, before: Field, confirmed: bool, kind: str = "") -> Field:
+    """The field as the form has it, of the kind that the form names unless one is given; what it does not show stays."""
+    kind = kind or form.get("type", before.type)
     if kind not in TYPES:
         raise ParameterError(f"there is no type {kind!r}.")
     if before.constant is not None and kind == before.type:
         return replace(before, confirmed=confirmed)
-    fresh = Field(before.name, kind, confirmed=False, notes=before.notes)
-    if kind != before.type:
-        return fresh  # bounds and categories of another type mean nothing
-    fresh = replace(fresh, required=not form.has("missing"), ordered=before.ordered, default=before.default)
-    fresh = replace(fresh, special=before.special, spelling=before.spelling)
+    if kind != before.type:  # bounds and categories of another type mean nothing
+        return Field(before.name, kind, confirmed=False, warning=before.warning, notes=before.notes)
+    blank = replace(before, minimum=None, maximum=None, bins=None, decimals=None, enum=None, other=None)
+    fresh = replace(blank, required=not form.has("missing"), confirmed=False)
     if kind == "string":
         enum = lines(form.get("enum"))
         kept = before.enum if before.enum is not None and "\n".join(before.enum).split("\n") == enum else tuple(enum)
         field = replace(fresh, enum=kept, other=form.get("other") or None)
     elif kind in ORDERED_TYPES:
         bins: Any = typed("integer", form.get("bins"))
+        if isinstance(before.bins, tuple) and bins is None:
+            bins = before.bins
         decimals = typed("integer", form.get("decimals")) if kind == "number" else None
         low, high = typed(kind, form.get("minimum")), typed(kind, form.get("maximum"))
-        if isinstance(before.bins, tuple) and bins is None and (low, high) in ((None, None), _ends(before)):
-            bins = before.bins  # edges hold between the limits that they were made for
         field = replace(fresh, minimum=low, maximum=high, bins=bins, decimals=decimals)
     else:
         field = fresh
     return replace(field, confirmed=confirmed)
-
-
-def _ends(field: Field) -> tuple[Any, Any]:
-    """The limits as the form shows them, typed as it reads them."""
-    return typed(field.type, shown(field.minimum)), typed(field.type, shown(field.maximum))
 
 
 def read_rule(form: Form, schema: Schema) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import time
@@ -9,43 +10,22 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from threading import RLock
 
 from covey.errors import CoveyError, ParameterError
 from covey.methods.regain.predict import Prediction
 from covey.table.codec import Codec
-from covey.table.schema import Field, Rule, Schema
+from covey.table.schema import Rule, Schema
 from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
+from covey.web.choices import Choices
+from covey.web.drafts import ColumnDraft, drafts, edited, refused
 from covey.web.jobs import Job
-from covey.web.security import Refused
-from covey.workflow import draft, plan
+from covey.web.security import Form, Refused
+from covey.workflow import Fit, check, draft, plan
 
 SUFFIXES = (".csv", ".csv.gz", *ARROW_SUFFIXES)  # what the reader of the command line takes from files
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What the steward chose at the privacy step."""
-
-    mode: str = "private"
-    epsilon: Fraction = Fraction(1)
-    delta: Fraction = Fraction(0)
-    dataset: str = ""
-    rows: int | None = None
-    rows_per_person: int = 1
-    confirm_large_epsilon: bool = False
-    group_size: int = 20
-    sensitive: tuple[str, ...] = ()
-    parquet: bool = False
-
-
-@dataclass(frozen=True)
-class ColumnDraft:
-    """A column as its owner has described it so far: its field, and whether it is part of the release."""
-
-    field: Field
-    kept: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,6 +54,7 @@ class Work:
         self.chosen = False
         self.review: str | None = None
         self._sizes: tuple[int, ...] | None = None
+        self._fit: tuple[Schema, Fit] | None = None
         self.jobs: dict[str, Job] = {}  # by the review that ordered them
 
     # The table.
@@ -95,10 +76,10 @@ class Work:
             # A schema that is whole names the columns that must be there; an unfinished one is finished at the next step.
             if known is None:
                 found = draft(place, encoding, 4 * limit)
-                start, rows = found.schema, found.rows
+                start, rows, doubts = found.schema, found.rows, found.doubts
             else:
                 whole = all(field.confirmed for field in known.fields)
-                start = known
+                start, doubts = known, {}
                 rows = read_table(place, known if whole else None, encoding, size_limit=4 * limit).rows
         except BaseException as error:
             place.unlink()
@@ -108,7 +89,7 @@ class Work:
         with self.lock:
             self.forget_table()
             self.table = Uploaded(place, name, rows, encoding)
-            self.columns = tuple(ColumnDraft(f) for f in start.fields)
+            self.columns = drafts(start, doubts)
             self.missing_values, self.rules = start.missing_values, start.rules
             self.changed()
 
@@ -117,7 +98,7 @@ class Work:
         if self.table is not None:
             with suppress(FileNotFoundError):
                 self.table.path.unlink()
-            self.table = None
+            self.table = self._fit = None
 
     # The schema.
 
@@ -126,7 +107,7 @@ class Work:
         fields = tuple(column.field for column in self.columns if column.kept)
         if not fields:
             raise ParameterError("every column is left out. Keep at least one.")
-        return Schema(fields, self.missing_values, self.rules, drafted=not all(f.confirmed for f in fields))
+        return Schema(fields, self.missing_values, self.rules, draft=not all(f.confirmed for f in fields))
 
     def set_column(self, place: int, column: ColumnDraft) -> None:
         """Change one column, or refuse what the schema does not allow."""
@@ -139,10 +120,34 @@ class Work:
             raise
         self.changed()
 
-    def confirm_all(self) -> None:
-        """Confirm every column that is kept and carries no warning: the others are confirmed one by one."""
-        confirmed = self.schema().confirm()
-        self.columns = tuple(replace(c, field=confirmed[c.field.name]) if c.kept else c for c in self.columns)
+    def edit_column(self, place: int, form: Form) -> None:
+        """Take over what a form says about a column; what cannot be is kept as it was typed, with the reason."""
+        column = edited(self.columns[place], form)
+        try:
+            self.set_column(place, column)
+        except CoveyError as error:  # a rule may need the column as it was
+            self.set_column(place, refused(self.columns[place], form, error))
+
+    @property
+    def together(self) -> list[ColumnDraft]:
+        """Columns that may be confirmed with one word: kept, not confirmed, and not with a value for every row."""
+        return [c for c in self.columns if c.kept and not c.field.confirmed and not c.guarded]
+
+    def together_key(self) -> str:
+        """Changes whenever what `confirm_together` would make public changes."""
+        shown = self.schema().to_dict()
+        return sha256(json.dumps([[c.field.name for c in self.together], shown]).encode()).hexdigest()
+
+    def confirm_together(self, key: str) -> None:
+        """Confirm what a page with this key has shown, and nothing else."""
+        for column in self.together:
+            if column.problem:
+                raise ParameterError(f"{column.field.name}: {column.problem}")
+        if key != self.together_key():
+            raise Refused(409, "Something was changed after this page was made. Look at it again.")
+        names = {c.field.name for c in self.together}
+        done = self.schema().confirm(sorted(names))
+        self.columns = tuple(replace(c, field=done[c.field.name]) if c.field.name in names else c for c in self.columns)
         self.changed()
 
     def set_rules(self, rules: tuple[Rule, ...]) -> None:
@@ -176,6 +181,16 @@ class Work:
         """What a release would be like, from public sizes alone."""
         rows = self.table.rows if self.table else 1
         return prediction(self.sizes(), rows, choices.epsilon, choices.delta, choices.rows_per_person)
+
+    def fit(self) -> Fit:
+        """How the true table fits the schema. Confidential: for its owner's screen, written nowhere."""
+        with self.lock:
+            if self.table is None:
+                raise ParameterError("the table was removed from the desk. Give it again at the first step.")
+            schema = self.schema()
+            if self._fit is None or self._fit[0] != schema:
+                self._fit = (schema, check(self.table.path, schema, self.table.encoding))
+            return self._fit[1]
 
     # Steps.
 

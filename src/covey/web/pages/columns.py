@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,65 +10,126 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, ParameterError
-from covey.web.forms import read_field
+from covey.web.drafts import confirmed
 from covey.web.pages.shared import Checked, Named, by_htmx, go, page, status, turned_away
-from covey.web.security import Refused
-from covey.web.work import ColumnDraft, Work
+from covey.web.security import Form, Refused
+from covey.web.work import Work
 
 router = APIRouter()
 
 
-def column_values(work: Work, place: int, error: str = "", kind: str = "") -> dict[str, Any]:
-    """What the card of a column shows."""
-    return {"work": work, "place": place, "column": work.columns[place], "error": error, "kind": kind}
+def columns_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
+    """Every column, with what is known and typed about it."""
+    return page(request, "columns.html", code, work=work, step="columns", error=error)
 
 
 @router.get("/work/{work_id}/columns")
 async def columns_page(request: Request, work: Named) -> Response:
     """Confirm what is public about each column."""
-    return turned_away(work, "columns") or page(request, "columns.html", work=work, step="columns")
+    return turned_away(work, "columns") or columns_page_with(request, work)
 
 
 @router.post("/work/{work_id}/columns")
-def confirm_all(request: Request, work: Named, form: Checked) -> Response:
-    """Confirm every column that is left, with one explicit word."""
+def save_all(request: Request, work: Named, form: Checked) -> Response:
+    """Keep everything that stands in the forms of the page, then show what would become public."""
+    try:
+        with work.lock:
+            for place, typed in read_typed(form.get("typed", "{}")).items():
+                if place < len(work.columns) and work.columns[place].kept and not work.columns[place].field.confirmed:
+                    work.edit_column(place, typed)
+            wrong = [column for column in work.columns if column.kept and column.problem]
+        if wrong:
+            raise ParameterError(f"{wrong[0].field.name}: {wrong[0].problem}")
+    except CoveyError as error:
+        return columns_page_with(request, work, str(error), status(error))
+    return go(f"/work/{work.id}/columns/confirm")
+
+
+def read_typed(text: str) -> dict[int, Form]:
+    """The forms of a page, by the column they belong to, as our script gathers them."""
+    try:
+        forms = {
+            int(place): [(str(name), str(value)) for name, value in pairs] for place, pairs in json.loads(text).items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        raise Refused(400, "This form cannot be read.") from None
+    return {
+        place: Form({name: [v for n, v in pairs if n == name] for name, _ in pairs}) for place, pairs in forms.items()
+    }
+
+
+@router.get("/work/{work_id}/columns/confirm")
+def confirm_page(request: Request, work: Named) -> Response:
+    """Exactly what becomes public if the rest is confirmed with one word."""
+    away = turned_away(work, "columns")
+    if away is not None:
+        return away
+    return confirm_page_with(request, work) if work.together else go(f"/work/{work.id}/columns")
+
+
+def confirm_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
+    """The page that names what becomes public, with the key of what it shows."""
+    apart = [column for column in work.columns if column.kept and column.guarded and not column.field.confirmed]
+    values = {"key": work.together_key(), "apart": apart, "error": error}
+    return page(request, "confirm.html", code, work=work, step="columns", **values)
+
+
+@router.post("/work/{work_id}/columns/confirm")
+def confirm_together(request: Request, work: Named, form: Checked) -> Response:
+    """Confirm every column that the page has shown, with one explicit word."""
     try:
         if not form.has("public"):
             raise ParameterError("tick the box first: only you can say that these values are public knowledge.")
         with work.lock:
-            work.confirm_all()
+            work.confirm_together(form.get("key"))
     except CoveyError as error:
-        return page(request, "columns.html", status(error), work=work, step="columns", error=str(error))
-    return go(f"/work/{work.id}/rules")
+        return confirm_page_with(request, work, str(error), status(error))
+    return go(f"/work/{work.id}/{'rules' if work.confirmed else 'columns'}")
 
 
 @router.post("/work/{work_id}/columns/{place}")
 def change_column(request: Request, work: Named, place: int, form: Checked) -> Response:
     """Change, confirm, leave out or take back one column."""
-    if not 0 <= place < len(work.columns):
-        raise Refused(404, "There is no such column.")
-    error, action = "", form.get("action", "edit")
+    error = ""
     try:
         with work.lock:
-            column = work.columns[place]
-            if action in ("drop", "keep"):
-                work.set_column(place, ColumnDraft(replace(column.field, confirmed=False), action == "keep"))
-            elif action == "reopen":
-                work.set_column(place, ColumnDraft(replace(column.field, confirmed=False)))
-            else:
-                confirm = action == "confirm"
-                field = read_field(form, column.field, confirmed=False)
-                work.set_column(place, ColumnDraft(field))
-                if confirm and not form.has("public"):
-                    raise ParameterError("tick the box first: only you can say that this is public knowledge.")
-                if confirm:
-                    work.set_column(place, ColumnDraft(replace(field, confirmed=True)))
+            act(work, the_place(work, place), form)
     except CoveyError as refusal:
         error = str(refusal)
+    error = error or work.columns[place].problem
     code = 422 if error else 200
-    values = column_values(work, place, error)
     if by_htmx(request):
-        return page(request, "column_piece.html", code, step="columns", **values)
+        values: dict[str, Any] = {"place": place, "column": work.columns[place], "error": error}
+        return page(request, "column_piece.html", code, work=work, step="columns", **values)
     if error:
-        return page(request, "columns.html", code, work=work, step="columns", error=error)
+        return columns_page_with(request, work, error, code)
     return go(f"/work/{work.id}/columns#column-{place}")
+
+
+def the_place(work: Work, place: int) -> int:
+    """The place of a column that is there."""
+    if not 0 <= place < len(work.columns):
+        raise Refused(404, "There is no such column.")
+    return place
+
+
+def act(work: Work, place: int, form: Form) -> None:
+    """Do what the button says. What was typed is kept first, whatever comes of the rest."""
+    action, column = form.get("action", "edit"), work.columns[place]
+    if action in ("drop", "keep", "reopen"):
+        work.set_column(place, replace(column, field=replace(column.field, confirmed=False), kept=action != "drop"))
+        return
+    work.edit_column(place, form)
+    if action == "confirm":
+        work.set_column(place, confirmed(work.columns[place], form))
+
+
+@router.post("/work/{work_id}/columns/{place}/typed")
+def keep_typed(request: Request, work: Named, place: int, form: Checked) -> Response:
+    """Keep what is being typed, and say quietly what is wrong with it."""
+    with work.lock:
+        column = work.columns[the_place(work, place)]
+        if column.kept and not column.field.confirmed and form.get("type", column.field.type) == column.field.type:
+            work.edit_column(place, form)
+        problem = work.columns[place].problem
+    return page(request, "typed_piece.html", problem=problem)

@@ -15,11 +15,12 @@ from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+from covey.web.choices import Choices
 from covey.web.desk import Desk
 from covey.web.forms import read_budget, read_choices
 from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, templates, turned_away
 from covey.web.security import Form, Refused
-from covey.web.work import Choices, Work, prediction
+from covey.web.work import Work, prediction
 
 CURVE = tuple(Fraction(repr(round(10 ** (k / 4), 3))) for k in range(-8, 5))  # the ε of the error curve, 0.01 to 10
 
@@ -72,14 +73,21 @@ def privacy_page(request: Request, desk: OnDesk, work: Named) -> Response:
     away = turned_away(work, "privacy")
     if away is not None:
         return away
-    choices = work.choices
-    if not choices.dataset and choices.mode == "private":
-        try:
-            names = [dataset.name for dataset in desk.datasets()]
-        except LedgerError:
-            names = []
-        choices = replace(choices, dataset=names[0]) if len(names) == 1 else choices
-    return page(request, "privacy.html", step="privacy", **privacy_values(desk, work, choices))
+    return privacy_page_with(request, desk, work, work.choices)
+
+
+def privacy_page_with(
+    request: Request, desk: Desk, work: Work, choices: Choices, form: Form | None = None, code: int = 200, **words: str
+) -> Response:
+    """The privacy step. After a refusal everything stands as it was typed: `form` is what came, `words` say what is wrong."""
+    given = form or Form({})
+    values = privacy_values(desk, work, choices) | {
+        "said": given.get,
+        "sensitive": choices.sensitive if form is None else given.all("sensitive"),
+        "large_confirmed": choices.confirm_large_epsilon if form is None else given.has("confirm_large_epsilon"),
+        **words,
+    }
+    return page(request, "privacy.html", code, step="privacy", **values)
 
 
 @router.get("/work/{work_id}/predict")
@@ -103,8 +111,7 @@ def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -
         choices = read_choices(form, work.choices)
         check_choices(desk, work, choices)
     except CoveyError as error:
-        values = privacy_values(desk, work, choices)
-        return page(request, "privacy.html", status(error), step="privacy", error=str(error), **values)
+        return privacy_page_with(request, desk, work, choices, form, status(error), error=str(error))
     with work.lock:
         work.choices, work.chosen = choices, True
         work.changed()
@@ -144,8 +151,7 @@ def open_dataset(request: Request, desk: OnDesk, work: Named, form: Checked) -> 
         name, budget, delta_budget = read_budget(form)
         desk.ledger.open_dataset(name, budget, delta_budget)
     except CoveyError as error:
-        values = privacy_values(desk, work, work.choices)
-        return page(request, "privacy.html", status(error), step="privacy", dataset_error=str(error), **values)
+        return privacy_page_with(request, desk, work, work.choices, form, status(error), dataset_error=str(error))
     with work.lock:
         work.choices = replace(work.choices, dataset=name)
         work.changed()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from covey.errors import CoveyError
-from covey.web.pages.review import review_page_with
+from covey.errors import CoveyError, InputError, ParameterError
+from covey.web.pages.review import fit_values, review_page_with
 from covey.web.pages.shared import Checked, Named, OnDesk, by_htmx, go, page, status, turned_away
 
 router = APIRouter()
@@ -16,6 +16,12 @@ router = APIRouter()
 def release(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
     """Start the release of this review; a second click finds the same job."""
     try:
+        if form.get("review") not in work.jobs:  # a second click finds the job that the first one has started
+            shown = fit_values(work)
+            if shown["fit_error"]:
+                raise InputError(shown["fit_error"])
+            if shown["misfits"] and not form.has("seen"):
+                raise ParameterError("look at the cells that do not fit first, and tick the box beneath them.")
         desk.release(work, form.get("review"))
     except CoveyError as error:
         return review_page_with(request, desk, work, str(error), status(error))

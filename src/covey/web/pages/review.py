@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from covey.errors import CoveyError
 from covey.privacy.ledger import default_ledger_path
+from covey.table.schema import Schema
 from covey.web import export
 from covey.web.desk import Desk
 from covey.web.pages.privacy import privacy_values
 from covey.web.pages.shared import Checked, Named, OnDesk, go, page, turned_away
-from covey.web.work import Work
+from covey.web.work import Work, calling
+from covey.workflow import Fit
 
 router = APIRouter()
 
@@ -29,11 +34,48 @@ def exports(desk: Desk, work: Work) -> tuple[str, str]:
     )
 
 
+@dataclass(frozen=True)
+class Misfit:
+    """Cells of one column that the schema has no place for, and what becomes of them. Confidential."""
+
+    name: str
+    count: int
+    words: str
+
+
+def misfits(fit: Fit, schema: Schema) -> list[Misfit]:
+    """Everything that reading the table as the schema says would change, column by column."""
+    found = []
+    for name, seen in fit.log.columns.items():
+        other = schema[name].other
+        unknown = (
+            f"in no category, and become {other!r}" if other else "in no category, and become the default or missing"
+        )
+        found += [
+            Misfit(name, seen.clipped, "beyond a limit, and are moved to it"),
+            Misfit(name, seen.unknown, unknown),
+            Misfit(name, seen.unparseable, "not of the column's kind, and become the default or missing"),
+            Misfit(name, seen.missing if seen.missing == fit.rows else 0, "missing: there is nothing to release"),
+        ]
+    return [misfit for misfit in found if misfit.count]
+
+
+def fit_values(work: Work) -> dict[str, Any]:
+    """What the review shows of the fit: misfits, or why the table cannot be read as the schema says."""
+    if work.table is None:
+        return {"misfits": [], "fit_error": ""}
+    try:
+        return {"misfits": misfits(work.fit(), work.schema()), "fit_error": ""}
+    except CoveyError as error:
+        return {"misfits": [], "fit_error": str(calling(error, work.table.path, work.table.name))}
+
+
 def review_page_with(request: Request, desk: Desk, work: Work, error: str = "", code: int = 200) -> Response:
     """Everything that is about to happen."""
     values = privacy_values(desk, work, work.choices)
     command, script = exports(desk, work)
     key = work.review_key()
+    values |= fit_values(work)
     values |= {"command": command, "script": script, "key": key, "job": work.jobs.get(key), "error": error}
     return page(request, "review.html", code, step="review", folder=desk.out, **values)
 

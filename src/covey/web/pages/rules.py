@@ -8,14 +8,18 @@ from fastapi.responses import Response
 from covey.errors import CoveyError
 from covey.web.forms import CONDITIONS, read_rule
 from covey.web.pages.shared import Checked, Named, go, page, status, turned_away
+from covey.web.security import Form
 from covey.web.work import Work
 
 router = APIRouter()
 
 
-def rules_page_with(request: Request, work: Work, error: str = "", kind: str = "", code: int = 200) -> Response:
-    """The rules, and a form for another."""
-    values = {"step": "rules", "error": error, "kind": kind, "places": range(CONDITIONS)}
+def rules_page_with(
+    request: Request, work: Work, error: str = "", form: Form | None = None, code: int = 200
+) -> Response:
+    """The rules, and a form for another; after a refusal it holds what was typed."""
+    given = form or Form({})
+    values = {"step": "rules", "error": error, "said": given.get, "chosen": given.all, "places": range(CONDITIONS)}
     return page(request, "rules.html", code, work=work, fields=work.schema().fields, **values)
 
 
@@ -32,7 +36,7 @@ def add_rule(request: Request, work: Named, form: Checked) -> Response:
         with work.lock:
             work.set_rules((*work.rules, read_rule(form, work.schema())))
     except CoveyError as error:
-        return rules_page_with(request, work, str(error), form.get("kind"), status(error))
+        return rules_page_with(request, work, str(error), form, status(error))
     return go(f"/work/{work.id}/rules")
 
 

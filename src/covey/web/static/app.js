@@ -44,10 +44,20 @@
     }
   }
 
+  // Whatever stands in the forms of the page goes along when the rest is to be confirmed, kept already or not.
+  document.addEventListener("submit", (event) => {
+    if (event.target.id !== "confirm-rest") return;
+    const typed = {};
+    for (const form of document.querySelectorAll(".column form[data-place]")) {
+      typed[form.dataset.place] = [...new FormData(form)].filter(([name]) => !["csrf", "public", "own_name"].includes(name));
+    }
+    event.target.elements.typed.value = JSON.stringify(typed);
+  });
+
   // A column that is settled hands the keyboard on to the next that is not.
   document.addEventListener("htmx:afterSettle", (event) => {
     const card = event.detail.elt.closest ? event.detail.elt.closest(".column") : null;
-    if (!card) return;
+    if (!card || event.detail.elt.matches(".typed")) return;
     const alert = card.querySelector(".alert.bad");
     if (alert) { alert.focus(); return; }
     if (!card.matches(".settled, .out")) return;

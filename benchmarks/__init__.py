@@ -1,0 +1,1 @@
+"""Measurements with numbers: run as scripts, never as part of the tests."""

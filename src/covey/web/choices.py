@@ -1,0 +1,22 @@
+"""What is chosen at the privacy step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the steward chose at the privacy step."""
+
+    mode: str = "private"
+    epsilon: Fraction = Fraction(1)
+    delta: Fraction = Fraction(0)
+    dataset: str = ""
+    rows: int | None = None
+    rows_per_person: int = 1
+    confirm_large_epsilon: bool = False
+    group_size: int = 20
+    sensitive: tuple[str, ...] = ()
+    parquet: bool = False

@@ -1,0 +1,176 @@
+"""What once happened to a steward who writes no code, and must not: publishing by accident, and losing what was typed."""
+
+import pytest
+
+
+@pytest.fixture
+def people(tmp_path):
+    """A table with names, numbers that run, and an age whose extremes belong to somebody."""
+    path = tmp_path / "people.csv"
+    rows = [f"{1000 + i},Person Number {i},{17 + i % 80},{'AB'[i % 2]}" for i in range(120)]
+    path.write_text("\n".join(["id,name,age,ward", *rows]) + "\n")
+    return path
+
+
+def test_confirming_the_rest_takes_what_was_typed_and_shows_what_becomes_public(steward, server):
+    page = steward.page
+    steward.to_columns()
+    age = page.locator("#column-0")
+    drafted = age.get_by_label("Largest value").input_value()
+    age.get_by_label("Smallest value").fill("0")
+    age.get_by_label("Largest value").fill("120")
+    ward = page.locator("#column-1").get_by_label("Categories, one a line")
+    ward.fill("geriatrics\nmaternity\nmedicine\nsurgery\nneurology")
+    steward.press("Confirm the other 7")  # at once: nothing waits until it has been kept
+    page.wait_for_url("**/columns/confirm")
+    steward.look()
+    shown = page.get_by_role("main").inner_text()
+    assert "0 to 120" in shown
+    assert f"to {drafted};" not in shown
+    assert "neurology" in shown
+    # Nothing is public without the word, and nothing is lost by looking.
+    steward.press("Confirm these 7")
+    page.get_by_role("alert").get_by_text("Tick the box first").wait_for()
+    page.get_by_role("link", name="Back to the columns").click()
+    assert page.locator("#column-0").get_by_label("Largest value").input_value() == "120"
+    steward.confirm_rest(7)
+    page.wait_for_url("**/rules")
+    page.get_by_role("link", name="Columns").click()
+    assert "0 to 120" in page.locator("#column-0").inner_text()
+
+
+def test_what_is_typed_is_kept_as_it_is_typed(steward):
+    page = steward.page
+    steward.to_columns()
+    largest = page.locator("#column-0").get_by_label("Largest value")
+    largest.fill("")
+    largest.press_sequentially("130")
+    page.locator("#column-0").get_by_text("Kept as you typed it").wait_for()
+    assert largest.evaluate("field => field === document.activeElement")  # typing goes on undisturbed
+    page.reload()
+    assert page.locator("#column-0").get_by_label("Largest value").input_value() == "130"
+
+
+def test_enter_in_a_limit_keeps_the_column(steward):
+    page = steward.page
+    steward.to_columns()
+    page.locator("#column-0").get_by_label("Largest value").fill("120")
+    with page.expect_response(lambda answer: answer.request.method == "POST" and "typed" not in answer.url):
+        page.locator("#column-0").get_by_label("Largest value").press("Enter")
+    page.get_by_text("0 of 7 columns confirmed").wait_for()  # neither left out nor confirmed
+    assert page.locator("#column-0.out").count() == 0
+    assert page.locator("#column-0").get_by_label("Largest value").input_value() == "120"
+
+
+def test_identifiers_are_not_published_by_one_tick(steward, people):
+    page = steward.page
+    steward.upload(people)
+    assert "identifier" in page.locator("#column-0").inner_text()
+    steward.look()
+    steward.press("Confirm the other 2")
+    page.wait_for_url("**/columns/confirm")
+    shown = page.get_by_role("region", name="2 columns").inner_text()
+    assert "Person Number" not in shown
+    assert "1119" not in shown
+    page.get_by_text("Not among them: id, name").wait_for()
+    steward.look()
+    page.get_by_label("I have looked at all of them").check()
+    steward.press("Confirm these 2")
+    page.get_by_text("2 of 4 columns confirmed").wait_for()
+    # One by one a tick is not enough either: the name must be typed.
+    name = page.locator("#column-1")
+    name.get_by_label("What stands here is public knowledge").check()
+    steward.press("Confirm name")
+    name.get_by_text("Type 'name', the column's name, to publish its values").wait_for()
+    steward.look()
+    name.get_by_label("type the column's name").fill("name")
+    name.get_by_label("What stands here is public knowledge").check()
+    steward.press("Confirm name")
+    page.get_by_text("3 of 4 columns confirmed").wait_for()
+    steward.press("Leave it out: id")
+    page.get_by_role("link", name="Go on to the rules").wait_for()
+
+
+def test_a_refused_edit_stays_as_it_was_typed(steward):
+    page = steward.page
+    steward.to_columns()
+    age = page.locator("#column-0")
+    age.get_by_label("Smallest value").fill("130")
+    age.get_by_label("Largest value").fill("one hundred")
+    age.get_by_label("What stands here is public knowledge").check()
+    steward.press("Confirm age")
+    age.get_by_role("alert").wait_for()
+    assert age.get_by_label("Smallest value").input_value() == "130"
+    assert age.get_by_label("Largest value").input_value() == "one hundred"
+    # The rest cannot be confirmed over it.
+    steward.press("Confirm the other 7")
+    page.get_by_role("alert").get_by_text("age:").wait_for()
+    assert page.locator("#column-0").get_by_label("Largest value").input_value() == "one hundred"
+    steward.look()
+
+
+def test_another_kind_and_back_keeps_limits_and_categories(steward):
+    page = steward.page
+    steward.to_columns()
+    age = page.locator("#column-0")
+    age.get_by_label("Largest value").fill("115")
+    age.get_by_label("Kind").select_option("string")
+    age.get_by_label("Categories, one a line").fill("young\nold")
+    age.get_by_label("Kind").select_option("integer")
+    age.get_by_label("Largest value").wait_for()
+    assert age.get_by_label("Largest value").input_value() == "115"
+    age.get_by_label("Kind").select_option("string")
+    age.get_by_label("Categories, one a line").wait_for()
+    assert age.get_by_label("Categories, one a line").input_value() == "young\nold"
+
+
+def test_a_forgotten_tick_costs_no_typing_and_no_dataset_is_chosen_for_you(steward, server):
+    page = steward.page
+    steward.to_privacy()
+    page.locator("#epsilon").fill("0.7")
+    if not page.locator("#new-name").is_visible():
+        page.get_by_text("Open a new dataset").click()
+    page.locator("#new-name").fill("cohort 2026")
+    page.locator("#new-budget").fill("7")
+    page.locator("#new-delta").fill("1e-7")
+    steward.press("Open this dataset")
+    page.get_by_role("alert").get_by_text("Tick the box first").wait_for()
+    typed = [page.locator(f"#{name}").input_value() for name in ("new-name", "new-budget", "new-delta", "epsilon")]
+    assert typed == ["cohort 2026", "7", "1e-7", "0.7"]
+    steward.look()
+    page.locator("#final").check()
+    steward.press("Open this dataset")
+    page.locator("#dataset-name option[value='cohort 2026']").wait_for(state="attached")
+    # Another table, of other people: its steward says which budget pays.
+    steward.to_privacy()
+    assert page.locator("#dataset-name").input_value() == ""
+    page.locator("#epsilon").fill("many")
+    steward.press("Review the release")
+    page.get_by_role("alert").get_by_text("must be a number").wait_for()
+    assert page.locator("#epsilon").input_value() == "many"
+
+
+def test_cells_that_do_not_fit_are_seen_before_anything_is_spent(steward, server, people):
+    page = steward.page
+    steward.upload(people)
+    for name in ("id", "name"):
+        steward.press(f"Leave it out: {name}")
+    page.locator("#column-2").get_by_label("Largest value").fill("50")
+    page.locator("#column-3").get_by_label("Categories, one a line").fill("A\nC")
+    steward.confirm_rest(2)
+    page.get_by_role("link", name="Go on without rules").click()
+    steward.open_dataset("misfits")
+    steward.press("Review the release")
+    page.wait_for_url("**/review")
+    shown = page.get_by_role("region", name="How your table fits").inner_text()
+    beyond = sum(17 + i % 80 > 50 for i in range(120))
+    assert f"age: {beyond} of 120 cells are beyond a limit" in shown
+    assert "ward: 60 of 120 cells are in no category" in shown
+    steward.look()
+    steward.press("Release, and spend ε = 1")
+    page.get_by_role("alert").get_by_text("Look at the cells that do not fit first").wait_for()
+    assert server.charges("misfits") == []
+    page.get_by_label("I have seen this, and want it so").check()
+    steward.press("Release, and spend ε = 1")
+    steward.wait_for("done")
+    assert len(server.charges("misfits")) == 1

@@ -1,0 +1,152 @@
+"""Rows drawn from a bundle's centres: conditioned exactly, under the schema's rules, and cited."""
+
+import json
+import shlex
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from covey.cli import main
+from covey.core.paper.blocks import WeightedPoints
+from covey.demo import example_visits
+from covey.entropy import Streams
+from covey.errors import ParameterError
+from covey.release.load import Centres, conditioned, draw_rows
+from covey.release.verify import Verified, bundle_digest
+from covey.table.codec import Codec
+from covey.table.schema import Condition, Field, Forbid, Schema
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+
+WARDS = Field("ward", "string", enum=("A", "B", "C"), required=True)
+OLD = Field("old", "boolean", required=True)
+SEX = Field("sex", "string", enum=("f", "m"))  # f, m, missing
+
+
+def some_centres(schema, seed=0):
+    """Five random product distributions over the schema's categories."""
+    generator, codec = np.random.default_rng(seed), Codec(schema)
+    sizes = codec.domain_sizes
+    if all(size == 2 for size in sizes):
+        points = generator.random((5, len(sizes)))
+    else:
+        points = np.hstack([generator.dirichlet(np.ones(size), 5) for size in sizes])
+    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified(0, {}))
+
+
+def joint(centres, cloud):
+    """The probability of every row, by listing them all."""
+    sizes, table = centres.codec.domain_sizes, {}
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    for row in product(*map(range, sizes)):
+        chances = cloud.weights.copy()
+        for a, code in enumerate(row):
+            column = cloud.points[:, a] if centres.flags else cloud.points[:, starts[a] + code]
+            chances = chances * ((column if code else 1 - column) if centres.flags else column)
+        table[row] = chances.sum()
+    return table
+
+
+@pytest.mark.parametrize(
+    ("schema", "where", "codes"),
+    [
+        (Schema((WARDS, OLD, SEX)), {"ward": "B"}, {0: 1}),
+        (Schema((WARDS, OLD, SEX)), {"ward": "C", "old": "true"}, {0: 2, 1: 1}),
+        (Schema((WARDS, OLD, SEX)), {"sex": "missing"}, {2: 2}),
+        (Schema((OLD, Field("ill", "boolean", required=True))), {"ill": "false"}, {1: 0}),
+    ],
+    ids=["one", "two", "missing", "flags"],
+)
+def test_conditioning_is_bayes_rule(schema, where, codes):
+    centres = some_centres(schema)
+    before = joint(centres, centres.cloud)
+    assert sum(before.values()) == pytest.approx(1)
+    kept = {row: p for row, p in before.items() if all(row[a] == code for a, code in codes.items())}
+    right = {row: kept.get(row, 0.0) / sum(kept.values()) for row in before}
+    found = joint(centres, conditioned(centres, where))
+    assert max(abs(found[row] - right[row]) for row in right) < 1e-12
+    # A program that makes the column certain and forgets the weights is found out.
+    careless = WeightedPoints(centres.cloud.weights, conditioned(centres, where).points)
+    wrong = joint(centres, careless)
+    assert max(abs(wrong[row] - right[row]) for row in right) > 0.01
+
+
+def test_every_row_meets_the_condition_though_rules_move_some():
+    rule = Forbid((("ward", Condition(("A",))), ("old", Condition((True,)))))
+    centres = some_centres(Schema((WARDS, OLD, SEX), rules=(rule,)))
+    parts = list(draw_rows(centres, 3000, {"old": "true"}, Streams.from_seed(1)))
+    rows = pl.concat([pl.DataFrame(dict(part)) for part in parts])
+    assert len(rows) == 3000
+    assert rows["old"].all()
+    assert "A" not in set(rows["ward"])
+    with pytest.raises(ParameterError, match="rules of the schema leave no such rows"):
+        list(draw_rows(centres, 10, {"old": "true", "ward": "A"}, Streams.from_seed(1)))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("load")
+    example_visits(folder / "visits.csv", 1000)
+    for line in (
+        f"init {folder}/visits.csv -o {folder}/schema.json",
+        f"confirm {folder}/schema.json --all",
+        f"release {folder}/visits.csv --schema {folder}/schema.json --epsilon 1 --seed 3 --out {folder}/private",
+        f"anonymize {folder}/visits.csv --schema {folder}/schema.json --group-size 20 --seed 3 --out {folder}/anonymous",
+    ):
+        assert run(line).exit_code == 0, line
+    return folder
+
+
+def run(line):
+    return CliRunner().invoke(main, shlex.split(line))
+
+
+def test_more_rows_are_drawn_and_a_seed_draws_them_again(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.csv", "two.csv", "three.parquet"):
+        done = run(f"sample {place}/private --rows 1500 --where ward=surgery --seed 5 -o {name}")
+        assert done.exit_code == 0, done.stderr
+    one, two, three = pl.read_csv("one.csv"), pl.read_csv("two.csv"), pl.read_parquet("three.parquet")
+    assert one.equals(two)
+    assert len(one) == len(three) == 1500
+    assert set(one["ward"]) == {"surgery"} == set(three["ward"].cast(pl.String))
+    assert not Schema.load(place / "private" / "schema.json").validate("one.csv")
+    assert run(f"sample {place}/private --rows 10 -o fresh.csv").exit_code == 0
+    assert run(f"sample {place}/private --rows 10 -o fresh.csv").exit_code == 2  # it exists
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        ("private --rows 0 -o x.csv", 2, "--rows must be a whole number"),
+        ("private --rows 5 -o x.txt", 2, "must end in .csv or .parquet"),
+        ("private --rows 5 --where ward -o x.csv", 2, "FIELD=CATEGORY"),
+        ("private --rows 5 --where ward=mars -o x.csv", 2, "--where names 'mars', which is no category of 'ward'"),
+        ("private --rows 5 --where planet=mars -o x.csv", 2, "--where names 'planet', which is no column"),
+        ("private --rows 5 --where cost=100 -o x.csv", 2, "'cost' is measured in steps"),
+        ("private --rows 5 -o {place}/private/x.csv", 2, "no longer be whole"),
+        ("anonymous --rows 5 -o x.csv", 3, "has no centres"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(place, tmp_path, monkeypatch, options, code, words):
+    monkeypatch.chdir(tmp_path)
+    result = run(f"sample {place}/{options.replace('{place}', str(place))}")
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bundle_is_cited_with_its_promise_and_fingerprint(place):
+    facts = json.loads(run(f"cite {place}/private --json").stdout)
+    assert facts["sha256"] == bundle_digest(place / "private")
+    assert "NOT PRIVATE" in facts["sentence"].upper()  # it was seeded, and says so
+    assert "ε = 1" in facts["sentence"]
+    assert facts["bibtex"].startswith("@misc{covey-" + facts["sha256"][:12])
+    words = run(f"cite {place}/anonymous").stdout
+    assert "20-anonymous microaggregation; NOT differential privacy" in words
+    (Path(place) / "private" / "README.md").write_text("changed")
+    assert run(f"cite {place}/private").exit_code == 3
