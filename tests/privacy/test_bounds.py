@@ -52,6 +52,17 @@ def test_improved_constants_say_something_where_the_printed_ones_do_not():
         assert bounds.proposition_3_14(k).value < bounds.theorem_1_2(k, "improved").value <= bounds.theorem_1_2(k).value
 
 
+def test_the_best_lattice_has_at_most_k_cells_and_no_other_t_does_better():
+    assert bounds.best_lattice(5) == (0, 1.0)
+    for k in (20, 300, 50_000):
+        t, alpha = bounds.best_lattice(k)
+        assert LatticeCovering(t, alpha).size <= k
+        assert bounds.theorem_1_2(k, "improved").value == pytest.approx(alpha**2 + 0.5 / np.sqrt(t))
+        for other in range(1, 8):
+            mesh = 1 / max(k ** (1 / other) / np.sqrt(2 * np.e * np.pi) - 0.5, 1e-9)
+            assert mesh**2 + 0.5 / np.sqrt(other) >= alpha**2 + 0.5 / np.sqrt(t) - 1e-12
+
+
 def test_the_rate_is_the_one_printed():
     rate = np.log(np.log(1e6)) / (np.log(1e6) / 3) + 50 / 1e6 ** (2 / 3)
     assert bounds.private_rate(10**6, 50, 1.0, 1 / 3) == pytest.approx(rate)

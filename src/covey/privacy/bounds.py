@@ -101,12 +101,20 @@ def _covariance_loss(k: int, constants: Constants) -> float:
         alpha = (log(log(k)) / log(k)) ** 0.25
         t = int(log(k) / log(7 / alpha))
         return 1.0 if t == 0 else within_cells(alpha) + lemma_3_3(t).value
-    best = 1.0
+    t, alpha = best_lattice(k)
+    return 1.0 if t == 0 else within_cells(alpha, constants) + lemma_3_3(t, constants).value
+
+
+def best_lattice(k: int) -> tuple[int, float]:
+    """t and α for which α² + 1/(2√t) is least while Proposition 3.7 allows k cells at most; t = 0 where no choice beats 1."""
+    _check(k >= 1, f"need k ≥ 1, got {k}")
+    best, chosen = 1.0, (0, 1.0)
     for t in range(1, int(log(k)) + 1):
         inverse = exp(log(k) / t) / sqrt(2 * e * pi) - 0.5
-        if inverse > 1:
-            best = min(best, within_cells(1 / inverse, constants) + lemma_3_3(t, constants).value)
-    return best
+        loss = inf if inverse <= 1 else inverse**-2 + 0.5 / sqrt(t)
+        if loss < best:
+            best, chosen = loss, (t, 1 / inverse)
+    return chosen
 
 
 def median_tree(k: int) -> Bound:
