@@ -6,7 +6,7 @@ RUN := $(ENV)/bin/
 STAMP := $(ENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 2
 
-.PHONY: demo test quick minimum sdist check bench bench-peers audit trust fuzz attacks docs clean
+.PHONY: demo test quick minimum sdist check bench bench-peers figures audit trust fuzz attacks docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
@@ -67,6 +67,10 @@ bench-peers: $(STAMP)
 	PYTHON=$(PYTHON) benchmarks/peers/environments.sh
 	$(RUN)python -m benchmarks.peers.compare --data $(DATA)
 	$(RUN)python -m benchmarks.peers.growth
+
+# The pictures of docs/paper.md, from the notebooks of examples/paper: a few minutes.
+figures: $(STAMP)
+	$(RUN)python examples/paper/run.py
 
 # Privacy audits of every mechanism and both methods, planted faults included: about half an hour.
 audit: $(STAMP)

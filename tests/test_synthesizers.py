@@ -32,6 +32,7 @@ def test_public_names_are_pinned():
         "covariance_loss",
         "errors",
         "marginal_error",
+        "paper",
     ]
     assert list(inspect.signature(covey.PrivateSynthesizer).parameters)[:1] == ["epsilon"]
     assert list(inspect.signature(covey.AnonymousSynthesizer).parameters)[:1] == ["group_size"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from covey.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from covey import core, errors
+    from covey import core, errors, paper
     from covey.core.paper import bingham, bodies
     from covey.core.tables.marginals import covariance_loss, marginal_error
     from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
@@ -27,6 +27,7 @@ __all__ = [
     "covariance_loss",
     "errors",
     "marginal_error",
+    "paper",
 ]
 
 _HOMES = {
@@ -42,6 +43,7 @@ _MODULES = {
     "bodies": "covey.core.paper.bodies",
     "core": "covey.core",
     "errors": "covey.errors",
+    "paper": "covey.paper",
 }
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covey.core.groups.tree import mdav, spectral_tree
+from covey.core.paper import hilbert
 from covey.core.tables.marginals import covariance_loss
 from covey.privacy.bounds import proposition_3_14, theorem_1_2_equal
 from tests.core.tables.test_covariance_loss import in_unit_ball, separated_subset
@@ -77,3 +78,30 @@ def test_theorem_1_2_rate_on_separated_sets_and_random_data():
         loss = covariance_loss(x, spectral_tree(x, r))
         assert loss <= theorem_1_2_equal(n // r).value
         assert loss < 0.7 * np.linalg.norm(np.cov(x.T))  # far from idle
+
+
+def weighted_loss(X, labels, weights):
+    return hilbert.covariance_loss(X, labels, hilbert.shares(len(X), weights))
+
+
+def test_weights_move_the_cuts_and_not_the_sizes():
+    """Heavy rows spread along two axes, light ones along six others: directions that ignore weights cut the wrong ones."""
+    generator = np.random.default_rng(6)
+    X = np.vstack([generator.standard_normal((800, 8)) * np.repeat(scale, [2, 6]) for scale in ([1, 0.1], [0.1, 3])])
+    weights = np.repeat([200.0, 1.0], 800)
+    for r in (200, 400):
+        aware, blind = spectral_tree(X, r, weights=weights), spectral_tree(X, r)
+        assert np.bincount(aware).tolist() == np.bincount(blind).tolist()
+        assert weighted_loss(X, aware, weights) < 0.8 * weighted_loss(X, blind, weights)
+    equal = spectral_tree(X, 20), spectral_tree(X, 20, weights=np.full(1600, 7.0))
+    assert weighted_loss(X, equal[1], None) == pytest.approx(weighted_loss(X, equal[0], None), rel=0.02)
+
+
+def test_weights_survive_the_cuts_of_large_nodes(monkeypatch):
+    generator = np.random.default_rng(7)
+    X, weights = generator.standard_normal((900, 3)), generator.gamma(0.5, 1, 900) + 0.01
+    whole = spectral_tree(X, 30, weights=weights)
+    monkeypatch.setattr("covey.core.groups.tree.CACHE_ENTRIES", 500)
+    parts = spectral_tree(X, 30, weights=weights)
+    assert np.bincount(parts).min() >= 30
+    assert weighted_loss(X, parts, weights) == pytest.approx(weighted_loss(X, whole, weights), rel=0.1)

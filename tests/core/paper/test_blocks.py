@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.core.paper.blocks import BlockSums, block_sums, damped_means, project_weights
+from covey.core.paper.bodies import ProductOfSimplices, l1_radius
 
 
 def damped(rows, labels, count, b):
@@ -32,6 +33,31 @@ def test_lemmas_5_10_and_5_11_by_exhaustive_neighbours(b):
     assert worst <= 2 * 2 / b + 1e-12  # docs/proofs/damping.md: the cube needs only 2p/b in all
     if b <= 1:
         assert worst == pytest.approx(2 * 2 / max(b, 1))  # attained: the bound cannot be lowered there
+
+
+@pytest.mark.parametrize("b", [0.7, 1.5, 3.0])
+def test_one_hot_rows_move_by_their_own_l1_norm(b):
+    """q = 2 attributes of 2 categories: all damped means move by 4q/b at most, where the paper has 4√p·√q/b."""
+    body = ProductOfSimplices([2, 2])
+    allowed = 4 * l1_radius(body) / b
+    assert allowed < 4 * np.sqrt(body.dimension) * body.radius / b
+    records = [(a, c, label) for a in range(2) for c in range(2) for label in range(2)]
+    eye = np.eye(2)
+
+    def means(chosen):
+        rows = np.array([np.r_[eye[a], eye[c]] for a, c, _ in chosen])
+        return damped(rows, np.array([label for *_, label in chosen]), 2, b)
+
+    for others in combinations_with_replacement(records, 2):
+        all_means = [means([record, *others]) for record in records]
+        for one in all_means:
+            for other in all_means:
+                assert np.abs(one - other).sum() <= allowed
+    # Half of that, which suffices in a box, is too little here: a row leaves three of another kind for three of another kind.
+    crowd = [(0, 0, 0)] * 3 + [(0, 0, 1)] * 3
+    moved = np.abs(means([(1, 1, 0), *crowd]) - means([(1, 1, 1), *crowd])).sum()
+    assert moved <= allowed
+    assert b < 3 or moved > allowed / 2
 
 
 def test_blocks_between_b_and_b_plus_one_are_covered_too():

@@ -1,4 +1,5 @@
 import sys
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from covey.core.paper.bodies import (
     Polytope,
     ProductOfSimplices,
     Simplex,
+    l1_radius,
 )
 from covey.errors import MissingExtraError, ParameterError
 
@@ -79,6 +81,43 @@ def test_plain_alternating_projection_would_not_be_the_nearest_point():
             naive = body.project(naive)
     nearest = Intersection(*bodies).project(y)
     assert np.linalg.norm(nearest - y) < np.linalg.norm(naive - y) - 1e-3
+
+
+def corners(G, h, p):
+    """The vertices of Gx ≤ h in the unit cube, by brute force over all sets of p tight inequalities."""
+    A, b = np.vstack([G, np.eye(p), -np.eye(p)]), np.r_[h, np.ones(p), np.zeros(p)]
+    for tight in combinations(range(len(A)), p):
+        if abs(np.linalg.det(A[list(tight)])) > 1e-9:
+            x = np.linalg.solve(A[list(tight)], b[list(tight)])
+            if (A @ x <= b + 1e-9).all():
+                yield x
+
+
+def test_the_radius_of_a_polytope_is_not_its_boxes():
+    """At most 1 in all: radius 1 where the cube's is 2. For others never below the furthest corner, and seldom far above."""
+    shares = Polytope(np.ones((1, 4)), np.ones(1), Cube(4))
+    assert shares.radius == pytest.approx(1, abs=1e-5)
+    assert Intersection(Cube(4), HalfSpace([1, 1, 1, 1], 1)).radius == pytest.approx(1, abs=1e-5)
+    generator = np.random.default_rng(5)
+    for _ in range(20):
+        G, h = generator.standard_normal((3, 4)), generator.random(3) + 0.1
+        furthest = max(np.linalg.norm(x) for x in corners(G, h, 4))
+        both = Polytope(G, h, Cube(4)).radius, Intersection(Polytope(G, h, Cube(4)), HalfSpace([1, 0, 0, 0], 9)).radius
+        for radius in both:
+            assert furthest <= radius <= min(2, 1.3 * furthest)
+    assert Intersection(Ball(2, 0.5), HalfSpace([1, 0], 1)).radius == 0.5
+    assert Intersection(Box([0, 0], [1, 1]), Box([2, 0], [3, 1]), HalfSpace([1, 0], 1)).radius == pytest.approx(2**0.5)
+
+
+def test_no_point_of_a_body_has_a_larger_l1_norm_and_some_come_close():
+    generator = np.random.default_rng(6)
+    for body in [*BODIES.values(), Simplex(9), ProductOfSimplices([5, 3, 4]), Box([-2.0], [1.0])]:
+        if np.isfinite(body.radius):
+            norms = np.abs(body.project(20 * generator.standard_normal((300, body.dimension)))).sum(axis=1)
+            assert norms.max() <= l1_radius(body) * (1 + 1e-12) <= np.sqrt(body.dimension) * body.radius * (1 + 1e-12)
+            assert norms.max() > 0.6 * l1_radius(body)
+    adult = ProductOfSimplices([16, 7, 14, 6, 5, 2, 41, 74, 10])
+    assert 4 * l1_radius(adult) / adult.radius == pytest.approx(12)  # 4√p would be 52.9
 
 
 def test_simplex_projection_of_known_points():

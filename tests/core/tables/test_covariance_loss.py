@@ -1,13 +1,17 @@
-"""Section 3: the law of total covariance, monotonicity, merger, tensorization, optimality."""
+"""Section 3: the law of total covariance, monotonicity, merger, tensorization, optimality; tensors of sections 2 and 5.
 
-from itertools import product
+Each statement is shown to reject something: another partition, another centre, or a constant that would be too small.
+"""
+
+from itertools import permutations, product
+from math import comb, factorial
 
 import numpy as np
 import pytest
 
 from covey.core.paper.blocks import block_sums, microaggregate
 from covey.core.tables.marginals import covariance_loss
-from covey.privacy.bounds import proposition_3_14, theorem_3_10
+from covey.privacy.bounds import lemma_2_1, proposition_3_14, remark_3_13, theorem_3_10
 
 
 def in_unit_ball(generator, n, p):
@@ -55,6 +59,9 @@ def test_lemma_3_8_refining_a_partition_never_raises_the_loss():
         x, coarse = in_unit_ball(generator, 60, 4), generator.integers(0, 4, 60)
         fine = coarse * 3 + generator.integers(0, 3, 60)
         assert covariance_loss(x, fine) <= covariance_loss(x, coarse) + 1e-15
+    # Any other partition into more sets may lose more: a refinement is what the lemma is about.
+    line = np.array([[-1.0], [-1.0], [1.0], [1.0], [0.0]])
+    assert covariance_loss(line, np.array([0, 0, 1, 1, 2])) < covariance_loss(line, np.array([0, 1, 0, 2, 3]))
 
 
 def test_lemma_3_9_merging_costs_at_most_the_merged_probability():
@@ -64,18 +71,34 @@ def test_lemma_3_9_merging_costs_at_most_the_merged_probability():
         merged = np.where(labels < 3, 0, labels)
         extra = covariance_loss(x, merged) - covariance_loss(x, labels)
         assert -1e-15 <= extra <= np.mean(labels < 3)
+    # Attained by opposite points, so that no smaller multiple of the probability would do.
+    opposite = np.array([[1.0], [-1.0], [0.0], [0.0]])
+    assert covariance_loss(opposite, np.array([0, 0, 1, 2])) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 5])
-def test_theorem_3_10_tensorization(d):
+def test_theorem_3_10_tensorization_needs_the_groups_means(d):
     generator = np.random.default_rng(d)
-    factor = theorem_3_10(d).value
+    factor = theorem_3_10(d, "improved").value
+    assert factor <= theorem_3_10(d).value <= 4.0**d
+
+    def holds(x, y):
+        lost = np.linalg.norm(moment(x, 2) - moment(y, 2))
+        return np.linalg.norm(moment(x, d) - moment(y, d)) <= factor * lost + 1e-14
+
     for n, p, k in ((4, 2, 2), (20, 3, 4), (40, 4, 5), (6, 5, 1)):
         x, labels = in_unit_ball(generator, n, p), generator.integers(0, k, n)
         x /= max(np.linalg.norm(x, axis=1).max(), 1e-9)  # touch the unit sphere: the inequality has no more room
-        y = conditional_expectation(x, labels)
-        higher = np.linalg.norm(moment(x, d) - moment(y, d))
-        assert higher <= factor * covariance_loss(x, labels) + 1e-14
+        assert holds(x, conditional_expectation(x, labels))
+        centred = x - x.mean(axis=0)
+        higher = np.linalg.norm(moment(centred, d) - moment(conditional_expectation(centred, labels), d))
+        assert higher <= remark_3_13(d, "improved").value * covariance_loss(x, labels) + 1e-14
+    if d > 2:
+        # Another centre than the mean may keep all second moments and lose the higher ones: 1 for ±1, √½ for 0 and 1.
+        x = np.array([[1.0], [-1.0], [1.0], [1.0]]) if d % 2 else np.array([[1.0], [0.0], [1.0], [0.0]]) ** 2
+        first = np.ones_like(x) if d % 2 else np.full_like(x, np.sqrt(0.5))
+        assert not holds(x, first)
+        assert holds(x, np.full_like(x, x.mean()))
 
 
 def test_tensorization_needs_more_than_a_factor_of_one():
@@ -108,7 +131,11 @@ def test_lemma_3_15_and_proposition_3_14_every_partition_of_the_separated_set_lo
     for k in (10, 40):
         x = separated_subset(2 * k, int(16 * np.log(2 * k)) + 1, generator)
         for _ in range(100):
-            assert covariance_loss(x, generator.integers(0, k, 2 * k)) >= proposition_3_14(k).value
+            labels = generator.integers(0, k, 2 * k)
+            assert covariance_loss(x, labels) >= proposition_3_14(k).value
+            assert np.mean(np.sum((x - conditional_expectation(x, labels)) ** 2, axis=1)) >= 1 / 16  # in the proof
+        twins = np.repeat(x[:k], 2, axis=0)  # not separated: a partition into k sets loses nothing
+        assert covariance_loss(twins, np.arange(2 * k) // 2) < proposition_3_14(k).value
 
 
 def test_microaggregation_keeps_the_mean_and_drops_empty_blocks():
@@ -117,3 +144,49 @@ def test_microaggregation_keeps_the_mean_and_drops_empty_blocks():
     cloud = microaggregate(block_sums(x, labels, 7))
     assert len(cloud) == 3
     np.testing.assert_allclose(cloud.weights @ cloud.points, x.mean(axis=0), atol=1e-15)
+
+
+def test_lemmas_3_11_and_3_16_are_identities():
+    generator = np.random.default_rng(8)
+    x = in_unit_ball(generator, 25, 4)
+    products = x @ x.T
+    assert np.mean(products**2) == pytest.approx(np.linalg.norm(x.T @ x / 25) ** 2)
+    distances = np.sum((x[:, None] - x[None]) ** 2, axis=2)
+    assert np.mean(np.sum((x - x.mean(axis=0)) ** 2, axis=1)) == pytest.approx(distances.mean() / 2)
+    assert np.mean(np.sum(x**2, axis=1)) > 1.01 * distances.mean() / 2  # about the mean, not about 0
+
+
+def test_lemma_2_1_subsets_against_off_diagonal_entries():
+    generator = np.random.default_rng(9)
+    p, d = 7, 3
+    X = generator.standard_normal((p,) * d)
+    X = sum(np.transpose(X, order) for order in permutations(range(d)))
+    distinct = [i for i in product(range(p), repeat=d) if len(set(i)) == d]
+    off = sum(X[i] ** 2 for i in distinct)
+    subsets = sum(X[i] ** 2 for i in distinct if i == tuple(sorted(i))) / comb(p, d)
+    assert off == pytest.approx(factorial(d) * comb(p, d) * subsets)
+    assert subsets == pytest.approx(lemma_2_1(p, d, "improved").value * off)
+    assert subsets <= lemma_2_1(p, d).value * off
+    assert subsets > off / p**d  # 1ᵈ in place of 2ᵈ would be too little
+
+
+def power(u, d):
+    tensor = u
+    for _ in range(d - 1):
+        tensor = np.multiply.outer(tensor, u)
+    return tensor
+
+
+def test_lemmas_5_7_and_5_8_tensor_powers_move_with_their_vectors():
+    generator = np.random.default_rng(10)
+    for d in (1, 2, 3, 4):
+        u, v = in_unit_ball(generator, 6, 3), in_unit_ball(generator, 6, 3)
+        weights, others = generator.random(6), generator.random(6)
+        for a, b in zip(u, v, strict=True):
+            assert np.linalg.norm(power(a, d) - power(b, d)) <= d * np.linalg.norm(a - b) + 1e-15
+        left = sum(l * power(a, d) - m * power(b, d) for l, a, m, b in zip(weights, u, others, v, strict=True))
+        moved = d * weights @ np.linalg.norm(u - v, axis=1) + np.abs(weights - others).sum()
+        assert np.linalg.norm(left) <= moved + 1e-15
+        if d > 1:  # d is attained in the limit: a step along a unit vector
+            a, b = np.array([1.0, 0.0]), np.array([1 - 1e-6, 0.0])
+            assert np.linalg.norm(power(a, d) - power(b, d)) > (d - 1) * np.linalg.norm(a - b)

@@ -14,6 +14,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 from covey.core.groups.exchange import TURNS, exchange
+from covey.core.paper.hilbert import covariance_loss, shares
 
 POWER_STEPS = 4
 SHARPEN_STEPS = 3
@@ -28,6 +29,7 @@ class _Nodes:
     rows: Array
     order: Integers
     sizes: Integers
+    weights: Array | None = None
 
     @property
     def starts(self) -> Integers:
@@ -40,12 +42,24 @@ class _Nodes:
     def arrange(self, order: Integers) -> None:
         """Sort the rows anew."""
         self.rows, self.order = self.rows[order], self.order[order]
+        if self.weights is not None:
+            self.weights = self.weights[order]
+
+    def part(self, at: slice) -> _Nodes:
+        """Some of the rows, as one node."""
+        rows = self.rows[at]
+        return _Nodes(rows, self.order[at], np.array([len(rows)]), None if self.weights is None else self.weights[at])
 
 
-def spectral_tree(X: Array, group_size: int, turns: int = TURNS) -> Integers:
-    """Labels of groups with `group_size` rows or a few more (sizes differ by one at most, where n allows)."""
+def spectral_tree(X: Array, group_size: int, turns: int = TURNS, weights: Array | None = None) -> Integers:
+    """Labels of groups with `group_size` rows or a few more (sizes differ by one at most, where n allows).
+
+    Sizes count rows, whatever their weights: anonymity is about records. With weights, directions and centroids are those of
+    the weighted table. Exchanges look at rows alone, and are kept where the weighted loss falls.
+    """
     n = len(X)
-    root = _Nodes(np.ascontiguousarray(X, dtype=np.float32), np.arange(n), np.array([n]))
+    heavy = None if weights is None else np.asarray(weights, dtype=np.float32) / np.float32(np.mean(weights))
+    root = _Nodes(np.ascontiguousarray(X, dtype=np.float32), np.arange(n), np.array([n]), heavy)
     leaves_done: list[_Nodes] = []
     stack = [(root, max(1, n // group_size))]
     while stack:
@@ -56,8 +70,7 @@ def spectral_tree(X: Array, group_size: int, turns: int = TURNS) -> Integers:
             left = len(nodes.rows) * left_leaves // leaves
             _cut(nodes, np.array([left]))
             for part, count in ((slice(left), left_leaves), (slice(left, None), leaves - left_leaves)):
-                rows = nodes.rows[part]
-                stack.append((_Nodes(rows, nodes.order[part], np.array([len(rows)])), count))
+                stack.append((nodes.part(part), count))
             continue
         _grow(nodes, leaves)
         leaves_done.append(nodes)
@@ -65,7 +78,13 @@ def spectral_tree(X: Array, group_size: int, turns: int = TURNS) -> Integers:
         *(np.concatenate([getattr(part, name) for part in leaves_done]) for name in ("rows", "order", "sizes"))
     )
     labels = np.empty(n, dtype=np.int64)
-    labels[grown.order[exchange(grown.rows, grown.sizes, turns)]] = grown.node
+    kept = exchange(grown.rows, grown.sizes, turns)
+    labels[grown.order[kept]] = grown.node
+    if weights is not None:
+        cut, probability = np.empty_like(labels), shares(n, weights)
+        cut[grown.order] = grown.node
+        if covariance_loss(X, cut, probability) < covariance_loss(X, labels, probability):
+            return cut
     return labels
 
 
@@ -86,7 +105,12 @@ def _cut(nodes: _Nodes, left: Integers) -> None:
     direction = np.random.default_rng(0).standard_normal((len(left), nodes.rows.shape[1])).astype(np.float32)
     for _ in range(POWER_STEPS):
         score = _scores(nodes, direction)
-        score -= (np.add.reduceat(score, nodes.starts) / nodes.sizes)[nodes.node].astype(np.float32)
+        if nodes.weights is None:
+            score -= (np.add.reduceat(score, nodes.starts) / nodes.sizes)[nodes.node].astype(np.float32)
+        else:
+            total = np.add.reduceat(nodes.weights, nodes.starts)
+            score -= (np.add.reduceat(score * nodes.weights, nodes.starts) / total)[nodes.node]
+            score *= nodes.weights
         direction = _weighted_sums(nodes, score)
         direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-30)
     order = _halves(nodes, _scores(nodes, direction), left)
@@ -100,7 +124,15 @@ def _sharpen(nodes: _Nodes, order: Integers, left: Integers) -> Integers:
     one, other = 1 / np.maximum(left, 1), -1 / np.maximum(nodes.sizes - left, 1)
     weight = np.empty(len(node), dtype=np.float32)
     for _ in range(SHARPEN_STEPS):
+        if nodes.weights is not None:
+            heavy = nodes.weights[order]
+            one, other = (
+                sign / np.maximum(np.add.reduceat(np.where(half, heavy, 0), nodes.starts), 1e-30)
+                for sign, half in ((1, in_first_half), (-1, ~in_first_half))
+            )
         weight[order] = np.where(in_first_half, one[node], other[node])
+        if nodes.weights is not None:
+            weight *= nodes.weights
         order = _halves(nodes, -_scores(nodes, _weighted_sums(nodes, weight)), left)
     return order
 

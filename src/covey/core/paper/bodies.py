@@ -10,6 +10,7 @@ through a matrix product whose rounding may depend on the batch, and iterations 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -119,6 +120,52 @@ class ProductOfSimplices:
         return np.hstack([s.project(points[:, at]) for s, at in zip(self.simplices, self.blocks(), strict=True)])
 
 
+def l1_radius(body: Body) -> float:
+    """U with ‖x‖₁ ≤ U for every x in K: what one row can add to a sum of rows, in ℓ1.
+
+    √p·R for any body; less for boxes, and for simplices, where every row's entries sum to 1 in each block.
+    """
+    largest = float(np.sqrt(body.dimension)) * body.radius
+    if isinstance(body, Box):
+        return min(largest, float(np.maximum(np.abs(body.lower), np.abs(body.upper)).sum()))
+    if isinstance(body, Simplex):
+        return 1.0
+    if isinstance(body, ProductOfSimplices):
+        return float(len(body.sizes))
+    if isinstance(body, Polytope):
+        return min(largest, l1_radius(body.within))
+    if isinstance(body, Intersection):
+        return min(largest, *(l1_radius(part) for part in body.bodies))
+    return largest
+
+
+def linear_radius(G: Floats, h: Floats, within: Box) -> float:
+    """R with ‖x‖ ≤ R wherever Gx ≤ h in the box.
+
+    Where l ≤ x ≤ u, x² ≤ (l + u)x − lu, coordinate by coordinate: so ‖x‖² is at most a linear function, whose maximum is a linear
+    program. l and u are first drawn in, by two linear programs each. Exact where every vertex has its coordinates at l or u.
+    """
+    lower, upper = within.lower.copy(), within.upper.copy()
+    for i, e in enumerate(np.eye(within.dimension)):
+        lower[i] = max(lower[i], -_maximum(-e, G, h, within))
+        upper[i] = min(upper[i], _maximum(e, G, h, within))
+    square = _maximum(lower + upper, G, h, within) - float(lower @ upper)
+    return min(within.radius, float(np.sqrt(max(square, 0.0))))
+
+
+def _maximum(c: Floats, G: Floats, h: Floats, within: Box) -> float:
+    """max ⟨c, x⟩ over Gx ≤ h in the box, rounded up by more than the solver's tolerance."""
+    from scipy.optimize import linprog
+
+    box = list(zip(within.lower, within.upper, strict=True))
+    solved = linprog(-c, A_ub=G, b_ub=h, bounds=box, method="highs")
+    if solved.status == 2:
+        raise ParameterError("the polytope Gx ≤ h within its box is empty. Check the inequalities.")
+    if solved.status != 0 or solved.fun is None:
+        return float(np.maximum(c * within.lower, c * within.upper).sum())  # what the box alone gives
+    return -float(solved.fun) + 1e-6 * float(np.abs(c) @ np.maximum(np.abs(within.lower), np.abs(within.upper)))
+
+
 def _products(points: Floats, vector: Floats) -> Floats:
     """⟨row, vector⟩ for each row, by elementwise arithmetic along the row."""
     return np.asarray(np.ascontiguousarray(points * vector).sum(axis=1))
@@ -149,10 +196,14 @@ class Polytope:
         self.h = np.atleast_1d(np.asarray(h, dtype=np.float64))
         self.within = within
         self.dimension = within.dimension
-        self.radius = within.radius
         if self.G.shape != (len(self.h), self.dimension):
             raise ParameterError(f"G must have shape ({len(self.h)}, {self.dimension}), got {self.G.shape}.")
         self._solver: Any = None
+
+    @cached_property
+    def radius(self) -> float:
+        """R with K ⊂ R·B₂ᵖ, from linear programs: often far below the box's."""
+        return linear_radius(self.G, self.h, self.within)
 
     def _problem(self) -> Any:
         if self._solver is None:
@@ -217,10 +268,29 @@ class Intersection:
             raise ParameterError(f"the bodies have different dimensions: {[b.dimension for b in bodies]}.")
         self.bodies = bodies
         self.dimension = bodies[0].dimension
-        self.radius = min(body.radius for body in bodies)
         self.tolerance = tolerance
         self.rounds = rounds
         self._checked = False
+
+    @cached_property
+    def radius(self) -> float:
+        """The least of the bodies' radii, and of what its boxes, half-spaces and polytopes have together."""
+        least = min(body.radius for body in self.bodies)
+        polytopes = [body for body in self.bodies if isinstance(body, Polytope)]
+        half_spaces = [body for body in self.bodies if isinstance(body, HalfSpace)]
+        boxes = [body for body in self.bodies if isinstance(body, Box)] + [body.within for body in polytopes]
+        if not boxes or not polytopes + half_spaces:
+            return least
+        lower = np.max([box.lower for box in boxes], axis=0)
+        upper = np.min([box.upper for box in boxes], axis=0)
+        if (lower > upper).any():
+            return least  # empty: projection says so
+        G = np.vstack([*(body.normal for body in half_spaces), *(body.G for body in polytopes)])
+        h = np.r_[[body.offset for body in half_spaces], *(body.h for body in polytopes)]
+        try:
+            return min(least, linear_radius(G, h, Box(lower, upper)))
+        except ParameterError:
+            return least
 
     def project(self, points: Floats) -> Floats:
         """Cyclic projections with Dykstra's corrections; each row stops when it no longer moves.
