@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from dataclasses import field as entry
 
 from covey.errors import CoveyError, ParameterError
-from covey.table.hints import IDENTIFIER
 from covey.table.schema import Field, Schema
 from covey.web.forms import read_field, shown
 from covey.web.security import Form
@@ -72,7 +71,7 @@ def _is_guarded(field: Field, doubt: str) -> bool:
     """Its values may point at people: a draft says so, nearly every row has its own, or only the most frequent are kept."""
     if field.confirmed or not doubt:
         return False
-    return field.warning is not None or doubt == IDENTIFIER or (field.type == "string" and field.other is not None)
+    return field.warning is not None or (field.type == "string" and field.other is not None)
 
 
 def edited(column: ColumnDraft, form: Form) -> ColumnDraft:

@@ -107,7 +107,7 @@ class Work:
         fields = tuple(column.field for column in self.columns if column.kept)
         if not fields:
             raise ParameterError("every column is left out. Keep at least one.")
-        return Schema(fields, self.missing_values, self.rules, draft=not all(f.confirmed for f in fields))
+        return Schema(fields, self.missing_values, self.rules, drafted=not all(f.confirmed for f in fields))
 
     def set_column(self, place: int, column: ColumnDraft) -> None:
         """Change one column, or refuse what the schema does not allow."""
