@@ -10,7 +10,7 @@ import pytest
 
 import covey
 from audits.checks import measured_runs
-from audits.gates import a_budget, fit_bits
+from audits.gates import a_budget, fit_bits, paper_gate
 from audits.instruments import spy_on_noise
 from covey.core.arrays import is_bits
 from covey.core.noise.integers import CLAMP, SATURATION, add_noise
@@ -167,7 +167,7 @@ def test_only_quantised_directions_are_used_and_released(real, monkeypatch):
 
     def released(shift):
         monkeypatch.setattr(paper, "private_directions", lambda A, t, g: on_grid + shift)
-        return paper.private_centres(records, body, par, Streams.from_seed(6))
+        return paper.private_centres(records, body, par, paper_gate(par, Streams.from_seed(6)))
 
     plain, near, far = (released(shift) for shift in (0.0, 2.0**-20, 2.0**-DIRECTION_BITS))
     assert np.array_equal(plain.directions, on_grid)

@@ -32,6 +32,7 @@ from covey.methods.paper import PaperParameters, paper_parameters, private_centr
 from covey.methods.records import boolean_records, real_records
 from covey.privacy import bounds
 from covey.privacy.budget import make_budget
+from covey.privacy.gate import Gate
 
 __all__ = [
     "GramPartition",
@@ -254,9 +255,10 @@ def private_measure(
         raise ParameterError(f"X must be a matrix with a column for each dimension of K, got shape {X.shape}.")
     K = Cube(rows.shape[1]) if body is None else body
     records = boolean_records(rows) if body is None else real_records(rows, K)
-    parameters = paper_parameters(len(rows), K, make_budget(epsilon, 0).amount, **choices)
+    budget = make_budget(epsilon, 0)
+    parameters = paper_parameters(len(rows), K, budget.amount, **choices)
     streams = Streams.from_system() if seed is None else Streams.from_seed(seed)
-    made = private_centres(records, K, parameters, streams)
+    made = private_centres(records, K, parameters, Gate(budget, parameters.shares, streams))
     return PrivateMeasure(made.cloud.weights, made.cloud.points, made.directions, parameters)
 
 
