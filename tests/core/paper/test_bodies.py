@@ -99,7 +99,7 @@ def test_the_radius_of_a_polytope_is_not_its_boxes():
     assert shares.radius == pytest.approx(1, abs=1e-5)
     assert Intersection(Cube(4), HalfSpace([1, 1, 1, 1], 1)).radius == pytest.approx(1, abs=1e-5)
     generator = np.random.default_rng(5)
-    for _ in range(20):
+    for _ in range(6):
         G, h = generator.standard_normal((3, 4)), generator.random(3) + 0.1
         furthest = max(np.linalg.norm(x) for x in corners(G, h, 4))
         both = Polytope(G, h, Cube(4)).radius, Intersection(Polytope(G, h, Cube(4)), HalfSpace([1, 0, 0, 0], 9)).radius
