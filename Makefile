@@ -39,11 +39,13 @@ quick: $(STAMP)
 	$(RUN)pytest -n 2 $(QUICK)
 
 # What goes to a package index, and whether the tests run from it: the quick ones, from the unpacked source distribution.
+DIST := build/dist-env
 dist: $(STAMP)
 	rm -rf build/dist build/unpacked
-	$(RUN)python -m pip install --quiet --disable-pip-version-check build twine
-	$(RUN)python -m build --outdir build/dist .
-	$(RUN)python -m twine check --strict build/dist/*
+	$(PYTHON) -m venv --clear $(DIST)
+	$(DIST)/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	$(DIST)/bin/python -m build --outdir build/dist .
+	$(DIST)/bin/python -m twine check --strict build/dist/*
 	mkdir -p build/unpacked
 	tar -xzf build/dist/covey-*.tar.gz -C build/unpacked --strip-components=1
 	cd build/unpacked && PYTHONPATH=src ../../$(RUN)python -m pytest -n 2 $(QUICK)
