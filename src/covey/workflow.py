@@ -23,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from covey.errors import ArgumentError, CoveyError, LostReleaseError, ParameterError
+from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
 from covey.methods.regain.predict import Prediction, predict
 from covey.privacy.budget import exact
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
@@ -37,10 +37,13 @@ from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesize
 from covey.table import metadata
 from covey.table.codec import Codec, EncodeLog
 from covey.table.databases import Database
-from covey.table.hints import hints
+from covey.table.dialects import Dialect
+from covey.table.proposing import Note
 from covey.table.schema import Schema
-from covey.table.sources import SIZE_LIMIT, check_encoding, no_rows, open_source, read_table
+from covey.table.sources import SIZE_LIMIT, no_rows, open_source
 
+MISFITS = Fraction(1, 20)  # of a column's cells: more than stray errors, less than a wrong unit or a wrong limit
+PLAIN = Dialect()
 STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymous releases have no charge
 
 CHARGE_STAYS = "The charge was made before this happened and stays: noise may have been drawn for it."
@@ -64,15 +67,17 @@ class Drafted:
     """A schema that describes private data, and for doubtful fields what to look at. For the table's owner alone."""
 
     schema: Schema
-    doubts: dict[str, str]
-    rows: int
+    notes: tuple[Note, ...]
+
+    @property
+    def doubts(self) -> dict[str, str]:
+        """For each doubtful column, what to look at."""
+        return {n.field: f"{n.reason}; {n.warning}" for n in self.notes if n.field is not None and n.warning}
 
 
-def draft(table: Path | Database, encoding: str = "utf-8", size_limit: int = SIZE_LIMIT) -> Drafted:
+def draft(table: Path | Database, dialect: Dialect = PLAIN, size_limit: int = SIZE_LIMIT) -> Drafted:
     """A schema that fits this table. Nothing in it is public before its owner has confirmed it."""
-    records = read_table(table, encoding=encoding, size_limit=size_limit)
-    schema = metadata.draft(records)
-    return Drafted(schema, hints(records, schema), records.rows)
+    return Drafted(*Schema.draft_with_notes(table, dialect, size_limit))
 
 
 def imported(path: Path) -> Schema:
@@ -86,11 +91,42 @@ class Fit:
 
     rows: int
     log: EncodeLog
+    schema: Schema
+
+    @property
+    def words(self) -> list[str]:
+        """What would happen to cells, column by column."""
+        n, said = self.rows, []
+        for name, seen in self.log.columns.items():
+            field = self.schema[name]
+            found = [
+                (seen.unparseable, f"no {field.type} and taken as missing, or as the default"),
+                (
+                    seen.unknown,
+                    "in no category of the schema" + (f" and merged into {field.other!r}" if field.other else ""),
+                ),
+                (seen.clipped, "outside the limits and moved to them"),
+                (seen.missing if field.required else 0, "missing and filled with the default: the field is required"),
+                (seen.missing if seen.missing == n and not field.required else 0, "missing"),
+            ]
+            said += [f"{name}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
+        ragged = [(self.log.short_rows, "too few"), (self.log.long_rows, "too many")]
+        return said + [f"{count:,} of {n:,} rows have {what} cells" for count, what in ragged if count]
+
+    @property
+    def misfits(self) -> dict[str, Fraction]:
+        """For each column the share of cells that would become something else: moved, emptied, or filled with a default."""
+        out = {}
+        for name, seen in self.log.columns.items():
+            field = self.schema[name]
+            lost = seen.unparseable + seen.clipped + (0 if field.other else seen.unknown)
+            out[name] = Fraction(lost + (seen.missing if field.required else 0), self.rows)
+        return out
 
 
-def check(table: Path | Database, schema: Schema, encoding: str = "utf-8") -> Fit:
+def check(table: Path | Database, schema: Schema) -> Fit:
     """Read a table as the schema says, confirmed or not, and count the cells that do not fit. Nothing is charged."""
-    codec, source = Codec(schema), open_source(table, schema, encoding)
+    codec, source = Codec(schema), open_source(table, schema)
     rows, log = 0, EncodeLog()
     for part in source.parts():
         piece = source.table(part)
@@ -98,7 +134,7 @@ def check(table: Path | Database, schema: Schema, encoding: str = "utf-8") -> Fi
         log, rows = (log + seen if rows else seen), rows + piece.rows
     if not rows:
         raise no_rows()
-    return Fit(rows, log)
+    return Fit(rows, log, schema)
 
 
 def plan(
@@ -132,9 +168,10 @@ class PrivateOrder:
     rows_per_person: int = 1
     parquet: bool = False
     confirm_large_epsilon: bool = False
+    accept_misfits: Fraction | float = MISFITS
     seed: int | None = None
     log: Path | None = None
-    encoding: str = "utf-8"
+    dialect: Dialect = PLAIN
     ledger: Path | None = None
     force: bool = False
     purpose: str = "release"
@@ -154,7 +191,7 @@ class AnonymousOrder:
     parquet: bool = False
     seed: int | None = None
     log: Path | None = None
-    encoding: str = "utf-8"
+    dialect: Dialect = PLAIN
     force: bool = False
 
 
@@ -179,8 +216,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
     if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
         weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
         raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
-    check_encoding(order.encoding)
-    schema = Schema.load(order.schema)
+    schema = Schema.load(order.schema).read_as(order.dialect)
     schema.require_confirmed()
     synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=order.rows_per_person, seed=order.seed)
     _check_places(order, schema)
@@ -197,6 +233,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
     prepared = _prepare(order, synth)
+    _refuse_misfits(Fit(prepared.n, prepared.log, schema), exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     with claim_target(order.out, order.force) as claim:
@@ -220,8 +257,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
 def anonymize(order: AnonymousOrder, listen: OnStage = _nobody) -> Released:
     """Check, read, group, write. Nothing is charged: this is not differential privacy."""
     listen("checking")
-    check_encoding(order.encoding)
-    schema = Schema.load(order.schema)
+    schema = Schema.load(order.schema).read_as(order.dialect)
     schema.require_confirmed()  # it goes out with the bundle
     synth = AnonymousSynthesizer(order.group_size, method=order.method, schema=schema, seed=order.seed)
     for name in order.sensitive:
@@ -262,9 +298,21 @@ def _check_places(order: PrivateOrder | AnonymousOrder, schema: Schema) -> None:
 
 
 def _prepare(order: PrivateOrder | AnonymousOrder, synth: PrivateSynthesizer | AnonymousSynthesizer) -> Prepared:
-    prepared = synth.prepare(order.table, order.encoding)
+    prepared = synth.prepare(order.table)
     _write_log(order.log, prepared.log)
     return prepared
+
+
+def _refuse_misfits(fit: Fit, most: Fraction) -> None:
+    """Stop before the charge where a schema does not fit the table: the release would be whole, certified and wrong."""
+    bad = {name: share for name, share in fit.misfits.items() if share > most}
+    if bad:
+        worst = max(bad, key=lambda name: bad[name])
+        raise InputError(
+            f"{len(bad)} of {len(fit.misfits)} columns do not fit the schema: of {worst!r} {float(bad[worst]):.1%} of the "
+            f"cells would be moved, emptied or filled (up to {float(most):.1%} is allowed). Nothing was charged. `covey check` "
+            "says what happens to each column; mend the schema, or allow more with accept_misfits."
+        )
 
 
 def _check_log(path: Path | None, table: Path | Database, out: Path) -> None:
@@ -307,9 +355,9 @@ class Evaluated:
         return f"Evaluated({self.rows!r})"
 
 
-def evaluate(table: Path | Database, bundle: Path, targets: Sequence[str] = (), encoding: str = "utf-8") -> Evaluated:
+def evaluate(table: Path | Database, bundle: Path, targets: Sequence[str] = (), dialect: Dialect = PLAIN) -> Evaluated:
     """Compare a bundle with the true table. Confidential: computed on true data, without noise."""
     if targets:
         evaluation.check_targets(Codec(Schema.load(bundle / "schema.json")), targets)
-    rows = evaluation.compare(table, bundle, encoding)
+    rows = evaluation.compare(table, bundle, dialect)
     return Evaluated(rows, evaluation.evaluate(rows, targets))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from covey.cli.family import counted, example, main, say
 from covey.cli.options import (
-    encoding_option,
+    dialect_options,
     force_option,
     json_option,
     query_option,
@@ -47,7 +48,7 @@ def verify(folder: Path, as_json: bool) -> None:
 @click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
 @table_option
 @query_option
-@encoding_option
+@dialect_options
 @force_option
 @json_option
 def evaluate(
@@ -58,7 +59,7 @@ def evaluate(
     targets: tuple[str, ...],
     relation: str | None,
     sql: str | None,
-    encoding: str,
+    dialect: Any,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -75,7 +76,7 @@ def evaluate(
         if path is not None:
             refuse_in_bundle(path)
             check_new_file(path, source, force)
-    found = compare(source, folder, targets, encoding)
+    found = compare(source, folder, targets, dialect)
     facts = found.figures
     if out is not None:
         write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,36 @@ schema_option = click.option(
 log_option = click.option(
     "--log", "log_path", type=Path, help="Write what was missing, unknown, clipped or ragged to this private file."
 )
-encoding_option = click.option("--encoding", default="utf-8", show_default=True, help="Encoding of a CSV table.")
+DIALECT = (
+    click.option("--separator", help="Between cells: comma, semicolon, tab or pipe."),
+    click.option("--decimal", help="Decimal mark of numbers, . or ,."),
+    click.option("--thousands", help="What groups digits by threes, such as , or ' (an empty text for nothing)."),
+    click.option("--encoding", help="Encoding of a text file, such as windows-1252 (default: utf-8)."),
+    click.option(
+        "--missing", multiple=True, metavar="TEXT", help="A text that stands for a missing cell; may be repeated."
+    ),
+    click.option("--date-format", metavar="FORMAT", help="Of dates that are not ISO 8601, such as %d.%m.%Y."),
+    click.option("--sheet", metavar="NAME", help="The sheet of a workbook (default: the first)."),
+    click.option("--skip-rows", type=int, metavar="N", help="Lines before the header."),
+)
+
+
+def dialect_options(command: Callable[..., None]) -> Callable[..., None]:
+    """How the file is written, where that is not found by itself or not as the schema says; given on as one `dialect`."""
+
+    @wraps(command)
+    def gathered(*arguments: Any, **options: Any) -> None:
+        from covey.table.dialects import Dialect
+
+        said = {name: options.pop(name) for name in Dialect.__dataclass_fields__}
+        command(*arguments, dialect=Dialect(**said | {"missing": said["missing"] or None}), **options)
+
+    made: Callable[..., None] = gathered
+    for option in reversed(DIALECT):
+        made = option(made)
+    return made
+
+
 table_option = click.option("--table", "relation", metavar="NAME", help="The table of a database: NAME or SCHEMA.NAME.")
 query_option = click.option(
     "--query",

@@ -11,12 +11,13 @@ import click
 from covey.cli.family import advice, example, main, say
 from covey.cli.options import (
     delta_option,
-    encoding_option,
+    dialect_options,
     epsilon_option,
     force_option,
     json_option,
     ledger_option,
     log_option,
+    number,
     out_option,
     query_option,
     schema_option,
@@ -40,11 +41,19 @@ from covey.cli.options import (
 @click.option("--rows-per-person", type=int, default=1, show_default=True)
 @click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
 @click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
+@click.option(
+    "--accept-misfits",
+    callback=number("accept-misfits"),
+    default="0.05",
+    show_default=True,
+    metavar="SHARE",
+    help="Go on if up to this share of a column's cells does not fit the schema.",
+)
 @click.option("--seed", type=int, help="For tests only: not private, not charged, and marked so.")
 @log_option
 @table_option
 @query_option
-@encoding_option
+@dialect_options
 @ledger_option
 @out_option
 @force_option
@@ -59,11 +68,12 @@ def release(
     rows_per_person: int,
     parquet: bool,
     confirm_large_epsilon: bool,
+    accept_misfits: Fraction,
     seed: int | None,
     log_path: Path | None,
     relation: str | None,
     sql: str | None,
-    encoding: str,
+    dialect: Any,
     ledger_path: Path | None,
     out: Path,
     force: bool,
@@ -84,9 +94,10 @@ def release(
         rows_per_person=rows_per_person,
         parquet=parquet,
         confirm_large_epsilon=confirm_large_epsilon,
+        accept_misfits=accept_misfits,
         seed=seed,
         log=log_path,
-        encoding=encoding,
+        dialect=dialect,
         ledger=ledger_path,
         force=force,
     )
@@ -121,7 +132,7 @@ def release(
 @log_option
 @table_option
 @query_option
-@encoding_option
+@dialect_options
 @out_option
 @force_option
 @json_option
@@ -137,7 +148,7 @@ def anonymize(
     log_path: Path | None,
     relation: str | None,
     sql: str | None,
-    encoding: str,
+    dialect: Any,
     out: Path,
     force: bool,
     as_json: bool,
@@ -157,7 +168,7 @@ def anonymize(
         parquet=parquet,
         seed=seed,
         log=log_path,
-        encoding=encoding,
+        dialect=dialect,
         force=force,
     )
     done = carry_out(order)

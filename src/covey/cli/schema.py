@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from covey.cli.family import counted, example, main, say
 from covey.cli.options import (
-    encoding_option,
+    dialect_options,
     force_option,
     json_option,
     query_option,
@@ -27,7 +28,7 @@ from covey.errors import ParameterError
 )
 @table_option
 @query_option
-@encoding_option
+@dialect_options
 @force_option
 @json_option
 def init(
@@ -36,44 +37,41 @@ def init(
     metadata: Path | None,
     relation: str | None,
     sql: str | None,
-    encoding: str,
+    dialect: Any,
     force: bool,
     as_json: bool,
 ) -> None:
     """Draft a schema from TABLE. The draft describes private data: check it, then confirm it."""
+    from dataclasses import asdict
+
     from covey.release.places import check_new_file
     from covey.workflow import draft, imported
 
     source = source_of(table, relation, sql)
     check_new_file(out, source, force)
-    doubts: dict[str, str] = {}
+    notes: tuple[Any, ...] = ()
     if metadata is not None:
-        schema = imported(metadata)
+        schema = imported(metadata).read_as(dialect)
     else:
-        drafted = draft(source, encoding)
-        schema, doubts = drafted.schema, drafted.doubts
+        drafted = draft(source, dialect)
+        schema, notes = drafted.schema, drafted.notes
     schema.save(out)
     names = [field.name for field in schema.fields]
     if not as_json:
-        for name, words in doubts.items():
-            click.echo(f"look at {name!r}: {words}", err=True)
+        for note in notes:
+            click.echo(str(note), err=True)
     say(
         as_json,
-        {
-            "schema": str(out),
-            "fields": names,
-            "draft": True,
-            "hints": [{"field": name, "hint": words} for name, words in doubts.items()],
-        },
-        f"draft with {len(names)} fields → {out}\nIt describes private data. Make each field's values public knowledge "
-        f"(ranges, categories), then: covey confirm {out} FIELD … or --all",
+        {"schema": str(out), "fields": names, "draft": True, "notes": [asdict(note) for note in notes]},
+        f"draft with {counted(len(names), 'field')} → {out}\nIt describes private data. Make each field's values public "
+        f"knowledge (ranges, categories), then: covey confirm {out} FIELD … or, for what carries no warning, --all",
     )
 
 
 @main.command(epilog=example("covey confirm schema.json age sex", "covey confirm schema.json --all"))
 @click.argument("schema_path", metavar="SCHEMA", type=Path)
 @click.argument("fields", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Confirm every field.")
+@click.option("--all", "everything", is_flag=True, help="Confirm every field that carries no warning.")
 @json_option
 def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Say that what SCHEMA tells about these fields is public knowledge."""
@@ -82,14 +80,15 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
     if everything == bool(fields):
         raise ParameterError("name the fields to confirm, or say --all.")
     before = Schema.load(schema_path)
-    schema = before.confirm([field.name for field in before.fields] if everything else list(fields))
+    schema = before.confirm(None if everything else list(fields))
     schema.save(schema_path)
     left = [field.name for field in schema.fields if not field.confirmed]
     now = [field for field in schema.fields if field.confirmed and not before[field.name].confirmed]
     labels = {field.name: len(field.enum or ()) for field in now if field.type == "string"}
     told = [f"{f.name} ({counted(labels[f.name], 'label')})" if f.name in labels else f.name for f in now]
     words = [f"now public: {', '.join(told)}"] if told else []
-    words += ["every field is confirmed" if not left else f"still to confirm: {', '.join(left)}"]
+    words += [f"{name}: {warning}" for name, warning in schema.warnings.items()]
+    words += ["every field is confirmed" if not left else f"still to confirm, by name: {', '.join(left)}"]
     say(
         as_json,
         {
@@ -107,31 +106,24 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
 @schema_option
 @table_option
 @query_option
-@encoding_option
+@dialect_options
 @json_option
-def check(table: str, schema_path: Path, relation: str | None, sql: str | None, encoding: str, as_json: bool) -> None:
+def check(table: str, schema_path: Path, relation: str | None, sql: str | None, dialect: Any, as_json: bool) -> None:
     """Read TABLE as the schema says and count the cells that do not fit. Confidential, and nothing is charged."""
     from dataclasses import asdict
 
     from covey.release.evaluation import WATERMARK
     from covey.table.schema import Schema
-    from covey.table.sources import check_encoding
     from covey.workflow import check as fit_to
 
-    check_encoding(encoding)
-    schema = Schema.load(schema_path)
-    checked = fit_to(source_of(table, relation, sql), schema, encoding)
-    n, log = checked.rows, checked.log
-    kinds = {field.name: field.type for field in schema.fields}
-    words = [WATERMARK, f"{counted(n, 'row')}, {counted(len(log.columns), 'column')}"]
-    for name, seen in log.columns.items():
-        found = [
-            (seen.unparseable, f"no {kinds[name]} and taken as missing, or as the default"),
-            (seen.unknown, "in no category of the schema"),
-            (seen.clipped, "outside the bounds and moved to them"),
-            (seen.missing if seen.missing == n else 0, "missing"),
-        ]
-        words += [f"{name}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
+    schema = Schema.load(schema_path).read_as(dialect)
+    checked = fit_to(source_of(table, relation, sql), schema)
+    words = [
+        WATERMARK,
+        f"{counted(checked.rows, 'row')}, {counted(len(checked.log.columns), 'column')}",
+        *checked.words,
+    ]
     if len(words) == 2:
         words.append("every cell fits the schema or is missing")
-    say(as_json, {"confidential": WATERMARK, "rows": n, **asdict(log)}, "\n".join(words))
+    facts = {"misfits": {name: float(share) for name, share in checked.misfits.items()}}
+    say(as_json, {"confidential": WATERMARK, "rows": checked.rows, **asdict(checked.log), **facts}, "\n".join(words))

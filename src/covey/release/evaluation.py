@@ -19,6 +19,7 @@ from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.release.summary import every_so_many
 from covey.release.verify import rows_path, verify_bundle
 from covey.table.codec import Codec
+from covey.table.dialects import Dialect
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
@@ -44,21 +45,22 @@ class Comparison:
         return f"Comparison({len(self.true)} true and {len(self.synthetic)} synthetic rows)"
 
 
-def compare(table: Any, folder: Path, encoding: str = "utf-8") -> Comparison:
+def compare(table: Any, folder: Path, dialect: Dialect | None = None) -> Comparison:
     """Read the true table under the bundle's schema, and the bundle's rows."""
     facts = dict(verify_bundle(folder).facts)
     schema = Schema.load(folder / "schema.json")
     codec = Codec(schema)
-    true, _ = codec.encode(read_table(table, schema, encoding=encoding))
+    written = schema if dialect is None else schema.read_as(dialect)
+    true, _ = Codec(written).encode(read_table(table, written))
     synthetic, _ = codec.encode(read_table(rows_path(folder), schema))
     if not len(codec.domain_sizes):
         raise InputError("the schema has only constants: there is nothing to compare.")
     return Comparison(codec, true, synthetic, facts)
 
 
-def evaluate_bundle(table: Path, folder: Path, encoding: str = "utf-8", targets: Sequence[str] = ()) -> dict[str, Any]:
+def evaluate_bundle(table: Path, folder: Path, targets: Sequence[str] = ()) -> dict[str, Any]:
     """The figures of `evaluate` for a table and a bundle on disk."""
-    return evaluate(compare(table, folder, encoding), targets)
+    return evaluate(compare(table, folder), targets)
 
 
 def evaluate(rows: Comparison, targets: Sequence[str] = ()) -> dict[str, Any]:

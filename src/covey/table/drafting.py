@@ -35,17 +35,17 @@ class Draft:
     notes: tuple[Note, ...]
 
 
-def draft(source: Any, said: Dialect | None = None) -> Draft:
+def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT) -> Draft:
     """Describe a table: what was said of its dialect holds, the rest is found."""
     said = said or Dialect()
     missing = ("",) if said.missing is None else tuple(dict.fromkeys(("", *said.missing)))
     found = said
     notes = []
     if isinstance(source, str | Path) and Path(source).suffix.lower() not in ARROW_SUFFIXES and Path(source).is_file():
-        found = sniff(Path(source), said, SIZE_LIMIT)
+        found = sniff(Path(source), said, size_limit)
         if words := assumptions(found, said):
             notes.append(Note(None, words, "so it looks; the schema records it as dialect"))
-    table = read_table(source, dialect=found.of_file)
+    table = read_table(source, dialect=found.of_file, size_limit=size_limit)
     _refuse_odd_rows(table, missing)
     if table.long_rows:
         warning = "is the separator inside unquoted cells?"

@@ -27,6 +27,7 @@ from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.proposing import Note
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Rule, check_rule, read_rule
+from covey.table.sources import SIZE_LIMIT
 
 # The parts of a schema are found beside it.
 __all__ = [
@@ -177,14 +178,17 @@ class Schema:
         return cls.draft_with_notes(table, dialect)[0]
 
     @classmethod
-    def draft_with_notes(cls, table: Any, dialect: Dialect | None = None) -> tuple[Schema, tuple[Note, ...]]:
+    def draft_with_notes(
+        cls, table: Any, dialect: Dialect | None = None, size_limit: int = SIZE_LIMIT
+    ) -> tuple[Schema, tuple[Note, ...]]:
         """A draft, and for each column what was chosen, why, and what to look at. Private.
 
         Args:
             table: a file, a database, a frame or columns.
             dialect: what is known of the way the file is written; the rest is found by looking.
+            size_limit: bytes that a compressed file may unfold to.
         """
-        found = draft(table, dialect)
+        found = draft(table, dialect, size_limit)
         return cls(found.fields, found.missing_values, drafted=True, dialect=found.dialect), found.notes
 
     def validate(self, table: Any) -> list[str]:

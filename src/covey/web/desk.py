@@ -95,7 +95,6 @@ class Desk:
             "out": str(self.out / f"release-{stamp}-{key}"),
             "rows": choices.rows,
             "parquet": choices.parquet,
-            "encoding": work.table.encoding,
         }
         if choices.mode == "private":
             order |= {

@@ -17,7 +17,7 @@ def number(value: Fraction) -> str:
     return repr(float(value)).removesuffix(".0").replace("e-0", "e-")
 
 
-def command_line(choices: Choices, table: str, encoding: str, ledger: Path | None = None) -> str:
+def command_line(choices: Choices, table: str, ledger: Path | None = None) -> str:
     """The command that does what the review says, in a folder with the table and schema.json."""
     private = choices.mode == "private"
     table = f"./{table}" if table.startswith("-") else table  # no option
@@ -34,12 +34,11 @@ def command_line(choices: Choices, table: str, encoding: str, ledger: Path | Non
         words += [word for name in choices.sensitive for word in ("--sensitive", name)]
     words += ["--rows", str(choices.rows)] if choices.rows is not None else []
     words += ["--parquet"] if choices.parquet else []
-    words += ["--encoding", encoding] if encoding != "utf-8" else []
     words += ["--out", OUT]
     return shlex.join(words)
 
 
-def script(choices: Choices, table: str, encoding: str, ledger: Path | None = None) -> str:
+def script(choices: Choices, table: str, ledger: Path | None = None) -> str:
     """The same as a script: checked, charged and written in the same order."""
     private = choices.mode == "private"
     kind, verb = ("PrivateOrder", "release") if private else ("AnonymousOrder", "anonymize")
@@ -56,7 +55,6 @@ def script(choices: Choices, table: str, encoding: str, ledger: Path | None = No
         parts += [("sensitive", repr(choices.sensitive))] if choices.sensitive else []
     parts += [("rows", str(choices.rows))] if choices.rows is not None else []
     parts += [("parquet", "True")] if choices.parquet else []
-    parts += [("encoding", repr(encoding))] if encoding != "utf-8" else []
     arguments = "\n".join(f"    {name}={value}," for name, value in parts)
     told = "print(done.certificate or 'no certificate')" if private else "print(done.agreeing)  # confidential"
     return (

@@ -17,6 +17,7 @@ from threading import RLock
 from covey.errors import CoveyError, ParameterError
 from covey.methods.regain.predict import Prediction
 from covey.table.codec import Codec
+from covey.table.dialects import Dialect
 from covey.table.schema import Rule, Schema
 from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
 from covey.web.choices import Choices
@@ -25,7 +26,15 @@ from covey.web.jobs import Job
 from covey.web.security import Form, Refused
 from covey.workflow import Fit, check, draft, plan
 
-SUFFIXES = (".csv", ".csv.gz", *ARROW_SUFFIXES)  # what the reader of the command line takes from files
+SUFFIXES = (
+    ".csv",
+    ".csv.gz",
+    ".csv.zst",
+    ".tsv",
+    ".txt",
+    ".xlsx",
+    *ARROW_SUFFIXES,
+)  # what the reader of the command line takes from files
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class Work:
         self.table: Uploaded | None = None
         self.columns: tuple[ColumnDraft, ...] = ()
         self.missing_values: tuple[str, ...] = ("",)
+        self.dialect = Dialect()
         self.rules: tuple[Rule, ...] = ()
         self.choices = Choices()
         self.chosen = False
@@ -66,21 +76,24 @@ class Work:
         suffix = next((s for s in SUFFIXES if name.lower().endswith(s)), None)
         if suffix is None:
             raise ParameterError(
-                f"{name!r} is not a table covey can read. Choose a .csv, .csv.gz, .parquet or .arrow file."
+                f"{name!r} is not a table covey can read. Choose a .csv, .tsv, .xlsx, .parquet or .arrow file; "
+                "text may be compressed (.gz, .zst)."
             )
         check_encoding(encoding)
+        written = Dialect(encoding=None if encoding == "utf-8" else encoding)
         known = None if schema is None else _load_schema(*schema)
         place = self.folder / f"table-{secrets.token_hex(4)}{suffix}"
         os.replace(path, place)
         try:
             # A schema that is whole names the columns that must be there; an unfinished one is finished at the next step.
+            whole = False
             if known is None:
-                found = draft(place, encoding, 4 * limit)
-                start, rows, doubts = found.schema, found.rows, found.doubts
+                found = draft(place, written, 4 * limit)
+                start, doubts = found.schema, found.doubts
             else:
                 whole = all(field.confirmed for field in known.fields)
-                start, doubts = known, {}
-                rows = read_table(place, known if whole else None, encoding, size_limit=4 * limit).rows
+                start, doubts = known.read_as(written), {}
+            rows = read_table(place, start if known is None or whole else None, encoding, size_limit=4 * limit).rows
         except BaseException as error:
             place.unlink()
             if isinstance(error, CoveyError):
@@ -90,7 +103,7 @@ class Work:
             self.forget_table()
             self.table = Uploaded(place, name, rows, encoding)
             self.columns = drafts(start, doubts)
-            self.missing_values, self.rules = start.missing_values, start.rules
+            self.missing_values, self.rules, self.dialect = start.missing_values, start.rules, start.dialect
             self.changed()
 
     def forget_table(self) -> None:
@@ -107,7 +120,8 @@ class Work:
         fields = tuple(column.field for column in self.columns if column.kept)
         if not fields:
             raise ParameterError("every column is left out. Keep at least one.")
-        return Schema(fields, self.missing_values, self.rules, drafted=not all(f.confirmed for f in fields))
+        drafted = not all(f.confirmed for f in fields)
+        return Schema(fields, self.missing_values, self.rules, drafted=drafted, dialect=self.dialect)
 
     def set_column(self, place: int, column: ColumnDraft) -> None:
         """Change one column, or refuse what the schema does not allow."""
@@ -189,7 +203,7 @@ class Work:
                 raise ParameterError("the table was removed from the desk. Give it again at the first step.")
             schema = self.schema()
             if self._fit is None or self._fit[0] != schema:
-                self._fit = (schema, check(self.table.path, schema, self.table.encoding))
+                self._fit = (schema, check(self.table.path, schema))
             return self._fit[1]
 
     # Steps.

@@ -26,11 +26,11 @@ router = APIRouter()
 
 def exports(desk: Desk, work: Work) -> tuple[str, str]:
     """The command line and the script."""
-    name, encoding = (work.table.name, work.table.encoding) if work.table else ("table.csv", "utf-8")
+    name = work.table.name if work.table else "table.csv"
     ledger = None if desk.ledger.path == Path(os.path.realpath(default_ledger_path())) else desk.ledger.path
     return (
-        export.command_line(work.choices, name, encoding, ledger),
-        export.script(work.choices, name, encoding, ledger),
+        export.command_line(work.choices, name, ledger),
+        export.script(work.choices, name, ledger),
     )
 
 
