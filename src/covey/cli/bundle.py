@@ -50,7 +50,7 @@ def verify(folder: Path, as_json: bool) -> None:
 @encoding_option
 @force_option
 @json_option
-def evaluate(
+def evaluate(  # click passes each option by its name
     table: str,
     folder: Path,
     out: Path | None,

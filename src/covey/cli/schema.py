@@ -30,7 +30,7 @@ from covey.errors import ParameterError
 @encoding_option
 @force_option
 @json_option
-def init(
+def init(  # click passes each option by its name
     table: str,
     out: Path,
     metadata: Path | None,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as entry
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from datetime import datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.errors import ParameterError, whole_number
-from covey.table.dialects import Spelling, check_format, check_marks
+from covey.table.dialects import Spelling
 from covey.table.document import (
     LIMITS_OF_FIELD,
     OF_FIELD,
@@ -28,6 +28,7 @@ from covey.table.document import (
     shown,
     spelt_like,
 )
+from covey.table.values import USUAL_FORMATS, Value, is_label, number, read_spelling, typed, write_spelling
 
 TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
 ORDERED_TYPES = TYPES[2:]
@@ -36,10 +37,8 @@ MOST_DECIMALS = 15  # a float holds no more digits
 GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 
-Value = bool | int | float | str | date | datetime | time
 _EPOCH = datetime(1970, 1, 1)
 _READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar")
-_USUAL = ("default", "any")
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ class Field:
             for label in self.enum:
                 if not isinstance(label, str):
                     raise self.wrong(f"lists category {label!r}", "Categories are text: put them in quotes.")
-                if not _is_label(label):
+                if not is_label(label):
                     raise self.wrong(
                         f"lists category {label!r}",
                         "Leave out blank ones, white space around them, NUL and carriage returns.",
@@ -181,7 +180,7 @@ class Field:
                 raise self.wrong(f"lists category {twice[0]!r} twice", "List each category once.")
             if self.default is not None and self.default not in self.labels:
                 raise self.wrong(f"has default {self.default!r}, not a category", "Choose one of its categories.")
-        if self.other is not None and (not isinstance(self.other, str) or not _is_label(self.other)):
+        if self.other is not None and (not isinstance(self.other, str) or not is_label(self.other)):
             raise self.wrong(f"has other {self.other!r}", "Give a label, or true.")
 
     def _check_special(self) -> None:
@@ -189,7 +188,7 @@ class Field:
             raise self.wrong(f"has special {self.special!r}", "Give a list of texts.")
         object.__setattr__(self, "special", tuple(self.special))
         for word in self.special:
-            if not isinstance(word, str) or not _is_label(word) or self.special.count(word) > 1:
+            if not isinstance(word, str) or not is_label(word) or self.special.count(word) > 1:
                 raise self.wrong(f"lists special value {word!r}", 'Give texts, each once: "-99" in quotes.')
             if word.startswith(GUARDED) and f"'{word}" in self.special:
                 raise self.wrong(f"lists {word!r} with and without an apostrophe", "CSV could not tell them apart.")
@@ -258,7 +257,7 @@ class Field:
         if self.type != "number" or self.decimals is not None:
             return self.decimals or 0
         given = self.bins if isinstance(self.bins, tuple) else (self.minimum, self.maximum)
-        points = [_number(v) for v in given]
+        points = [number(v) for v in given]
         width = min(b - a for a, b in pairwise(points))
         if not isinstance(self.bins, tuple):
             width /= self.bins or DEFAULT_BINS
@@ -278,11 +277,11 @@ class Field:
         if self.type == "time":
             return 3600 * int(value.hour) + 60 * int(value.minute) + int(value.second)
         places = self.axis.decimals if decimals is None else decimals
-        return int(_number(value).scaleb(places).to_integral_value(rounding))
+        return int(number(value).scaleb(places).to_integral_value(rounding))
 
     def value(self, value: Any, word: str) -> Value:
         """A public value in the field's type, or a refusal that names it."""
-        read = _typed(self.type, value)
+        read = typed(self.type, value)
         if read is None:
             raise self.wrong(f"has {word} {shown(value)}, not a value of type {self.type}", "Correct it in the schema.")
         return read
@@ -317,8 +316,8 @@ class Field:
             confirmed=flag(own, "confirmed", confirmed, name),
             special=tuple(special) if isinstance(special, list) else special,
             warning=own.get("warning"),
-            spelling=_read_spelling(data, name),
-            notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in _USUAL)},
+            spelling=read_spelling(data, name),
+            notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in USUAL_FORMATS)},
         )
 
     def to_dict(self, draft: bool = False) -> dict[str, Any]:
@@ -339,7 +338,7 @@ class Field:
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }
-        out: dict[str, Any] = {"name": self.name, "type": self.type, **_write_spelling(self.spelling), **self.notes}
+        out: dict[str, Any] = {"name": self.name, "type": self.type, **write_spelling(self.spelling), **self.notes}
         if given := {k: v for k, v in limits.items() if v is not None}:
             out["constraints"] = given
         given = {k: v for k, v in own.items() if v is not None}
@@ -350,68 +349,6 @@ class Field:
         return out
 
 
-def _read_spelling(data: Mapping[str, Any], name: Any) -> Spelling:
-    """Frictionless' decimalChar, groupChar and format of a field."""
-    decimal, thousands, form = data.get("decimalChar", "."), data.get("groupChar", ""), data.get("format", "default")
-    for word, value in (("decimalChar", decimal), ("groupChar", thousands), ("format", form)):
-        if not isinstance(value, str):
-            raise ParameterError(f"{word} of field {name!r} must be text, got {value!r}.")
-    check_marks(decimal, thousands)
-    if form in _USUAL:
-        return Spelling(decimal, thousands)
-    if data.get("type") not in ("date", "datetime", "time"):
-        raise ParameterError(f"field {name!r} has format {form!r}; only dates and times have one. Leave it out.")
-    check_format(form, f"format of field {name!r}")
-    return Spelling(decimal, thousands, form)
-
-
-def _write_spelling(spelling: Spelling) -> dict[str, str]:
-    plain = Spelling()
-    said = {"decimalChar": spelling.decimal, "groupChar": spelling.thousands, "format": spelling.date_format}
-    usual = {"decimalChar": plain.decimal, "groupChar": plain.thousands, "format": None}
-    return {word: value for word, value in said.items() if value is not None and value != usual[word]}
-
-
-def _typed(type_: str, value: Any) -> Value | None:
-    """A public value in its type; None if it is not one."""
-    if type_ == "boolean":
-        return value if isinstance(value, bool) else None
-    if type_ == "string":
-        return value if isinstance(value, str) else None
-    if type_ in ("integer", "number"):
-        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            return None
-        if not math.isfinite(value) or (type_ == "integer" and value != int(value)):
-            return None
-        return int(value) if isinstance(value, int | np.integer) or type_ == "integer" else float(value)
-    try:
-        if type_ == "time":
-            moment_of_day = time.fromisoformat(value.strip()) if isinstance(value, str) else value
-            return moment_of_day.replace(microsecond=0, tzinfo=None) if isinstance(moment_of_day, time) else None
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value.strip())
-        if type_ == "date":
-            return value.date() if isinstance(value, datetime) else value if isinstance(value, date) else None
-        if isinstance(value, datetime):
-            moment: datetime = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-            return moment.replace(microsecond=0)
-        return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
-    except (ValueError, OverflowError):
-        return None
-
-
 def _below(a: Any, b: Any) -> bool:
     """Whether one value of an ordered type lies below another."""
     return bool(a < b)
-
-
-def _is_label(text: str) -> bool:
-    """Whether a category survives being written to a file and read again."""
-    if not text or text != text.strip() or "\0" in text or "\r" in text:
-        return False
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _number(value: Any) -> Decimal:
-    """The number as it is written: 0.1 means one tenth, not its nearest float."""
-    return Decimal(repr(value))

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from covey.errors import ParameterError, whole_number
 from covey.table.dialects import Dialect
 from covey.table.document import refuse_unknown, shown
-from covey.table.fields import ORDERED_TYPES, TYPES, Field, Value
+from covey.table.fields import ORDERED_TYPES, TYPES, Field
+from covey.table.values import Value
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from covey.table.checks import problems
 from covey.table.dialects import Dialect, Spelling
 from covey.table.document import OF_SCHEMA, OWN_OF_SCHEMA, only, read_document, refuse_misplaced, section, spelt_like
 from covey.table.drafting import draft_fields
-from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
+from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Rule, check_rule, read_rule
+from covey.table.values import Value
 
 # The parts of a schema are found beside it.
 __all__ = [
