@@ -16,7 +16,7 @@ Bits = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MEMORY_SHARE = 0.75
+MEMORY_SHARE = 0.75  # of the memory may be asked for: the rest is the system's and the table's
 STRIP = 1 << 22  # entries of a square matrix that are looked at together
 
 
@@ -43,6 +43,25 @@ def strips(size: int) -> Iterator[tuple[int, int]]:
 def above_diagonal(begin: int, end: int, size: int) -> NDArray[np.bool_]:
     """Which entries of a strip of rows lie above the diagonal."""
     return np.asarray(np.arange(size) > np.arange(begin, end)[:, None])
+
+
+def pair_index(p: int) -> tuple[Integers, Integers]:
+    """Rows and columns of the entries above the diagonal."""
+    return np.triu_indices(p, 1)
+
+
+def symmetric(values: Floats, p: int) -> Floats:
+    """A symmetric matrix with zero diagonal from its entries above the diagonal."""
+    out = np.zeros((p, p))
+    out[pair_index(p)] = values
+    return np.asarray(out + out.T)
+
+
+def hollow(a: Floats) -> Floats:
+    """A copy with zero diagonal."""
+    a = np.array(a, dtype=np.float64)
+    np.fill_diagonal(a, 0)
+    return a
 
 
 def physical_memory() -> int:
