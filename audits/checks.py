@@ -138,7 +138,7 @@ def fresh(seed):
 
 
 POSTPROCESSING = (
-    (covey.methods.regain.bits, ("denoise_moments", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
+    (covey.methods.regain.bits, ("denoise", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
     (
         covey.methods.regain.categories,
         ("denoise_histogram", "merge_maps", "pair_covariances", "fit_category_centres", "unmerge"),

@@ -22,11 +22,13 @@ from scipy.special import expit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+from covey.core.arrays import hollow
 from covey.core.fit.devices import PROCESSOR, find_device
-from covey.core.fit.factors import NoisyMoments
-from covey.core.fit.lowrank import leading_eigenvectors
-from covey.core.fit.terms import hollow
-from covey.core.fit.wide import BASIS, SWEEPS, denoise_wide, fit_wide_centres
+from covey.core.fit.factors import denoise
+from covey.core.fit.lowrank import BASIS, SWEEPS, leading_eigenvectors
+from covey.core.fit.targets import NoisyMoments
+from covey.core.fit.terms import fit_centres
+from covey.core.fit.wide import LowRankPairs
 from covey.core.tables.coding import Coding
 
 CENTRES, FACTORS, STEPS = 200, 12, 150
@@ -73,9 +75,9 @@ def run(device, noisy, exact):
     )
     device.get(values)
     eigen = time.perf_counter()
-    fit = denoise_wide(noisy, CENTRES, FACTORS, device, public, lambda t: None)
+    fit = denoise(LowRankPairs.of(noisy, device, public), CENTRES, FACTORS, lambda t: None)
     denoised = time.perf_counter()
-    y = fit_wide_centres(device, [fit.fine], fit.factors.logits, STEPS)
+    y = fit_centres(device, [fit.fine], fit.factors.logits, STEPS)
     done = time.perf_counter()
     u = (y - 0.5).astype(np.float32)
     gap = hollow(u.T @ u / len(u) - exact)

@@ -45,6 +45,25 @@ def above_diagonal(begin: int, end: int, size: int) -> NDArray[np.bool_]:
     return np.asarray(np.arange(size) > np.arange(begin, end)[:, None])
 
 
+def pair_index(p: int) -> tuple[Integers, Integers]:
+    """Rows and columns of the entries above the diagonal."""
+    return np.triu_indices(p, 1)
+
+
+def symmetric(values: Floats, p: int) -> Floats:
+    """A symmetric matrix with zero diagonal from its entries above the diagonal."""
+    out = np.zeros((p, p))
+    out[pair_index(p)] = values
+    return np.asarray(out + out.T)
+
+
+def hollow(a: Floats) -> Floats:
+    """A copy with zero diagonal."""
+    a = np.array(a, dtype=np.float64)
+    np.fill_diagonal(a, 0)
+    return a
+
+
 def physical_memory() -> int:
     """Bytes of memory in this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

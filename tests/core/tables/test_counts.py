@@ -35,20 +35,6 @@ def test_parities_list_every_triple_and_quadruple_once():
     assert found4 == {s: z[:, s].prod(axis=1).sum() for s in combinations(range(6), 4)}
 
 
-def test_coded_rows_are_integers_inside_the_ball_whatever_the_batch():
-    X = bits(1, 300, 20)
-    coding = Coding(np.random.default_rng(2).integers(0, UNIT, 20), radius_squared=3 * UNIT**2, clips=True)
-    u = coding.encode(X)
-    assert (u == np.rint(u)).all()
-    assert (u * u).sum(axis=1).max() <= coding.radius_squared
-    assert (np.concatenate([coding.encode(row[None]) for row in X]) == u).all()
-    inside = ((X.astype(float) * UNIT - coding.centre) ** 2).sum(axis=1) <= coding.radius_squared
-    assert (u[inside] == (X.astype(int) * UNIT - coding.centre)[inside]).all()
-    M = coded_moments(X, coding)
-    assert (M.second == u.astype(np.int64).T @ u.astype(np.int64)).all()
-    assert (M.first == u.sum(axis=0)).all()
-
-
 def test_coding_at_one_half_is_a_change_of_variables():
     X = bits(3, 100, 7)
     direct, derived = coded_moments(X, Coding.half(7)), shifted_moments(moments(X), Coding.half(7).centre)

@@ -9,8 +9,8 @@ import numpy as np
 from covey.core.arrays import Array, Floats
 from covey.core.fit.lowrank import (
     BASIS,
+    LOW_RANK_CATEGORIES,
     SWEEPS,
-    WIDE_CATEGORIES,
     core,
     imputed_directions,
     leading_eigenvectors,
@@ -61,7 +61,7 @@ def _pull(
     """
     f4, q, D = np.float32, len(domain.sizes), domain.total
     target = np.maximum(covariances + np.outer(shares, shares), 0).astype(f4)
-    if D > WIDE_CATEGORIES:
+    if D > LOW_RANK_CATEGORIES:
         start = public.standard_normal((D, BASIS))
         values, basis = imputed_directions(target, domain.inside_blocks, start, lambda found: np.maximum(found, 0))
         goal = core(np, basis, np.diag(values))
@@ -78,7 +78,7 @@ def _softmax(logits: Array, starts: Array, block_of: Array) -> Array:
 
 def _starting_points(shares: Floats, covariances: Floats, k: int, public: np.random.Generator) -> Floats:
     """Points shares + V√λ·g from the positive part of the covariances, kept inside the simplex."""
-    if len(shares) > WIDE_CATEGORIES:
+    if len(shares) > LOW_RANK_CATEGORIES:
         start = public.standard_normal((len(shares), BASIS)).astype(np.float32)
         none = np.zeros(len(shares), np.float32)
         w, vectors = leading_eigenvectors(np, covariances.astype(np.float32), none, start, SWEEPS)

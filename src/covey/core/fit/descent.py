@@ -5,12 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-HISTORY = 6
-DECREASE, CURVATURE = 1e-4, 0.9
-TRIES = 12
+import numpy as np
+from scipy.optimize import minimize
+
+from covey.core.arrays import Floats
+from covey.core.fit.devices import Device
+
+HISTORY = 6  # pairs of steps and slopes that are remembered: more cost memory and save no steps here
+DECREASE, CURVATURE = 1e-4, 0.9  # the usual constants of the Wolfe conditions (Nocedal and Wright, section 3.1)
+TRIES = 12  # of one line search: 2^12 is farther than a sensible step is ever off
+
+Objective = Callable[[Any], tuple[float, Any]]  # the loss at a vector, and its gradient
 
 
-def descend_on(xp: Any, objective: Callable[[Any], tuple[float, Any]], x: Any, steps: int) -> Any:
+def descend(device: Device, objective: Objective, start: Floats, steps: int) -> Floats:
+    """Where at most `steps` steps of L-BFGS lead: scipy's on double precision, our own on float32 and on other devices."""
+    if not device.double:
+        return device.get(descend_on(device.xp, objective, device.put(start), steps))
+
+    def in_double(x: Floats) -> tuple[float, Floats]:
+        loss, gradient = objective(x)
+        return loss, np.asarray(gradient, dtype=np.float64)
+
+    options: Any = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": HISTORY, "ftol": 1e-12, "gtol": 1e-12}
+    return np.asarray(minimize(in_double, start, jac=True, method="L-BFGS-B", options=options).x)
+
+
+def descend_on(xp: Any, objective: Objective, x: Any, steps: int) -> Any:
     """L-BFGS with a line search that bisects until the weak Wolfe conditions hold (Lewis and Overton 2013).
 
     `objective` returns the loss and its gradient at a vector x. At most `steps` steps and twice as many evaluations; where

@@ -14,8 +14,8 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 
-WIDE = 1000  # more columns of bits than this are fitted in a basis
-WIDE_CATEGORIES = 1500  # and more categories than this
+LOW_RANK_COLUMNS = 1000  # more columns of bits than this are fitted in a basis
+LOW_RANK_CATEGORIES = 1500  # and more categories than this
 BASIS = 160  # directions kept of the noisy pairs, far more than the fits can use
 SWEEPS = 10  # of subspace iteration
 

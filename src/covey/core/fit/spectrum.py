@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from covey.core.arrays import Array, Floats
-from covey.core.fit.lowrank import BASIS, SWEEPS, WIDE_CATEGORIES, imputed_directions, leading_eigenvectors
+from covey.core.fit.lowrank import BASIS, LOW_RANK_CATEGORIES, SWEEPS, imputed_directions, leading_eigenvectors
 from covey.core.tables.domain import Domain
 
 LEADING = 40  # so many eigenvalues of a noisy covariance are kept for the report
@@ -91,7 +91,7 @@ def candidates(
     rounds: int,
 ) -> list[Floats]:
     """Denoisers: low rank; low rank of correlations plus cells; cells alone; and, unless there are many, blocks alone."""
-    many = domain.total > WIDE_CATEGORIES
+    many = domain.total > LOW_RANK_CATEGORIES
 
     def low_rank(part: Floats, chance: Floats) -> Floats:
         return shrink_leading(part, chance, domain, public) if many else shrink_spectrum(part, chance, domain, rounds)

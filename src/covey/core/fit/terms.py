@@ -1,6 +1,7 @@
 """What centres should agree with: each term is the Gaussian log-likelihood of one noisy measurement.
 
-A term maps k equally weighted centres (k × p, float32) to its loss and gradient. All measurements are public by now.
+A term maps k equally weighted centres (k × p, float32, on the device of the fit) to its loss and gradient. All measurements
+are public by now.
 """
 
 from __future__ import annotations
@@ -11,43 +12,39 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, ndtr
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats
+from covey.core.fit.descent import descend
+from covey.core.fit.devices import Device
+from covey.core.fit.targets import F4, Target
 from covey.core.tables.coding import Coding
 
-Term = Callable[[Array], tuple[float, Array]]
-F4 = np.float32
+Term = Callable[[Any], tuple[float, Any]]
 
 
-def moment_term(coding: Coding, mean: Floats, mean_sd: float, pair: Floats, pair_sd: Floats | float) -> Term:
-    """Means and pairs of coded rows, each pair once; cut rows are accounted for."""
-    p = len(mean)
-    target, weight = pair.astype(F4), np.empty((p, p), F4)
-    weight[:] = 1 / np.square(pair_sd)
-    np.fill_diagonal(weight, 0)
-    wm, centre = 1 / mean_sd**2, coding.middle.astype(F4)
-    slope = 1 - 2 * centre
+def moment_term(device: Device, coding: Coding, mean: Floats, mean_sd: float, target: Target) -> Term:
+    """Means and pairs of coded rows; clipped rows are accounted for."""
+    xp, weight = device.xp, 1 / mean_sd**2
+    centre, slope, goal = device.put(coding.middle), device.put(1 - 2 * coding.middle), device.vector(mean)
 
-    def plain(y: Array) -> tuple[float, Array]:
-        k, u = F4(len(y)), y - centre
-        gap = u.T @ u / k - target
-        pull, e = weight * gap, u.mean(axis=0) - mean
-        loss = np.vdot(pull, gap) / 4 + wm * (e @ e) / 2
-        return float(loss), (u @ pull + (wm * e).astype(F4)) / k
+    def plain(y: Any) -> tuple[float, Any]:
+        u = y - centre
+        loss, up = target.pull(u)
+        e = xp.mean(u, axis=0) - goal
+        return loss + weight * float(e @ e) / 2, (up + device.single(weight * e)) / y.shape[0]
 
-    def cut(y: Array) -> tuple[float, Array]:
-        k, u = F4(len(y)), y - centre
-        one, d_one, two, d_two = coding.cut(y)
-        gap = (u * two[:, None]).T @ u / k - target
-        pull, e = weight * gap, one @ u / k - mean
-        loss = np.vdot(pull, gap) / 4 + wm * (e @ e) / 2
-        up, down = u @ pull, (wm * e).astype(F4)
-        length = (up * u).sum(axis=1) * d_two / 2 + (u @ down) * d_one
-        return float(loss), (up * two[:, None] + one[:, None] * down + length[:, None] * slope) / k
+    def clipped(y: Any) -> tuple[float, Any]:
+        k, u = y.shape[0], y - centre
+        one, d_one, two, d_two = (device.put(v) for v in coding.clip_factors_along(device.get32(y @ slope)))
+        loss, up = target.pull(u, two)
+        e = one @ u / k - goal
+        down = device.single(weight * e)
+        length = xp.sum(up * u, axis=1) * d_two / 2 + (u @ down) * d_one
+        loss += weight * float(e @ e) / 2
+        return loss, (up * two[:, None] + one[:, None] * down + length[:, None] * slope) / k
 
-    return cut if coding.clips else plain
+    return clipped if coding.clips else plain
 
 
 @dataclass(frozen=True)
@@ -60,13 +57,17 @@ class Scores:
     sd: float
 
 
-def score_term(scores: Scores) -> Term:
-    """Score histograms; given its centre a score is taken as normal."""
-    v, v2 = (a.astype(F4) for a in (scores.directions, scores.directions**2))
+def score_term(device: Device, scores: Scores) -> Term:
+    """Score histograms; given its centre a score is taken as normal.
 
-    def term(y: Array) -> tuple[float, Array]:
-        loss, d_mean, d_variance = score_slopes(scores, y @ v, (y * (1 - y)) @ v2)
-        return loss, d_mean @ v.T + (d_variance @ v2.T) * (1 - 2 * y)
+    Products are formed on the device, the few numbers of each centre on the processor.
+    """
+    v, v2, transpose = device.put(scores.directions), device.put(scores.directions**2), device.xp.matrix_transpose
+
+    def term(y: Any) -> tuple[float, Any]:
+        loss, *slopes = score_slopes(scores, device.get32(y @ v), device.get32((y * (1 - y)) @ v2))
+        d_mean, d_variance = (device.put(slope) for slope in slopes)
+        return loss, d_mean @ transpose(v) + (d_variance @ transpose(v2)) * (1 - 2 * y)
 
     return term
 
@@ -100,7 +101,7 @@ class Parities:
 
 
 def parity_term(parities: Parities) -> Term:
-    """Products of three and four signs, for few columns."""
+    """Products of three and four signs, for few columns: on the processor."""
     p = len(parities.triple)
     i, j = np.triu_indices(p, 1)
     rows = np.arange(len(i))
@@ -124,7 +125,7 @@ def parity_term(parities: Parities) -> Term:
 
 
 def size_term(shares: Floats, sd: float) -> Term:
-    """The histogram of row sums, exact (Poisson binomial) for each centre; for few columns."""
+    """The histogram of row sums, exact (Poisson binomial) for each centre, for few columns: on the processor."""
     p = len(shares) - 1
 
     def term(y: Array) -> tuple[float, Array]:
@@ -146,51 +147,26 @@ def size_term(shares: Floats, sd: float) -> Term:
     return term
 
 
-def total(terms: Sequence[Term], logits: Array) -> tuple[float, Array]:
+def total(device: Device, terms: Sequence[Term], logits: Any) -> tuple[float, Any]:
     """The sum of the terms at sigmoid(logits), and its gradient in the logits.
 
-    Logits are cut at ±15 and standard scores at ±8: float32 denormals make matrix products thirty times slower.
+    Logits are clipped at ±15 and standard scores at ±8: float32 denormals make matrix products thirty times slower.
     """
-    y = expit(np.clip(logits.astype(F4), -15, 15))
-    loss, gradient = 0.0, np.zeros_like(y)
-    for term in terms:
+    y = device.sigmoid(device.xp.clip(device.single(logits), -15.0, 15.0))
+    loss, gradient = terms[0](y)
+    for term in terms[1:]:
         value, slope = term(y)
-        loss += value
-        gradient += slope
+        loss, gradient = loss + value, gradient + slope
     return loss, gradient * (y * (1 - y))
 
 
-def descend(objective: Callable[[Floats], tuple[float, Floats]], start: Floats, steps: int) -> Floats:
-    """L-BFGS for a given number of steps."""
-    options: Any = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 6, "ftol": 1e-12, "gtol": 1e-12}
-    return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x)
-
-
-def fit_centres(terms: Sequence[Term], logits: Floats, steps: int) -> Floats:
+def fit_centres(device: Device, terms: Sequence[Term], logits: Floats, steps: int) -> Floats:
     """Free centres in [0, 1]ᵖ that agree with the terms, starting from given logits."""
-    shape = logits.shape
+    xp, shape = device.xp, logits.shape
 
-    def objective(x: Floats) -> tuple[float, Floats]:
-        loss, gradient = total(terms, x.reshape(shape))
-        return loss, gradient.astype(np.float64).ravel()
+    def objective(x: Any) -> tuple[float, Any]:
+        loss, gradient = total(device, terms, xp.reshape(x, shape))
+        return loss, xp.reshape(gradient, (shape[0] * shape[1],))
 
-    return np.asarray(expit(descend(objective, np.clip(logits, -12, 12).ravel(), steps).reshape(shape)))
-
-
-def symmetric(values: Floats, p: int) -> Floats:
-    """A symmetric matrix with zero diagonal from its entries above the diagonal."""
-    out = np.zeros((p, p))
-    out[pair_index(p)] = values
-    return np.asarray(out + out.T)
-
-
-def pair_index(p: int) -> tuple[Integers, Integers]:
-    """Rows and columns of the entries above the diagonal."""
-    return np.triu_indices(p, 1)
-
-
-def hollow(a: Floats) -> Floats:
-    """A copy with zero diagonal."""
-    a = np.array(a, dtype=np.float64)
-    np.fill_diagonal(a, 0)
-    return a
+    x = descend(device, objective, np.clip(logits, -12, 12).ravel(), steps)
+    return np.asarray(expit(x.reshape(shape)))

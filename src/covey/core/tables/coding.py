@@ -1,8 +1,8 @@
-"""Bits as vectors around a centre, cut back to a ball: fewer places to hide in means less noise.
+"""Bits as vectors around a centre, clipped to a ball: fewer places to hide in means less noise.
 
-Coded at ½ every row has the same norm √p/2 and nothing is cut. For a sparse table, or one with a declared limit on how many
+Coded at ½ every row has the same norm √p/2 and nothing is clipped. For a sparse table, or one with a declared limit on how many
 flags a row may set, a centre near the means and a smaller ball shrink the sensitivity; rows outside are scaled back to it,
-one by one, and the fit accounts for the cut.
+one by one, and the fit accounts for the clipping.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Coding:
 
     @classmethod
     def half(cls, p: int) -> Coding:
-        """Around ½: every row has squared norm p/4, and none is cut."""
+        """Around ½: every row has squared norm p/4, and none is clipped."""
         return cls(np.full(p, UNIT // 2), p * UNIT**2 // 4, clips=False)
 
     def encode(self, batch: Array) -> Floats:
-        """The coded rows, as integers. Cutting truncates toward zero, so no row leaves the ball."""
+        """The coded rows, as integers. Clipping truncates toward zero, so no row leaves the ball."""
         u = batch.astype(np.float64) * UNIT - self.centre
         if self.clips:
             norm = (u * u).sum(axis=1)  # exact integers below 2^53
@@ -43,7 +43,7 @@ class Coding:
         return np.asarray(u)
 
     def lengths(self, batch: Batch) -> Floats:
-        """‖u‖² of the rows before cutting, exact integers in steps of 2^-20."""
+        """‖u‖² of the rows before clipping, exact integers in steps of 2^-20."""
         return squared_lengths(batch, self.centre)
 
     @cached_property
@@ -56,14 +56,14 @@ class Coding:
         """The squared radius as a real number."""
         return self.radius_squared / UNIT**2
 
-    def cut(self, y: Array) -> tuple[Array, Array, Array, Array]:
-        """What cutting does to a row drawn from each centre: the mean factor on u, its slope in ‖u‖², and both squared.
+    def clip_factors(self, y: Array) -> tuple[Array, Array, Array, Array]:
+        """What clipping does to a row drawn from each centre: the mean factor on u, its slope in ‖u‖², and both squared.
 
         ‖u‖² is taken as normal, by a three-point rule, with the variance that independent columns would have.
         """
-        return self.cut_lengths(y @ (1 - 2 * self.middle).astype(np.float32))
+        return self.clip_factors_along(y @ (1 - 2 * self.middle).astype(np.float32))
 
-    def cut_lengths(self, along: Array) -> tuple[Array, Array, Array, Array]:
+    def clip_factors_along(self, along: Array) -> tuple[Array, Array, Array, Array]:
         """The same from the inner products of the centres with 1 − 2·centre, all that it depends on."""
         slope = 1 - 2 * self.middle
         length = along + np.float32((self.middle**2).sum())
@@ -77,17 +77,17 @@ class Coding:
         a, b, c, d = ((part @ rule).astype(np.float32) for part in parts)
         return a, b, c, d
 
-    def cut_error(self, y: Array, public: np.random.Generator, copies: int = 50) -> tuple[Floats, Floats]:
-        """What `cut` misses: simulated minus approximated effect of cutting on means and pairs, for given centres.
+    def clip_error(self, y: Array, public: np.random.Generator, copies: int = 50) -> tuple[Floats, Floats]:
+        """What `clip_factors` misses: simulated minus approximated effect of clipping on means and pairs, for given centres.
 
-        Cut and uncut copies of the same rows are compared, so only cut rows add noise.
+        Copies of the same rows with and without clipping are compared, so only clipped rows add noise.
         """
         k = len(y)
         x = (public.random((copies * k, y.shape[1]), dtype=np.float32) < np.repeat(y, copies, axis=0)).astype(
             np.float32
         )
         u, v = x - self.middle.astype(np.float32), (self.encode(x) / UNIT).astype(np.float32)
-        one, _, two, _ = self.cut(y)
+        one, _, two, _ = self.clip_factors(y)
         w = y - self.middle
         mean = (v - u).mean(axis=0, dtype=np.float64) - (one - 1) @ w / k
         pair = (v.T @ v - u.T @ u) / len(x) - (w * (two - 1)[:, None]).T @ w / k

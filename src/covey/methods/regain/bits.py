@@ -12,28 +12,18 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import logit
 
-from covey.core.arrays import Floats
+from covey.core.arrays import Floats, hollow
 from covey.core.fit.centres import Tick
 from covey.core.fit.devices import Device
-from covey.core.fit.factors import Factors, NoisyMoments, denoise_moments, empirical_bayes, fit_factors
-from covey.core.fit.lowrank import WIDE
+from covey.core.fit.factors import Factors, denoise, fit_factors
+from covey.core.fit.lowrank import LOW_RANK_COLUMNS
+from covey.core.fit.shrinkage import empirical_bayes
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
-from covey.core.fit.terms import (
-    Parities,
-    Scores,
-    Term,
-    fit_centres,
-    hollow,
-    moment_term,
-    parity_masks,
-    parity_term,
-    score_term,
-    size_term,
-)
-from covey.core.fit.wide import denoise_wide, fit_wide_centres, fit_wide_factors, score_term_in
+from covey.core.fit.targets import CLOSE, DensePairs, NoisyMoments, Pairs
+from covey.core.fit.terms import Parities, Scores, Term, fit_centres, parity_masks, parity_term, score_term, size_term
+from covey.core.fit.wide import LowRankPairs
 from covey.core.noise.matrix import simulated_matrix
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.coding import Coding
 from covey.engines.rows import Rows
 from covey.methods.regain.measure import (
     Means,
@@ -65,22 +55,21 @@ class BitFit:
     tick: Tick
 
 
+@dataclass(frozen=True)
+class BitMeasurements:
+    """What was measured of a table of bits before the fit: moments, and for few columns row sums or products of signs."""
+
+    moments: NoisyMoments
+    sizes: list[Term]
+    parities: Parities | None = None
+
+
 def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Spectrum | None]:
     """Private centres in [0, 1]ᵖ, equally weighted, and the noisy spectrum; spends the charges named by the plan."""
     plan = fit.plan
     if plan.kind == "means":
         return shrunken_means(measure_means(rows, gate)), None
-    sizes: list[Term] = []
-    parities: Parities | None = None
-    if plan.kind == "matrix":
-        noisy = measure_matrix(rows, gate)
-        if gate.has("row sums"):
-            found = measure_sizes(rows, gate)
-            sizes = [size_term(found.values, found.sd)]
-    elif plan.kind == "parities":
-        noisy, parities = measure_parities(rows, gate)
-    else:
-        noisy = measure_ball(rows, plan, gate)
+    measured = measure_bits(rows, gate, plan)
     fit.tick(0.1)
 
     def scores(f: Factors) -> Scores | None:
@@ -90,60 +79,52 @@ def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Sp
         directions, edges = score_plan(f)
         return measure_scores(rows, directions, edges, gate) if len(edges) else None
 
-    if rows.p > WIDE:
-        return wide_centres(noisy, scores, fit), None
-    spectrum = moment_spectrum(noisy, plan.kind, fit.public("spectrum"))
-    return equal(narrow_centres(noisy, scores, sizes, parities, fit)), spectrum
+    wide = rows.p > LOW_RANK_COLUMNS
+    spectrum = None if wide else moment_spectrum(measured.moments, plan.kind, fit.public("spectrum"))
+    return equal(fit_bits(measured, scores, fit)), spectrum
 
 
-def narrow_centres(
-    noisy: NoisyMoments,
-    scores: Callable[[Factors], Scores | None],
-    sizes: list[Term],
-    parities: Parities | None,
-    fit: BitFit,
-) -> Floats:
+def measure_bits(rows: Rows, gate: Gate, plan: Plan) -> BitMeasurements:
+    """The measurements that the plan names, but for scores: their directions are found by the fit."""
+    if plan.kind == "matrix":
+        noisy, sizes = measure_matrix(rows, gate), []
+        if gate.has("row sums"):
+            found = measure_sizes(rows, gate)
+            sizes = [size_term(found.values, found.sd)]
+        return BitMeasurements(noisy, sizes)
+    if plan.kind == "parities":
+        noisy, parities = measure_parities(rows, gate)
+        return BitMeasurements(noisy, [], parities)
+    return BitMeasurements(measure_ball(rows, plan, gate), [])
+
+
+def fit_bits(measured: BitMeasurements, scores: Callable[[Factors], Scores | None], fit: BitFit) -> Floats:
     """Centres whose moments, scores, row sums and parities agree with the measured ones."""
     plan, tick = fit.plan, fit.tick
-    noisy, f, prior, target = denoise_moments(
-        noisy, plan.centres, plan.factors, fit.public("fit"), lambda t: tick(0.1 + 0.4 * t)
-    )
-    # The centres follow the target closely: at a fifth of the noise the fit is not what limits.
-    half = Coding.half(len(target.mean))
-    u = target.mean - 0.5
-    pair = hollow(target.pair - (target.mean[:, None] + target.mean) / 2 + 0.25)
-    fine = moment_term(half, u, noisy.mean_sd / 5, pair, noisy.pair_sd / 5)
+    pairs = bit_pairs(measured.moments, fit.device, fit.public("fit"))
+    device = pairs.device
+    denoised = denoise(pairs, plan.centres, plan.factors, lambda t: tick(0.1 + 0.4 * t))
+    f, terms = denoised.factors, [denoised.fine, *measured.sizes]
     found = scores(f)
     if found is not None:
-        shape = score_term(found)
-        raw = moment_term(noisy.coding, noisy.mean, noisy.mean_sd, noisy.pair, noisy.pair_sd)
-        loose = replace(prior, mean=np.zeros(plan.factors), sd=np.full(plan.factors, 1.5))
-        f = fit_factors([raw, shape], f, loose, STEPS, float(HOLD))
-        tick(0.7)
-        return fit_centres([fine, shape], f.logits, plan.final_steps)
-    if "scores" in plan.shares:
-        return fit_centres([fine], f.logits, plan.final_steps)
-    y = fit_centres([fine, *sizes], f.logits, 2 * STEPS if sizes else STEPS)
-    if parities is not None:
-        tick(0.7)
-        term = parity_term(parity_target(parities, y))
-        y = fit_centres([fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
-    return y
-
-
-def wide_centres(noisy: NoisyMoments, scores: Callable[[Factors], Scores | None], fit: BitFit) -> WeightedPoints:
-    """The same for many columns, without p × p work in the fits."""
-    plan, device, tick = fit.plan, fit.device, fit.tick
-    wide = denoise_wide(noisy, plan.centres, plan.factors, device, fit.public("fit"), lambda t: tick(0.1 + 0.4 * t))
-    f, terms = wide.factors, [wide.fine]
-    found = scores(f)
-    if found is not None:
-        shape = score_term_in(device, found)
-        loose = replace(wide.prior, mean=np.zeros(plan.factors), sd=np.full(plan.factors, 1.5))
-        f = fit_wide_factors(device, [wide.raw, shape], f, loose, STEPS, float(HOLD))
+        shape = score_term(device, found)
+        loose = replace(denoised.prior, mean=np.zeros(plan.factors), sd=np.full(plan.factors, 1.5))
+        f = fit_factors(device, [denoised.raw, shape], f, loose, STEPS, float(HOLD))
         terms.append(shape)
     tick(0.7)
-    return equal(fit_wide_centres(device, terms, f.logits, plan.final_steps))
+    steps = plan.final_steps if "scores" in plan.shares else 2 * STEPS if measured.sizes else STEPS
+    y = fit_centres(device, terms, f.logits, steps)
+    if measured.parities is None:
+        return y
+    term = parity_term(parity_target(measured.parities, y))
+    return fit_centres(device, [denoised.fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
+
+
+def bit_pairs(noisy: NoisyMoments, device: Device, public: np.random.Generator) -> Pairs:
+    """Pairs in a basis on the device for many columns, dense on the processor for few."""
+    if len(noisy.mean) > LOW_RANK_COLUMNS:
+        return LowRankPairs.of(noisy, device, public)
+    return DensePairs.of(noisy, public)
 
 
 def equal(points: Floats) -> WeightedPoints:
@@ -207,4 +188,4 @@ def parity_target(seen: Parities, y: Floats) -> Parities:
     triple, quad = z.T @ q / k, q.T @ q / k
     triple[mask3] += empirical_bayes((seen.triple - triple)[mask3], seen.triple_sd)[0]
     quad[mask4] += empirical_bayes((seen.quad - quad)[mask4], seen.quad_sd)[0]
-    return Parities(triple, seen.triple_sd / 5, quad, seen.quad_sd / 5)
+    return Parities(triple, seen.triple_sd / CLOSE, quad, seen.quad_sd / CLOSE)

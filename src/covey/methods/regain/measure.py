@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips
-from covey.core.fit.factors import NoisyMoments
-from covey.core.fit.lowrank import WIDE
-from covey.core.fit.terms import Parities, Scores, parity_masks, symmetric
+from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips, symmetric
+from covey.core.fit.lowrank import LOW_RANK_COLUMNS
+from covey.core.fit.targets import NoisyMoments
+from covey.core.fit.terms import Parities, Scores, parity_masks
 from covey.core.noise import helmert
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
@@ -207,7 +207,7 @@ def sign_pairs(bits: Moments, begin: int, end: int) -> Integers:
 
 def pair_dtype(p: int) -> type[np.floating[Any]]:
     """Noisy pairs of wide tables are kept in single precision, in which they are fitted."""
-    return np.float32 if p > WIDE else np.float64
+    return np.float32 if p > LOW_RANK_COLUMNS else np.float64
 
 
 # Parts of exact values.

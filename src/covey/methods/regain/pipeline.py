@@ -12,7 +12,7 @@ from typing import Any
 
 from covey.core.arrays import Array
 from covey.core.fit.devices import PROCESSOR, Device
-from covey.core.fit.lowrank import WIDE
+from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
 from covey.core.tables.distance import (
@@ -84,7 +84,7 @@ class RegainBits:
         refuse_too_wide(p, n)
         with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
             progress.next()
-            with blas_threads(1 if p <= WIDE else processors()):
+            with blas_threads(1 if p <= LOW_RANK_COLUMNS else processors()):
                 fit = BitFit(self.plan(n, p, gate.budget), public, self.device, progress.tick)
                 cloud, spectrum = bit_centres(rows, gate, fit)
             progress.next()

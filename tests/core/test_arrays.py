@@ -1,0 +1,45 @@
+"""Small helpers on arrays, and the memory check."""
+
+import numpy as np
+import pytest
+
+from covey.core import arrays
+from covey.core.arrays import above_diagonal, hollow, is_bits, packed_columns, require_memory, strips, symmetric
+from covey.errors import ParameterError
+
+
+def test_bits_are_told_from_other_numbers():
+    assert is_bits(np.array([True]))
+    assert is_bits(np.array([0, 1, 1]))
+    assert is_bits(np.zeros(0, np.int8))
+    for other in (np.array([0, 2]), np.array([-1, 1]), np.array([0.0, 1.0])):
+        assert not is_bits(other)
+
+
+def test_strips_cover_every_row_once(monkeypatch):
+    monkeypatch.setattr(arrays, "STRIP", 25)
+    assert list(strips(10)) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
+    assert list(strips(100)) == [(i, i + 1) for i in range(100)]
+    whole = np.triu(np.ones((10, 10), bool), 1)
+    assert (np.vstack([above_diagonal(a, b, 10) for a, b in strips(10)]) == whole).all()
+
+
+def test_matrices_of_pairs():
+    found = symmetric(np.array([1.0, 2, 3]), 3)
+    assert found.tolist() == [[0, 1, 2], [1, 0, 3], [2, 3, 0]]
+    given = np.ones((2, 2))
+    assert hollow(given).tolist() == [[0, 1], [1, 0]]
+    assert given.all()  # a copy
+
+
+def test_packed_columns_count_as_columns_do():
+    X = np.random.default_rng(0).integers(0, 2, (131, 5), dtype=np.uint8)
+    both = np.bitwise_count(packed_columns(X)[1] & packed_columns(X)[3]).sum()
+    assert both == (X[:, 1] & X[:, 3]).sum()
+
+
+def test_what_does_not_fit_the_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(arrays, "physical_memory", lambda: 8 * 2**30)
+    require_memory(6 * 2**30, "a thing", "Use less.")
+    with pytest.raises(ParameterError, match=r"a thing needs 6\.\d+ GiB and this machine allows 6 GiB\. Use less\."):
+        require_memory(7 * 2**30 - 2**29, "a thing", "Use less.")
