@@ -19,7 +19,7 @@ from covey.core.paper.bingham import tries_per_draw
 from covey.core.paper.bodies import Cube
 from covey.core.paper.covering import LatticeCovering
 from covey.core.paper.partition import nearest_point_partition
-from covey.core.tables.moments import BLOCK_ROWS, moments
+from covey.core.tables.moments import EXACT_ROWS, moments
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.paper import paper_parameters, private_centres
@@ -47,7 +47,7 @@ def report(what, value, target, unit="×"):
 
 def moments_against_bare_product(n):
     X = table(n, 200)
-    blocks = [X[i : i + BLOCK_ROWS].astype(np.float32) for i in range(0, n, BLOCK_ROWS)]
+    blocks = [X[i : i + EXACT_ROWS].astype(np.float32) for i in range(0, n, EXACT_ROWS)]
     bare = best(lambda: [b.T @ b for b in blocks])
     ours = best(lambda: ArrayRows(X).reduce(moments))
     report(f"moments, {n:,} × 200, against the bare float32 product", ours / bare, 1.5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from covey import AnonymousSynthesizer, Schema
 from covey.cli import main
-from covey.methods.mixed import Mixture, join_until
+from covey.methods.mixed import MixedCoding, join_until
 from covey.table.codec import MISSING, Codec
 
 SCHEMA = {
@@ -75,7 +75,7 @@ def test_numbers_keep_their_relation_to_each_other_and_to_categories(schema):
 
 
 def test_no_average_of_a_number_is_over_fewer_than_r_rows_that_have_it(schema):
-    mixture = Mixture(Codec(schema))
+    mixture = MixedCoding(Codec(schema))
     generator = np.random.default_rng(3)
     n, r = 600, 6
     cells = np.column_stack(
@@ -84,7 +84,7 @@ def test_no_average_of_a_number_is_over_fewer_than_r_rows_that_have_it(schema):
     cells = cells.astype(np.int64)
     cells[:, 2] = np.where(generator.random(n) < 0.7, MISSING, generator.integers(0, 1000, n))
     groups = np.repeat(np.arange(n // r), r)
-    columns = mixture.columns(cells)
+    columns = mixture.encode(cells)
     averages = mixture.averages(columns, groups, r)
     there = ~columns.missing[:, 1]
     # Every average is a mean over a run of whole groups with at least r values: find each run by its value.
@@ -95,7 +95,7 @@ def test_no_average_of_a_number_is_over_fewer_than_r_rows_that_have_it(schema):
     # A number that fewer than r rows have at all is not averaged: nothing of it is used.
     cells[:, 2] = MISSING
     cells[:5, 2] = 777
-    assert (mixture.averages(mixture.columns(cells), groups, r)[:, 1] == 0.5).all()
+    assert (mixture.averages(mixture.encode(cells), groups, r)[:, 1] == 0.5).all()
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(1, 12))
@@ -148,7 +148,7 @@ def test_special_values_are_shares_of_groups_and_no_numbers():
     ]
     codec = Codec(Schema.from_dict({"fields": fields}))
     cells, _ = codec.encode({"x": ["50", "N", "?", None, "100"]}, cells=True)
-    columns = Mixture(codec).columns(cells)
+    columns = MixedCoding(codec).encode(cells)
     assert columns.categories.argmax(axis=1).tolist() == [0, 1, 2, 3, 0]
     assert columns.missing[:, 0].tolist() == [False, True, True, True, False]
     table = pl.DataFrame({"x": ["N"] * 50 + ["80"] * 50})

@@ -305,7 +305,7 @@ def test_the_missing_extra_is_named(monkeypatch):
 
 def test_plans_never_see_a_record():
     plan = plan_bits(20_000, 100, a_budget(1))
-    assert plan.kind == "matrix"
+    assert plan.mechanism == "matrix"
     assert sum(plan.shares.values()) == 1
     for n, p, amount, pure in ((100, 16, 0.01, False), (10**6, 50, 0.5, False), (50, 50, 1, True), (9, 1, 1, True)):
         assert sum(plan_bits(n, p, a_budget(Fraction(amount), pure)).shares.values()) == 1

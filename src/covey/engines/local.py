@@ -17,10 +17,10 @@ from covey.engines.rows import First, S, T
 from covey.errors import InputError
 from covey.privacy.gate import Exact
 
-BATCH_ENTRIES = 1 << 23
+BATCH_ENTRIES = 1 << 23  # of a batch, as long as it keeps enough rows: some tens of megabytes at work
 KEEP_BYTES = 1 << 28  # encoded records are kept in memory up to here, so that they are read and encoded only once
-WIDE = 1500  # beyond so many columns one product fills all processors
-BATCH_ROWS = 1 << 11  # at least: sums of p × p products are added once per batch
+ONE_WORKER_COLUMNS = 1500  # beyond so many columns one product fills all processors, and parts are read one by one
+LEAST_BATCH_ROWS = 1 << 11  # sums of p × p products are added once per batch: fewer rows would not be worth it
 
 
 class ArrayRows:
@@ -33,7 +33,7 @@ class ArrayRows:
 
     def batches(self) -> Iterator[Batch]:
         """The prepared records, in order."""
-        rows = max(BATCH_ROWS, BATCH_ENTRIES // self.p)
+        rows = max(LEAST_BATCH_ROWS, BATCH_ENTRIES // self.p)
         for start in range(0, self.n, rows):
             yield self._prepare(self._X[start : start + rows])
 
@@ -136,7 +136,7 @@ class StreamRows:
 
     def _work(self, parts: Iterator[Any], task: Callable[[Any], T]) -> Iterator[T]:
         """task(part) for each part, in order, on all processors, with a bounded number of parts in memory."""
-        workers = 1 if self.p > WIDE else processors()
+        workers = 1 if self.p > ONE_WORKER_COLUMNS else processors()
         with blas_threads(processors() // workers), ThreadPoolExecutor(workers) as pool:
             waiting: deque[Future[T]] = deque()
             try:

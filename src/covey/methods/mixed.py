@@ -21,7 +21,7 @@ from covey.table.codec import Codec, Grid
 
 
 @dataclass(frozen=True)
-class Columns:
+class MixedRows:
     """Rows of whole-number cells as one-hot categories and numbers in [0, 1]. Private."""
 
     categories: Array
@@ -36,8 +36,8 @@ class Columns:
         return np.column_stack([self.categories, np.where(self.missing, average, self.numbers)]).astype(np.float64)
 
 
-class Mixture:
-    """How the fields of a schema with numbers become columns, and drawn rows become cells."""
+class MixedCoding:
+    """How cells of a schema with numbers become categories and numbers, and drawn rows become cells again."""
 
     def __init__(self, codec: Codec) -> None:
         self.names = codec.names
@@ -53,45 +53,45 @@ class Mixture:
         ]
         self.domain = Domain(tuple(sizes), (False,) * len(sizes))
 
-    def columns(self, cells: Integers) -> Columns:
-        """Columns of a table of cells."""
+    def encode(self, cells: Integers) -> MixedRows:
+        """The rows of a table of cells."""
         codes = np.empty_like(cells)
         for j, attribute in enumerate(self.attributes):
             found = attribute.codes(cells[:, j])
             codes[:, j] = np.maximum(found - attribute.bins + 1, 0) if isinstance(attribute, Grid) else found
         missing = codes[:, self.at] > 0
         steps = np.where(missing, 0, cells[:, self.at]) - self.low
-        return Columns(one_hot(codes, self.domain.sizes), steps / np.maximum(self.width, 1), missing)
+        return MixedRows(one_hot(codes, self.domain.sizes), steps / np.maximum(self.width, 1), missing)
 
-    def centres(self, cloud: WeightedPoints, columns: Columns, groups: Integers, r: int) -> WeightedPoints:
+    def centres(self, cloud: WeightedPoints, rows: MixedRows, groups: Integers, r: int) -> WeightedPoints:
         """Centres of the groups: shares of categories, then averages of numbers."""
         shares = cloud.points[:, : self.domain.total]
-        return WeightedPoints(cloud.weights, np.column_stack([shares, self.averages(columns, groups, r)]))
+        return WeightedPoints(cloud.weights, np.column_stack([shares, self.averages(rows, groups, r)]))
 
-    def averages(self, columns: Columns, groups: Integers, r: int) -> Floats:
+    def averages(self, rows: MixedRows, groups: Integers, r: int) -> Floats:
         """Average of each number in each group, over at least r rows that have it; the middle of its bounds if so few have it."""
         out = np.empty((int(groups.max()) + 1, len(self.at)))
         for c in range(len(self.at)):
-            there = ~columns.missing[:, c]
+            there = ~rows.missing[:, c]
             counts = np.bincount(groups[there], minlength=len(out))
-            sums = np.bincount(groups[there], columns.numbers[there, c], minlength=len(out))
+            sums = np.bincount(groups[there], rows.numbers[there, c], minlength=len(out))
             joined = join_until(counts, r)
             total = np.bincount(joined, counts)
             average = np.bincount(joined, sums) / np.maximum(total, 1)
             out[:, c] = np.where(total >= r, average, 0.5)[joined]
         return out
 
-    def agreeing(self, columns: Columns, groups: Integers) -> dict[str, int]:
+    def agreeing(self, rows: MixedRows, groups: Integers) -> dict[str, int]:
         """For each field the number of groups whose rows agree on it. Confidential."""
         order = np.argsort(groups, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(groups[order]) > 0])
         found = {}
         for j, name in enumerate(self.names):
-            part = columns.categories[order, self.domain.block(j)]
+            part = rows.categories[order, self.domain.block(j)]
             same = (np.minimum.reduceat(part, starts, axis=0) == np.maximum.reduceat(part, starts, axis=0)).all(axis=1)
             if j in self.at:
                 c = self.at.index(j)
-                value = np.where(columns.missing[order, c], -1.0, columns.numbers[order, c])
+                value = np.where(rows.missing[order, c], -1.0, rows.numbers[order, c])
                 same &= np.minimum.reduceat(value, starts) == np.maximum.reduceat(value, starts)
             found[name] = int(same.sum())
         return found

@@ -18,7 +18,7 @@ from covey.errors import ParameterError, whole_number
 from covey.html import card
 from covey.methods.draws import DrawLikeThePaper, balanced
 from covey.methods.groups import METHODS, group_centres
-from covey.methods.mixed import Mixture
+from covey.methods.mixed import MixedCoding
 from covey.methods.records import Records, boolean_records, plain_records
 from covey.records import (
     Form,
@@ -67,13 +67,14 @@ class AnonymousSynthesizer(_Synthesizer):
         if sum(given is not None for given in (schema, domain, body)) > 1:
             raise ParameterError("give a schema, a domain or a body, only one of them.")
         self.domain = check_domain(domain, ())
+        self._mixed: MixedCoding | None = None
         if self._codec is not None:
             if self._codec.has_numbers:
-                self._mixture = Mixture(self._codec)
-                self.body = Cube(self._mixture.domain.total + len(self._mixture.at))
+                self._mixed = MixedCoding(self._codec)
+                self.body = Cube(self._mixed.domain.total + len(self._mixed.at))
             else:
                 self.body = ProductOfSimplices(self._codec.domain_sizes)
-            self._reader = TableReader(self._codec, cells=self._mixture is not None)
+            self._reader = TableReader(self._codec, cells=self._codec.has_numbers)
         elif self.domain is not None:
             self.body = ProductOfSimplices(self.domain.sizes)
         if body is not None and not 0 < body.radius < float("inf"):
@@ -86,13 +87,13 @@ class AnonymousSynthesizer(_Synthesizer):
 
     def fit(self, X: Any) -> Self:
         """Group the records and average each group. X is not changed."""
-        columns = None
+        mixed = None
         if self._codec is not None:
             rows, self._form = self._table_reader().read(X)
             X = self._collected(rows)
-            columns = None if self._mixture is None else self._mixture.columns(X)
-            X = one_hot(X, self._codec.domain_sizes) if columns is None else columns.records
-            records, rounded = self._records(X)[0], columns is None
+            mixed = None if self._mixed is None else self._mixed.encode(X)
+            X = one_hot(X, self._codec.domain_sizes) if mixed is None else mixed.records
+            records, rounded = self._records(X)[0], mixed is None
         elif self.domain is not None:
             codes, self._form = read_codes(X, self.domain)
             records, rounded = self._records(one_hot(codes, self.domain.sizes))[0], True
@@ -111,10 +112,10 @@ class AnonymousSynthesizer(_Synthesizer):
         as_codes = self._codec is not None or self.domain is not None
         self._centres = result.cloud
         self._draw = (DrawLikeThePaper if self.method == "paper" else balanced)(self.body, rounded, as_codes)
-        if self._mixture is not None and columns is not None:
-            self._centres = self._mixture.centres(result.cloud, columns, result.groups, self.group_size)
-            self._agreeing = self._mixture.agreeing(columns, result.groups)
-            self._draw = self._mixture.draw
+        if self._mixed is not None and mixed is not None:
+            self._centres = self._mixed.centres(result.cloud, mixed, result.groups, self.group_size)
+            self._agreeing = self._mixed.agreeing(mixed, result.groups)
+            self._draw = self._mixed.draw
         self.n, self.covariance_loss = records.rows.n, result.covariance_loss
         return self
 

@@ -18,7 +18,6 @@ from covey.entropy import Streams
 from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
 from covey.methods.draws import Draw
-from covey.methods.mixed import Mixture
 from covey.records import (
     Form,
     FrameForm,
@@ -72,7 +71,6 @@ class _Synthesizer:
         self.schema = schema
         self._codec = None if schema is None else Codec(schema)
         self._reader: TableReader | None = None
-        self._mixture: Mixture | None = None
         self._seed = None if seed is None else whole_number(seed, "seed", 0)
         self._streams_taken = 0
         self._centres: WeightedPoints | None = None
@@ -142,7 +140,7 @@ class _Synthesizer:
     def _restore(self) -> Callable[[Any, np.random.Generator], Any]:
         """From drawn rows to the caller's type: codes or cells are decoded under the schema, arrays get their type back."""
         if self._codec is not None:
-            return _Decode(self._codec, cells=self._mixture is not None)
+            return _Decode(self._codec, cells=self._table_reader().cells)
         assert isinstance(self._form, Form)  # without a schema there are no frames
         return _Restore(self._form)
 

@@ -51,7 +51,7 @@ def test_every_pass_gives_the_same_integers_on_sparse_rows_in_any_batch(p, share
     rows = row_ones(sparse)
     assert worth_it(rows, 500 * p * p) == (share < 0.02)  # both ways of multiplying are tried
     monkeypatch.setattr("covey.engines.local.BATCH_ENTRIES", 64 * p)
-    monkeypatch.setattr("covey.engines.local.BATCH_ROWS", 1)
+    monkeypatch.setattr("covey.engines.local.LEAST_BATCH_ROWS", 1)
     for name, kernel in kernels(p).items():
         whole = numbers(kernel(X))
         for got in (kernel(sparse), opened(ArrayRows(X).reduce(kernel)), opened(ArrayRows(sparse).reduce(kernel))):

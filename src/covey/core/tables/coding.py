@@ -16,7 +16,7 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.tables.sparse import Batch
 
 UNIT = 1 << 10  # the centre and coded rows are integers in steps of 1/1024
-BLOCK_ENTRIES = 1 << 22
+LENGTH_ENTRIES = 1 << 22  # of rows that become float64 at once: 32 MB
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,6 @@ class Coding:
 def squared_lengths(batch: Batch, centre: Integers) -> Floats:
     """‖1024·x − centre‖² of rows of bits: Σc² plus 1024² − 2048·c for every one, integers below 2^53 in any order of summing."""
     weight = (UNIT**2 - 2 * UNIT * centre).astype(np.float64)
-    step = max(1, BLOCK_ENTRIES // batch.shape[1])
+    step = max(1, LENGTH_ENTRIES // batch.shape[1])
     parts = [batch[start : start + step].astype(np.float64) @ weight for start in range(0, batch.shape[0], step)]
     return np.concatenate(parts) + float(centre @ centre) if parts else np.zeros(0)

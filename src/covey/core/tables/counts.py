@@ -13,7 +13,7 @@ from covey.core.arrays import Array, Floats, Integers, strips
 from covey.core.noise.integers import CLAMP
 from covey.core.paper.subspace import integer_scores
 from covey.core.tables.coding import UNIT, Coding, squared_lengths
-from covey.core.tables.moments import BLOCK_ROWS, Moments, block_rows, moments
+from covey.core.tables.moments import EXACT_ROWS, Moments, block_rows, moments
 from covey.core.tables.sparse import Batch, column_ones, dense, is_sparse, row_ones
 from covey.errors import ParameterError
 
@@ -85,8 +85,8 @@ def parity_sums(batch: Batch) -> Counts:
     p = batch.shape[1]
     i, j = np.triu_indices(p, 1)
     triples, quads = np.zeros((p, len(i))), np.zeros((len(i), len(i)))
-    for start in range(0, batch.shape[0], BLOCK_ROWS):
-        z: Array = 2 * dense(batch[start : start + BLOCK_ROWS]).astype(np.float32) - 1
+    for start in range(0, batch.shape[0], EXACT_ROWS):
+        z: Array = 2 * dense(batch[start : start + EXACT_ROWS]).astype(np.float32) - 1
         pairs = z[:, i] * z[:, j]
         triples += z.T @ pairs
         quads += pairs.T @ pairs
@@ -98,8 +98,8 @@ def column_counts(batch: Batch) -> Counts:
     if is_sparse(batch):
         return Counts((column_ones(batch).astype(np.float64),))
     total = np.zeros(batch.shape[1])
-    for start in range(0, batch.shape[0], BLOCK_ROWS):
-        total += batch[start : start + BLOCK_ROWS].sum(axis=0, dtype=np.uint32)
+    for start in range(0, batch.shape[0], EXACT_ROWS):
+        total += batch[start : start + EXACT_ROWS].sum(axis=0, dtype=np.uint32)
     return Counts((total,))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 from covey.core.tables.counts import Counts
 
-BLOCK_ROWS = 1 << 15
+TABLE_ROWS = 1 << 15  # counted together: their joint codes stay in the processor's cache
 FULL_TABLES = 1000  # up to so many categories all pair tables are counted in one pass, and the rest follows from them
 MOST_CELLS = 1 << 21  # cells of all joint tables together
 
@@ -77,8 +77,8 @@ class PairTables:
         """Count a batch of category codes."""
         cells, pairs = self._cells, self._pairs
         tables = [np.zeros(cells[i] * cells[j] if i < j else cells[i], dtype=np.int64) for i, j in pairs]
-        for start in range(0, len(batch), BLOCK_ROWS):
-            part = batch[start : start + BLOCK_ROWS]
+        for start in range(0, len(batch), TABLE_ROWS):
+            part = batch[start : start + TABLE_ROWS]
             codes = [self._joint(part, bundle) for bundle in self.bundles]
             for table, (i, j) in zip(tables, pairs, strict=True):
                 joint = codes[i] * cells[j] + codes[j] if i < j else codes[i]

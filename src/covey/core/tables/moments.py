@@ -13,8 +13,8 @@ from covey.core.arrays import Array, Floats, is_bits
 from covey.core.tables.sparse import Batch, dense, is_sparse, pair_sums, row_ones, worth_it
 
 # A float32 holds every integer up to 2^24 exactly, so sums over a block of 0/1 rows this long lose nothing.
-BLOCK_ROWS = 1 << 14
-BLOCK_ENTRIES = 1 << 25
+EXACT_ROWS = 1 << 14
+PRODUCT_ENTRIES = 1 << 25  # of a block that is multiplied with itself: 128 MB in float32
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def integer_squares(batch: Array) -> SplitSquares:
         return SplitSquares(np.zeros_like(second), np.zeros_like(second), second)
     p = batch.shape[1]
     parts = [np.zeros((p, p)) for _ in range(3)]
-    for start in range(0, len(batch), BLOCK_ROWS):
-        block = np.asarray(batch[start : start + BLOCK_ROWS], dtype=np.float64)
+    for start in range(0, len(batch), EXACT_ROWS):
+        block = np.asarray(batch[start : start + EXACT_ROWS], dtype=np.float64)
         high = np.rint(block / 1024)
         low = block - 1024 * high
         cross = high.T @ low
@@ -74,7 +74,7 @@ def integer_squares(batch: Array) -> SplitSquares:
 
 def block_rows(p: int) -> int:
     """How many rows of p columns are multiplied together: few enough for float32 to be exact, and for the memory."""
-    return max(256, min(BLOCK_ROWS, BLOCK_ENTRIES // p))
+    return max(256, min(EXACT_ROWS, PRODUCT_ENTRIES // p))
 
 
 def moments_of(batches: Iterable[Batch]) -> Moments:

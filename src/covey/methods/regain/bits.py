@@ -67,7 +67,7 @@ class BitMeasurements:
 def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Spectrum | None]:
     """Private centres in [0, 1]ᵖ, equally weighted, and the noisy spectrum; spends the charges named by the plan."""
     plan = fit.plan
-    if plan.kind == "means":
+    if plan.mechanism == "means":
         return shrunken_means(measure_means(rows, gate)), None
     measured = measure_bits(rows, gate, plan)
     fit.tick(0.1)
@@ -80,19 +80,19 @@ def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Sp
         return measure_scores(rows, directions, edges, gate) if len(edges) else None
 
     wide = rows.p > LOW_RANK_COLUMNS
-    spectrum = None if wide else moment_spectrum(measured.moments, plan.kind, fit.public("spectrum"))
+    spectrum = None if wide else moment_spectrum(measured.moments, plan.mechanism, fit.public("spectrum"))
     return equal(fit_bits(measured, scores, fit)), spectrum
 
 
 def measure_bits(rows: Rows, gate: Gate, plan: Plan) -> BitMeasurements:
     """The measurements that the plan names, but for scores: their directions are found by the fit."""
-    if plan.kind == "matrix":
+    if plan.mechanism == "matrix":
         noisy, sizes = measure_matrix(rows, gate), []
         if gate.has("row sums"):
             found = measure_sizes(rows, gate)
             sizes = [size_term(found.values, found.sd)]
         return BitMeasurements(noisy, sizes)
-    if plan.kind == "parities":
+    if plan.mechanism == "parities":
         noisy, parities = measure_parities(rows, gate)
         return BitMeasurements(noisy, [], parities)
     return BitMeasurements(measure_ball(rows, plan, gate), [])
@@ -132,10 +132,10 @@ def equal(points: Floats) -> WeightedPoints:
     return WeightedPoints(np.full(len(points), 1 / len(points)), points)
 
 
-def moment_spectrum(noisy: NoisyMoments, kind: str, shown: np.random.Generator) -> Spectrum | None:
+def moment_spectrum(noisy: NoisyMoments, mechanism: str, shown: np.random.Generator) -> Spectrum | None:
     """Eigenvalues of the noisy covariance as measured, beside those of simulated noise of the same law."""
     p = len(noisy.mean)
-    if kind == "matrix":
+    if mechanism == "matrix":
         W = simulated_matrix(float(np.sqrt(2 / (p + 2))), p + 1, shown)[1:, 1:]  # off-diagonal sd 1
     else:
         W = np.triu(shown.standard_normal((p, p)), 1)

@@ -34,7 +34,7 @@ def constant_coordinate(p: int) -> Fraction:
 class Plan:
     """Public choices: functions of n, p, the budget and declared limits alone."""
 
-    kind: str  # "means", "matrix" (pure), "parities" (zCDP, few columns) or "ball" (zCDP)
+    mechanism: str  # "means", "matrix" (pure), "parities" (zCDP, few columns) or "ball" (zCDP)
     shares: dict[str, Fraction]
     centres: int
     factors: int
@@ -47,26 +47,26 @@ class Plan:
 def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None) -> Plan:
     """Which measurements, and how the budget is shared among them.
 
-    n√(2ρ) counts rows in units of the noise: the cleaner the measurement, the fewer rows are cut and the longer the fit.
+    n√(2ρ) counts rows in units of the noise: the cleaner the measurement, the fewer rows are clipped and the longer the fit.
     """
     pure, rows_in_noise = budget.pure, n * np.sqrt(2 * float(budget.per_row))
     clean = not pure and rows_in_noise > 20_000
     # Beyond these pair noises means alone did better, in every table we tried.
     if p < 2 or expected_pair_noise(n, p, budget) > (0.009 * np.sqrt(p) if pure else 0.5):
-        kind, shares = "means", {"means": Fraction(1)}
+        mechanism, shares = "means", {"means": Fraction(1)}
     elif pure:
-        kind, extra = "matrix", Fraction(5, 100)
+        mechanism, extra = "matrix", Fraction(5, 100)
         shares = {"moments": 1 - extra, "row sums" if p <= FEW else "scores": extra}
     elif p <= FEW and declared is None:
-        kind, shares = "parities", {"moments": Fraction(1)}
+        mechanism, shares = "parities", {"moments": Fraction(1)}
     else:
-        kind = "ball"
+        mechanism = "ball"
         extra = Fraction(5, 100) if clean else Fraction(2, 100)
         coding = Fraction(4, 100) if declared is None else Fraction(0)
         shares = {"coding": coding, "moments": 1 - extra - coding, "scores": extra}
         shares = {name: share for name, share in shares.items() if share}
     return Plan(
-        kind=kind,
+        mechanism=mechanism,
         shares=shares,
         centres=2 * int(np.clip(60_000 / p, 100, 300)),
         factors=max(1, min(12, p // 2)),
