@@ -51,7 +51,7 @@ def verify(folder: Path, as_json: bool) -> None:
 @dialect_options
 @force_option
 @json_option
-def evaluate(
+def evaluate(  # click passes each option by its name
     table: str,
     folder: Path,
     out: Path | None,

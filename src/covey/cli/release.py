@@ -58,7 +58,7 @@ from covey.cli.options import (
 @out_option
 @force_option
 @json_option
-def release(
+def release(  # click passes each option by its name
     table: str,
     schema_path: Path,
     epsilon: Fraction | None,
@@ -136,7 +136,7 @@ def release(
 @out_option
 @force_option
 @json_option
-def anonymize(
+def anonymize(  # click passes each option by its name
     table: str,
     schema_path: Path,
     group_size: int,

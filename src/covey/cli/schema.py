@@ -31,7 +31,7 @@ from covey.errors import ParameterError
 @dialect_options
 @force_option
 @json_option
-def init(
+def init(  # click passes each option by its name
     table: str,
     out: Path,
     metadata: Path | None,

@@ -16,7 +16,7 @@ Bits = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MEMORY_SHARE = 0.75
+MEMORY_SHARE = 0.75  # of the memory may be asked for: the rest is the system's and the table's
 STRIP = 1 << 22  # entries of a square matrix that are looked at together
 
 

@@ -43,7 +43,7 @@ from covey.privacy.budget import Budget, Charge, exact, split
 from covey.privacy.gate import Exact, Gate, Moves
 
 STEPS = ("projection", "weights", "points")
-THIRDS = (Fraction(1, 3),) * 3
+THIRDS = (Fraction(1, 3),) * 3  # the shares of the steps in Theorem 5.12
 POSITIVE = "the share of {} must be positive: that step reads the data."
 
 
@@ -207,7 +207,7 @@ class PaperParameters:
         return self.means_sensitivity / float(self.charge("points").amount)
 
 
-def paper_parameters(
+def paper_parameters(  # the symbols of Theorems 5.12 and 5.13
     n: int,
     body: Body,
     epsilon: Fraction,
@@ -253,7 +253,7 @@ def paper_parameters(
     return parameters
 
 
-def check_options(
+def check_options(  # the same symbols, less n and ε
     body: Body | None,
     *,
     kappa: float = 1 / 3,

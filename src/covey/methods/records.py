@@ -17,8 +17,8 @@ from covey.core.paper.bodies import Body
 from covey.core.tables.sparse import Batch, dense, is_sparse
 from covey.engines.local import ArrayRows
 
-REAL_BITS = 20
-FAR = 16.0
+REAL_BITS = 20  # of a coordinate: `integer_squares` sums products of such entries exactly
+FAR = 16.0  # radii of K: farther records are pulled in first, which keeps projections quick and finite
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def theorem_5_6_measured(within: float, tail: float, d: int) -> Bound:
     return Bound(_factor(d, "improved") * lemma_3_2(within, tail).value, "‖mean x^{⊗d} − Σ w_j y_j^{⊗d}‖₂")
 
 
-def theorem_5_9(
+def theorem_5_9(  # the symbols of the theorem
     alpha: float, tail: float, d: int, *, s: int, b: float, n: int, weight_noise: float, point_noise: float
 ) -> Bound:
     """Damped, noisy microaggregation; weight_noise is ‖ρ‖₁ and point_noise is Σ w_j‖r_j‖₂. The letters are the theorem's."""

@@ -24,6 +24,7 @@ from covey.privacy.gaussian import mu_above, rho_within
 
 Accounting = Literal["gaussian", "zcdp"]  # what ρ stands for where δ > 0
 
+# Below the least the answer is noise alone, at a scale that integers still hold; beyond the most there is no privacy left.
 MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
 MIN_RHO = Fraction(1, 10**24)

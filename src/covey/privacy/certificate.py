@@ -22,7 +22,7 @@ from covey.privacy.budget import Charge
 from covey.privacy.gate import Exact, Gate, Moves
 
 GRID = 1024  # steps per 1/n
-CONFIDENCE = Fraction(95, 100)
+CONFIDENCE = Fraction(95, 100)  # with which a certificate bounds the error; the usual one
 # The noise may use four of the five per cent; the fifth covers what sampling rows from the centres adds.
 NOISE_MISS = 0.04
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 P = ParamSpec("P")
 Shape = int | tuple[int, ...]
-WHOLE = Fraction(1)
+WHOLE = Fraction(1)  # share of a charge, or weight of a statistic, where nothing else is said
 
 
 class Exact(Generic[T]):

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import exp, log, sqrt
 
-DIGITS = 80
+DIGITS = 80  # of decimal arithmetic: twenty beyond the ERROR that bounds allow for
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798")
 # What is computed below is right to 10^-66 of the terms that are added; bounds allow for a million times as much.
 ERROR = Decimal(10) ** -60

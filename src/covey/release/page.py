@@ -24,7 +24,7 @@ def section(key: str, title: str, *inside: Any) -> Part:
     return key, title, tag("section", tag("h2", title, id=key), inside, class_="card", aria_labelledby=key)
 
 
-def page(
+def page(  # the parts of a page, from top to bottom
     title: str,
     over: str,
     lead: Any,

@@ -25,6 +25,9 @@ REFINE_ROWS = 1_000_000
 REFINE_CATEGORIES = 4000
 # A sweep over all columns costs their square: ten up to so many columns, fewer beyond, one at least.
 REFINE_COLUMNS = 1000
+PROPOSALS = 80  # exchanges proposed for each row of categories, as far as LOOKUPS allows
+LOOKUPS = 60_000_000  # entries of the error table that all proposals together may read: a bound on the time
+HEAT = 0.2  # temperature of the first exchanges, in units of the weighted error
 
 
 @dataclass(frozen=True)
@@ -197,9 +200,6 @@ def refine_categories(
     cloud: WeightedPoints,
     domain: Domain,
     public: np.random.Generator,
-    per_row: int = 80,
-    lookups: int = 60_000_000,
-    heat: float = 0.2,
     shares: Shares | None = None,
 ) -> Array:
     """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
@@ -217,7 +217,7 @@ def refine_categories(
     weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
     codes = rows.astype(np.int64) + s
     block = max(1, min(max(32, m // 60), m // 2))
-    blocks = min(per_row * m, lookups // q) // block
+    blocks = min(PROPOSALS * m, LOOKUPS // q) // block
     for turn in range(blocks):
         a = int(public.integers(q))
         own = domain.block(a)
@@ -234,7 +234,7 @@ def refine_categories(
         up = (weight[own] * (1 + 2 * error[own])).ravel()
         change = down.take(u + xi) + up.take(v + xi) + down.take(v + xj) + up.take(u + xj)
         change[xi == xj] = 0
-        good = change.sum(axis=1) < heat * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
+        good = change.sum(axis=1) < HEAT * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
         if not good.any():
             continue
         i, j, xi, xj, u, v = i[good], j[good], xi[good], xj[good], u[good], v[good]

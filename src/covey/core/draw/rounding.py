@@ -9,7 +9,7 @@ import numpy as np
 from covey.core.arrays import Bits, Floats, Integers
 from covey.core.paper.blocks import WeightedPoints
 
-CHUNK_BYTES = 1 << 24
+CHUNK_BYTES = 1 << 24  # random bytes drawn at a time: a few caches full, whatever the number of rows
 
 
 def bootstrap(cloud: WeightedPoints, m: int, generator: np.random.Generator) -> Integers:

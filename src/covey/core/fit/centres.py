@@ -21,7 +21,7 @@ from covey.core.tables.domain import Domain
 Tick = Callable[[float], None]
 
 
-def fit_category_centres(
+def fit_category_centres(  # targets, their domain, and four settings of the fit
     shares: Floats, covariances: Floats, domain: Domain, k: int, steps: int, public: np.random.Generator, tick: Tick
 ) -> Floats:
     """k equally weighted products of categorical laws whose one-way and pair tables match.

@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 from covey.core.arrays import Floats
 from covey.core.fit.devices import Device
 
-HISTORY = 6  # pairs of steps and slopes that are remembered: more cost memory and save no steps here
+HISTORY = 6  # pairs of steps and slopes that are remembered, each two vectors as long as x
 DECREASE, CURVATURE = 1e-4, 0.9  # the usual constants of the Wolfe conditions (Nocedal and Wright, section 3.1)
-TRIES = 12  # of one line search: 2^12 is farther than a sensible step is ever off
+TRIES = 12  # of one line search: a step is halved or doubled so often at most
 
 Objective = Callable[[Any], tuple[float, Any]]  # the loss at a vector, and its gradient
 

@@ -46,7 +46,7 @@ def noisy_spectrum(covariance: Floats, noise: Floats) -> Spectrum | None:
     return Spectrum(tuple(map(float, values)), edge, len(covariance))
 
 
-def pair_covariances(
+def pair_covariances(  # the noisy tables, how to simulate their noise, and what is known besides
     noisy: Floats,
     draw: Callable[[], Floats],
     sd: float,
@@ -81,7 +81,7 @@ def pair_covariances(
     return np.asarray(sum(w * t for w, t in zip(weights, final, strict=True)))
 
 
-def candidates(
+def candidates(  # as `pair_covariances`, with a draw of the noise
     target: Floats,
     noise: Floats,
     sd: float,

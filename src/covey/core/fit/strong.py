@@ -12,7 +12,7 @@ from covey.core.arrays import Array, Floats, Integers, above_diagonal
 from covey.core.fit.devices import Device
 from covey.core.fit.shrinkage import SpikeSlab, fit_spike_slab
 
-PARTNERS = 8  # strong pairs kept for a column: more never passed the test of the slab in the tables of docs/benchmarks
+PARTNERS = 8  # strong pairs kept for a column: they bound the memory and the work of a step
 FINENESS = (
     256  # bins of the histogram of residuals: σ/256 near zero, one part in 256 far out, so EM loses nothing by it
 )

@@ -21,7 +21,7 @@ from covey.core.fit.strong import Partners, StrongPairs, find_strong, residual_p
 from covey.core.fit.targets import CLOSE, F4, NoisyMoments
 from covey.core.tables.coding import UNIT
 
-COPIES = 50  # of every centre, to simulate clipping: the error of the simulation is then far below the noise
+COPIES = 50  # of every centre in the simulation of clipping, as many as in `Coding.clip_error`
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,14 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 
 TURNS = 4  # each with the metric and the wishes of rows computed anew
-ROUNDS = 8
+ROUNDS = 8  # of exchanges in a turn; in each a group meets another one
 SWAPS = 8  # at most, of a pair in a round
 BORDER = 16  # rows of a group that take part
 BLOCK = 256  # groups among which a row looks for its second
 METRIC_COLUMNS = 512  # beyond, the plain metric: p² per row would be dear
-METRIC_ROWS = 50_000
-ENTRIES = 1 << 22
-TINY = 1e-5
+METRIC_ROWS = 50_000  # at most, evenly spaced, that the metric is computed from
+ENTRIES = 1 << 22  # of a temporary array: 32 MB in float64
+TINY = 1e-5  # a smaller gain is taken for rounding
 
 
 # Some BLAS kernels raise the flag "invalid" on finite numbers, when they load beyond a short row and drop the rest.

@@ -16,9 +16,9 @@ from covey.core.arrays import Array, Integers
 from covey.core.groups.exchange import TURNS, exchange
 from covey.core.paper.hilbert import covariance_loss, shares
 
-POWER_STEPS = 4
-SHARPEN_STEPS = 3
-CACHE_ENTRIES = 1_000_000
+POWER_STEPS = 4  # of power iteration, each a pass over the rows: the cut that follows is sharpened anyway
+SHARPEN_STEPS = 3  # of balanced 2-means, each a pass over the rows
+CACHE_ENTRIES = 1_000_000  # beyond it a node's rows leave the processor's cache, and subtrees are finished one by one
 MANY_NODES = 64  # up to so many, a matrix product for each node is quicker
 
 

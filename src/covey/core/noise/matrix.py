@@ -19,7 +19,7 @@ from covey.core.noise.normals import STANDARD, WORD, Digits
 from covey.core.noise.wishart import LARGEST, Factor, Wide, degrees
 from covey.errors import ParameterError
 
-ROUNDING = 2.0**-53
+ROUNDING = 2.0**-53  # relative error of one operation in float64
 ROUNDINGS = 16  # besides those of a sum: difference, scale and weights, and the bound itself; 8 would do
 SAFETY = 1.01  # what the bound's own floats may be off
 HEIGHT = 256  # rows that are multiplied together: the triangle saves two thirds of the products

@@ -18,7 +18,7 @@ from covey.core.arrays import STRIP, Array, Floats, Integers
 from covey.core.noise.chi import CENTRE_BITS, Chi
 from covey.core.noise.normals import WORD, Digits, Normals, Tail, Words, whole
 
-LIMB = 16
+LIMB = 16  # bits: a product of two limbs has 32, and float64 sums 2^20 of them exactly
 PER_WORD = WORD // LIMB
 BATCH = 1 << 23  # limbs that are held at a time
 LARGEST = 1 << 20  # dimension: sums of so many products of two limbs stay below 2^53

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from covey.core.arrays import Floats
 
-ROUNDING = 2.0**-53
+ROUNDING = 2.0**-53  # relative error of one operation in float64
 GRID_BITS = 16  # of the directions that are released (core.paper.subspace)
 # Backward errors of LAPACK's symmetric eigensolver and of reflections, in units of size·ROUNDING·‖A‖; a test finds less than 1.
 BACKWARD = 10

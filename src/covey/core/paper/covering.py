@@ -17,7 +17,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers, require_memory
 from covey.errors import ParameterError
 
-MAX_CELLS = 1 << 36
+MAX_CELLS = 1 << 36  # noise falls on each cell, and a number for each of so many takes 512 GiB
 
 
 class LatticeCovering:

@@ -17,7 +17,7 @@ from covey.core.tables.moments import EXACT_ROWS, Moments, block_rows, moments
 from covey.core.tables.sparse import Batch, column_ones, dense, is_sparse, row_ones
 from covey.errors import ParameterError
 
-MAX_ROWS = 1 << 32
+MAX_ROWS = 1 << 32  # so many contributions of 2^20 stay below 2^53, up to where float64 counts exactly
 
 
 def require_exact(n: int, categories: int = 1) -> None:

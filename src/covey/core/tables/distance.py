@@ -26,7 +26,7 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.moments import Moments, moments
 from covey.core.tables.sparse import Batch, column_ones, dense, is_sparse, overlaps, worth_it
 
-DEGREES = (1, 2, 3, 4)
+DEGREES = (1, 2, 3, 4)  # sizes of subsets that a certificate covers; five columns at once are dear and seldom asked for
 # Work limits, in elementary steps of a nanosecond or so; beyond them a degree is left out.
 ENUMERATION_LIMIT = 300_000_000
 GRAM_LIMIT = 40_000

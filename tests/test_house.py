@@ -1,0 +1,126 @@
+"""The house keeps its shape: reasons beside numbers, functions and files that can be seen at once, tests beside core modules."""
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+import pytest
+
+import covey
+
+SOURCE = Path(covey.__file__).parent
+TESTS = Path(__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+LINES = 400
+PARAMETERS = 6
+
+
+def comments(text):
+    """Lines that carry a comment of at least three words; remarks to tools are none."""
+    found = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        words = token.string.lstrip("#").split()
+        if token.type == tokenize.COMMENT and len(words) >= 3 and words[0].rstrip(":") not in ("noqa", "type"):
+            found.add(token.start[0])
+    return found
+
+
+def decides(node):
+    """Whether an assigned value is a number or an expression of numbers: other constants are words that say what they are."""
+    numeric = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Tuple, ast.Load, ast.Name, ast.Call)
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    numbers = [
+        part for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, int | float)
+    ]
+    return (
+        bool(numbers)
+        and all(isinstance(part, numeric) for part in ast.walk(node))
+        and all(name == "Fraction" or name.isupper() for name in names)
+        and not any(isinstance(part, ast.Constant) and isinstance(part.value, str | bytes) for part in ast.walk(node))
+    )
+
+
+def unexplained(text):
+    """Public upper-case numbers of a module without a reason on their lines, above them, or above the run they stand in."""
+    said, found, last = comments(text), [], (0, False)
+    for node in ast.parse(text).body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = [part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+        lines = range(node.lineno, node.end_lineno + 1)
+        # A comment above the first of several constants on following lines speaks of all of them.
+        above = node.lineno - 1 in said and node.lineno - 1 != last[0]
+        explained = above or (last == (node.lineno - 1, True))
+        last = (node.end_lineno, explained)
+        public = any(name.isupper() and not name.startswith("_") for name in names)
+        if public and decides(node.value) and not explained and not said & set(lines):
+            found.append(names[0])
+    return found
+
+
+def test_every_number_that_decides_something_has_its_reason_beside_it():
+    assert {path.relative_to(SOURCE).as_posix(): unexplained(path.read_text(encoding="utf-8")) for path in FILES} == {
+        path.relative_to(SOURCE).as_posix(): [] for path in FILES
+    }
+    assert unexplained("LIMIT = 1 << 20") == ["LIMIT"]
+    assert unexplained("LIMIT = 7  # noqa: X") == ["LIMIT"]
+    assert unexplained("LIMIT = 7  # rows") == ["LIMIT"]
+    assert unexplained("SHARE = Fraction(1, 3)") == ["SHARE"]
+    assert unexplained("A = 1  # as many as fit\nB = 2") == ["B"]
+    assert unexplained("# Both as measured on the bench.\nA = 1\nB = 2\n\nC = 3") == ["C"]
+    assert unexplained("WORDS = ('a', 'b')\n_PRIVATE = 3\nLIMIT = 7  # rows of a block, for the cache") == []
+
+
+def wordy(text):
+    """Functions with more parameters than one keeps in mind, unless a reason is written on a line of the signature or in Args."""
+    said, found = comments(text), []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        count = sum(argument.arg not in ("self", "cls") for argument in given)
+        signature = range(node.lineno - 1, node.body[0].lineno)
+        documented = "Args:" in (ast.get_docstring(node) or "")
+        if count > PARAMETERS and not said & set(signature) and not documented:
+            found.append(node.name)
+    return found
+
+
+def methods_of_documented_classes(text):
+    """Constructors whose parameters the docstring of their class lists."""
+    tree = ast.parse(text)
+    return {
+        node.name
+        for made in ast.walk(tree)
+        if isinstance(made, ast.ClassDef) and "Args:" in (ast.get_docstring(made) or "")
+        for node in made.body
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__"
+    }
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_files_and_functions_can_be_seen_at_once(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LINES
+    assert set(wordy(text)) <= methods_of_documented_classes(text)
+
+
+def test_many_parameters_are_noticed():
+    seven = "def f(a, b, c, d, e, g, h):"
+    assert wordy(f"{seven}\n    pass") == ["f"]
+    assert wordy(f"{seven}  # noqa: PLR0913\n    pass") == ["f"]
+    assert wordy(f"{seven}  # one for each column of the paper's table\n    pass") == []
+    assert wordy("def f(self, a, b, c, d, e, g):\n    pass") == []
+    assert wordy(f'{seven}\n    """Do it.\n\n    Args:\n        a: first.\n    """') == []
+
+
+def test_every_core_module_has_its_test_file():
+    core = SOURCE / "core"
+    modules = [path.relative_to(core) for path in core.rglob("*.py") if path.name != "__init__.py"]
+    assert len(modules) > 30
+    missing = [
+        str(module) for module in modules if not (TESTS / "core" / module.parent / f"test_{module.name}").exists()
+    ]
+    assert missing == []
