@@ -1,6 +1,6 @@
 """Mutants of what privacy rests on: `python -m trust.mutants [--sample N]`. Needs mutmut, which makes the mutants.
 
-mutmut writes every mutant of src/covey/privacy and src/covey/core/noise/integers.py (pyproject.toml) into mutants/. Each then
+mutmut writes every mutant of src/covey/privacy and src/covey/core/noise (pyproject.toml) into mutants/. Each then
 meets the tests of its own module, in a child forked from a pytest that has collected them: mutmut's own runner would go through
 all tests twice before the first mutant. A mutant is killed if a test fails, or if the tests run out of time; those that ran
 out of time, which is processor time, are counted apart.
@@ -21,10 +21,20 @@ from pathlib import Path
 import pytest
 
 TESTS = {
+    "covey.core.noise.chi": ["tests/core/noise/test_chi.py"],
+    "covey.core.noise.gaussian": ["tests/core/noise/test_gaussian.py"],
+    "covey.core.noise.helmert": ["tests/core/noise/test_helmert.py"],
     "covey.core.noise.integers": ["tests/core/noise/test_integers.py"],
+    "covey.core.noise.matrix": ["tests/core/noise/test_matrix.py"],
+    "covey.core.noise.normals": ["tests/core/noise/test_normals.py"],
+    "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py"],
+    "covey.core.noise.samplers": ["tests/core/noise/test_samplers.py"],
+    "covey.core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py"],
+    "covey.core.noise.wishart": ["tests/core/noise/test_wishart.py"],
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
     "covey.privacy.budget": ["tests/privacy/test_budget.py"],
     "covey.privacy.certificate": ["tests/privacy/test_certificate.py"],
+    "covey.privacy.gate": ["tests/privacy/test_gate.py"],
     "covey.privacy.ledger": ["tests/privacy/test_ledger.py"],
 }
 # Tests that wait, start processes or draw for long, and that find nothing in one module that the others do not.
