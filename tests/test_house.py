@@ -1,7 +1,9 @@
 """The house keeps its shape: reasons beside numbers, functions and files that can be seen at once, tests beside core modules."""
 
 import ast
+import importlib
 import io
+import re
 import tokenize
 from pathlib import Path
 
@@ -124,3 +126,37 @@ def test_every_core_module_has_its_test_file():
         str(module) for module in modules if not (TESTS / "core" / module.parent / f"test_{module.name}").exists()
     ]
     assert missing == []
+
+
+def exists(name):
+    """Whether a dotted name leads to a module, or to something in one."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        try:
+            for part in parts[cut:]:
+                found = getattr(found, part)
+        except AttributeError:
+            return False
+        return True
+    return False
+
+
+def test_every_name_and_file_that_the_documents_mention_exists():
+    root = TESTS.parent
+    text = (root / "docs/house.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`(covey\.[\w.]+)`", text))
+    assert len(names) > 30
+    assert [name for name in sorted(names) if not exists(name)] == []
+    assert exists("covey.privacy.gate.Gate.measure")
+    assert not exists("covey.privacy.gate.Gate.peek")
+    assert not exists("covey.methods.bits.bit_centres")
+    rooms = "core|methods|privacy|engines|release|table"
+    for page in [root / "CONTRIBUTING.md", *root.glob("docs/**/*.md")]:
+        written = page.read_text(encoding="utf-8")
+        files = [f"src/covey/{name}" for name in re.findall(rf"`((?:{rooms})/[\w/]+\.\w+)`", written)]
+        files += re.findall(r"`(tests/[\w/]+\.py)`", written)
+        assert [name for name in files if not (root / name).exists()] == [], page.name
