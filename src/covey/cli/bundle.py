@@ -117,7 +117,7 @@ def evaluate(  # click passes each option by its name
 @click.option("--seed", type=int, help="Draw the same rows again.")
 @force_option
 @json_option
-def sample(
+def sample(  # click passes each option by its name
     folder: Path, m: int, conditions: tuple[str, ...], out: Path, seed: int | None, force: bool, as_json: bool
 ) -> None:
     """Draw more rows from a private bundle, or those of one category. Costs no privacy and needs no true data."""
