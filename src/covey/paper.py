@@ -134,7 +134,7 @@ class SpectralPartition:
         return bounds.Bound(self.within + self.tail + self.mixed, "‖Σ_X − Σ_Y‖₂, from what this run measured")
 
 
-def spectral_partition(  # the paper's own choices, each with a default
+def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
     X: Array,
     k: int,
     *,

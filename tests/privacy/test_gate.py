@@ -13,7 +13,7 @@ import covey
 from audits.gates import a_budget, a_gate
 from covey.entropy import Streams
 from covey.errors import InternalError
-from covey.privacy.budget import make_budget
+from covey.privacy.budget import Budget, make_budget
 from covey.privacy.gate import Exact, Gate, Moves
 
 SOURCE = Path(covey.__file__).parent
@@ -159,13 +159,17 @@ def test_the_stated_standard_deviation_is_that_of_the_noise(pure):
         found = joint.add(zero, 40_000, weight)
         assert found.values.std() == pytest.approx(found.sd, rel=0.03)
         assert found.values.std() != pytest.approx(found.sd * 1.5, rel=0.1)
+
+
+def test_the_stated_standard_deviation_of_the_cube_is_that_of_its_noise():
+    zero = Exact(np.zeros(4, dtype=np.int64))
     cube = np.array(
-        [
-            a_gate("x", streams=Streams.from_seed(i)).cube("x", zero.map(lambda z: z[:4]), Moves(linf=1), 4).values
-            for i in range(3000)
-        ]
+        [a_gate("x", streams=Streams.from_seed(i)).cube("x", zero, Moves(linf=1), 4).values for i in range(1500)]
     )
-    assert cube.std() == pytest.approx(np.sqrt(5 * 6 / 3), rel=0.05)
+    sd = a_gate("x").cube("x", zero, Moves(linf=1), 4).sd
+    assert sd == pytest.approx(np.sqrt(5 * 6 / 3))
+    assert cube.std() == pytest.approx(sd, rel=0.06)
+    assert cube.std() != pytest.approx(sd * 1.2, rel=0.1)
 
 
 # The book.
@@ -215,3 +219,144 @@ def test_purposes_have_streams_of_their_own():
         gate = a_gate(purpose, amount=Fraction(1, 1000), streams=Streams.from_seed(3))
         draws.append(gate.measure(purpose, Exact(np.zeros(20, dtype=np.int64)), 20, Moves(l1=1)).values.tolist())
     assert draws[0] == draws[2] != draws[1]
+
+
+# What each part of the gate says and gives back.
+
+
+def charges(found):
+    return [(charge.purpose, charge.amount, charge.unit) for charge in found]
+
+
+def test_a_refusal_says_where_to_go():
+    with pytest.raises(TypeError) as said:
+        bool(SECRET)
+    assert (
+        str(said.value)
+        == "an exact value of true records cannot be looked at, compared, converted or stored: measure it at the gate."
+    )
+
+
+def test_mapped_functions_get_all_their_arguments():
+    found = SECRET.map(lambda v, a, *, b: v * a + b, 2, b=7)
+    assert a_gate("x", amount=10**9).measure("x", found, 5, Moves(l1=1)).values.tolist() == [7, 9, 11, 13, 15]
+
+
+@pytest.mark.parametrize(
+    ("shares", "fits"),
+    [
+        ({"a": Fraction(1, 3), "b": Fraction(2, 3)}, True),
+        ({"a": Fraction(0)}, True),
+        ({}, True),
+        ({"a": Fraction(1, 3), "b": Fraction(2, 3) + Fraction(1, 10**9)}, False),
+        ({"a": Fraction(3, 2), "b": Fraction(-1)}, False),
+        ({"a": Fraction(-1, 2)}, False),
+    ],
+)
+def test_plans_are_not_negative_and_sum_to_the_budget_at_most(shares, fits):
+    if fits:
+        Gate(make_budget(1.0), shares, Streams.from_seed(1))
+        return
+    with pytest.raises(InternalError) as said:
+        Gate(make_budget(1.0), shares, Streams.from_seed(1))
+    assert str(said.value).endswith("planned charges are not negative and sum to the budget at most.")
+    assert "XX" not in str(said.value)
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_a_plan_is_kept_in_the_unit_of_its_budget(pure):
+    budget = a_budget(6, pure=pure)
+    gate = Gate(budget, {"a": Fraction(1, 3), "b": Fraction(0)}, Streams.from_seed(1))
+    assert charges(gate.planned.values()) == [("a", 2, budget.unit), ("b", 0, budget.unit)]
+    assert [gate.has(name) for name in ("a", "b", "c")] == [True, False, False]
+    assert (gate.allowance("a").amount, gate.allowance("a", Fraction(1, 4)).amount) == (2, Fraction(1, 2))
+    found = gate.measure("a", Exact(np.zeros(2, dtype=np.int64)), 2, Moves(l1=1, l2_squared=1), Fraction(1, 4))
+    assert charges([found.charge]) == charges(gate.spent) == [("a", Fraction(1, 2), budget.unit)]
+    assert charges(gate.unused) == [("a", Fraction(3, 2), budget.unit)]
+    assert found.law == gate.book[0].law == ("laplace" if pure else "gaussian")
+    assert gate.book[0].purpose == "a"
+
+
+def test_what_is_refused_is_named():
+    gate, zero = a_gate("a"), Exact(np.zeros(2, dtype=np.int64))
+    with pytest.raises(InternalError, match=r"a measurement names the charge 'b', which was not planned\.$"):
+        gate.measure("b", zero, 2, Moves(l1=1))
+    gate.measure("a", zero, 2, Moves(l1=1))
+    with pytest.raises(InternalError, match=r"the charge 'a' is spent: nothing is released\.$"):
+        gate.measure("a", zero, 2, Moves(l1=1), Fraction(1, 10**6))
+    with pytest.raises(
+        InternalError, match=r"a statistic has another shape than was declared: shapes must follow from public sizes\.$"
+    ):
+        a_gate("a").measure("a", zero, 3, Moves(l1=1))
+
+
+def test_another_source_draws_gaussians_for_budgets_that_count_zcdp_alone():
+    loose, strict = make_budget(1.0, 1e-6), make_budget(1.0)
+    assert loose.accounting != "zcdp"
+    with pytest.raises(InternalError, match=r"OpenDP's discrete Gaussians need a budget that counts zCDP\.$"):
+        Gate(loose, {"a": WHOLE}, Streams.from_seed(1), "opendp")
+    Gate(loose, {"a": WHOLE}, Streams.from_seed(1))
+    Gate(strict, {"a": WHOLE}, Streams.from_seed(1), "opendp")
+    Gate(Budget(WHOLE, Fraction(1, 10**9), 1, WHOLE, "zcdp"), {"a": WHOLE}, None, "opendp")
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_a_weight_divides_the_scale(pure):
+    gate = a_gate("a", amount=Fraction(1, 10**6), pure=pure)
+    joint, zero = gate.joint("a", Moves(l1=3, l2_squared=3)), Exact(np.zeros(2, dtype=np.int64))
+    assert joint.add(zero, 2).sd == pytest.approx(joint.add(zero, 2, 4).sd * (4 if pure else 2))
+    scale = float(gate.book[0].scale)
+    assert joint.add(zero, 2).sd == pytest.approx(np.sqrt(2) * scale if pure else np.sqrt(scale))
+
+
+def test_a_second_draw_of_a_purpose_is_new():
+    gate, zero = a_gate("a", amount=Fraction(1, 1000)), Exact(np.zeros(20, dtype=np.int64))
+    joint = gate.joint("a", Moves(l1=1))
+    assert joint.add(zero, 20).values.tolist() != joint.add(zero, 20).values.tolist()
+
+
+def test_the_cube_gives_counts_back_on_their_own_grid():
+    counts = Exact(np.array([5, 0, 12]))
+    found = a_gate("a", amount=10**9).cube("a", counts, Moves(linf=1), 3)
+    assert found.values == pytest.approx([5, 0, 12], abs=1e-6)
+    gate = a_gate("a", amount=Fraction(1, 100))
+    found = gate.cube("a", counts, Moves(linf=1), 3)
+    assert (found.law, found.sd) == ("cube", pytest.approx(100 * np.sqrt(4 * 5 / 3)))
+    assert charges([found.charge]) == [("a", Fraction(1, 100), gate.budget.unit)]
+    # Where the scale is large enough the grid is that of the counts: whole numbers come back.
+    assert (found.values == np.rint(found.values)).all()
+    fine = a_gate("a", amount=2).cube("a", counts, Moves(linf=1), 3)
+    assert not (fine.values == np.rint(fine.values)).all()
+    assert (fine.values * 12 == np.rint(fine.values * 12)).all()  # 2·3 / (1/2) steps to a count
+
+
+def test_blocks_of_a_matrix_carry_one_law():
+    gate = a_gate("a", amount=Fraction(1, 50))
+    joint = gate.matrix("a", Moves(trace=2), [WHOLE] * 3)
+    zero = Exact(np.zeros((2, 3), dtype=np.int64))
+    found = joint.add(zero, slice(0, 2), slice(0, 3))
+    again = joint.add(zero, slice(0, 2), slice(0, 3))
+    assert (found.values == again.values).all()  # one matrix: its blocks are the same whenever they are asked for
+    assert (found.values[:, :2] == found.values[:, :2].T).all()
+    assert (found.law, found.sd) == ("matrix", pytest.approx(100 * np.sqrt(2)))
+    assert charges([found.charge]) == charges(gate.spent) == [("a", Fraction(1, 50), gate.budget.unit)]
+    exact = a_gate("a", amount=10**9).matrix("a", Moves(trace=2), [WHOLE] * 3)
+    values = exact.add(Exact(np.arange(6).reshape(2, 3)), slice(0, 2), slice(0, 3)).values
+    assert values.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_directions_lean_as_far_as_their_charge_allows():
+    second = Exact(np.diag([1.0, 0.0, 0.0]))
+    close = a_gate("a", amount=4000).directions("a", second, Moves(directions=2), 1)
+    assert np.abs(close.values[0]).item() > 0.99
+    assert (close.law, np.isnan(close.sd), close.values.shape) == ("bingham", True, (3, 1))
+    assert charges([close.charge]) == [("a", 4000, close.charge.unit)]
+    far = [
+        a_gate("a", amount=Fraction(1, 1000), streams=Streams.from_seed(i))
+        .directions("a", second, Moves(directions=2), 1)
+        .values[0]
+        .item()
+        ** 2
+        for i in range(300)
+    ]
+    assert np.mean(far) == pytest.approx(1 / 3, abs=0.06)  # uniform: the scale was not turned over

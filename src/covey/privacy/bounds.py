@@ -251,17 +251,15 @@ def theorem_5_13(n: int, p: int, d: int, epsilon: float, kappa: float, constants
     )
 
 
-def theorem_5_14(  # the theorem's own letters
-    n: int, p: int, d: int, epsilon: float, kappa: float, m: int, constants: Constants = "paper"
-) -> Bound:
+# The symbols of Theorem 5.14.
+def theorem_5_14(n: int, p: int, d: int, epsilon: float, kappa: float, m: int, constants: Constants = "paper") -> Bound:
     """Private data of custom size: bootstrapping adds 1/m, being unbiased."""
     value = theorem_5_13(n, p, d, epsilon, kappa, constants).value + lemma_4_3(m).value
     return Bound(min(4.0, value), "E ‖mean x^{⊗d} − mean u^{⊗d}‖₂²")
 
 
-def theorem_5_15(  # the theorem's own letters
-    n: int, p: int, d: int, epsilon: float, kappa: float, m: int, constants: Constants = "paper"
-) -> Bound:
+# The symbols of Theorem 5.15.
+def theorem_5_15(n: int, p: int, d: int, epsilon: float, kappa: float, m: int, constants: Constants = "paper") -> Bound:
     """Private Boolean data, d ≤ p/2. Improved: the cube needs half the noise on means (docs/proofs/damping.md)."""
     subsets = lemma_2_1(p, d, constants).value * float(p) ** d
     error = _private_error(n, p, d, epsilon, kappa, constants, halved=constants == "improved")
@@ -274,7 +272,7 @@ def private_rate(n: int, p: int, epsilon: float, kappa: float) -> float:
     return log(log(n)) / (kappa * log(n)) + p * exp((kappa - 1) * log(n)) / epsilon
 
 
-def _private_error(  # the theorems' own letters
+def _private_error(  # the symbols of Theorem 5.13
     n: int, p: int, d: int, epsilon: float, kappa: float, constants: Constants, halved: bool = False
 ) -> float:
     """Root mean square error of Algorithm 4 with the theorem's t, α and b."""

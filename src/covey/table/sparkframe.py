@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from polars import Series
 
 KIND = "spark"
-FEW_WORDS = 1 << 10  # words of a column that a task remembers: enough for categories, little for free text
+FEW_WORDS = 1 << 10  # distinct words of a column up to which each is decoded once
 
 
 def is_spark(table: Any) -> bool:
