@@ -11,10 +11,12 @@ import pytest
 import covey
 from audits.gates import opened
 from covey.core.tables.learned import kept_counts
-from covey.errors import CoveyWarning, LostReleaseError, ParameterError
+from covey.errors import CoveyWarning, InputError, LostReleaseError, ParameterError
 from covey.methods.learning import SHARE, _learned_field, expected_sizes, learning_cost
 from covey.privacy.budget import make_budget
 from covey.records import LearningReader
+from covey.release.bundle import write_bundle
+from covey.release.verify import _verify_budget, verify_bundle
 from covey.table.provisional import LearnedColumn, Provisional
 from covey.table.schema import Field, Schema
 
@@ -72,7 +74,8 @@ def test_a_messy_table_gets_a_complete_schema(fitted):
     assert found.names == ("age", "cost", "seen", "at", "clock", "ward", "one", "flag", "odd")
     assert fitted.privacy.left_out == ("id", "text", "void")
     assert fitted.privacy.learned == ("age", "cost", "seen", "at", "ward", "one", "odd")
-    assert (found["age"].minimum, found["age"].maximum, found["age"].special) == (10, 100, ("?", "N"))
+    assert found["age"].minimum in (10, 20)  # two in seventy-two are younger than 20
+    assert (found["age"].maximum, found["age"].special) == (100, ("?", "N"))
     assert found["cost"].minimum == 0
     assert 1000 <= found["cost"].maximum <= 20_000
     assert str(found["seen"].minimum) == "2010-01-01"
@@ -198,3 +201,29 @@ def test_messages_are_the_same_for_neighbours():
         said.append([str(w.message) for w in heard] + [str(synth.privacy)])
     assert "left out" in said[0][0]
     assert said.count(said[0]) == len(said)
+
+
+def test_bundles_say_what_was_learned_and_claims_of_delta_are_verified(tmp_path):
+    """The line of the charge, the fields that were learned, and no trace of what nobody else has."""
+    synth = covey.PrivateSynthesizer(50.0, 1e-6, schema=schema(age="integer", ward="string", id="string"))
+    with pytest.warns(CoveyWarning, match="left out"):
+        synth.fit(messy(600))
+    bundle = write_bundle(synth.release(100), tmp_path / "b")
+    facts = json.loads((bundle / "privacy.json").read_text())
+    assert facts["charges"][0] == {
+        "purpose": "domains",
+        "amount": str(make_budget(50, 1e-6, labels=True).amount / 10),
+        "delta": "1/10000000",
+    }
+    assert (facts["learned"], facts["left_out"]) == (["age", "ward"], ["id"])
+    verify_bundle(bundle)
+    everything = b"".join(path.read_bytes() for path in bundle.iterdir())
+    assert "North" in everything.decode(errors="replace")
+    assert b"person-" not in everything
+    assert b"the only one" not in everything
+    for wrong, words in (
+        ({"amount": str(make_budget(50, 1e-6).amount)}, "larger amount"),
+        ({"charges": [facts["charges"][0] | {"delta": "1/1000000"}]}, "more of δ"),
+    ):
+        with pytest.raises(InputError, match=words):
+            _verify_budget(facts | wrong)
