@@ -237,7 +237,8 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         if order.dataset is None:
             raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps this table's budget.")
         ledger = Ledger(order.ledger or default_ledger_path())
-        ledger.check(order.dataset, epsilon, delta, order.rows_per_person, synth.rho)
+        rho = None if synth is None else synth.rho
+        ledger.check(order.dataset, epsilon, delta, order.rows_per_person, rho)
     elif order.dataset is not None:
         raise ArgumentError(
             "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."

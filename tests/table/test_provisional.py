@@ -35,10 +35,10 @@ def test_numbers_fall_into_bins_and_words_among_them_stay_words():
     cells = ["30", " 7 ", "0", "-1", "-3", "1e99", "-1e99", "N", "", None, "nan", "x\0y", "true"]
     assert read(learned("a", "integer"), cells) == [
         (20, 50),
-        (5, 10),
+        (7, 8),
         (0, 1),
         (-1, 0),
-        (-5, -2),
+        (-3, -2),
         (5e14, 1e15),
         (-1e15, -5e14),
         "N",
@@ -126,10 +126,10 @@ def test_a_draft_that_is_learned_keeps_names_types_and_spelling_alone():
             Field("s", "string", enum=("x", "y"), other="rest", confirmed=False),
             Field("k", "string", enum=("p", "q")),
         ),
-        draft=True,
+        drafted=True,
     )
     to_learn = schema.to_learn()
     assert to_learn.fields == (learned("a", "integer"), learned("s", "string"), schema["k"])
-    assert not to_learn.draft
+    assert not to_learn.drafted
     assert Schema.from_dict(to_learn.to_dict()) == to_learn
     assert to_learn.to_dict()["fields"][0] == {"name": "a", "type": "integer", "covey": {"learn": True}}

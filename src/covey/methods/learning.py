@@ -80,13 +80,13 @@ def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
         for j, column in enumerate(columns)
     }
     fields = tuple(field for f in provisional.schema.fields if (field := found.get(f.name, f)) is not None)
-    if not any(field.constant is None for field in fields):
+    if not any(field.categories > 1 for field in fields):
         raise LostReleaseError(
             "nothing in any column stands out of the noise. More rows, a larger epsilon or fewer learned columns help, and "
             "limits and categories that are declared."
         )
     learned = tuple(name for name, field in found.items() if field is not None)
-    schema = replace(provisional.schema, fields=fields, draft=False)
+    schema = replace(provisional.schema, fields=fields, drafted=False)
     return Learned(schema, learned, tuple(name for name in found if name not in learned))
 
 
@@ -131,6 +131,9 @@ def _numbers(column: LearnedColumn, counts: Array, kept: tuple[int, int], least:
     decimals = 0 if field.type == "integer" else -SMALLEST if field.decimals is None else field.decimals
     wanted = field.bins if isinstance(field.bins, int) else DEFAULT_BINS
     grid = tuple(Fraction(edge) for edge in column.edges)
+    low, high = int(grid[kept[0]]), int(grid[kept[1] + 1])
+    if field.type == "integer" and high - low == kept[1] - kept[0] + 1:  # single numbers, a bin each
+        return {"minimum": low, "maximum": high - 1, "bins": high - low}
     edges = number_bins(counts, kept, least, grid, wanted, Fraction(1, 10**decimals))
     values = tuple(int(edge) if field.type == "integer" else float(edge) for edge in edges)
     return {"minimum": values[0], "maximum": values[-1], "bins": values}

@@ -17,8 +17,14 @@ def guarantee_words(budget: Budget) -> str:
     """The kind of guarantee, and where δ > 0 through which notion it was accounted."""
     if budget.pure:
         return "pure ε-differential privacy"
-    through = "ρ-zCDP" if budget.mu is None else f"Gaussian differential privacy, μ = {budget.mu}"
-    return f"(ε, δ)-differential privacy, through {through}"
+    if budget.accounting == "zcdp":
+        through = "ρ-zCDP"
+    elif budget.mu is None:
+        through = "Gaussian differential privacy"
+    else:
+        through = f"Gaussian differential privacy, μ = {budget.mu}"
+    labels = f", and δ = {float(budget.selection):g} of it for the names of learned labels" if budget.selection else ""
+    return f"(ε, δ)-differential privacy, through {through}{labels}"
 
 
 def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:

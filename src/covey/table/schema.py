@@ -175,7 +175,7 @@ class Schema:
         """The schema with these fields, or all that are not confirmed, to be learned with noise: `Field.to_learn`."""
         chosen = {f.name for f in self.fields if not f.confirmed} if names is None else {self[n].name for n in names}
         fields = tuple(field.to_learn() if field.name in chosen else field for field in self.fields)
-        return replace(self, fields=fields, draft=self.draft and not all(field.confirmed for field in fields))
+        return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
 
     def require_confirmed(self) -> None:
         """Refuse a private release while the schema may describe private data."""

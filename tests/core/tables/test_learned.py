@@ -25,8 +25,8 @@ def floats(edges):
 
 def test_edges_are_what_a_person_would_write():
     whole = floats(number_edges(0))
-    assert whole[whole.index(0) - 3 : whole.index(0) + 6] == [-5, -2, -1, 0, 1, 2, 5, 10, 20]
-    assert (whole[0], whole[-1], len(whole)) == (-1e15, 1e15, 93)
+    assert whole[whole.index(0) - 12 :][:26] == [-50, -20, *range(-10, 11), 20, 50, 100]
+    assert (whole[0], whole[-1], len(whole)) == (-1e15, 1e15, 105)
     cents = floats(number_edges(2))
     assert cents[cents.index(0) + 1] == 0.01
     assert cents[-1] == 1e13
@@ -107,8 +107,8 @@ def test_whole_numbers_are_not_cut_between_two_of_them():
     edges = number_edges(0)
     counts = np.zeros(len(edges) - 1)
     at = edges.index(Fraction(1))
-    counts[at : at + 3] = 1000
-    found = number_bins(counts, (at, at + 2), 10.0, edges, 60, Fraction(1))
+    counts[at : at + 9] = 1000
+    found = number_bins(counts, (at, at + 8), 10.0, edges, 60, Fraction(1))
     assert floats(found) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 

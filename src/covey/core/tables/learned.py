@@ -27,14 +27,19 @@ Edges = tuple[Fraction, ...]
 
 @cache
 def number_edges(decimals: int | None) -> Edges:
-    """…, −5, −2, −1, 0, 1, 2, 5, 10, …: edges a person would write, both signs, from one step of the precision to 10^15.
+    """…, −20, −10, …, −1, 0, 1, …, 10, 20, 50, 100, …: edges a person would write, up to ±10^15.
+
+    Numbers with decimals have 1, 2 and 5 of each power of ten from one step of the precision on. Whole numbers up to ten, which
+    often are codes, have bins of their own. Bin b is edge b up to edge b + 1, without it.
 
     Args:
-        decimals: of the precision; None where it is not known. Bin b is edge b up to edge b + 1, without it.
+        decimals: of the precision; None where it is not known.
     """
     first = SMALLEST if decimals is None else -decimals
     last = LARGEST if decimals is None else LARGEST - decimals
     positive = [Fraction(digit) * Fraction(10) ** power for power in range(first, last) for digit in (1, 2, 5)]
+    if decimals == 0:
+        positive = sorted({*positive, *map(Fraction, range(1, 10))})
     positive.append(Fraction(10) ** last)
     return (*(-edge for edge in reversed(positive)), Fraction(0), *positive)
 
