@@ -133,3 +133,10 @@ def test_a_draft_that_is_learned_keeps_names_types_and_spelling_alone():
     assert not to_learn.drafted
     assert Schema.from_dict(to_learn.to_dict()) == to_learn
     assert to_learn.to_dict()["fields"][0] == {"name": "a", "type": "integer", "covey": {"learn": True}}
+
+
+def test_declared_fields_beside_learned_ones_are_checked_in_the_first_reading():
+    schema = Schema((learned("a", "integer"), Field("b", "integer", 0, 5), Field("c", "string", enum=("x",))))
+    _, log = Provisional(schema).encode_part(read_table({"a": ["1", "2"], "b": ["9", "z"], "c": ["x", "y"]}, schema))
+    assert log.columns["b"] == ColumnLog(clipped=1, unparseable=1)
+    assert log.columns["c"] == ColumnLog(unknown=1)

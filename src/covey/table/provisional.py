@@ -18,12 +18,12 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.learned import Coded, Edges, number_edges, year_edges
 from covey.errors import ParameterError
-from covey.table.attributes import Attribute, ColumnLog, Grid, Mask
+from covey.table.attributes import Attribute, ColumnLog, Grid, Labels, Mask
 from covey.table.cells import MISSING_WORDS, as_text
 from covey.table.codec import EncodeLog
 from covey.table.columns import Table, Words, unguarded
 from covey.table.extras import optional
-from covey.table.fields import Field, Value
+from covey.table.fields import ORDERED_TYPES, Field, Value
 from covey.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -116,10 +116,12 @@ class Provisional:
         if not self.schema.learns:
             raise ParameterError("no field of the schema is to be learned.")
 
-    @property
+    @cached_property
     def attributes(self) -> Mapping[str, Attribute]:
-        """None yet."""
-        return {}
+        """How declared fields are read: for the log, which says before the charge whether they fit."""
+        fields = [field for field in self.schema.encoded if not field.learn]
+        missing = self.schema.missing_values
+        return {f.name: (Grid if f.type in ORDERED_TYPES else Labels)(f, missing) for f in fields}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -141,6 +143,9 @@ class Provisional:
             seen = log.columns[column.field.name] = ColumnLog()
             codes[:, j], found = column.read(_spelled_out(table.columns[column.field.name]), seen)
             words.append(found)
+        for name, attribute in self.attributes.items():
+            log.columns[name] = ColumnLog()
+            attribute.read(_spelled_out(table.columns[name]), log.columns[name])
         return Coded(codes, tuple(words)), log
 
 
