@@ -13,14 +13,17 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
+from scipy.stats import norm
 
 import covey.methods.regain.categories
 import covey.methods.regain.pipeline
 import covey.synthesizers.private
 from covey.errors import InternalError
+from covey.privacy.budget import rho_for
 from covey.privacy.gate import Gate
 from covey.synthesizers import PrivateSynthesizer
 
@@ -39,8 +42,19 @@ class Entry:
 
 
 @dataclass
+class Named:
+    """One column whose labels were named: exact counts by label, and what was released."""
+
+    line: object
+    exact: dict
+    released: tuple
+    threshold: int
+    weight: float = 1.0
+
+
+@dataclass
 class Tape:
-    """All passages of one fit, and the weights of its matrix noise."""
+    """All passages of one fit, through one gate or several, and the weights of its matrix noise."""
 
     entries: list = field(default_factory=list)
     weights: dict = field(default_factory=dict)
@@ -64,6 +78,11 @@ def recording_gate(tape):
             tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, None))
             return released
 
+        def _name(self, exact, payment, threshold):
+            released = super()._name(exact, payment, threshold)
+            tape.entries.append(Named(payment.line, dict(exact._sealed), released, threshold))
+            return released
+
         def matrix(self, purpose, moves, weights):
             tape.weights[purpose] = np.array([float(w) for w in weights])
             return super().matrix(purpose, moves, weights)
@@ -73,28 +92,37 @@ def recording_gate(tape):
 
 def replaying_gate(tape, moved):
     """A gate that answers from a tape; `moved` collects, for each line of the book, how far every statistic moved."""
+    entries = iter(tape.entries)  # of all gates of a fit, one after the other
 
     class Replaying(Gate):
-        place = 0
-
-        def _next(self, exact, payment):
-            if self.place >= len(tape.entries):
+        def _next(self, payment, shape):
+            entry = next(entries, None)
+            if entry is None:
                 raise Diverged("it measures more")
-            entry = tape.entries[self.place]
-            self.place += 1
-            if (entry.line, entry.exact.shape) != (payment.line, exact._sealed.shape):
+            if (entry.line, getattr(entry.exact, "shape", None)) != (payment.line, shape):
                 raise Diverged(f"it measures something else for {payment.line.purpose!r}")
             return entry
 
         def _release(self, exact, noise, payment, weight, block=None):
-            entry = self._next(exact, payment)
+            entry = self._next(payment, exact._sealed.shape)
             change = exact._sealed.astype(np.float64) - entry.exact
-            moved.setdefault(len(self.book) - 1, []).append((change, entry))
+            moved.setdefault((id(self), len(self.book)), []).append((change, entry))
+            return entry.released
+
+        def _name(self, exact, payment, threshold):
+            entry = self._next(payment, None)
+            common = sorted(set(entry.exact) & set(exact._sealed))
+            change = np.array([float(exact._sealed[label] - entry.exact[label]) for label in common])
+            moved.setdefault((id(self), len(self.book)), []).append((change, entry))
+            alone = [count for label, count in exact._sealed.items() if label not in entry.exact]
+            moved.setdefault("named", []).append((self, payment.line, threshold, alone))
+            alone = [count for label, count in entry.exact.items() if label not in exact._sealed]
+            moved.setdefault("named before", []).append((self, payment.line, entry.threshold, alone))
             return entry.released
 
         def _direct(self, exact, payment, t):
-            entry = self._next(exact, payment)
-            moved.setdefault(len(self.book) - 1, []).append((exact._sealed, entry))
+            entry = self._next(payment, exact._sealed.shape)
+            moved.setdefault((id(self), len(self.book)), []).append((exact._sealed, entry))
             return entry.released
 
     return Replaying
@@ -120,6 +148,31 @@ def loss(changes, weights):
         return np.abs(np.linalg.eigvalsh(D)).sum() / scale
     (A, entry) = changes[0]
     return abs(bingham_loss(entry.exact / scale, A / scale, entry.released))
+
+
+def selection_losses(moved):
+    """For both neighbours: the chance that some label is named that it has alone, and half the δ that was paid for it."""
+    for side in ("named", "named before"):
+        found = moved.pop(side, [])
+        if found:
+            chance = sum(named_chance(line, threshold, c) for _, line, threshold, alone in found for c in alone)
+            yield chance, float(found[0][1].delta) / 2
+
+
+def named_chance(line, threshold, count):
+    """P(count + noise > threshold), for Gaussian noise on the integers, discrete or rounded, whichever is larger."""
+    variance, least = float(line.scale), threshold - count + 1
+    sd = np.sqrt(variance)
+    far = int(40 * sd) + 40
+    all_of_it = np.exp(-(np.arange(-far, far + 1) ** 2) / (2 * variance)).sum()
+    discrete = np.exp(-(np.arange(least, far + 1) ** 2) / (2 * variance)).sum() / all_of_it
+    return float(max(discrete, norm.sf((least - 0.5) / sd)))
+
+
+def promise_broken(privacy):
+    """Whether a statement spends more than its ε and δ prove: the amounts with what naming labels leaves of δ."""
+    budget, apart = privacy.budget, sum((charge.delta for charge in privacy.charges), Fraction(0))
+    return not budget.pure and privacy.spent > rho_for(budget.epsilon, budget.delta - apart, budget.accounting)
 
 
 def bingham_loss(A, B, directions):
@@ -167,9 +220,11 @@ def ride(one: Ride, quick=True):
     tape, found = Tape(), []
     with cheap_fits() if quick else ExitStack():
         try:
-            face = run(one, one.table, recording_gate(tape))
+            synth, face = fitted(one, one.table, recording_gate(tape))
         except InternalError as error:
             return [f"{one.name}: {error}"]
+        if promise_broken(synth.privacy):
+            found.append(f"{one.name}: the charges need a larger δ than was promised")
         for name, other in {**one.neighbours, "a stranger": one.stranger}.items():
             moved = {}
             try:
@@ -181,6 +236,9 @@ def ride(one: Ride, quick=True):
                 found.append(f"{one.name}, {name}: something left that was not measured")
             if name == "a stranger":
                 continue
+            for chance, paid in selection_losses(moved):
+                if chance > paid * (1 + SLACK):
+                    found.append(f"{one.name}, {name}: a label is named with chance {chance:.3g}, {paid:.3g} was paid")
             for changes in moved.values():
                 line = changes[0][1].line
                 spent = loss(changes, tape.weights)
@@ -190,7 +248,12 @@ def ride(one: Ride, quick=True):
 
 
 def run(one, table, make_gate):
-    """Everything that leaves a fit through a given gate, with the same post-processing each time."""
+    """Everything that leaves a fit through a given gate."""
+    return fitted(one, table, make_gate)[1]
+
+
+def fitted(one, table, make_gate):
+    """A synthesizer and everything that leaves a fit through a given gate, with the same post-processing each time."""
     synth = one.make()
     with patch.object(covey.synthesizers.private, "Gate", make_gate), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -198,7 +261,9 @@ def run(one, table, make_gate):
     spectrum = None if synth.spectrum is None else [np.asarray(v).tolist() for v in vars(synth.spectrum).values()]
     sample = np.asarray(synth.sample(20)).tolist()
     cloud = synth.centres
-    return cloud.weights.tolist(), cloud.points.tolist(), repr(synth.certificate), spectrum, str(synth.privacy), sample
+    fit = cloud.weights.tolist(), cloud.points.tolist(), repr(synth.certificate), spectrum, sample
+    schema = None if synth.schema is None else synth.schema.to_dict()
+    return synth, (*fit, str(synth.privacy), synth.privacy.left_out, schema)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from audits import checks, faults, mechanisms, methods
+from audits import checks, faults, learned, mechanisms, methods
 from audits.case import Case
 
 
@@ -17,13 +17,13 @@ def cases():
 @cache
 def all_checks():
     """Checks by name."""
-    return {check.name: check for check in checks.checks()}
+    return {check.name: check for check in [*checks.checks(), *learned.checks()]}
 
 
 @cache
 def all_faults():
     """Faults by name."""
-    return {fault.name: fault for fault in faults.faults()}
+    return {fault.name: fault for fault in [*faults.faults(), *learned.faults()]}
 
 
 def alarm(name, seed, full=False):

@@ -210,6 +210,31 @@ def test_typos_get_an_answer_and_not_a_traceback(desk):
     assert spent() == 0
 
 
+def test_a_table_that_nobody_has_described_is_released_by_learning(desk):
+    """Nothing of a draft but names and types is used; texts need δ; the charge is made once."""
+    example_visits(Path("visits.csv"), 5000)
+    line = "release visits.csv --learn --epsilon 1 --dataset visits --out out"
+    refused = run(line)
+    assert refused.exit_code == 2
+    assert "Give a small delta, such as 1e-9" in refused.stderr
+    assert float(spent()) == 0
+    done = run(f"{line} --delta 1e-7 --json")
+    assert done.exit_code == 0, done.stderr
+    assert float(spent()) == 1
+    learned = json.loads(done.stdout)["learned"]
+    fields = json.loads(Path("out/schema.json").read_text())["fields"]
+    assert learned == [field["name"] for field in fields if field.get("covey", {}).get("learned")] != []
+    assert run("verify out").exit_code == 0
+    drafted = json.loads(Path("schema.json").read_text())
+    drafted["fields"] = [{"name": f["name"], "type": f["type"], "covey": {"learn": True}} for f in drafted["fields"]]
+    Path("learn.json").write_text(json.dumps(drafted))
+    planned = run("plan learn.json --rows 20000 --epsilon 1 --delta 1e-9")
+    assert re.search(
+        r"columns are learned: about \d+ rows at each end may be clipped, labels below about 0.0", planned.stdout
+    )
+    assert run("release visits.csv --epsilon 1 --dataset visits --out none").exit_code == 2
+
+
 def test_a_large_epsilon_needs_a_word(desk):
     line = "release visits.csv --schema schema.json --epsilon 11 --dataset visits --out out"
     assert run(line).exit_code == 2

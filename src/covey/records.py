@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -17,17 +17,23 @@ from scipy.sparse import csr_array, vstack
 from covey.core.arrays import Array, Integers
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.domain import Domain
+from covey.core.tables.learned import Counting
 from covey.core.tables.sparse import Batch, canonical, is_sparse
 from covey.engines.local import KEEP_BYTES, StreamRows
 from covey.engines.rows import Rows
 from covey.engines.spark import SparkRows
-from covey.errors import InputError, ParameterError, whole_number
+from covey.errors import InputError, InternalError, ParameterError, whole_number
 from covey.table.codec import Codec, EncodeLog
+from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.table.sources import Table, joined, like, open_source
 from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
 
 Kernels = Sequence[Callable[[Array], Any]]
+
+OTHER_SYNTHESIZER = (
+    "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
+)
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,13 @@ def read_codes(X: Any, domain: Domain) -> tuple[Integers, Form]:
 # Tables with a schema.
 
 
+class Again(Protocol):
+    """Reads the same table once more, under a schema that was learned from it with noise."""
+
+    def __call__(self, reader: TableReader) -> Prepared:
+        """The table under the schema of this reader."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A table as rows of category codes or cells. Private: it has no serializer, and its repr shows no record."""
@@ -140,11 +153,21 @@ class Prepared:
     log: EncodeLog
     schema: Schema | None = None
     cells: bool = False
+    again: Again | None = None  # for tables whose domain is learned
 
     @property
     def n(self) -> int:
         """The number of records, which is public."""
         return self.rows.n
+
+    def read_again(self, reader: TableReader) -> Prepared:
+        """The same table under a schema that was learned from it."""
+        if self.again is None:
+            raise InternalError("only a table whose domain is learned is read again.")
+        found = self.again(reader)
+        if found.n != self.n:
+            raise InputError("the table changed while it was read. Nothing was released.")
+        return found
 
     def __repr__(self) -> str:
         return f"Prepared({self.n} rows)"
@@ -185,10 +208,45 @@ class TableReader:
         """Rows of a table, prepared or not; only the kind of frame is remembered."""
         prepared = table if isinstance(table, Prepared) else self.prepare(table)
         if (prepared.schema, prepared.cells) != (self.codec.schema, self.cells):
-            raise ParameterError(
-                "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
-            )
+            raise ParameterError(OTHER_SYNTHESIZER)
         return prepared.rows, FrameForm(prepared.kind)
+
+
+@dataclass(frozen=True)
+class LearningReader:
+    """Reads tables whose limits or categories are to be learned: first on public grids, then under what was learned."""
+
+    provisional: Provisional
+
+    @property
+    def kernel(self) -> Counting:
+        """Counts on the grids, added up while the table is read first."""
+        return Counting(tuple(column.bins for column in self.provisional.columns))
+
+    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
+        """Read a table on the public grids. No record is kept: it is read again once its domain is known."""
+        provisional, ahead = self.provisional, (self.kernel,)
+        width = len(provisional.columns)
+
+        def again(reader: TableReader) -> Prepared:
+            return reader.prepare(table, encoding)
+
+        if is_spark(table):
+            columns, ignored = needed_columns(table, provisional.schema)
+            spark = SparkRows(columns, BatchEncoder(provisional, ignored), width, ahead)
+            return Prepared(spark, "spark", spark.log, provisional.schema, again=again)
+        source = open_source(table, provisional.schema, encoding)
+        rows = StreamRows(
+            source.parts, lambda part: provisional.encode_part(source.table(part)), width, ahead, keep_bytes=0
+        )
+        return Prepared(rows, source.kind, rows.log, provisional.schema, again=again)
+
+    def read(self, table: Any) -> Prepared:
+        """A table, prepared or not."""
+        prepared = table if isinstance(table, Prepared) else self.prepare(table)
+        if prepared.schema != self.provisional.schema or prepared.again is None:
+            raise ParameterError(OTHER_SYNTHESIZER)
+        return prepared
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
 from covey.methods.regain.predict import Prediction, predict
-from covey.privacy.budget import exact
+from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.release import evaluation
 from covey.release.bundle import claim_target, write_bundle
@@ -145,7 +145,10 @@ def plan(
     target_error: Fraction | None = None,
     rows_per_person: int = 1,
 ) -> Prediction:
-    """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε."""
+    """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε.
+
+    For a schema with fields that are to be learned take the sizes of `methods.learning.expected_sizes`.
+    """
     if (epsilon is None) == (target_error is None):
         raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
     return predict(sizes, rows, epsilon, delta, target_error, rows_per_person)
@@ -156,10 +159,14 @@ def plan(
 
 @dataclass(frozen=True)
 class PrivateOrder:
-    """A differentially private release, as a steward asks for it."""
+    """A differentially private release, as a steward asks for it.
+
+    With `learn`, limits and categories of all fields that the schema does not confirm are learned with noise; without a schema,
+    those of all columns, of which names and types are then public.
+    """
 
     table: Path | Database
-    schema: Path
+    schema: Path | None
     out: Path
     epsilon: Fraction | float | None
     delta: Fraction | float = 0
@@ -175,6 +182,7 @@ class PrivateOrder:
     ledger: Path | None = None
     force: bool = False
     purpose: str = "release"
+    learn: bool = False
 
 
 @dataclass(frozen=True)
@@ -205,6 +213,8 @@ class Released:
     certificate: str | None = None
     groups: int | None = None
     agreeing: tuple[tuple[str, int], ...] = ()
+    learned: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Callable[[], None] = _agreed) -> Released:
@@ -216,22 +226,28 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
     if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
         weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
         raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
-    schema = Schema.load(order.schema).read_as(order.dialect)
-    schema.require_confirmed()
-    synth = PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=order.rows_per_person, seed=order.seed)
-    _check_places(order, schema)
+    if order.schema is None and not order.learn:
+        raise ArgumentError("give ", "schema", ", the public description of the table, or learn it with noise.")
+    make_budget(epsilon, delta, order.rows_per_person)
+    schema = None if order.schema is None else _public(Schema.load(order.schema).read_as(order.dialect), order)
+    synth = None if schema is None else _private(order, schema)
+    _check_places(order)
     ledger = None
     if order.seed is None:
         if order.dataset is None:
             raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps this table's budget.")
         ledger = Ledger(order.ledger or default_ledger_path())
-        ledger.check(order.dataset, epsilon, delta, order.rows_per_person, synth.rho)
+        rho = None if synth is None else synth.rho
+        ledger.check(order.dataset, epsilon, delta, order.rows_per_person, rho)
     elif order.dataset is not None:
         raise ArgumentError(
             "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."
         )
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
+    if schema is None or synth is None:
+        schema = _public(draft(order.table, order.dialect).schema, order)
+        synth = _private(order, schema)
     prepared = _prepare(order, synth)
     _refuse_misfits(Fit(prepared.n, prepared.log, schema), exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
@@ -251,7 +267,23 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         if ledger is not None and receipt is not None:
             ledger.mark_released(receipt, bundle_digest(bundle))
     certificate = synth.certificate.sentence if synth.certificate else None
-    return Released(bundle, rows, str(synth.privacy), certificate)
+    privacy = synth.privacy
+    learned, left_out = (privacy.learned, privacy.left_out) if privacy is not None else ((), ())
+    return Released(bundle, rows, str(privacy), certificate, learned=learned, left_out=left_out)
+
+
+def _public(schema: Schema, order: PrivateOrder) -> Schema:
+    """A schema that is confirmed, or of whose other fields nothing is used but names and types."""
+    schema = schema.to_learn() if order.learn else schema
+    schema.require_confirmed()
+    return schema
+
+
+def _private(order: PrivateOrder, schema: Schema) -> PrivateSynthesizer:
+    """The synthesizer of an order."""
+    epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
+    check_disk(1 if order.rows is None else order.rows, len(schema.fields), order.out)
+    return PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=order.rows_per_person, seed=order.seed)
 
 
 def anonymize(order: AnonymousOrder, listen: OnStage = _nobody) -> Released:
@@ -263,7 +295,8 @@ def anonymize(order: AnonymousOrder, listen: OnStage = _nobody) -> Released:
     for name in order.sensitive:
         if name not in schema.names:
             raise ArgumentError("", "sensitive", f" names {name!r}, which is not a field of the schema.")
-    _check_places(order, schema)
+    _check_places(order)
+    check_disk(1 if order.rows is None else order.rows, len(schema.fields), order.out)
     listen("reading")
     prepared = _prepare(order, synth)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
@@ -289,11 +322,10 @@ def _charge_told(receipt: Receipt | None) -> Iterator[None]:
         raise LostReleaseError(f"{words.rstrip('.')}. {CHARGE_STAYS}") from error
 
 
-def _check_places(order: PrivateOrder | AnonymousOrder, schema: Schema) -> None:
-    """Refuse, before any data is opened, what cannot be sampled or written."""
+def _check_places(order: PrivateOrder | AnonymousOrder) -> None:
+    """Refuse, before any data is opened, what cannot be written."""
     refuse_same(order.table, order.out)
     check_target(order.out, order.force)
-    check_disk(1 if order.rows is None else order.rows, len(schema.fields), order.out)
     _check_log(order.log, order.table, order.out)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import warnings
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -326,3 +327,16 @@ def test_the_example_makes_a_release(spark, tmp_path):
     assert said["epsilon"] == "1"
     (status,) = ledger.datasets()
     assert status.remaining.epsilon == 2
+
+
+def test_learned_domains_are_the_same_on_spark(spark):
+    """Counts of bins and words are added up on the executors: one seed, one schema, wherever the rows are."""
+    frame = survey(N)
+    learning = Schema(tuple(Field(f.name, f.type, learn=True) for f in SCHEMA.fields))
+    made = [covey.PrivateSynthesizer(20.0, 1e-6, schema=learning, seed=7) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here, there = (one.fit(t) for one, t in zip(made, (frame, spread(spark, frame)), strict=True))
+    assert here.privacy.learned
+    assert here.schema == there.schema
+    assert same(here, there)

@@ -29,11 +29,18 @@ from covey.cli.options import (
 @main.command(
     epilog=example(
         "covey release patients.csv --schema schema.json --epsilon 1 --dataset patients --out release/",
+        "covey release patients.csv --learn --epsilon 1 --delta 1e-9 --dataset patients --out release/",
         "covey release postgresql://localhost/clinic --table patients --schema schema.json …",
     )
 )
 @click.argument("table")
-@schema_option
+@click.option("--schema", "schema_path", type=Path, help="The public schema (JSON or YAML); --learn needs none.")
+@click.option(
+    "--learn",
+    is_flag=True,
+    help="Learn limits and categories that no schema confirms, with noise, for a tenth of the budget; texts need --delta. "
+    "Names and types of all columns become public.",
+)
 @epsilon_option
 @delta_option
 @click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
@@ -60,7 +67,8 @@ from covey.cli.options import (
 @json_option
 def release(  # click passes each option by its name
     table: str,
-    schema_path: Path,
+    schema_path: Path | None,
+    learn: bool,
     epsilon: Fraction | None,
     delta: Fraction,
     m: int | None,
@@ -100,6 +108,7 @@ def release(  # click passes each option by its name
         dialect=dialect,
         ledger=ledger_path,
         force=force,
+        learn=learn,
     )
     with advice():
         done = carry_out(order)
@@ -109,7 +118,12 @@ def release(  # click passes each option by its name
         "certificate": done.certificate,
         "privacy": done.privacy,
     }
-    say(as_json, facts, f"bundle → {done.bundle}\n{done.privacy}\n{done.certificate or ''}".rstrip())
+    words = f"bundle → {done.bundle}\n{done.privacy}\n{done.certificate or ''}".rstrip()
+    if done.learned or done.left_out:
+        facts |= {"learned": list(done.learned), "left_out": list(done.left_out)}
+        words += f"\nlearned with noise: {', '.join(done.learned) or 'nothing'}"
+        words += f"; left out: {', '.join(done.left_out)}" if done.left_out else ""
+    say(as_json, facts, words)
 
 
 @main.command(epilog=example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))

@@ -67,6 +67,7 @@ class StreamRows:
         encode: turns a part into records and a log that can be added; runs in several threads.
         p: the number of coordinates.
         ahead: kernels whose sums will be asked for; they are computed during the first reading.
+        keep_bytes: encoded records are kept in memory up to here; 0 keeps none.
 
     The first reading happens here, before anything is charged: it finds n, and whatever cannot be read.
     """
@@ -80,7 +81,7 @@ class StreamRows:
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         self.p = p
-        full = False
+        full = not keep_bytes
 
         def read(part: Any) -> tuple[First, Kept | None]:
             batch, log = encode(part)

@@ -28,6 +28,10 @@ Accounting = Literal["gaussian", "zcdp"]  # what ρ stands for where δ > 0
 MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
 MIN_RHO = Fraction(1, 10**24)
+DOMAINS = "domains"  # the purpose of the charge for learned limits and categories
+SELECTION_SHARE = Fraction(
+    1, 10
+)  # of δ, where labels are learned: it pays for labels that one of two neighbours has alone
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -71,17 +75,22 @@ class Charge:
     purpose: str
     amount: Fraction
     unit: str = "ε"
+    delta: Fraction = Fraction(0)  # what naming labels spends besides, out of the promised δ
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A promise to a person, and what may be spent under it: `amount` is ε (pure) or ρ (δ > 0), all rows of a person together."""
+    """A promise to a person, and what may be spent under it: `amount` is ε (pure) or ρ (δ > 0), all rows of a person together.
+
+    The amount proves (ε, δ − selection)-DP; `selection` is the part of δ that learned labels may spend: docs/proofs/learned.md.
+    """
 
     epsilon: Fraction
     delta: Fraction
     rows_per_person: int
     amount: Fraction
     accounting: Accounting = "gaussian"
+    selection: Fraction = Fraction(0)
 
     @property
     def pure(self) -> bool:
@@ -95,8 +104,12 @@ class Budget:
 
     @property
     def gaussian_rho(self) -> Fraction | None:
-        """ρ = μ²/2 where the promise is Gaussian differential privacy: what the ledger composes. None elsewhere."""
-        return self.amount if not self.pure and self.accounting == "gaussian" else None
+        """ρ = μ²/2 where the promise is Gaussian differential privacy: what the ledger composes. None elsewhere.
+
+        Naming labels is not Gaussian: no μ covers what one of two neighbours alone makes possible.
+        """
+        gaussian = not self.pure and self.accounting == "gaussian" and not self.selection
+        return self.amount if gaussian else None
 
     @property
     def mu(self) -> Decimal | None:
@@ -136,13 +149,23 @@ class Budget:
 
 
 def make_budget(
-    epsilon: Any, delta: Any = 0, rows_per_person: Any = 1, n: int | None = None, noise: str = "covey"
+    epsilon: Any,
+    delta: Any = 0,
+    rows_per_person: Any = 1,
+    n: int | None = None,
+    noise: str = "covey",
+    labels: bool = False,
 ) -> Budget:
-    """Check the public parameters and find what may be spent by noise of this source, "covey" or "opendp"."""
+    """Check the public parameters and find what may be spent by noise of this source, "covey" or "opendp".
+
+    Where labels are learned, naming them gets a tenth of δ, and the rest must do with what is left.
+    """
     e, d = check_epsilon(epsilon), check_delta(delta, n)
     k = whole_number(rows_per_person, "rows_per_person", 1)
     accounting: Accounting = "zcdp" if noise == "opendp" else "gaussian"
-    budget = Budget(e, d, k, e if d == 0 else rho_for(e, d, accounting), accounting)
+    selection = d * SELECTION_SHARE if labels else Fraction(0)
+    amount = e if d == 0 else rho_for(e, d - selection, accounting)
+    budget = Budget(e, d, k, amount, accounting, selection)
     if budget.per_row < (MIN_EPSILON if d == 0 else MIN_RHO):
         raise ParameterError(
             f"rows_per_person = {str(k)[:20]} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
@@ -225,6 +248,8 @@ class PrivacyStatement:
     seeded: bool
     neighbours: str = "replace-one"
     unused: tuple[Charge, ...] = ()
+    learned: tuple[str, ...] = ()  # fields whose limits or categories were learned with noise
+    left_out: tuple[str, ...] = ()  # and those in which nothing stood out of it
 
     @property
     def spent(self) -> Fraction:
@@ -234,6 +259,8 @@ class PrivacyStatement:
     def __post_init__(self) -> None:
         if self.spent > self.budget.amount:
             raise InternalError(f"the charges sum to {self.spent}, more than the budget's {self.budget.amount}.")
+        if sum((charge.delta for charge in self.charges), Fraction(0)) > self.budget.selection:
+            raise InternalError("naming labels has spent more of δ than its part.")
 
     def __str__(self) -> str:
         if self.seeded:
@@ -245,5 +272,16 @@ class PrivacyStatement:
         unit = "one row" if self.budget.rows_per_person == 1 else f"a person with {self.budget.rows_per_person} rows"
         return (
             f"{guarantee}, for {unit}; neighbours: tables of the same public size n = {self.n} that differ in one "
-            f"row (replace-one); mechanism: {self.mechanism}"
+            f"row (replace-one); mechanism: {self.mechanism}{self._learning()}"
         )
+
+    def _learning(self) -> str:
+        """The line about learned domains, if any were."""
+        spent = [charge for charge in self.charges if charge.purpose == DOMAINS]
+        if not spent:
+            return ""
+        columns = len(self.learned) + len(self.left_out)
+        share, delta = float(spent[0].amount / self.budget.amount), float(spent[0].delta)
+        part = f" and {delta:.3g} of δ" if delta else ""
+        public = "column names and types are public"
+        return f"; domains of {columns} columns learned with noise, for {share:.3g} of the budget{part} ({public})"

@@ -14,7 +14,7 @@ What a release says it spent is what its gate wrote down, not what was planned: 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
@@ -28,6 +28,7 @@ from covey.core.paper.subspace import private_directions
 from covey.entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import Budget, Charge
+from covey.privacy.selection import selection_threshold
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -112,6 +113,7 @@ class Spent:
     amount: Fraction
     law: str
     scale: Fraction
+    delta: Fraction = Fraction(0)  # of δ, besides
 
 
 class Gate:
@@ -149,10 +151,11 @@ class Gate:
     @property
     def spent(self) -> tuple[Charge, ...]:
         """What was spent, by purpose, as written down."""
-        totals: dict[str, Fraction] = {}
+        totals: dict[str, tuple[Fraction, Fraction]] = {}
         for line in self.book:
-            totals[line.purpose] = totals.get(line.purpose, Fraction(0)) + line.amount
-        return tuple(Charge(purpose, amount, self.budget.unit) for purpose, amount in totals.items())
+            amount, delta = totals.get(line.purpose, (Fraction(0), Fraction(0)))
+            totals[line.purpose] = amount + line.amount, delta + line.delta
+        return tuple(Charge(purpose, amount, self.budget.unit, delta) for purpose, (amount, delta) in totals.items())
 
     @property
     def unused(self) -> tuple[Charge, ...]:
@@ -161,7 +164,14 @@ class Gate:
         left = {purpose: charge.amount - done.get(purpose, Fraction(0)) for purpose, charge in self.planned.items()}
         return tuple(Charge(purpose, amount, self.budget.unit) for purpose, amount in left.items() if amount)
 
-    def _pay(self, purpose: str, share: Fraction, law: str, scale: Callable[[Budget], Fraction]) -> Payment:
+    def _pay(
+        self,
+        purpose: str,
+        share: Fraction,
+        law: str,
+        scale: Callable[[Budget], Fraction],
+        delta: Fraction = Fraction(0),
+    ) -> Payment:
         """Write a measurement down before its noise is drawn. Spending more than planned is our mistake: nothing leaves."""
         if purpose not in self.planned:
             raise InternalError(f"a measurement names the charge {purpose!r}, which was not planned.")
@@ -169,7 +179,9 @@ class Gate:
         before = sum((line.amount for line in self.book if line.purpose == purpose), Fraction(0))
         if allowance.amount <= 0 or before + allowance.amount > self.planned[purpose].amount:
             raise InternalError(f"the charge {purpose!r} is spent: nothing is released.")
-        line = Spent(purpose, allowance.amount, law, scale(allowance))
+        if sum((line.delta for line in self.book), delta) > self.budget.selection:
+            raise InternalError("the part of δ for naming labels is spent: nothing is released.")
+        line = Spent(purpose, allowance.amount, law, scale(allowance), delta)
         self.book.append(line)
         return Payment(line, Charge(purpose, allowance.amount, self.budget.unit))
 
@@ -196,6 +208,17 @@ class Gate:
         else:
             law, payment = "gaussian", self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared))
         return Joint(self, payment, law)
+
+    def select(self, purpose: str, moves: Moves, columns: int, share: Fraction = WHOLE) -> Selection:
+        """Counts of labels, which are named where they stand out of Gaussian noise, in so many columns at most.
+
+        Which labels occur is private. One that a single person holds is named with a chance that the budget's part of δ for
+        selection pays for (docs/proofs/learned.md); it is spent here, whole. Statistics with fixed shapes may be added too:
+        `moves` is about all of them together.
+        """
+        delta, k = self.budget.selection, self.budget.rows_per_person
+        payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared), delta)
+        return Selection(self, payment, "gaussian", selection_threshold(payment.line.scale, delta, columns, k), columns)
 
     def cube(self, purpose: str, exact: Exact[Integers], moves: Moves, dimension: int) -> Measured:
         """A vector of which one replaced row moves each entry by at most `linf`: the ℓ∞ mechanism, pure ε.
@@ -246,6 +269,14 @@ class Gate:
             )
         return add_noise(exact._sealed, noise)
 
+    def _name(self, exact: Exact[Mapping[str, int]], payment: Payment, threshold: int) -> tuple[str, ...]:
+        """The labels whose noisy counts exceed the threshold. Sorted: the order in which they occur belongs to the records."""
+        labels = sorted(exact._sealed)
+        counts = np.array([exact._sealed[label] for label in labels], dtype=np.int64)
+        noise = self._noise(payment.line.purpose).gaussian(payment.line.scale, len(labels))
+        noisy = add_noise(counts, noise)
+        return tuple(label for label, count in zip(labels, noisy.tolist(), strict=True) if count > threshold)
+
     def _direct(self, exact: Exact[Floats], payment: Payment, t: int) -> Floats:
         """Directions drawn for c·Σxxᵀ, c the inverse of the scale."""
         return private_directions(
@@ -290,6 +321,22 @@ class Joint:
         values = self.gate._release(exact, drawn, self.payment, Fraction(weight))
         sd = float(np.sqrt(2) * float(scale)) if self.law == "laplace" else float(np.sqrt(float(scale)))
         return Measured(values, sd, self.law, self.payment.charge)
+
+
+@dataclass(frozen=True)
+class Selection(Joint):
+    """Counts of labels under one charge and one threshold. Each column is asked for once."""
+
+    threshold: int
+    columns: int
+    asked: list[str] = field(default_factory=list)
+
+    def name(self, column: str, exact: Exact[Mapping[str, int]]) -> tuple[str, ...]:
+        """The labels of a column that stand out of the noise, sorted."""
+        if column in self.asked or len(self.asked) >= self.columns:
+            raise InternalError(f"the labels of {column!r} were not paid for: nothing is released.")
+        self.asked.append(column)
+        return self.gate._name(exact, self.payment, self.threshold)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ MAPPED_ROWS = 50_000  # that associations are computed from: they are read to tw
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
 
 PURPOSES = {
+    "domains": "limits and categories that nobody has declared",
     "means": "how often each flag is set",
     "moments": "how often flags are set, alone and in pairs",
     "row sums": "how many flags a row sets",

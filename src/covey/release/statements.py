@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.privacy.budget import Budget, PrivacyStatement
+from covey.privacy.budget import Budget, Charge, PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
 
@@ -17,8 +17,14 @@ def guarantee_words(budget: Budget) -> str:
     """The kind of guarantee, and where δ > 0 through which notion it was accounted."""
     if budget.pure:
         return "pure ε-differential privacy"
-    through = "ρ-zCDP" if budget.mu is None else f"Gaussian differential privacy, μ = {budget.mu}"
-    return f"(ε, δ)-differential privacy, through {through}"
+    if budget.accounting == "zcdp":
+        through = "ρ-zCDP"
+    elif budget.mu is None:
+        through = "Gaussian differential privacy"
+    else:
+        through = f"Gaussian differential privacy, μ = {budget.mu}"
+    labels = f", and δ = {float(budget.selection):g} of it for the names of learned labels" if budget.selection else ""
+    return f"(ε, δ)-differential privacy, through {through}{labels}"
 
 
 def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
@@ -39,12 +45,30 @@ def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
         "mu": None if budget.mu is None else str(budget.mu),
         "amount": str(budget.amount),
         "amount_per_row": str(budget.per_row),
-        "charges": [{"purpose": c.purpose, "amount": str(c.amount)} for c in privacy.charges],
+        "charges": [_charge_facts(charge) for charge in privacy.charges],
         "unused": [{"purpose": c.purpose, "amount": str(c.amount)} for c in privacy.unused],
+        **_learned_facts(privacy),
         "private": not privacy.seeded,
         "seeded": privacy.seeded,
         "note": SEEDED_MARK if privacy.seeded else "",
         "covey": version,
+    }
+
+
+def _charge_facts(charge: Charge) -> dict[str, str]:
+    """One step of what was spent."""
+    besides = {"delta": str(charge.delta)} if charge.delta else {}
+    return {"purpose": charge.purpose, "amount": str(charge.amount), **besides}
+
+
+def _learned_facts(privacy: PrivacyStatement) -> dict[str, Any]:
+    """Which fields got their limits or categories with noise, and in which nothing stood out of it."""
+    if not privacy.learned and not privacy.left_out:
+        return {}
+    return {
+        "learned": list(privacy.learned),
+        "left_out": list(privacy.left_out),
+        "delta_for_labels": str(privacy.budget.selection),
     }
 
 
@@ -106,6 +130,7 @@ def private_words(release: PrivateRelease) -> str:
         f"Whoever sees this folder learns almost nothing about any one {unit} of the confidential table: had it been",
         "another, this release would have been almost as likely. The number of rows, the schema and the method are public.",
         "",
+        *_learned_words(privacy),
         "## What it does not protect",
         "",
         "Facts about the population are the purpose of the data and are not hidden. Several releases about the same people",
@@ -127,6 +152,18 @@ def private_words(release: PrivateRelease) -> str:
         "- `SHA256SUMS`: checksums; `covey verify` checks them",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _learned_words(privacy: PrivacyStatement) -> list[str]:
+    """What README.md says where domains were learned."""
+    if not privacy.learned and not privacy.left_out:
+        return []
+    names = ", ".join(f"`{name}`" for name in privacy.learned) or "none"
+    lines = [f"Limits and categories of these columns were learned with noise, as part of the same guarantee: {names}."]
+    lines.append("The names and types of all columns are public; rare categories are counted as other.")
+    if privacy.left_out:
+        lines.append(f"Nothing stood out of the noise in {', '.join(f'`{n}`' for n in privacy.left_out)}: left out.")
+    return [*lines, ""]
 
 
 def anonymous_words(release: AnonymousRelease) -> str:

@@ -65,9 +65,16 @@ def verify_bundle(folder: Path) -> Verified:
 
 
 def _verify_budget(facts: Mapping[str, Any]) -> None:
-    """The charges must not exceed the amount, and the amount must be what ε, δ and the unit allow."""
+    """The charges must not exceed the amount, and the amount must be what ε, δ and the unit allow.
+
+    Naming learned labels spends a part of δ, which the amount must then do without.
+    """
     source = "opendp" if facts.get("accounting", "zcdp") == "zcdp" else "covey"  # early bundles knew zCDP alone
-    budget = make_budget(Fraction(facts["epsilon"]), Fraction(facts["delta"]), facts["rows_per_person"], noise=source)
+    named = any("delta" in charge for charge in facts["charges"])
+    epsilon, delta = Fraction(facts["epsilon"]), Fraction(facts["delta"])
+    budget = make_budget(epsilon, delta, facts["rows_per_person"], noise=source, labels=named)
+    if sum((Fraction(c.get("delta", 0)) for c in facts["charges"]), Fraction(0)) > budget.selection:
+        raise InputError("the charges spend more of δ than its part for learned labels.")
     charges = tuple(Charge(c["purpose"], Fraction(c["amount"]), budget.unit) for c in facts["charges"])
     if Fraction(facts["amount"]) > budget.amount:
         raise InputError("the bundle claims a larger amount per row than its ε and δ allow.")

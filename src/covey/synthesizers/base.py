@@ -21,6 +21,7 @@ from covey.methods.draws import Draw
 from covey.records import (
     Form,
     FrameForm,
+    LearningReader,
     Prepared,
     TableReader,
 )
@@ -60,6 +61,8 @@ class Drawn:
 class _Synthesizer:
     """What both synthesizers share: parameters, randomness, and sampling rows of the kind that was read."""
 
+    _learns = False  # whether limits and categories can be learned
+
     def __init__(self, body: Body | None, seed: int | None, schema: Schema | None) -> None:
         if body is not None and not isinstance(body, Body):
             raise ParameterError(f"body must be a convex body such as covey.bodies.Box, got {body!r}.")
@@ -69,8 +72,9 @@ class _Synthesizer:
             )
         self.body = body
         self.schema = schema
-        self._codec = None if schema is None else Codec(schema)
+        self._codec = None if schema is None or (self._learns and schema.learns) else Codec(schema)
         self._reader: TableReader | None = None
+        self._learning: LearningReader | None = None
         self._seed = None if seed is None else whole_number(seed, "seed", 0)
         self._streams_taken = 0
         self._centres: WeightedPoints | None = None
@@ -163,7 +167,7 @@ class _Synthesizer:
 
         The table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """
-        return self._table_reader().prepare(table, encoding)
+        return (self._learning or self._table_reader()).prepare(table, encoding)
 
     def _table_reader(self) -> TableReader:
         if self._reader is None:

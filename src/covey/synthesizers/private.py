@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, Self
 
@@ -21,18 +22,21 @@ from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
 from covey.html import card, meter, tag
 from covey.methods.draws import Draw, DrawBits, DrawCodes, DrawLikeThePaper
+from covey.methods.learning import SHARE, Learned, check_learning, learn, with_known_domains
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.records import Limit, boolean_records, real_records
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, expected_pair_noise, refuse_too_wide
-from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
+from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate, TableBounds
-from covey.privacy.gate import Gate
+from covey.privacy.gate import WHOLE, Gate
 from covey.records import (
     Form,
     FrameForm,
+    LearningReader,
     Limits,
+    Prepared,
     TableReader,
     check_domain,
     check_limits,
@@ -42,6 +46,8 @@ from covey.records import (
 )
 from covey.release.contents import PrivateRelease
 from covey.synthesizers.base import _Synthesizer, schema_facts
+from covey.table.codec import Codec
+from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.version import __version__
 
@@ -55,7 +61,8 @@ class PrivateSynthesizer(_Synthesizer):
         epsilon: the privacy budget ε > 0.
         delta: 0 for pure ε-DP; positive and below 1/n for (ε, δ)-DP, which is more accurate.
         method: "regain", accurate at ordinary sizes, or "paper", Algorithm 4 with the theorem's constants.
-        schema: the public schema of a table with names, categories, numbers and dates; fit then takes a frame or a file.
+        schema: the public schema of a table with names, categories, numbers and dates; fit then takes a frame or a file. Fields
+            that are to be learned get limits and categories with noise, each time a table is fitted, for a tenth of the budget.
         domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
         ordinal: which attributes of the domain are ordered (numbers, dates), by index.
         at_most: declared limits [(columns, L), …]: a record sets at most L of these 0/1 columns. They are public promises:
@@ -75,6 +82,8 @@ class PrivateSynthesizer(_Synthesizer):
             covey[gpu]. Records never leave the processor.
         seed: makes a run reproducible for tests. A seeded run is not private and says so.
     """
+
+    _learns = True
 
     def __init__(
         self,
@@ -100,10 +109,13 @@ class PrivateSynthesizer(_Synthesizer):
         device: str = "cpu",
         seed: int | None = None,
     ) -> None:
+        schema = with_known_domains(schema) if isinstance(schema, Schema) else schema
         super().__init__(body, seed, schema)
         find_device(device)  # refused here, before any table is opened
         self.device = device
-        self._budget = make_budget(epsilon, delta, rows_per_person, noise=noise)
+        self._learning = LearningReader(Provisional(schema)) if schema is not None and schema.learns else None
+        learning = self._learning is not None
+        self._budget = make_budget(epsilon, delta, rows_per_person, noise=noise, labels=learning)
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
         if method not in ("regain", "paper"):
@@ -116,15 +128,6 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError("noise='opendp' takes no seed: OpenDP draws from the operating system.")
         self.method = method
         self.noise = noise
-        if schema is not None and self._codec is not None:
-            schema.require_confirmed()
-            flags = all(size == 2 for size in self._codec.domain_sizes)
-            # A flag of two categories is one column of bits.
-            refuse_too_wide(len(self._codec.domain_sizes) if flags else self._codec.width, categories=not flags)
-            if domain is not None or len(ordinal) or len(at_most):
-                raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
-            domain, ordinal = (None, ()) if flags else (self._codec.domain_sizes, self._codec.ordinal)
-            at_most = self._codec.limits if flags else ()
         self.domain = check_domain(domain, ordinal)
         # A limit that allows all of its columns says nothing.
         self._limits = [(columns, most) for columns, most in check_limits(at_most) if most < len(columns)]
@@ -140,13 +143,31 @@ class PrivateSynthesizer(_Synthesizer):
             "constants": constants,
         }
         self._options = {name: value for name, value in given.items() if value is not None}
+        if schema is not None:
+            if domain is not None or len(ordinal) or len(at_most):
+                raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
+            self._take(schema)
         self._check_method()
-        if self._codec is not None:
-            self._reader = TableReader(self._codec, first_pass=self._regain().first_pass)
         self.parameters: PaperParameters | None = None
         self.privacy: PrivacyStatement | None = None
         self.certificate: Certificate | None = None
         self.spectrum: Spectrum | None = None
+
+    def _take(self, schema: Schema) -> None:
+        """Use a schema: one that is complete, or one whose domains are to be learned first."""
+        schema.require_confirmed()
+        self.schema = schema
+        if schema.learns:
+            check_learning(schema, self.delta)
+            return
+        self._codec = codec = Codec(schema)
+        flags = all(size == 2 for size in codec.domain_sizes)
+        # A flag of two categories is one column of bits.
+        refuse_too_wide(len(codec.domain_sizes) if flags else codec.width, categories=not flags)
+        self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
+        limits = check_limits(codec.limits if flags else ())
+        self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
+        self._reader = TableReader(codec, first_pass=self._regain().first_pass)
 
     def _check_method(self) -> None:
         """Wrong combinations and wrong parameters of the paper's method are refused before any table is opened."""
@@ -180,6 +201,13 @@ class PrivateSynthesizer(_Synthesizer):
         return RegainBits(self._share, declared, find_device(self.device), width, bool(self._limits))
 
     def _fit_regain(self, X: Any) -> None:
+        gates: list[Gate] = []
+        budget, streams, domains = self._budget, None, None
+        if self._learning is not None:
+            streams = self._next_streams()
+            gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise))
+            X, domains = self._learn(X, self._learning, gates[0])
+            budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
         rows, self._form = self._read(X)
         n, p = rows.n, rows.p
         self._advise(n, p if self.domain is None else int(np.sum(self.domain.counts - 1)))
@@ -187,10 +215,25 @@ class PrivateSynthesizer(_Synthesizer):
             if max(max(columns) for columns, _ in self._limits) >= p:
                 raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
             rows = Mapped(rows, Limit(self._limits))
-        method, streams = self._regain(p), self._next_streams()
-        gate = Gate(self._budget, method.shares(n, p, self._budget), streams, self.noise)
+        method, streams = self._regain(p), streams or self._next_streams()
+        gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise))
         draw: Draw = DrawBits(self._limits) if self.domain is None else DrawCodes(self.domain)
-        self._finish(method.fit(rows, gate, streams.postprocessing), draw, gate, n)
+        self._finish(method.fit(rows, gates[-1], streams.postprocessing), draw, gates, n, domains)
+
+    def _learn(self, X: Any, reader: LearningReader, gate: Gate) -> tuple[Prepared, Learned]:
+        """Learn the domains of a table, anew for each one, and read it again under the schema that comes of it."""
+        first = reader.read(X)
+        self.check(first.n)
+        found = learn(first.rows, reader.provisional, gate)
+        if found.left_out:
+            warnings.warn(
+                f"left out, because nothing in them stands out of the noise: {', '.join(map(repr, found.left_out))}. "
+                "Declare limits or categories to keep them.",
+                CoveyWarning,
+                stacklevel=5,
+            )
+        self._take(found.schema)
+        return first.read_again(self._table_reader()), found
 
     def _read(self, X: Any) -> tuple[Rows, Form | FrameForm]:
         """Rows for `regain`: of a table with a schema, of category codes, or of bits."""
@@ -218,13 +261,22 @@ class PrivateSynthesizer(_Synthesizer):
         gate = Gate(self._budget, par.shares, self._next_streams())
         self.parameters = par
         draw = DrawLikeThePaper(self.body, self._form.dtype.kind in "biu", codes=False)
-        self._finish(method.fit(records, par, gate), draw, gate, n)
+        self._finish(method.fit(records, par, gate), draw, [gate], n)
 
-    def _finish(self, fitted: Fitted, draw: Draw, gate: Gate, n: int) -> None:
+    def _finish(self, fitted: Fitted, draw: Draw, gates: list[Gate], n: int, domains: Learned | None = None) -> None:
         self._centres, self._draw = fitted.cloud, draw
         self.certificate, self.spectrum = fitted.certificate, fitted.spectrum
         mechanism = "regain" if self.parameters is None else self.parameters.mechanism
-        self.privacy = PrivacyStatement(self._budget, gate.spent, n, mechanism, self.seeded, unused=gate.unused)
+        self.privacy = PrivacyStatement(
+            self._budget,
+            tuple(charge for gate in gates for charge in gate.spent),
+            n,
+            mechanism,
+            self.seeded,
+            unused=tuple(charge for gate in gates for charge in gate.unused),
+            learned=domains.learned if domains else (),
+            left_out=domains.left_out if domains else (),
+        )
 
     @property
     def rho(self) -> Fraction | None:

@@ -33,6 +33,8 @@ SECTIONS = {
         "constant",
         "ordered",
         "special",
+        "learn",
+        "learned",
         "warning",
         "confirmed",
     ),

@@ -84,6 +84,8 @@ class Field:
     constant: Constant | None = None
     ordered: bool = False
     confirmed: bool = True
+    learn: bool = False  # limits or categories are to be learned with noise, from the data
+    learned: bool = False  # they were
     special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
     warning: str | None = None  # of a draft: why this field is confirmed by its name alone
     spelling: Spelling = Spelling()  # noqa: RUF009 # frozen
@@ -98,6 +100,8 @@ class Field:
             value = getattr(self, word)
             if value is not None:
                 object.__setattr__(self, word, self.value(value, word))
+        if self.learn:
+            self._check_nothing_known()
         if self.type in ORDERED_TYPES:
             self._check_ordered()
         else:
@@ -106,13 +110,29 @@ class Field:
             object.__setattr__(self, "constant", Constant(self.value(self.constant.value, "constant")))
         elif self.constant is not None and self.required:
             raise self.wrong("is required, and its constant is missing", "Give the constant a value.")
-        if self.confirmed:
+        if self.confirmed and not self.learn:
             self.require_complete()
             object.__setattr__(self, "warning", None)  # it was heard
 
     def wrong(self, what: str, way_out: str) -> ParameterError:
         """An error that names this field."""
         return ParameterError(f"field {self.name!r} {what}. {way_out}")
+
+    def _check_nothing_known(self) -> None:
+        """A field that is to be learned says its name and type, and how it is read: what is known needs no learning."""
+        given = {
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "enum": self.enum,
+            "constant": self.constant,
+            "default": self.default,
+            "bins": self.bins if isinstance(self.bins, Sequence) else None,
+        }
+        for word, value in given.items():
+            if value is not None:
+                raise self.wrong(f"is to be learned and has {word}", f"Leave out {word}, or learn.")
+        if self.learned:
+            raise self.wrong("is to be learned and was learned", "Leave out one of the two.")
 
     def _check_ordered(self) -> None:
         if self.enum is not None or self.other is not None:
@@ -206,12 +226,18 @@ class Field:
         """Refuse a field whose public domain is not declared yet."""
         if self.constant is not None:
             return
+        if self.learn:
+            raise self.wrong("is to be learned", "Only a private release learns: PrivateSynthesizer or covey release.")
         if self.type == "string" and not self.labels:
             raise self.wrong("has no categories", "List them under constraints.enum.")
         if self.type in ORDERED_TYPES and (self.minimum is None or self.maximum is None):
             raise self.wrong(
                 f"has type {self.type} and no bounds", "Give constraints.minimum and maximum from public knowledge."
             )
+
+    def to_learn(self) -> Field:
+        """The field with everything forgotten but its name, its type and how its cells are written, to be learned with noise."""
+        return Field(self.name, self.type, learn=True, spelling=self.spelling)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -315,6 +341,8 @@ class Field:
             constant=Constant(own["constant"]) if "constant" in own else None,
             ordered=flag(own, "ordered", False, name),
             confirmed=flag(own, "confirmed", confirmed, name),
+            learn=flag(own, "learn", False, name),
+            learned=flag(own, "learned", False, name),
             special=tuple(special) if isinstance(special, list) else special,
             warning=own.get("warning"),
             spelling=Spelling.from_field(data, name),
@@ -335,6 +363,8 @@ class Field:
             "default": shown(self.default),
             "decimals": self.decimals,
             "ordered": self.ordered or None,
+            "learn": self.learn or None,
+            "learned": self.learned or None,
             "special": list(self.special) or None,
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,

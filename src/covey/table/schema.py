@@ -5,7 +5,7 @@
      "covey": {"rules": [{"forbid": {"age": {"maximum": 15}, "married": true}}, …]}}
 
 Per field, "covey" may hold bins (a count, or edges), other (the label of unknown categories, or true), default,
-decimals, constant, ordered and confirmed; for the table, draft and rules. The schema is the public domain: whatever
+decimals, constant, ordered, learn and confirmed; for the table, draft and rules. The schema is the public domain: whatever
 follows from it may be released, so a schema drafted from data says so until each field is confirmed.
 """
 
@@ -74,6 +74,9 @@ class Schema:
                     f"lists category {min(hidden)!r}, which missingValues declares missing", "Remove it from either."
                 )
         for rule in self.rules:
+            for name in rule.fields:
+                if self[name].learn:  # a rule could turn out impossible once the budget is spent
+                    raise self[name].wrong("is to be learned and stands in a rule", "Declare it, or drop the rule.")
             check_rule(rule, {name: self[name] for name in rule.fields})
 
     def __getitem__(self, name: str) -> Field:
@@ -89,8 +92,13 @@ class Schema:
 
     @property
     def encoded(self) -> tuple[Field, ...]:
-        """The fields with more than one category; the others are public constants."""
-        return tuple(field for field in self.fields if field.categories > 1)
+        """The fields with more than one category, or an unknown number; the others are public constants."""
+        return tuple(field for field in self.fields if field.learn or field.categories > 1)
+
+    @property
+    def learns(self) -> tuple[Field, ...]:
+        """The fields whose limits or categories are to be learned with noise."""
+        return tuple(field for field in self.fields if field.learn)
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
@@ -162,6 +170,12 @@ class Schema:
     def warnings(self) -> dict[str, str]:
         """What to look at, by field, before it is confirmed."""
         return {field.name: field.warning for field in self.fields if field.warning is not None and not field.confirmed}
+
+    def to_learn(self, names: Iterable[str] | None = None) -> Schema:
+        """The schema with these fields, or all that are not confirmed, to be learned with noise: `Field.to_learn`."""
+        chosen = {f.name for f in self.fields if not f.confirmed} if names is None else {self[n].name for n in names}
+        fields = tuple(field.to_learn() if field.name in chosen else field for field in self.fields)
+        return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
 
     def require_confirmed(self) -> None:
         """Refuse a private release while the schema may describe private data."""

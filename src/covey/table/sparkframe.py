@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from covey.core.arrays import Array
 from covey.errors import InputError
 from covey.table.arrowfile import batch_table
 from covey.table.attributes import Labels
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import FIELD_LIMIT, made, match
 from covey.table.extras import optional
+from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def needed_columns(frame: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
 class BatchEncoder:
     """Encodes Arrow batches of the needed columns; it is sent to the executors, and holds public things alone."""
 
-    codec: Codec
+    codec: Codec | Provisional
     ignored: tuple[str, ...]
 
-    def __call__(self, batch: Any) -> tuple[Array, EncodeLog]:
+    def __call__(self, batch: Any) -> tuple[Any, EncodeLog]:
         """The codes of a batch, and the private log."""
         try:
             arrays = zip(self.codec.names, batch.columns, strict=True)
@@ -59,7 +59,7 @@ class BatchEncoder:
         pa = optional("pyarrow")
         if not pa.types.is_string(values.type):
             return values
-        attribute = self.codec.attributes[name]
+        attribute = self.codec.attributes.get(name)
         if isinstance(attribute, Labels):
             labels = pa.array(list(attribute.words), pa.string())
             places = optional("pyarrow.compute").index_in(values, value_set=labels)

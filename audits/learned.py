@@ -1,0 +1,271 @@
+"""Learned domains under audit: rides for the odometer, checks of order and freshness, and planted faults."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+from scipy.stats import norm
+
+import covey.methods.learning
+import covey.privacy.gate
+import covey.synthesizers.private
+from audits.checks import Check, riding
+from audits.odometer import Ride, cheap_fits, run
+from audits.planting import Fault, replaced
+from audits.rides import private
+from covey.core.tables.learned import Counting
+from covey.privacy.budget import make_budget
+from covey.privacy.gate import Gate, Joint, Moves
+from covey.synthesizers import PrivateSynthesizer
+from covey.table.provisional import LearnedColumn
+from covey.table.schema import Field, Schema
+
+NUMBERS = Schema(
+    fields=(
+        Field("age", "integer", learn=True),
+        Field("cost", "number", learn=True),
+        Field("seen", "date", learn=True),
+        Field("ward", "string", enum=("A", "B"), other="other"),
+    )
+)
+LABELS = Schema(
+    fields=(
+        Field("age", "integer", learn=True),
+        Field("cost", "number", learn=True),
+        Field("ward", "string", learn=True),
+        Field("job", "string", learn=True),
+        Field("sick", "boolean", learn=True),
+    )
+)
+
+
+def table(n, seed, *first, names=("age", "cost", "seen", "ward", "job", "sick"), labels="ABC"):
+    """Records of two or three of everything, the first ones as given."""
+    g = np.random.default_rng(seed)
+    drawn = zip(g.integers(15, 80, n), g.lognormal(3, 1, n), g.integers(0, 9, n), g.integers(0, 3, n), strict=True)
+    rows = [
+        (str(a), f"{c:.2f}", f"201{y}-05-17", labels[w], f"job {labels[a % 3]}", "true" if a % 2 else "false")
+        for a, c, y, w in drawn
+    ]
+    rows[: len(first)] = first
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+PLAIN = ("30", "12.50", "2014-01-01", "A", "job A", "true")
+OTHERWISE = ("77", "180.00", "2018-12-31", "B", "job B", "false")
+HOLES = ("", "", "", "", "", "")
+FAR = ("-999999", "1e14", "1066-10-14", "A", "job A", "true")
+NEW = ("N", "none of it", "yesterday", "a ward of its own", "falconer", "true")
+
+
+def telling_delta(epsilon):
+    """A δ near 1e-4 for which the threshold of the labels is rounded up by little: one lower shows."""
+    q = len(LABELS.learns) - 1
+    for delta in (Fraction(100 + j, 10**6) for j in range(100)):
+        budget = make_budget(epsilon, delta, labels=True)
+        sd = float(budget.part(covey.methods.learning.SHARE).variance(2 * q)) ** 0.5
+        if 0.7 < sd * norm.isf(float(budget.selection) / (2 * q)) % 1 < 0.95:
+            return delta
+    raise AssertionError("no such δ")
+
+
+def learned_rides():
+    """Numbers under pure ε; numbers and labels under (ε, δ); several rows a person, which may bring a label each."""
+    ways = {"elsewhere": OTHERWISE, "holes": HOLES, "far outside": FAR, "new labels": NEW}
+    others = {name: table(800, 0, first) for name, first in ways.items()}
+    stranger = table(800, 9, HOLES, labels="XYZ")
+    alike = {"five alike": table(800, 0, *[NEW] * 5), "five apart": table(800, 0, *(_own(j) for j in range(5)))}
+    delta = telling_delta(8)
+    return [
+        Ride("learned numbers", private(40.0, schema=NUMBERS), table(800, 0, PLAIN), others, stranger),
+        Ride("learned labels", private(8.0, delta, schema=LABELS), table(800, 0, PLAIN), others, stranger),
+        Ride(
+            "learned labels taken away",
+            private(8.0, delta, schema=LABELS),
+            table(800, 0, NEW),
+            {"common ones": table(800, 0, PLAIN)},
+            stranger,
+        ),
+        Ride(
+            "learned labels, persons",
+            private(30.0, delta, schema=LABELS, rows_per_person=5),
+            table(800, 0, *[PLAIN] * 5),
+            alike,
+            stranger,
+        ),
+    ]
+
+
+def _own(j):
+    """A record with labels that nobody else has."""
+    return (f"N{j}", f"none {j}", "", f"ward {j}", f"falconer {j}", "true")
+
+
+# Checks.
+
+
+def order_of_records(seed):
+    """The same records in another order give the same release under one seed."""
+    one = next(ride for ride in learned_rides() if ride.name == "learned labels")
+    turned = {name: values[::-1] for name, values in one.table.items()}
+    with cheap_fits():
+        faces = [run(one, given, Gate) for given in (one.table, turned)]
+    return [] if faces[0] == faces[1] else ["the order of the records shows in the release"]
+
+
+def fresh_domains(seed):
+    """Domains are measured anew for each table, also by one synthesizer: no noisy count comes twice."""
+    found, seen = [], []
+
+    def spying(counts, *more):
+        seen.append(np.array(counts))
+        return real(counts, *more)
+
+    real = covey.methods.learning.kept_bins
+    for delta, schema in ((0, NUMBERS), (0.001, LABELS)):
+        synth = PrivateSynthesizer(40.0, delta, schema=schema)
+        seen.clear()
+        with patch.object(covey.methods.learning, "kept_bins", spying), cheap_fits(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(2):
+                synth.fit(table(800, 0, PLAIN))
+        half = len(seen) // 2
+        if half == 0 or any(np.array_equal(a, b) for a, b in zip(seen[:half], seen[half:], strict=True)):
+            found.append(f"δ = {delta}: noisy counts of one fit served another")
+    return found
+
+
+def checks():
+    """All of them."""
+    return [
+        Check("learned: order", "the order of records shows nowhere", order_of_records),
+        Check("learned: fresh", "domains are measured anew for each fit", fresh_domains),
+        *(
+            Check(
+                f"odometer: {one.name}", "no charge spends more than its amount, and nothing leaves unpaid", riding(one)
+            )
+            for one in learned_rides()
+        ),
+    ]
+
+
+# Faults.
+
+
+def threshold_without_the_one():
+    return replaced((covey.privacy.gate, "selection_threshold", lambda real: lambda *given: real(*given) - 1))
+
+
+def threshold_for_one_row():
+    return replaced(
+        (covey.privacy.gate, "selection_threshold", lambda real: lambda variance, delta, q, _: real(variance, delta, q))
+    )
+
+
+def delta_not_added():
+    """The Gaussian part gets all of δ, and labels their part besides."""
+
+    def generous(real):
+        def make_budget(*given, labels=False, **options):
+            whole = real(*given, **options)
+            return replace(whole, selection=whole.delta / 10) if labels else whole
+
+        return make_budget
+
+    return replaced((covey.synthesizers.private, "make_budget", generous))
+
+
+def first_occurrence():
+    """Labels come out as they came in."""
+
+    def unsorted(_):
+        def name(self, exact, payment, threshold):
+            noise = self._noise(payment.line.purpose).gaussian(payment.line.scale, len(exact._sealed))
+            noisy = zip(exact._sealed.items(), noise.tolist(), strict=True)
+            return tuple(label for (label, count), z in noisy if count + z > threshold)
+
+        return name
+
+    def as_they_came(real):
+        def count(self, batch):
+            found = real(self, batch)
+            places = [np.unique(codes, return_index=True) for codes in batch.codes.T]
+            first = [dict(zip(codes.tolist(), at.tolist(), strict=True)) for codes, at in places]
+            words = [
+                dict(sorted(words.items(), key=lambda item: first[j][self.bins[j] + batch.words[j].index(item[0])]))
+                for j, words in enumerate(found.words)
+            ]
+            return replace(found, words=tuple(words))
+
+        return count
+
+    return replaced((Gate, "_name", unsorted), (Counting, "__call__", as_they_came))
+
+
+def exact_limits():
+    """Limits are read off the histogram before it got its noise."""
+
+    def peeking(real):
+        def add(self, exact, shape, weight=1):
+            found = real(self, exact, shape, weight)
+            return replace(found, values=exact._sealed) if self.payment.line.purpose == "domains" else found
+
+        return add
+
+    return replaced((Joint, "add", peeking))
+
+
+def grid_from_data():
+    """The grid is stretched to the largest value of a column."""
+
+    def stretched(_):
+        def on_grid(self, series):
+            if self._grid is None:
+                return np.full(len(series), -1), np.ones(len(series), dtype=bool)
+            values = self._grid.parse(series)
+            there = ~np.isnan(values)
+            size = np.abs(values[there]).max(initial=1.0)
+            codes = np.full(len(series), -1)
+            codes[there] = ((values[there] / size + 1) / 2 * (self.bins - 1)).astype(int)
+            return codes, ~there
+
+        return on_grid
+
+    return replaced((LearnedColumn, "_on_grid", stretched))
+
+
+def counts_cached():
+    """Noisy counts are kept by their shape, "to save time"."""
+    kept = {}
+
+    def cached(real):
+        def add(self, exact, shape, weight=1):
+            found = real(self, exact, shape, weight)
+            return kept.setdefault(shape, found) if self.payment.line.purpose == "domains" else found
+
+        return add
+
+    return replaced((Joint, "add", cached))
+
+
+def one_column():
+    """Noise as if one column were learned."""
+    return replaced((covey.methods.learning, "column_moves", lambda _: lambda q: Moves(l1=2, l2_squared=Fraction(2))))
+
+
+def faults():
+    """All of them."""
+    return [
+        Fault("label threshold one too low", "odometer: learned labels", threshold_without_the_one()),
+        Fault("label threshold for one row a person", "odometer: learned labels, persons", threshold_for_one_row()),
+        Fault("δ of labels not added", "odometer: learned labels", delta_not_added()),
+        Fault("labels in order of first occurrence", "learned: order", first_occurrence()),
+        Fault("limits from the exact histogram", "odometer: learned numbers", exact_limits()),
+        Fault("a grid that depends on the data", "odometer: learned numbers", grid_from_data()),
+        Fault("noisy counts cached between two fits", "learned: fresh", counts_cached()),
+        Fault("learned columns noised like one", "odometer: learned numbers", one_column()),
+    ]

@@ -1,0 +1,196 @@
+"""Learned domains: limits and categories that nobody has declared, measured with noise, then used as public knowledge.
+
+Column names and types are public. One histogram per learned column is measured through the gate under a charge of its own,
+"domains": numbers and dates on a fixed public grid, words where δ > 0, named only where their noisy counts exceed a threshold. A
+replaced row moves each column's counts by 2 in ℓ1 and by √2 in ℓ2, whatever it held (docs/proofs/learned.md). What comes out is
+a complete public schema; the rest of the release is what it would be had somebody written it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+from covey.core.arrays import Array, Floats
+from covey.core.tables.learned import SMALLEST, Counting, Occurrences, kept_bins, kept_counts, number_bins
+from covey.engines.rows import Rows
+from covey.errors import LostReleaseError
+from covey.privacy.budget import DOMAINS, Budget
+from covey.privacy.gate import Gate, Moves
+from covey.privacy.selection import selection_threshold
+from covey.table.fields import DEFAULT_BINS, Field
+from covey.table.provisional import LearnedColumn, Provisional, completed
+from covey.table.schema import Schema
+
+SHARE = Fraction(1, 10)  # of the budget
+LONGEST_SPAN = 16  # bins of dates, that is years, that are kept together where none stands out alone
+OTHER = "other"
+
+
+def with_known_domains(schema: Schema) -> Schema:
+    """The schema with fields completed whose domain everybody knows: flags, and times of day."""
+    fields = tuple(completed(f) if f.learn and f.type in ("boolean", "time") else f for f in schema.fields)
+    return replace(schema, fields=fields)
+
+
+def learns_labels(schema: Schema) -> bool:
+    """Whether words will be named where δ > 0: in texts, and as special values among numbers and dates."""
+    return any(field.type not in ("boolean", "time") for field in schema.learns)
+
+
+def check_learning(schema: Schema, delta: Fraction) -> None:
+    """Refuse, before any table is opened, what cannot be learned."""
+    for field in schema.learns:
+        if field.type == "string" and not delta:
+            raise field.wrong(
+                "is a text whose categories are to be learned, which pure ε cannot do: it names only what it was told",
+                "Give a small delta, such as 1e-9, or list its categories under constraints.enum.",
+            )
+        if (field.other or OTHER) in schema.missing_values:
+            raise field.wrong(f"would call the rest {field.other or OTHER!r}, which is declared missing", "Give other.")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A complete public schema, and what became of the fields that were to be learned."""
+
+    schema: Schema
+    learned: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
+    """Measure the domains of all learned columns; spends the charge "domains"."""
+    columns = provisional.columns
+    counts = rows.reduce(Counting(tuple(column.bins for column in columns)))
+    moves = column_moves(len(columns))
+    words: dict[str, tuple[str, ...]] = {}
+    if gate.budget.pure:
+        noisy = gate.joint(DOMAINS, moves).add(counts.map(_histograms), _shape(columns))
+    else:
+        selection = gate.select(DOMAINS, moves, len(columns))
+        noisy = selection.add(counts.map(_histograms), _shape(columns))
+        words = {c.field.name: selection.name(c.field.name, counts.map(_words, j)) for j, c in enumerate(columns)}
+    least = kept_counts(noisy.sd, noisy.law, sum(column.bins for column in columns))
+    found = {
+        column.field.name: _learned_field(column, noisy.values[j], least, words.get(column.field.name, ()))
+        for j, column in enumerate(columns)
+    }
+    fields = tuple(field for f in provisional.schema.fields if (field := found.get(f.name, f)) is not None)
+    if not any(field.categories > 1 for field in fields):
+        raise LostReleaseError(
+            "nothing in any column stands out of the noise. More rows, a larger epsilon or fewer learned columns help, and "
+            "limits and categories that are declared."
+        )
+    learned = tuple(name for name, field in found.items() if field is not None)
+    schema = replace(provisional.schema, fields=fields, drafted=False)
+    return Learned(schema, learned, tuple(name for name in found if name not in learned))
+
+
+def column_moves(columns: int) -> Moves:
+    """A replaced row leaves one bin or word of each column and enters another: 2 each in ℓ1, and in ℓ2 squared."""
+    return Moves(l1=2 * columns, l2_squared=2 * columns)
+
+
+def _shape(columns: tuple[LearnedColumn, ...]) -> tuple[int, int]:
+    return len(columns), max(column.bins for column in columns)
+
+
+def _histograms(counts: Occurrences) -> Any:
+    return counts.histograms
+
+
+def _words(counts: Occurrences, j: int) -> dict[str, int]:
+    return counts.words[j]
+
+
+# From noisy counts to fields: post-processing.
+
+
+def _learned_field(column: LearnedColumn, counts: Array, least: Floats, words: tuple[str, ...]) -> Field | None:
+    """The field with its domain; None if nothing stands out."""
+    field = column.field
+    if column.is_text:
+        done = replace(field, learn=False, learned=True, enum=words, other=field.other or OTHER)
+        return done if words else None
+    counts = counts[: column.bins]
+    dates = field.type in ("date", "datetime")
+    kept = kept_bins(counts, least, LONGEST_SPAN if dates else 1)
+    if kept is None:
+        return None
+    limits = _dates(column, kept) if dates else _numbers(column, counts, kept, float(least[0]))
+    return replace(field, learn=False, learned=True, special=(*field.special, *words), **limits)
+
+
+def _numbers(column: LearnedColumn, counts: Array, kept: tuple[int, int], least: float) -> dict[str, Any]:
+    """Limits on the grid, and bins of about the same mass with round edges between them."""
+    field = column.field
+    decimals = 0 if field.type == "integer" else -SMALLEST if field.decimals is None else field.decimals
+    wanted = field.bins if isinstance(field.bins, int) else DEFAULT_BINS
+    grid = tuple(Fraction(edge) for edge in column.edges)
+    low, high = int(grid[kept[0]]), int(grid[kept[1] + 1])
+    if field.type == "integer" and high - low == kept[1] - kept[0] + 1:  # single numbers, a bin each
+        return {"minimum": low, "maximum": high - 1, "bins": high - low}
+    edges = number_bins(counts, kept, least, grid, wanted, Fraction(1, 10**decimals))
+    values = tuple(int(edge) if field.type == "integer" else float(edge) for edge in edges)
+    return {"minimum": values[0], "maximum": values[-1], "bins": values}
+
+
+def _dates(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:
+    """From the first day of the first kept year to the last day of the last."""
+    first, last = int(column.edges[kept[0]]), int(column.edges[kept[1] + 1]) - 1
+    if column.field.type == "date":
+        return {"minimum": date(first, 1, 1), "maximum": date(last, 12, 31)}
+    return {"minimum": datetime(first, 1, 1), "maximum": datetime(last, 12, 31, 23, 59, 59)}
+
+
+# What learning costs, from public numbers alone.
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Rows that may be clipped at each end of a learned number, and the share of rows below which a label becomes "other"."""
+
+    columns: int
+    tail_rows: int
+    other_share: float | None
+
+    def words(self) -> str:
+        """For a screen."""
+        labels = "" if self.other_share is None else f', labels below about {self.other_share:.2g} of the rows "other"'
+        return f"{self.columns} columns are learned: about {self.tail_rows} rows at each end may be clipped{labels}"
+
+
+def learning_cost(schema: Schema, n: int, budget: Budget) -> Cost | None:
+    """What learning the fields of a schema costs; None if none is learned."""
+    schema = with_known_domains(schema)
+    if not schema.learns:
+        return None
+    columns = Provisional(schema).columns
+    moves, part = column_moves(len(columns)), budget.part(SHARE)
+    if budget.pure:
+        law, sd = "laplace", sqrt(2) * float(part.laplace_scale(moves.l1))
+        share = None
+    else:
+        variance = part.variance(moves.l2_squared)
+        law, sd = "gaussian", sqrt(float(variance))
+        threshold = selection_threshold(variance, budget.selection, len(columns), budget.rows_per_person)
+        share = min(1.0, threshold / n)
+    least = kept_counts(sd, law, sum(column.bins for column in columns))
+    return Cost(len(columns), min(n, int(least[0])), share)
+
+
+def expected_sizes(schema: Schema) -> tuple[int, ...]:
+    """Categories of each field: declared ones, and for learned ones a guess."""
+    schema = with_known_domains(schema)
+    guess = {"string": 10}
+    sizes = [
+        guess.get(f.type, f.bins if isinstance(f.bins, int) else DEFAULT_BINS) + 1 + (not f.required)
+        if f.learn
+        else f.categories
+        for f in schema.fields
+    ]
+    return tuple(size for size in sizes if size > 1)

@@ -1,0 +1,168 @@
+"""The first reading of a table whose limits or categories are to be learned: cells on public grids, and words as they stand.
+
+Cells are read as the codec will read them once the domain is known: white space dropped, what is blank or declared missing taken
+as missing, each cell by itself. A number or date becomes a bin of a grid that is the same for every table. Words, of texts and
+where numbers are expected, are kept if they are short: nobody's category is a paragraph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.core.tables.learned import Coded, Edges, number_edges, year_edges
+from covey.errors import ParameterError
+from covey.table.attributes import Attribute, ColumnLog, Grid, Labels, Mask
+from covey.table.cells import MISSING_WORDS, as_text
+from covey.table.codec import EncodeLog
+from covey.table.columns import Table, Words, unguarded
+from covey.table.extras import optional
+from covey.table.fields import ORDERED_TYPES, Field, Value
+from covey.table.schema import Schema
+
+if TYPE_CHECKING:
+    from polars import Series
+
+LONGEST = 100  # characters of a learned label, public; longer texts become "other"
+_EPOCH = datetime(1970, 1, 1)
+
+
+class LearnedColumn:
+    """One field that is to be learned: where its cells lie on a public grid, and which words it holds."""
+
+    def __init__(self, field: Field, missing_values: tuple[str, ...]) -> None:
+        self.field = field
+        self.missing_values = frozenset(missing_values)
+        self.is_text = field.type == "string"
+        self.edges: Edges | tuple[int, ...] = ()
+        if field.type in ("integer", "number"):
+            self.edges = number_edges(0 if field.type == "integer" else field.decimals)
+        elif not self.is_text:
+            self.edges = year_edges()
+        self.bins = max(len(self.edges) - 1, 0)
+        self._grid = None if self.is_text else Grid(_with_some_limits(field), missing_values)
+
+    @cached_property
+    def _starts(self) -> Floats:
+        """Edges in the unit of the parser, as floats: the number itself, days or seconds."""
+        if self.field.type in ("integer", "number"):
+            return np.array([float(edge) for edge in self.edges])
+        days = [float((datetime(int(year), 1, 1) - _EPOCH).days) for year in self.edges[:-1]]
+        days.append(days[-1] + 366 * 7600)  # beyond the calendar's end
+        return np.array(days) * (86400.0 if self.field.type == "datetime" else 1.0)
+
+    def read(self, series: Series, log: ColumnLog) -> tuple[Integers, tuple[str, ...]]:
+        """A code for each cell (bin; bins and then the place of a word; −1), and the words."""
+        codes, rest = self._on_grid(series)
+        words: tuple[str, ...] = ()
+        if not (self.bins and (series.dtype.is_numeric() or series.dtype.is_temporal())):
+            text = as_text(series).filter(optional("polars").Series(rest)).fill_null("")
+            known, places = np.unique(np.array(text.to_list(), dtype=object), return_inverse=True)
+            labels = [self._label(word) for word in known.tolist()]
+            words = tuple(sorted({label for label in labels if label is not None}))
+            at = {label: self.bins + j for j, label in enumerate(words)}
+            codes[rest] = np.array([-1 if label is None else at[label] for label in labels], dtype=np.int64)[places]
+        log.missing += int(np.count_nonzero(codes < 0))
+        return codes, words
+
+    def _on_grid(self, series: Series) -> tuple[Integers, Mask]:
+        """Bins of the cells that are values, −1 for the others; and which of the cells are no values at all."""
+        codes = np.full(len(series), -1, dtype=np.int64)
+        if self._grid is None:
+            return codes, np.ones(len(series), dtype=bool)
+        values = self._grid.parse(series)
+        there = ~np.isnan(values)
+        # Numbers that are declared missing or special need no learning, however they are spelled.
+        known = [*self._grid.markers.tolist(), *self._grid.special_values]
+        measured = there & ~np.isin(values, known)
+        places = np.searchsorted(self._starts, values[measured], side="right") - 1
+        codes[measured] = np.clip(places, 0, self.bins - 1)
+        return codes, ~there
+
+    def _label(self, word: str) -> str | None:
+        """The label that a word is, if it is one that can be learned."""
+        bare = word.strip()
+        if "\0" in word or "\r" in bare or word in self.missing_values or bare in self.missing_values:
+            return None
+        label = unguarded(bare)
+        if label.lower() in MISSING_WORDS or label in self.missing_values or label in self.field.special:
+            return None
+        return label if label == label.strip() and len(label) <= LONGEST else None
+
+
+def _with_some_limits(field: Field) -> Field:
+    """The field with any limits: of its grid only the parser and the words for missing are used."""
+    ends: Mapping[str, tuple[Value, Value]] = {
+        "date": (date(2000, 1, 1), date(2001, 1, 1)),
+        "datetime": (datetime(2000, 1, 1), datetime(2001, 1, 1)),
+    }
+    low, high = ends.get(field.type, (0, 1))
+    return replace(field, minimum=low, maximum=high, learn=False, bins=1, decimals=None)
+
+
+@dataclass(frozen=True)
+class Provisional:
+    """Encodes parts of a table on public grids: what a codec is once the domain is known."""
+
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        if not self.schema.learns:
+            raise ParameterError("no field of the schema is to be learned.")
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Attribute]:
+        """How declared fields are read: for the log, which says before the charge whether they fit."""
+        fields = [field for field in self.schema.encoded if not field.learn]
+        missing = self.schema.missing_values
+        return {f.name: (Grid if f.type in ORDERED_TYPES else Labels)(f, missing) for f in fields}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The needed columns of the table, in the schema's order."""
+        return tuple(field.name for field in self.schema.encoded)
+
+    @cached_property
+    def columns(self) -> tuple[LearnedColumn, ...]:
+        """The fields that are measured. Flags and times of day have domains that everybody knows."""
+        fields = [field for field in self.schema.learns if field.type not in ("boolean", "time")]
+        return tuple(LearnedColumn(field, self.schema.missing_values) for field in fields)
+
+    def encode_part(self, table: Table) -> tuple[Any, EncodeLog]:
+        """One part of a table on the grids, `Coded`, and the private log."""
+        codes = np.empty((table.rows, len(self.columns)), dtype=np.int64, order="F")
+        log = EncodeLog({}, table.short_rows, table.long_rows, table.ignored)
+        words = []
+        for j, column in enumerate(self.columns):
+            seen = log.columns[column.field.name] = ColumnLog()
+            codes[:, j], found = column.read(_spelled_out(table.columns[column.field.name]), seen)
+            words.append(found)
+        for name, attribute in self.attributes.items():
+            log.columns[name] = ColumnLog()
+            attribute.read(_spelled_out(table.columns[name]), log.columns[name])
+        return Coded(codes, tuple(words)), log
+
+
+def completed(field: Field) -> Field:
+    """A field whose domain everybody knows: flags are false and true, a day has 24 hours."""
+    if field.type == "time":
+        return replace(field, learn=False, minimum=time(0, 0), maximum=time(23, 59, 59))
+    return replace(field, learn=False)
+
+
+def _spelled_out(column: Series | Words) -> Series:
+    """A column cell by cell."""
+    if not isinstance(column, Words):
+        return column
+    pl = optional("polars")
+    empty = np.asarray(column.places < 0)
+    if empty.all():
+        return column.words.clear().extend_constant(None, len(column))
+    spelled: Series = column.words.gather(np.where(empty, 0, column.places).astype(np.int64))
+    return spelled.set(pl.Series(empty), None) if empty.any() else spelled

@@ -1,0 +1,237 @@
+"""Learned domains from end to end: messy tables, every reader, refusals before the charge, and nothing rare that leaves."""
+
+import json
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import covey
+from audits.gates import opened
+from covey.core.tables.learned import kept_counts
+from covey.errors import CoveyWarning, InputError, LostReleaseError, ParameterError
+from covey.methods.learning import SHARE, _learned_field, expected_sizes, learning_cost
+from covey.privacy.budget import make_budget
+from covey.records import LearningReader
+from covey.release.bundle import write_bundle
+from covey.release.verify import _verify_budget, verify_bundle
+from covey.table.provisional import LearnedColumn, Provisional
+from covey.table.schema import Field, Schema
+
+N = 3000
+
+
+def schema(**types):
+    return Schema(tuple(Field(name, type_, learn=True) for name, type_ in types.items()))
+
+
+MESSY = schema(
+    age="integer", cost="number", seen="date", at="datetime", clock="time", id="string", ward="string", text="string",
+    one="string", void="string", flag="boolean", odd="integer",
+)  # fmt: skip
+
+
+def messy(n=N, seed=0):
+    """A table as people have it: codes among numbers, identifiers, free text, holes, guarded labels, dates from nowhere."""
+    g = np.random.default_rng(seed)
+    age = g.integers(18, 90, n)
+    table = {
+        "age": [["N", "?", str(a)][min(u, 2)] for a, u in zip(age, g.integers(0, 12, n), strict=True)],
+        "cost": [f"{c:.2f}" for c in g.lognormal(6, 1, n)],
+        "seen": [f"{2010 + y}-03-1{y}" for y in g.integers(0, 8, n)],
+        "at": [f"20{10 + y}-11-05T1{y}:30:00+02:00" for y in g.integers(0, 8, n)],
+        "clock": [f"{h:02d}:15" for h in g.integers(0, 24, n)],
+        "id": [f"person-{j}" for j in range(n)],
+        "ward": [[" North ", "'=South", 'Östlich, "A"', "rare-ward"][min(w, 3)] for w in g.geometric(0.5, n) - 1],
+        "text": [f"note {j}: " + "words " * 40 for j in range(n)],
+        "one": ["yes"] * n,
+        "void": [["", "NaN", "null"][j % 3] for j in range(n)],
+        "flag": [["true", "no", ""][j % 3] for j in range(n)],
+        "odd": [["0", "-0", "true"][j % 3] for j in range(n)],
+    }
+    for name, cell in {
+        "age": "1e300",
+        "cost": "inf",
+        "seen": "1066-10-14",
+        "at": "9999-12-31",
+        "ward": "solo\0",
+    }.items():
+        table[name][0] = cell
+    table["ward"][1] = "the only one"
+    return table
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    with pytest.warns(CoveyWarning, match="left out"):
+        return covey.PrivateSynthesizer(4.0, 1e-6, schema=MESSY, seed=1).fit(messy())
+
+
+def test_a_messy_table_gets_a_complete_schema(fitted):
+    found = fitted.schema
+    assert found.names == ("age", "cost", "seen", "at", "clock", "ward", "one", "flag", "odd")
+    assert fitted.privacy.left_out == ("id", "text", "void")
+    assert fitted.privacy.learned == ("age", "cost", "seen", "at", "ward", "one", "odd")
+    assert found["age"].minimum in (10, 20)  # two in seventy-two are younger than 20
+    assert (found["age"].maximum, found["age"].special) == (100, ("?", "N"))
+    assert found["cost"].minimum == 0
+    assert 1000 <= found["cost"].maximum <= 20_000
+    assert str(found["seen"].minimum) == "2010-01-01"
+    assert str(found["seen"].maximum) == "2017-12-31"
+    assert str(found["at"].maximum) == "2017-12-31 23:59:59"
+    assert (found["ward"].enum, found["ward"].other) == (("=South", "North", "rare-ward", 'Östlich, "A"'), "other")
+    assert found["one"].enum == ("yes",)
+    assert (found["odd"].minimum, found["odd"].maximum, found["odd"].bins) == (0, 1, 2)
+    assert [f.name for f in found.fields if f.learned] == list(fitted.privacy.learned)
+    assert Schema.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_the_rows_satisfy_what_was_learned(fitted):
+    rows = fitted.sample(500)
+    assert fitted.schema.validate(rows) == []
+    assert set(rows["ward"].drop_nulls()) <= {*fitted.schema["ward"].labels}
+
+
+def test_the_charge_has_a_line_of_its_own(fitted):
+    (domains, *rest), budget = fitted.privacy.charges, make_budget(4.0, 1e-6, labels=True)
+    assert (domains.purpose, domains.amount, domains.delta) == ("domains", budget.amount * SHARE, budget.selection)
+    assert sum(charge.amount for charge in rest) == budget.amount * (1 - SHARE)
+    assert fitted.privacy.budget == budget
+
+
+def test_a_second_table_is_learned_anew():
+    synth = covey.PrivateSynthesizer(20.0, 1e-6, schema=schema(a="integer"), seed=1)
+    low = synth.fit({"a": [str(j % 5) for j in range(2000)]}).schema
+    high = synth.fit({"a": [str(500 + j % 5) for j in range(2000)]}).schema
+    assert low["a"].maximum < 500 <= high["a"].minimum
+    assert synth.sample(50)["a"].min() >= 500
+    prepared = synth.prepare({"a": ["7"] * 900})
+    assert synth.fit(prepared).schema["a"].maximum == 7
+
+
+def test_every_reader_counts_the_same(tmp_path):
+    table = messy(700)
+    reader = LearningReader(Provisional(covey.PrivateSynthesizer(1, 0.001, schema=MESSY).schema))
+    frame = pl.DataFrame(table)
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    counts = [
+        opened(reader.prepare(t).rows.reduce(reader.kernel))
+        for t in (table, frame, frame.to_pandas(), frame.to_arrow(), tmp_path / "t.csv", tmp_path / "t.parquet")
+    ]
+    assert counts[0].histograms.sum() > 2000
+    for other in counts[1:]:
+        assert np.array_equal(other.histograms, counts[0].histograms)
+        assert other.words == counts[0].words
+
+
+def test_pure_privacy_learns_numbers_and_dates_and_refuses_texts_before_any_table():
+    with pytest.raises(ParameterError, match=r"'ward' is a text .* Give a small delta, such as 1e-9, or list"):
+        covey.PrivateSynthesizer(1.0, schema=schema(age="integer", ward="string"))
+    pure = schema(age="integer", seen="date", flag="boolean")
+    found = covey.PrivateSynthesizer(20.0, schema=pure, seed=1).fit(messy()).schema
+    assert (found["age"].maximum, found["age"].special) == (100, ())
+    assert str(found["seen"].minimum) == "2010-01-01"
+
+
+def test_flags_and_times_need_no_learning():
+    synth = covey.PrivateSynthesizer(1.0, schema=schema(flag="boolean", clock="time"), seed=1).fit(messy())
+    assert all(charge.purpose != "domains" for charge in synth.privacy.charges)
+    assert synth.schema.learns == ()
+
+
+def test_nothing_above_the_noise_is_a_lost_release():
+    with pytest.raises(LostReleaseError, match="nothing in any column stands out"):
+        covey.PrivateSynthesizer(0.01, 1e-6, schema=schema(id="string"), seed=1).fit({"id": list("abcdefgh") * 5})
+
+
+def test_other_ways_refuse_what_is_to_be_learned():
+    with pytest.raises(ParameterError, match="Only a private release learns"):
+        covey.AnonymousSynthesizer(10, schema=schema(a="integer"))
+    named = Schema((Field("a", "string", learn=True),), ("", "other"))
+    with pytest.raises(ParameterError, match="declared missing"):
+        covey.PrivateSynthesizer(1.0, 1e-6, schema=named)
+    first, second = (covey.PrivateSynthesizer(1.0, 0.01, schema=schema(**{n: "integer"})) for n in "ab")
+    with pytest.raises(ParameterError, match="prepared by another"):
+        second.fit(first.prepare({"a": ["1"] * 20}))
+
+
+def test_whatever_the_noise_a_valid_field_comes_out():
+    """After the charge nothing may fail: noise of every size, on every grid."""
+    g, made = np.random.default_rng(3), 0
+    fields = [Field("x", t, learn=True) for t in ("integer", "number", "date", "datetime")]
+    fields += [Field("x", "number", decimals=d, learn=True) for d in (0, 2, 15)]
+    fields += [Field("x", "integer", bins=b, learn=True, required=True) for b in (1, 7, 500)]
+    for field in fields:
+        column = LearnedColumn(field, ("",))
+        for scale in (1.0, 60.0, 1e6) * 12:
+            counts = np.rint(g.standard_t(1.2, column.bins) * scale).astype(np.int64)
+            found = _learned_field(column, counts, kept_counts(scale, "gaussian", column.bins), ("N",))
+            made += found is not None
+            assert found is None or found.categories >= 1 + (not field.required)
+    assert made > 200
+
+
+def test_whole_numbers_up_to_ten_keep_their_own_bins():
+    codes = {"a": [str(1 + j % 2) for j in range(1000)], "b": [str(-1 - j % 3) for j in range(1000)], "c": ["0"] * 1000}
+    found = covey.PrivateSynthesizer(20.0, schema=schema(a="integer", b="integer", c="integer"), seed=1).fit(codes)
+    limits = [(f.minimum, f.maximum, f.bins) for f in found.schema.fields]
+    assert limits == [(1, 2, 2), (-3, -1, 3), (0, 0, 1)]
+    assert set(found.sample(300)["a"].drop_nulls()) == {1, 2}
+
+
+def test_costs_follow_from_public_numbers_as_the_design_says():
+    """About 3% and a few hundred rows for 24 learned columns of 27,000 rows at (1, 1e-9); less for fewer columns."""
+    many, few = (schema(**{f"c{j}": ("string", "integer")[j % 2] for j in range(q)}) for q in (24, 5))
+    budget = make_budget(1, Fraction(1, 10**9), labels=True)
+    dear, cheap = (learning_cost(s, 27_000, budget) for s in (many, few))
+    assert 0.02 < cheap.other_share * 2 < dear.other_share < 0.045
+    assert 150 < cheap.tail_rows < dear.tail_rows < 800
+    assert learning_cost(many, 27_000, make_budget(1)).other_share is None
+    assert learning_cost(schema(flag="boolean"), 100, budget) is None
+    assert expected_sizes(schema(a="integer", s="string", f="boolean")) == (22, 12, 3)
+
+
+def test_messages_are_the_same_for_neighbours():
+    """A record with a label or a number of its own changes no word that is said."""
+    said = []
+    for cell in ("N", "the secret one", "1e300", ""):
+        table = messy(400)
+        table["age"][5] = table["ward"][5] = cell
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            synth = covey.PrivateSynthesizer(
+                50.0, 1e-6, schema=schema(age="integer", ward="string", id="string"), seed=2
+            )
+            synth.fit(table)
+        said.append([str(w.message) for w in heard] + [str(synth.privacy)])
+    assert "left out" in said[0][0]
+    assert said.count(said[0]) == len(said)
+
+
+def test_bundles_say_what_was_learned_and_claims_of_delta_are_verified(tmp_path):
+    """The line of the charge, the fields that were learned, and no trace of what nobody else has."""
+    synth = covey.PrivateSynthesizer(50.0, 1e-6, schema=schema(age="integer", ward="string", id="string"))
+    with pytest.warns(CoveyWarning, match="left out"):
+        synth.fit(messy(600))
+    bundle = write_bundle(synth.release(100), tmp_path / "b")
+    facts = json.loads((bundle / "privacy.json").read_text())
+    assert facts["charges"][0] == {
+        "purpose": "domains",
+        "amount": str(make_budget(50, 1e-6, labels=True).amount / 10),
+        "delta": "1/10000000",
+    }
+    assert (facts["learned"], facts["left_out"]) == (["age", "ward"], ["id"])
+    verify_bundle(bundle)
+    everything = b"".join(path.read_bytes() for path in bundle.iterdir())
+    assert "North" in everything.decode(errors="replace")
+    assert b"person-" not in everything
+    assert b"the only one" not in everything
+    for wrong, words in (
+        ({"amount": str(make_budget(50, 1e-6).amount)}, "larger amount"),
+        ({"charges": [facts["charges"][0] | {"delta": "1/1000000"}]}, "more of δ"),
+    ):
+        with pytest.raises(InputError, match=words):
+            _verify_budget(facts | wrong)
