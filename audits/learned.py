@@ -125,11 +125,15 @@ def fresh_domains(seed):
         seen.append(np.array(counts))
         return real(counts, *more)
 
-    real = covey.methods.learning.kept_bins
+    real = covey.methods.learning.kept_whole_numbers
     for delta, schema in ((0, NUMBERS), (0.001, LABELS)):
         synth = PrivateSynthesizer(40.0, delta, schema=schema)
         seen.clear()
-        with patch.object(covey.methods.learning, "kept_bins", spying), cheap_fits(), warnings.catch_warnings():
+        with (
+            patch.object(covey.methods.learning, "kept_whole_numbers", spying),
+            cheap_fits(),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
             for _ in range(2):
                 synth.fit(table(800, 0, PLAIN))

@@ -15,7 +15,15 @@ from math import sqrt
 from typing import Any
 
 from covey.core.arrays import Array, Floats
-from covey.core.tables.learned import SMALLEST, Counting, Occurrences, kept_bins, kept_counts, number_bins
+from covey.core.tables.learned import (
+    SMALLEST,
+    Counting,
+    Occurrences,
+    kept_bins,
+    kept_counts,
+    kept_whole_numbers,
+    number_bins,
+)
 from covey.engines.rows import Rows
 from covey.errors import LostReleaseError
 from covey.privacy.budget import DOMAINS, Budget
@@ -26,7 +34,7 @@ from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import Schema
 
 SHARE = Fraction(1, 10)  # of the budget
-LONGEST_SPAN = 16  # bins of dates, that is years, that are kept together where none stands out alone
+LONGEST_SPAN = 16  # years, or small whole numbers, that are kept together where none stands out alone
 OTHER = "other"
 
 
@@ -118,7 +126,10 @@ def _learned_field(column: LearnedColumn, counts: Array, least: Floats, words: t
         return done if words else None
     counts = counts[: column.bins]
     dates = field.type in ("date", "datetime")
-    kept = kept_bins(counts, least, LONGEST_SPAN if dates else 1)
+    if field.type == "integer":
+        kept = kept_whole_numbers(counts, least, column.edges.index(0), LONGEST_SPAN)
+    else:
+        kept = kept_bins(counts, least, LONGEST_SPAN if dates else 1)
     if kept is None:
         return None
     limits = _dates(column, kept) if dates else _numbers(column, counts, kept, float(least[0]))

@@ -12,6 +12,7 @@ from covey.core.tables.learned import (
     Counting,
     kept_bins,
     kept_counts,
+    kept_whole_numbers,
     number_bins,
     number_edges,
     tail_quantile,
@@ -115,3 +116,17 @@ def test_whole_numbers_are_not_cut_between_two_of_them():
 def test_quantiles_hold_far_beyond_the_floats():
     assert tail_quantile(np.log(0.025)) == pytest.approx(1.959964)
     assert tail_quantile(-2000 * np.log(10)) == pytest.approx(95.9, rel=0.01)
+
+
+def test_small_whole_numbers_are_kept_together_where_none_stands_out_and_large_ones_never():
+    edges = number_edges(0)
+    zero, least = edges.index(0), kept_counts(10.0, "gaussian", len(edges) - 1)
+    counts = np.zeros(len(edges) - 1)
+    counts[zero : zero + 10] = 0.8 * least[0]
+    assert kept_bins(counts, least, 1) is None
+    assert kept_whole_numbers(counts, least, zero, 16) == (zero, zero + 9)
+    counts = counts[::-1]  # the bin of −1 stands where that of 0 did
+    assert kept_whole_numbers(counts, least, zero, 16) == (zero - 10, zero - 1)
+    counts = np.zeros(len(edges) - 1)
+    counts[zero + 12 : zero + 20] = 0.8 * least[0]
+    assert kept_whole_numbers(counts, least, zero, 16) is None

@@ -152,6 +152,24 @@ def kept_bins(counts: Array, thresholds: Floats, longest: int) -> tuple[int, int
     return (int(places[0]), int(places[-1])) if len(places) else None
 
 
+def kept_whole_numbers(counts: Array, thresholds: Floats, zero: int, longest: int) -> tuple[int, int] | None:
+    """As `kept_bins`, for whole numbers: blocks only among those up to ten, from zero on, where no bin is wide.
+
+    Args:
+        counts: noisy counts of one column on the grid of whole numbers.
+        thresholds: of blocks of 1, 2, … bins.
+        zero: the bin of 0.
+        longest: the longest block.
+    """
+    found = [kept_bins(counts, thresholds, 1)]
+    if (up := kept_bins(counts[zero : zero + 10], thresholds, longest)) is not None:
+        found.append((zero + up[0], zero + up[1]))
+    if (down := kept_bins(counts[zero - 10 : zero][::-1], thresholds, longest)) is not None:
+        found.append((zero - 1 - down[1], zero - 1 - down[0]))
+    there = [kept for kept in found if kept is not None]
+    return (min(low for low, _ in there), max(high for _, high in there)) if there else None
+
+
 def number_bins(
     counts: Array, kept: tuple[int, int], least: float, edges: Edges, wanted: int, step: Fraction | None
 ) -> list[Fraction]:
