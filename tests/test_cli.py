@@ -41,6 +41,7 @@ def desk(tmp_path, monkeypatch):
     example_visits(Path("visits.csv"), 400)
     assert run("init visits.csv -o schema.json").exit_code == 0
     assert run("confirm schema.json --all").exit_code == 0
+    assert run("confirm schema.json age cost admitted").exit_code == 0
     assert run("ledger open visits --budget 2").exit_code == 0
     return tmp_path
 
@@ -59,7 +60,7 @@ def test_the_transcript_of_the_readme_runs(tmp_path, monkeypatch):
     text = (ROOT / "README.md").read_text()
     lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.S) for line in block.splitlines()]
     commands = [line.split("#")[0].strip() for line in lines if line.startswith("covey ")]
-    assert len(commands) == 9
+    assert len(commands) == 12
     for command in commands:
         result = run(command.removeprefix("covey "))
         assert result.exit_code == 0, f"{command}: {result.output}"
