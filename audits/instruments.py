@@ -19,6 +19,8 @@ POOL = 1 << 16
 class StillRows:
     """A small table in memory, reduced in one step: the contract of `covey.engines.rows` and nothing else."""
 
+    steps = 1
+
     def __init__(self, records, dtype=np.uint8):
         self.X = np.array(records, dtype=dtype)
         self.n, self.p = self.X.shape

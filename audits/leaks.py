@@ -15,6 +15,7 @@ import covey.methods.regain.bits
 import covey.methods.regain.categories
 import covey.methods.regain.measure as measure
 import covey.methods.regain.pipeline as pipeline
+from audits import persons
 from audits.planting import Fault, replaced
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
@@ -199,4 +200,5 @@ def leaks():
         Fault("noise cached by shape", "fresh", noise_cached()),
         Fault("the same noise for two fits", "fresh", same_noise_twice()),
         Fault("rows drawn from a noise stream", "streams", rows_from_noise()),
+        *persons.faults(),
     ]

@@ -263,7 +263,7 @@ def fitted(one, table, make_gate):
     cloud = synth.centres
     fit = cloud.weights.tolist(), cloud.points.tolist(), repr(synth.certificate), spectrum, sample
     schema = None if synth.schema is None else synth.schema.to_dict()
-    return synth, (*fit, str(synth.privacy), synth.privacy.left_out, schema)
+    return synth, (*fit, repr(synth.privacy), synth.privacy.left_out, schema)
 
 
 @contextmanager

@@ -20,10 +20,13 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.learned import Counting
 from covey.core.tables.sparse import Batch, canonical, is_sparse
 from covey.engines.local import KEEP_BYTES, StreamRows
+from covey.engines.persons import Keyring, PersonRows, Read
 from covey.engines.rows import Rows
 from covey.engines.spark import SparkRows
+from covey.engines.sparkpersons import SparkPersonRows
 from covey.errors import InputError, InternalError, ParameterError, whole_number
 from covey.table.codec import Codec, EncodeLog
+from covey.table.persons import WithPerson, named
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.table.sources import Table, joined, like, open_source
@@ -154,10 +157,18 @@ class Prepared:
     schema: Schema | None = None
     cells: bool = False
     again: Again | None = None  # for tables whose domain is learned
+    person: str | None = None
+    read: int | None = None
+    nobodys: int = 0
+
+    @property
+    def records(self) -> int:
+        """How many records were read: where they are counted by persons this is for the owner of the table alone."""
+        return self.rows.n if self.read is None else self.read
 
     @property
     def n(self) -> int:
-        """The number of records, which is public."""
+        """The number of records, or of persons, which is public."""
         return self.rows.n
 
     def read_again(self, reader: TableReader) -> Prepared:
@@ -170,7 +181,7 @@ class Prepared:
         return found
 
     def __repr__(self) -> str:
-        return f"Prepared({self.n} rows)"
+        return f"Prepared({self.n} {'rows' if self.person is None else 'persons'})"
 
 
 @dataclass(frozen=True)
@@ -181,15 +192,19 @@ class TableReader:
         codec: the schema's encoder.
         cells: whether records are whole-number cells, for averaging, rather than category codes.
         first_pass: kernels whose sums will be asked for; they are computed while the table is read first.
+        person: the column that says whose a row is, where rows are counted by persons.
     """
 
     codec: Codec
     cells: bool = False
     first_pass: Kernels = ()
+    person: str | None = None
 
     def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
         """Read and encode a table; it is read in parts, and again where it is too large to be kept."""
         codec, width = self.codec, len(self.codec.names)
+        if self.person is not None:
+            return self._prepare_persons(table, self.person, encoding)
         if is_spark(table):
             columns, ignored = needed_columns(table, codec.schema)
             spark = SparkRows(columns, BatchEncoder(codec, ignored), width, self.first_pass)
@@ -204,10 +219,30 @@ class TableReader:
         )
         return Prepared(rows, source.kind, rows.log, codec.schema, self.cells)
 
+    def _prepare_persons(self, table: Any, person: str, encoding: str) -> Prepared:
+        """The same for rows that are counted by persons."""
+        codec, width, beside = self.codec, len(self.codec.names), WithPerson(self.codec.schema, person)
+        if is_spark(table):
+            columns, ignored = needed_columns(table, beside)
+            spark = SparkPersonRows(
+                columns, BatchEncoder(codec, ignored), width, codec.schema.missing_values, self.first_pass
+            )
+            return Prepared(spark, "spark", spark.log, codec.schema, person=person)
+        source, ring, missing = open_source(table, beside, encoding), Keyring(), codec.schema.missing_values
+
+        def read(part: Any) -> Read:
+            found = source.table(part)
+            batch, log = codec.encode_part(found)
+            return Read(batch, log, ring.keys(*named(found.columns[person], missing)))
+
+        rows = PersonRows(source.parts, read, width, KEEP_BYTES)
+        kind, schema = source.kind, codec.schema
+        return Prepared(rows, kind, rows.log, schema, person=person, read=rows.read, nobodys=rows.nobodys)
+
     def read(self, table: Any) -> tuple[Rows, FrameForm]:
         """Rows of a table, prepared or not; only the kind of frame is remembered."""
         prepared = table if isinstance(table, Prepared) else self.prepare(table)
-        if (prepared.schema, prepared.cells) != (self.codec.schema, self.cells):
+        if (prepared.schema, prepared.cells, prepared.person) != (self.codec.schema, self.cells, self.person):
             raise ParameterError(OTHER_SYNTHESIZER)
         return prepared.rows, FrameForm(prepared.kind)
 

@@ -23,10 +23,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from covey.engines.persons import Keyring, PersonCounts, nameless
 from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
 from covey.methods.regain.predict import Prediction, predict
 from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
+from covey.privacy.unit import ALL_ROWS, Unit
 from covey.release import evaluation
 from covey.release.bundle import claim_target, write_bundle
 from covey.release.confidential import evaluation_html
@@ -38,6 +40,7 @@ from covey.table import metadata
 from covey.table.codec import Codec, EncodeLog
 from covey.table.databases import Database
 from covey.table.dialects import Dialect
+from covey.table.persons import WithPerson, named, without
 from covey.table.proposing import Note
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT, no_rows, open_source
@@ -87,11 +90,17 @@ def imported(path: Path) -> Schema:
 
 @dataclass(frozen=True)
 class Fit:
-    """How a table fits a schema: its rows, and what its cells needed. Computed on true data: for the owner alone."""
+    """How a table fits a schema: its rows, and what its cells needed. Computed on true data: for the owner alone.
+
+    With a column of persons also how many there are, and how many rows name nobody and are left out.
+    """
 
     rows: int
     log: EncodeLog
     schema: Schema
+    person: str | None = None
+    persons: int | None = None
+    nobodys: int = 0
 
     @property
     def words(self) -> list[str]:
@@ -111,12 +120,18 @@ class Fit:
             ]
             said += [f"{name}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
         ragged = [(self.log.short_rows, "too few"), (self.log.long_rows, "too many")]
-        return said + [f"{count:,} of {n:,} rows have {what} cells" for count, what in ragged if count]
+        said += [f"{count:,} of {n:,} rows have {what} cells" for count, what in ragged if count]
+        return said + [f"{self.person}: {self.nobodys:,} of {n:,} rows name nobody and are left out"] * (
+            self.nobodys > 0
+        )
 
     @property
     def misfits(self) -> dict[str, Fraction]:
-        """For each column the share of cells that would become something else: moved, emptied, or filled with a default."""
-        out = {}
+        """For each column the share of cells that would become something else: moved, emptied, or filled with a default.
+
+        Of the column of persons, the share of rows that would be left out.
+        """
+        out = {} if self.person is None else {self.person: Fraction(self.nobodys, self.rows)}
         for name, seen in self.log.columns.items():
             field = self.schema[name]
             lost = seen.unparseable + seen.clipped + (0 if field.other else seen.unknown)
@@ -124,17 +139,23 @@ class Fit:
         return out
 
 
-def check(table: Path | Database, schema: Schema) -> Fit:
+def check(table: Path | Database, schema: Schema, person: str | None = None) -> Fit:
     """Read a table as the schema says, confirmed or not, and count the cells that do not fit. Nothing is charged."""
-    codec, source = Codec(schema), open_source(table, schema)
-    rows, log = 0, EncodeLog()
+    own = schema if person is None else without(schema, person)
+    codec, source = Codec(own), open_source(table, own if person is None else WithPerson(own, person))
+    rows, log, ring, counts, nobodys = 0, EncodeLog(), Keyring(), PersonCounts(), 0
     for part in source.parts():
         piece = source.table(part)
         _, seen = codec.encode_part(piece)
         log, rows = (log + seen if rows else seen), rows + piece.rows
+        if person is not None:
+            keys = ring.keys(*named(piece.columns[person], own.missing_values))
+            counts.add(keys)
+            nobodys += nameless(keys)
     if not rows:
         raise no_rows()
-    return Fit(rows, log, schema)
+    counts.merge()
+    return Fit(rows, log, own, person, None if person is None else counts.persons, nobodys)
 
 
 def plan(
@@ -143,11 +164,12 @@ def plan(
     epsilon: Fraction | None,
     delta: Fraction,
     target_error: Fraction | None = None,
-    rows_per_person: int = 1,
+    rows_per_person: Unit = 1,
 ) -> Prediction:
     """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε.
 
     For a schema with fields that are to be learned take the sizes of `methods.learning.expected_sizes`.
+    With `rows_per_person` "all" the first number counts persons, as a release with a column of persons does.
     """
     if (epsilon is None) == (target_error is None):
         raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
@@ -172,6 +194,7 @@ class PrivateOrder:
     delta: Fraction | float = 0
     dataset: str | None = None
     rows: int | None = None
+    person: str | None = None
     rows_per_person: int = 1
     parquet: bool = False
     confirm_large_epsilon: bool = False
@@ -228,7 +251,12 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
     if order.schema is None and not order.learn:
         raise ArgumentError("give ", "schema", ", the public description of the table, or learn it with noise.")
-    make_budget(epsilon, delta, order.rows_per_person)
+    if order.learn and order.person is not None:
+        raise ArgumentError(
+            "domains are learned from rows, not by person: leave out ", "learn", ", or the column of persons."
+        )
+    make_budget(epsilon, delta, order.rows_per_person, persons=order.person is not None)
+    unit = order.rows_per_person if order.person is None else ALL_ROWS
     schema = None if order.schema is None else _public(Schema.load(order.schema).read_as(order.dialect), order)
     synth = None if schema is None else _private(order, schema)
     _check_places(order)
@@ -238,7 +266,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
             raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps this table's budget.")
         ledger = Ledger(order.ledger or default_ledger_path())
         rho = None if synth is None else synth.rho
-        ledger.check(order.dataset, epsilon, delta, order.rows_per_person, rho)
+        ledger.check(order.dataset, epsilon, delta, unit, rho)
     elif order.dataset is not None:
         raise ArgumentError(
             "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."
@@ -249,7 +277,8 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         schema = _public(draft(order.table, order.dialect).schema, order)
         synth = _private(order, schema)
     prepared = _prepare(order, synth)
-    _refuse_misfits(Fit(prepared.n, prepared.log, schema), exact(order.accept_misfits, "accept_misfits"))
+    fit = Fit(prepared.records, prepared.log, schema, order.person, prepared.n, prepared.nobodys)
+    _refuse_misfits(fit, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     with claim_target(order.out, order.force) as claim:
@@ -257,7 +286,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         if ledger is not None and order.dataset is not None:
             listen("charging")
             before_charge()
-            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, order.rows_per_person, synth.rho)
+            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, unit, synth.rho)
         # From here on nothing depends on what a record holds.
         with _charge_told(receipt):
             listen("measuring")
@@ -275,6 +304,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
 def _public(schema: Schema, order: PrivateOrder) -> Schema:
     """A schema that is confirmed, or of whose other fields nothing is used but names and types."""
     schema = schema.to_learn() if order.learn else schema
+    schema = schema if order.person is None else without(schema, order.person)
     schema.require_confirmed()
     return schema
 
@@ -283,7 +313,14 @@ def _private(order: PrivateOrder, schema: Schema) -> PrivateSynthesizer:
     """The synthesizer of an order."""
     epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
     check_disk(1 if order.rows is None else order.rows, len(schema.fields), order.out)
-    return PrivateSynthesizer(epsilon, delta, schema=schema, rows_per_person=order.rows_per_person, seed=order.seed)
+    return PrivateSynthesizer(
+        epsilon,
+        delta,
+        schema=schema,
+        person=order.person,
+        rows_per_person=order.rows_per_person,
+        seed=order.seed,
+    )
 
 
 def anonymize(order: AnonymousOrder, listen: OnStage = _nobody) -> Released:
@@ -387,9 +424,18 @@ class Evaluated:
         return f"Evaluated({self.rows!r})"
 
 
-def evaluate(table: Path | Database, bundle: Path, targets: Sequence[str] = (), dialect: Dialect = PLAIN) -> Evaluated:
-    """Compare a bundle with the true table. Confidential: computed on true data, without noise."""
+def evaluate(
+    table: Path | Database,
+    bundle: Path,
+    targets: Sequence[str] = (),
+    dialect: Dialect = PLAIN,
+    person: str | None = None,
+) -> Evaluated:
+    """Compare a bundle with the true table. Confidential: computed on true data, without noise.
+
+    A bundle that counts persons is compared with a table in which every person counts once: that needs the column of persons.
+    """
     if targets:
         evaluation.check_targets(Codec(Schema.load(bundle / "schema.json")), targets)
-    rows = evaluation.compare(table, bundle, dialect)
+    rows = evaluation.compare(table, bundle, dialect, person)
     return Evaluated(rows, evaluation.evaluate(rows, targets))

@@ -11,6 +11,7 @@ from covey.errors import InternalError, ParameterError
 from covey.privacy.budget import (
     Charge,
     PrivacyStatement,
+    budget_for,
     check_delta,
     check_epsilon,
     delta_of,
@@ -87,11 +88,31 @@ def test_a_statement_cannot_spend_more_than_it_promises():
     assert PrivacyStatement(make_budget(1), (Charge("a", Fraction(1)),), 10, "m", seeded=False).spent == 1
 
 
+def test_a_statement_about_persons_says_that_their_rows_may_be_many():
+    words = str(PrivacyStatement(make_budget(1, persons=True), (), 10, "m", seeded=False))
+    assert words == (
+        "ε-differential privacy, ε = 1, for one person with all their rows; neighbours: tables of the same public number of "
+        "persons n = 10 that differ in one person, with any number of rows in each (replace-one); mechanism: m"
+    )
+    budget = make_budget(1, persons=True)
+    assert (budget.per_row, budget.rows_covered, budget.counted) == (1, "all", "persons")
+    assert budget_for(1, 0, "all") == budget
+    assert budget_for(1, 0, 3) == make_budget(1, rows_per_person=3)
+    with pytest.raises(ParameterError, match="exclude each other"):
+        make_budget(1, rows_per_person=2, persons=True)
+    with pytest.raises(ParameterError, match="with person, epsilon must be at least 1e-6"):
+        make_budget(9e-7, persons=True)
+    with pytest.raises(ParameterError, match="rows_per_person must be a whole number"):
+        make_budget(1, rows_per_person="all")
+
+
 def test_a_statement_says_everything_that_belongs_to_the_promise():
-    rest = "neighbours: tables of the same public size n = 10 that differ in one row (replace-one); mechanism: m"
+    same = "neighbours: tables of the same public size n = 10 that differ in"
+    rest = f"{same} one row (replace-one); mechanism: m"
+    five = f"{same} the rows of one person, at most 5 and equally many in both (replace-one); mechanism: m"
     words = [str(PrivacyStatement(make_budget(*b), (), 10, "m", seeded=False)) for b in ((1,), (1, 1e-9, 5))]
     assert words[0] == f"ε-differential privacy, ε = 1, for one row; {rest}"
-    assert words[1] == f"(ε, δ)-DP, ε = 1, δ = 1e-09 (Gaussian DP, μ = 0.182), for a person with 5 rows; {rest}"
+    assert words[1] == f"(ε, δ)-DP, ε = 1, δ = 1e-09 (Gaussian DP, μ = 0.182), for one person with up to 5 rows; {five}"
     opendp = PrivacyStatement(make_budget(1, 1e-9, noise="opendp"), (), 10, "m", seeded=False)
     assert str(opendp) == f"(ε, δ)-DP, ε = 1, δ = 1e-09, for one row; {rest}"
     assert str(PrivacyStatement(make_budget(1), (), 10, "m", seeded=True)) == f"{SEEDED_MARK} (mechanism: m)"

@@ -150,6 +150,28 @@ def test_every_law_pays_for_all_rows_of_a_person(law, k):
     assert line.scale == (Fraction(2 * k * k, 16) if law == "gaussian" else Fraction(2 * k, 8))
 
 
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "matrix"])
+def test_sums_in_steps_are_noised_in_steps_and_told_in_ones(law):
+    """A record weighs 1,000 here: scales are 1,000 times as large (variances a million times); what leaves is divided again."""
+    plain = a_gate("x", "own", amount=8, pure=law != "gaussian")
+    fine = Gate(plain.budget, dict.fromkeys(("x", "own"), Fraction(1, 2)), Streams.from_seed(1), steps=1000)
+    ones, steps = Exact(np.full((3, 3), 10**6)), Exact(np.full((3, 3), 10**9))
+    told = []
+    for gate, exact in ((plain, ones), (fine, steps)):
+        if law == "cube":
+            told.append(gate.cube("x", exact.map(np.ravel), Moves(linf=2), 9))
+        elif law == "matrix":
+            told.append(gate.matrix("x", Moves(trace=2), [WHOLE] * 3).add(exact, slice(None), slice(None)))
+        else:
+            told.append(gate.measure("x", exact, (3, 3), Moves(l1=2, l2_squared=2)))
+        gate.measure("own", exact, (3, 3), Moves(l1=2, l2_squared=2, summed=False))
+    assert fine.book[0].scale == plain.book[0].scale * (10**6 if law == "gaussian" else 1000)
+    assert fine.book[1].scale == plain.book[1].scale  # not a sum over records: it has steps of its own
+    assert told[1].sd == pytest.approx(told[0].sd, rel=0.01)
+    assert np.abs(told[1].values - 10**6).max() < 100 * told[1].sd
+    assert (fine.spent, fine.unused) == (plain.spent, plain.unused)
+
+
 @pytest.mark.parametrize("pure", [True, False])
 def test_the_stated_standard_deviation_is_that_of_the_noise(pure):
     gate = a_gate("x", amount=Fraction(1, 50), pure=pure)

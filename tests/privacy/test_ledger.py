@@ -249,6 +249,25 @@ def test_charges_for_persons_of_fewer_rows_do_not_add_up(ledger):
             ledger.check("patients", CENT, Fraction(0), wrong)
 
 
+def test_charges_for_persons_with_all_their_rows_take_no_others(ledger):
+    """Whoever counts persons protects those of any number of rows; a promise to ten rows says nothing of the eleventh."""
+    ledger.charge("patients", CENT, Fraction(0), "ten rows", 10)
+    ledger.charge("patients", CENT, Fraction(0), "all rows protect ten", "all")
+    ledger.charge("patients", CENT, Fraction(0), "still ten", 10)
+    ledger.open_dataset("visits", Fraction(1))
+    ledger.charge("visits", CENT, Fraction(0), "persons", "all")
+    for rows in (1, 10, 10**9):
+        for door in (ledger.check, lambda *order: ledger.charge(*order[:3], "p", order[3])):
+            with pytest.raises(
+                LedgerError, match=r"persons with all their rows, and this release protects \d+: the two do"
+            ):
+                door("visits", CENT, Fraction(0), rows)
+    ledger.charge("visits", CENT, Fraction(0), "persons again", "all")
+    assert [status.rows_per_person for status in ledger.datasets()] == [10, "all"]
+    assert ledger.datasets()[1].charges == 2
+    ledger.verify()
+
+
 def test_an_unknown_dataset_is_refused_with_its_name(ledger, tmp_path):
     for where in (ledger, Ledger(tmp_path / "nowhere" / "ledger.sqlite")):
         for door in (where.check, lambda *cost, where=where: where.charge(*cost, "p")):
@@ -516,6 +535,8 @@ BASE |= {"rows_per_person": 1}
         (BASE | {"nano_epsilon": 0.5}, "not one that covey writes"),
         (BASE | {"rows_per_person": 0}, "in another unit"),
         (BASE | {"rows_per_person": "2"}, "not one that covey writes"),
+        (BASE | {"purpose": 1}, "not one that covey writes"),
+        (BASE | {"nano_epsilon": "all"}, "not one that covey writes"),
         (BASE | {"refund": 1}, "not one that covey writes"),
         (BASE | {"kind": "refund"}, "not one that covey writes"),
         (BASE | {"kind": ["open"]}, "not one that covey writes"),

@@ -13,6 +13,7 @@ from covey.cli.options import (
     dialect_options,
     force_option,
     json_option,
+    person_option,
     query_option,
     source_of,
     table_option,
@@ -46,6 +47,7 @@ def verify(folder: Path, as_json: bool) -> None:
 @click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file, as JSON.")
 @click.option("--report", type=Path, help="Write a confidential page, true beside synthetic, to this file.")
 @click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
+@person_option
 @table_option
 @query_option
 @dialect_options
@@ -57,6 +59,7 @@ def evaluate(  # click passes each option by its name
     out: Path | None,
     report: Path | None,
     targets: tuple[str, ...],
+    person: str | None,
     relation: str | None,
     sql: str | None,
     dialect: Any,
@@ -76,7 +79,7 @@ def evaluate(  # click passes each option by its name
         if path is not None:
             refuse_in_bundle(path)
             check_new_file(path, source, force)
-    found = compare(source, folder, targets, dialect)
+    found = compare(source, folder, targets, dialect, person)
     facts = found.figures
     if out is not None:
         write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")

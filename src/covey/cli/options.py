@@ -76,6 +76,11 @@ query_option = click.option(
     metavar="SQL",
     help="One SELECT on a database; each of its rows counts as one record of one person.",
 )
+person_option = click.option(
+    "--person",
+    metavar="COLUMN",
+    help="The column that says whose a row is: several rows of a person count as one person.",
+)
 ledger_option = click.option(
     "--ledger", "ledger_path", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."
 )

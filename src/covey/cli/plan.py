@@ -14,17 +14,23 @@ from covey.cli.options import (
     epsilon_option,
     json_option,
     number,
+    person_option,
 )
 from covey.errors import ParameterError
 
 
 @main.command(
     epilog=example(
-        "covey plan schema.json --rows 20000 --epsilon 1", "covey plan schema.json --rows 20000 --target-error 0.01"
+        "covey plan schema.json --rows 20000 --epsilon 1",
+        "covey plan schema.json --rows 20000 --target-error 0.01",
+        "covey plan schema.json --persons 8000 --epsilon 1",
     )
 )
 @click.argument("schema_path", metavar="SCHEMA", type=Path)
-@click.option("--rows", "n", type=int, required=True, help="Rows of the confidential table (public).")
+@click.option("--rows", type=int, help="Rows of the confidential table (public).")
+@click.option("--persons", type=int, help="Persons in it instead, for a release with --person.")
+@click.option("--rows-per-person", type=int, default=1, show_default=True, help="As for a release.")
+@person_option
 @epsilon_option
 @delta_option
 @click.option(
@@ -32,26 +38,46 @@ from covey.errors import ParameterError
 )
 @json_option
 def plan(
-    schema_path: Path, n: int, epsilon: Fraction | None, delta: Fraction, target_error: Fraction | None, as_json: bool
+    schema_path: Path,
+    rows: int | None,
+    persons: int | None,
+    rows_per_person: int,
+    person: str | None,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    target_error: Fraction | None,
+    as_json: bool,
 ) -> None:
     """Predict accuracy, time and memory from public sizes alone. Opens no data."""
     from covey.methods.learning import check_learning, expected_sizes, learning_cost
     from covey.privacy.budget import make_budget
     from covey.table.codec import Codec
+    from covey.table.persons import without
     from covey.table.schema import Schema
     from covey.workflow import plan as predicted
 
     if (epsilon is None) == (target_error is None):
         raise ParameterError("give --epsilon, or --target-error to find it.")
+    n = persons if rows is None else rows
+    if n is None or (rows is not None and persons is not None):
+        raise ParameterError("give --rows, or --persons for a release with --person.")
+    if persons is not None and rows_per_person != 1:
+        raise ParameterError("--persons and --rows-per-person exclude each other: all rows of a person count as one.")
+    if person is not None and persons is None:
+        raise ParameterError("with --person give --persons, their number: that of rows is not public.")
     schema = Schema.load(schema_path)
+    if person is not None:
+        schema = without(schema, person)
+    if schema.learns and persons is not None:
+        raise ParameterError("domains are learned from rows, not by person: declare them, or leave out --persons.")
     sizes = expected_sizes(schema) if schema.learns else Codec(schema).domain_sizes
-    prediction = predicted(sizes, n, epsilon, delta, target_error)
-    budget = make_budget(prediction.epsilon, delta, labels=bool(schema.learns))
+    prediction = predicted(sizes, n, epsilon, delta, target_error, rows_per_person if persons is None else "all")
+    budget = make_budget(prediction.epsilon, delta, rows_per_person, labels=bool(schema.learns))
     check_learning(schema, delta)
     cost = learning_cost(schema, n, budget)
     facts = prediction.as_dict() | ({} if cost is None else {"learning": asdict(cost)})
     words = [
-        f"n = {n}, {len(sizes)} attributes, {sum(sizes)} categories",
+        f"n = {n}{'' if persons is None else ' persons'}, {len(sizes)} attributes, {sum(sizes)} categories",
         f"ε = {prediction.epsilon:g}, δ = {float(delta):g}",
         f"predicted error of a 2-way share: about {prediction.error:.2g}",
         f"time about {prediction.seconds:.0f} s, memory about {prediction.memory_gib:.2g} GiB",

@@ -19,6 +19,7 @@ from covey.cli.options import (
     log_option,
     number,
     out_option,
+    person_option,
     query_option,
     schema_option,
     source_of,
@@ -43,9 +44,16 @@ from covey.cli.options import (
 )
 @epsilon_option
 @delta_option
-@click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
+@click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has rows, or persons).")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
-@click.option("--rows-per-person", type=int, default=1, show_default=True)
+@person_option
+@click.option(
+    "--rows-per-person",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Rows one person may have, where no column tells persons apart.",
+)
 @click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
 @click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
 @click.option(
@@ -73,6 +81,7 @@ def release(  # click passes each option by its name
     delta: Fraction,
     m: int | None,
     dataset: str | None,
+    person: str | None,
     rows_per_person: int,
     parquet: bool,
     confirm_large_epsilon: bool,
@@ -99,6 +108,7 @@ def release(  # click passes each option by its name
         delta=delta,
         dataset=dataset,
         rows=m,
+        person=person,
         rows_per_person=rows_per_person,
         parquet=parquet,
         confirm_large_epsilon=confirm_large_epsilon,

@@ -12,6 +12,7 @@ from covey.cli.options import (
     dialect_options,
     force_option,
     json_option,
+    person_option,
     query_option,
     schema_option,
     source_of,
@@ -104,11 +105,20 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
 @main.command(epilog=example("covey check patients.csv --schema schema.json"))
 @click.argument("table")
 @schema_option
+@person_option
 @table_option
 @query_option
 @dialect_options
 @json_option
-def check(table: str, schema_path: Path, relation: str | None, sql: str | None, dialect: Any, as_json: bool) -> None:
+def check(
+    table: str,
+    schema_path: Path,
+    person: str | None,
+    relation: str | None,
+    sql: str | None,
+    dialect: Any,
+    as_json: bool,
+) -> None:
     """Read TABLE as the schema says and count the cells that do not fit. Confidential, and nothing is charged."""
     from dataclasses import asdict
 
@@ -117,13 +127,17 @@ def check(table: str, schema_path: Path, relation: str | None, sql: str | None, 
     from covey.workflow import check as fit_to
 
     schema = Schema.load(schema_path).read_as(dialect)
-    checked = fit_to(source_of(table, relation, sql), schema)
+    checked = fit_to(source_of(table, relation, sql), schema, person)
     words = [
         WATERMARK,
         f"{counted(checked.rows, 'row')}, {counted(len(checked.log.columns), 'column')}",
         *checked.words,
     ]
+    told = {"rows": checked.rows}
+    if checked.persons is not None:
+        told |= {"persons": checked.persons, "rows_of_nobody": checked.nobodys}
+        words[1] += f", {counted(checked.persons, 'person')}"
     if len(words) == 2:
         words.append("every cell fits the schema or is missing")
     facts = {"misfits": {name: float(share) for name, share in checked.misfits.items()}}
-    say(as_json, {"confidential": WATERMARK, "rows": checked.rows, **asdict(checked.log), **facts}, "\n".join(words))
+    say(as_json, {"confidential": WATERMARK, **told, **asdict(checked.log), **facts}, "\n".join(words))

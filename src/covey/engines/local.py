@@ -26,6 +26,8 @@ LEAST_BATCH_ROWS = 1 << 11  # sums of p × p products are added once per batch: 
 class ArrayRows:
     """A matrix in memory, dense or sparse (CSR), prepared batch by batch so that no second copy of it is made."""
 
+    steps = 1
+
     def __init__(self, X: Any, prepare: Callable[[Array], Array] = lambda batch: batch) -> None:
         self._X = X
         self._prepare = prepare
@@ -72,6 +74,8 @@ class StreamRows:
     The first reading happens here, before anything is charged: it finds n, and whatever cannot be read.
     """
 
+    steps = 1
+
     def __init__(
         self,
         parts: Callable[[], Iterator[Any]],
@@ -89,7 +93,7 @@ class StreamRows:
 
         total: First | None = None
         stored: list[Kept] = []
-        for found, kept in self._work(parts(), read):
+        for found, kept in in_order_of_parts(parts(), read, p):
             total = found if total is None else total + found
             stored += [kept] if kept is not None and not full else []
             if sum(part.bytes for part in stored) > keep_bytes:
@@ -122,7 +126,7 @@ class StreamRows:
             batch = read(part)
             return len(batch), kernel(batch)
 
-        results = self._work(self._parts(), task)
+        results = in_order_of_parts(self._parts(), task, self.p)
         seen, total = next(results)
         for count, found in results:
             seen, total = seen + count, total + found
@@ -135,21 +139,22 @@ class StreamRows:
         with blas_threads(processors()):
             return Exact(kernel(self.records()))
 
-    def _work(self, parts: Iterator[Any], task: Callable[[Any], T]) -> Iterator[T]:
-        """task(part) for each part, in order, on all processors, with a bounded number of parts in memory."""
-        workers = 1 if self.p > ONE_WORKER_COLUMNS else processors()
-        with blas_threads(processors() // workers), ThreadPoolExecutor(workers) as pool:
-            waiting: deque[Future[T]] = deque()
-            try:
-                for part in parts:
-                    waiting.append(pool.submit(task, part))
-                    if len(waiting) > workers:
-                        yield waiting.popleft().result()
-                while waiting:
+
+def in_order_of_parts(parts: Iterator[Any], task: Callable[[Any], T], p: int) -> Iterator[T]:
+    """task(part) for each part of records of p coordinates, in order, on all processors, with few parts in memory."""
+    workers = 1 if p > ONE_WORKER_COLUMNS else processors()
+    with blas_threads(processors() // workers), ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[T]] = deque()
+        try:
+            for part in parts:
+                waiting.append(pool.submit(task, part))
+                if len(waiting) > workers:
                     yield waiting.popleft().result()
-            finally:
-                for future in waiting:
-                    future.cancel()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 class Kept:

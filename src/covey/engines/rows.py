@@ -27,21 +27,28 @@ T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """n records of p coordinates, reachable only through kernels."""
+    """n records, or persons with any number of them, of p coordinates, reachable only through kernels."""
 
     @property
     def n(self) -> int:
-        """The number of records, which is public."""
+        """The number of records, or of persons, which is public."""
 
     @property
     def p(self) -> int:
         """The number of coordinates."""
 
+    @property
+    def steps(self) -> int:
+        """What one of the n weighs in the sums: 1 for a record; for a person, whose rows share one weight, 2^20."""
+
     def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(batch) over all batches; the kernel is pure and batches come in any shape."""
 
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
-        """kernel(all records), in any order, where the data is: for tables that public numbers say are small."""
+        """kernel(all records), in any order, where the data is: for tables that public numbers say are small.
+
+        Of persons no public number says so: there is no such thing for them.
+        """
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,11 @@ class Mapped:
     def p(self) -> int:
         """The number of coordinates."""
         return self.rows.p
+
+    @property
+    def steps(self) -> int:
+        """What one of the n weighs."""
+        return self.rows.steps
 
     def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(step(batch)) over all batches."""

@@ -47,6 +47,8 @@ class SparkRows:
         self.n, self.log = total.n, total.log
         self._known = dict(zip(ahead, total.sums, strict=True))
 
+    steps = 1
+
     def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(batch) over all batches: known from the first reading, or computed in another one."""
         if kernel in self._known:
@@ -65,14 +67,19 @@ class SparkRows:
         return Exact(result)
 
     def _sum(self, kernels: Sequence[Callable[[Array], Any]]) -> First:
-        parts = _map(self._frame, _sum_task(self._encode, self._rows, tuple(kernels)), "place int, sums binary")
-        groups = _map(parts.repartition("place"), _merge_task)
-        total: First = _collect(_map(groups.repartition(1), _merge_task))
-        return total
+        return summed(self._frame, _counted(self._encode, tuple(kernels)), self._rows)
 
     def _check(self, n: int) -> None:
         if n != self.n:
             raise InputError("the table changed while it was read. Nothing was released.")
+
+
+def summed(frame: Any, part: Callable[[Any], First], rows: int) -> First:
+    """The sum of part(batch) over the Arrow batches of a frame, put together up to so many rows: one value in the driver."""
+    parts = _map(frame, _sum_task(part, rows), "place int, sums binary")
+    groups = _map(parts.repartition("place"), _merge_task)
+    total: First = _collect(_map(groups.repartition(1), _merge_task))
+    return total
 
 
 def generate(spark: Any, parts: int, part: Callable[[int], Iterable[Any]], schema: Any) -> Any:
@@ -111,7 +118,17 @@ class _Refusal:
     message: str
 
 
-def _sum_task(encode: Encode, rows: int, kernels: tuple[Callable[[Array], Any], ...]) -> Callable[..., Iterator[Any]]:
+def _counted(encode: Encode, kernels: tuple[Callable[[Array], Any], ...]) -> Callable[[Any], First]:
+    """What the kernels find in a batch."""
+
+    def part(batch: Any) -> First:
+        codes, log = encode(batch)
+        return First(len(codes), log, tuple(kernel(codes) for kernel in kernels))
+
+    return part
+
+
+def _sum_task(part: Callable[[Any], First], rows: int) -> Callable[..., Iterator[Any]]:
     """A task that reads its batches and yields one sum."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
@@ -123,8 +140,7 @@ def _sum_task(encode: Encode, rows: int, kernels: tuple[Callable[[Array], Any], 
         with blas_threads(1):
             try:
                 for batch in _gathered(batches, rows):
-                    codes, log = encode(batch)
-                    found = First(len(codes), log, tuple(kernel(codes) for kernel in kernels))
+                    found = part(batch)
                     total = found if total is None else total + found
             except InputError as error:
                 yield _blob(_Refusal(str(error)), place)
@@ -206,7 +222,7 @@ def _map(frame: Any, task: Callable[[Iterator[Any]], Iterator[Any]], schema: Any
 
 def _collect(frame: Any) -> Any:
     """The one value that a frame of sums comes down to."""
-    with _spark_errors():
+    with spark_errors():
         rows = frame.collect()
     if not rows:
         raise InputError("the table has a header and no rows. There is nothing to synthesize.")
@@ -217,7 +233,7 @@ def _collect(frame: Any) -> Any:
 
 
 @contextmanager
-def _spark_errors() -> Iterator[None]:
+def spark_errors() -> Iterator[None]:
     """What Spark cannot finish is an InputError."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException

@@ -21,12 +21,14 @@ from typing import Any, Literal
 from covey.entropy import SEEDED_MARK
 from covey.errors import InternalError, ParameterError, whole_number
 from covey.privacy.gaussian import mu_above, rho_within
+from covey.privacy.unit import ALL_ROWS, Unit
 
 Accounting = Literal["gaussian", "zcdp"]  # what ρ stands for where δ > 0
 
 # Below the least the answer is noise alone, at a scale that integers still hold; beyond the most there is no privacy left.
 MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
+MIN_EPSILON_OF_PERSONS = Fraction(1, 10**6)  # their sums are counted in steps of 2^-20, and noise must fit its samplers
 MIN_RHO = Fraction(1, 10**24)
 DOMAINS = "domains"  # the purpose of the charge for learned limits and categories
 SELECTION_SHARE = Fraction(
@@ -91,6 +93,34 @@ class Budget:
     amount: Fraction
     accounting: Accounting = "gaussian"
     selection: Fraction = Fraction(0)
+    persons: bool = False  # whether the promise is to a person with all their rows, n counting persons
+
+    @property
+    def protects(self) -> str:
+        """Whom the promise is to."""
+        if self.persons:
+            return "one person with all their rows"
+        return "one row" if self.rows_per_person == 1 else f"one person with up to {self.rows_per_person} rows"
+
+    def neighbours(self, n: int | None = None) -> str:
+        """Which tables the promise compares, with or without their public size."""
+        size = "" if n is None else f" n = {n}"
+        if self.persons:
+            return f"tables of the same public number of persons{size} that differ in one person, with any number of rows in each"
+        if self.rows_per_person == 1:
+            return f"tables of the same public size{size} that differ in one row"
+        rows = f"at most {self.rows_per_person} and equally many in both"
+        return f"tables of the same public size{size} that differ in the rows of one person, {rows}"
+
+    @property
+    def counted(self) -> str:
+        """What the public number n counts."""
+        return "persons" if self.persons else "rows"
+
+    @property
+    def rows_covered(self) -> Unit:
+        """How many rows of a person the promise covers, as files write it."""
+        return ALL_ROWS if self.persons else self.rows_per_person
 
     @property
     def pure(self) -> bool:
@@ -155,23 +185,40 @@ def make_budget(
     n: int | None = None,
     noise: str = "covey",
     labels: bool = False,
+    persons: bool = False,
 ) -> Budget:
     """Check the public parameters and find what may be spent by noise of this source, "covey" or "opendp".
 
-    Where labels are learned, naming them gets a tenth of δ, and the rest must do with what is left.
+    Where labels are learned, naming them gets a tenth of δ, and the rest must do with what is left. With `persons` n counts
+    persons, whose rows share one weight.
     """
     e, d = check_epsilon(epsilon), check_delta(delta, n)
     k = whole_number(rows_per_person, "rows_per_person", 1)
+    if persons and k > 1:
+        raise ParameterError(
+            "person and rows_per_person exclude each other: with person, all rows of a person count as one. Leave one out."
+        )
+    if persons and e < MIN_EPSILON_OF_PERSONS:
+        raise ParameterError(
+            f"with person, epsilon must be at least 1e-6, got {float(e):g}: the answer would be noise alone."
+        )
     accounting: Accounting = "zcdp" if noise == "opendp" else "gaussian"
     selection = d * SELECTION_SHARE if labels else Fraction(0)
     amount = e if d == 0 else rho_for(e, d - selection, accounting)
-    budget = Budget(e, d, k, amount, accounting, selection)
+    budget = Budget(e, d, k, amount, accounting, selection, persons)
     if budget.per_row < (MIN_EPSILON if d == 0 else MIN_RHO):
         raise ParameterError(
             f"rows_per_person = {str(k)[:20]} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
             "noise alone. Limit how many rows a person has."
         )
     return budget
+
+
+def budget_for(epsilon: Any, delta: Any, rows: Unit, noise: str = "covey", labels: bool = False) -> Budget:
+    """The budget of a promise to persons with so many rows, as files write it: a number, or "all"."""
+    if rows == ALL_ROWS:
+        return make_budget(epsilon, delta, noise=noise, labels=labels, persons=True)
+    return make_budget(epsilon, delta, rows, noise=noise, labels=labels)
 
 
 def delta_of(rho: float, epsilon: float, alpha: float) -> float:
@@ -269,10 +316,9 @@ class PrivacyStatement:
         guarantee = f"ε-differential privacy, ε = {e:g}" if self.budget.pure else f"(ε, δ)-DP, ε = {e:g}, δ = {d:g}"
         if self.budget.mu is not None:
             guarantee += f" (Gaussian DP, μ = {float(self.budget.mu):g})"
-        unit = "one row" if self.budget.rows_per_person == 1 else f"a person with {self.budget.rows_per_person} rows"
         return (
-            f"{guarantee}, for {unit}; neighbours: tables of the same public size n = {self.n} that differ in one "
-            f"row (replace-one); mechanism: {self.mechanism}{self._learning()}"
+            f"{guarantee}, for {self.budget.protects}; neighbours: {self.budget.neighbours(self.n)} ({self.neighbours}); "
+            f"mechanism: {self.mechanism}{self._learning()}"
         )
 
     def _learning(self) -> str:

@@ -90,7 +90,7 @@ def certify(
     # at each of the two tables (docs/proofs/certificate.md).
     sensitivity = GRID + 3
     value = farthest.map(lambda distance: np.array([round(distance * n * GRID)], dtype=np.int64))
-    found = gate.measure("certificate", value, 1, Moves(l1=sensitivity, l2_squared=sensitivity**2))
+    found = gate.measure("certificate", value, 1, Moves(l1=sensitivity, l2_squared=sensitivity**2, summed=False))
     # The quantile of the noise that is passed with probability NOISE_MISS, in standard deviations.
     quantile = log(1 / (2 * NOISE_MISS)) / sqrt(2) if found.law == "laplace" else -float(ndtri(NOISE_MISS))
     margin = ceil(found.sd * quantile) + 1

@@ -86,6 +86,8 @@ class Moves:
         linf: max |change|, for the cube mechanism.
         trace: the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise.
         directions: the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md).
+        summed: whether the statistic is a sum over records. Then it is counted in the gate's steps, and the gate scales the
+            bounds; a statistic of another kind counts in steps of its own.
     """
 
     l1: Fraction | int | None = None
@@ -93,11 +95,15 @@ class Moves:
     linf: Fraction | int | None = None
     trace: Fraction | int | None = None
     directions: Fraction | int | None = None
+    summed: bool = True
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A statistic with noise: public. `sd` is the standard deviation of the noise on an entry of `values`."""
+    """A statistic with noise: public. `sd` is the standard deviation of the noise on an entry of `values`.
+
+    Both are in ones, however finely the statistic was counted.
+    """
 
     values: Array
     sd: float
@@ -124,9 +130,18 @@ class Gate:
         shares: the planned parts by purpose; they sum to 1 at most.
         streams: where noise comes from.
         source: "covey" or "opendp", who draws Laplace and Gaussian noise.
+        steps: what one whole record weighs in the sums over records, 1 unless rows are weighted: sums are then counted in
+            steps of 1/steps, all bounds and scales are multiplied accordingly, and what is measured is divided again.
     """
 
-    def __init__(self, budget: Budget, shares: Mapping[str, Fraction], streams: Streams, source: str = "covey") -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        shares: Mapping[str, Fraction],
+        streams: Streams,
+        source: str = "covey",
+        steps: int = 1,
+    ) -> None:
         if any(share < 0 for share in shares.values()) or sum(shares.values(), Fraction(0)) > 1:
             raise InternalError("planned charges are not negative and sum to the budget at most.")
         if source == "opendp" and not budget.pure and budget.accounting != "zcdp":
@@ -134,6 +149,7 @@ class Gate:
         self.budget = budget
         self.planned = {name: Charge(name, budget.amount * share, budget.unit) for name, share in shares.items()}
         self.book: list[Spent] = []
+        self.steps = steps
         self._streams, self._source = streams, source
         self._sources: dict[str, IntegerNoise] = {}
         self._generators: dict[str, np.random.Generator] = {}
@@ -203,11 +219,13 @@ class Gate:
 
     def joint(self, purpose: str, moves: Moves, share: Fraction = WHOLE) -> Joint:
         """Several integer statistics that one replaced row moves by `moves` together; add each of them once."""
+        steps = self.steps if moves.summed else 1
         if self.budget.pure:
-            law, payment = "laplace", self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(moves.l1))
+            law, payment = "laplace", self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(moves.l1) * steps)
         else:
-            law, payment = "gaussian", self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared))
-        return Joint(self, payment, law)
+            law = "gaussian"
+            payment = self._pay(purpose, share, law, lambda b: b.variance(moves.l2_squared) * steps**2)
+        return Joint(self, payment, law, steps)
 
     def select(self, purpose: str, moves: Moves, columns: int, share: Fraction = WHOLE) -> Selection:
         """Counts of labels, which are named where they stand out of Gaussian noise, in so many columns at most.
@@ -216,22 +234,25 @@ class Gate:
         selection pays for (docs/proofs/learned.md); it is spent here, whole. Statistics with fixed shapes may be added too:
         `moves` is about all of them together.
         """
+        if self.steps != 1:
+            raise InternalError("the threshold of labels is proved for whole rows: nothing is released.")
         delta, k = self.budget.selection, self.budget.rows_per_person
         payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared), delta)
-        return Selection(self, payment, "gaussian", selection_threshold(payment.line.scale, delta, columns, k), columns)
+        threshold = selection_threshold(payment.line.scale, delta, columns, k)
+        return Selection(self, payment, "gaussian", 1, threshold, columns)
 
     def cube(self, purpose: str, exact: Exact[Integers], moves: Moves, dimension: int) -> Measured:
         """A vector of which one replaced row moves each entry by at most `linf`: the ℓ∞ mechanism, pure ε.
 
         The counts are scaled to a grid on which its sampler accepts, and divided again.
         """
-        payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(moves.linf))
+        payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(moves.linf) * self.steps)
         scale = payment.line.scale
         fine = Fraction(max(1, -(-2 * dimension // scale)))
         noise = cube_noise(fine * scale, dimension, self._generator(purpose))
         noisy = self._release(exact.map(lambda counts: counts * int(fine)), noise, payment, 1 / fine)
         sd = float(np.sqrt((dimension + 1) * (dimension + 2) / 3)) * float(scale)
-        return Measured(noisy / float(fine), sd, "cube", payment.charge)
+        return Measured(noisy / float(fine * self.steps), sd / self.steps, "cube", payment.charge)
 
     def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction]) -> MatrixJoint:
         """Pieces of one symmetric integer matrix: matrix Laplace noise, pure ε (docs/proofs/cone.md).
@@ -239,7 +260,7 @@ class Gate:
         The matrix is Σhhᵀ over the records, h integer vectors; the coordinates h_i/w_i are those in which its nuclear norm moves
         by `trace` at most, so the noise on entry (i, j) is w_i·w_j times that of the law.
         """
-        payment = self._pay(purpose, WHOLE, "matrix", lambda b: b.laplace_scale(moves.trace))
+        payment = self._pay(purpose, WHOLE, "matrix", lambda b: b.laplace_scale(moves.trace) * self.steps)
         return MatrixJoint(self, payment, MatrixNoise(payment.line.scale, weights, self._generator(purpose)))
 
     def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
@@ -306,11 +327,12 @@ class Payment:
 
 @dataclass(frozen=True)
 class Joint:
-    """Independent noise of one law on several integer statistics, for one charge."""
+    """Independent noise of one law on several integer statistics, for one charge; they count in steps of 1/steps."""
 
     gate: Gate
     payment: Payment
     law: str
+    steps: int
 
     def add(self, exact: Exact[Integers], shape: Shape, weight: Fraction | int = 1) -> Measured:
         """One of the statistics, with noise; a weight w in `moves` (√w in ℓ2) divides the variance, or the Laplace scale."""
@@ -320,7 +342,7 @@ class Joint:
         drawn = draw(scale, shape)
         values = self.gate._release(exact, drawn, self.payment, Fraction(weight))
         sd = float(np.sqrt(2) * float(scale)) if self.law == "laplace" else float(np.sqrt(float(scale)))
-        return Measured(values, sd, self.law, self.payment.charge)
+        return Measured(_in_ones(values, self.steps), sd / self.steps, self.law, self.payment.charge)
 
 
 @dataclass(frozen=True)
@@ -350,4 +372,10 @@ class MatrixJoint:
     def add(self, exact: Exact[Integers], rows: slice, columns: slice) -> Measured:
         """A block of the matrix with noise; `sd` is for coordinates of weight 1."""
         values = self.gate._release(exact, self.noise.block(rows, columns), self.payment, WHOLE, (rows, columns))
-        return Measured(values, self.noise.sd, "matrix", self.payment.charge)
+        steps = self.gate.steps
+        return Measured(_in_ones(values, steps), self.noise.sd / steps, "matrix", self.payment.charge)
+
+
+def _in_ones(values: Integers, steps: int) -> Array:
+    """Noisy sums of steps as numbers of records; sums of whole records stay integers."""
+    return values if steps == 1 else np.asarray(values / steps)

@@ -16,10 +16,12 @@ from covey.core.arrays import Bits, Floats, Integers
 from covey.core.draw.rounding import one_hot
 from covey.core.tables.moments import moments
 from covey.errors import ArgumentError, InputError, MissingExtraError
+from covey.privacy.unit import ALL_ROWS
 from covey.release.summary import every_so_many
 from covey.release.verify import rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
+from covey.table.persons import WithPerson, named
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
@@ -27,6 +29,7 @@ WATERMARK = "confidential: computed on true data"
 TABLES = 1000  # so many tables of each degree are compared, at most
 WORST = 10  # pairs that are listed: as many as someone looks into
 WIDEST = 1500  # beyond so many categories the covariance is not compared
+COMPARED = 2_000_000  # rows that persons are spread over, at most, so that each has as many
 LEARNED = 20_000  # rows that a classifier learns from, at most
 TARGETS = 3  # fields that are predicted unless some are named: each takes seconds
 CLASSES = 12  # a field of more categories is no outcome that a classifier is judged by
@@ -45,17 +48,42 @@ class Comparison:
         return f"Comparison({len(self.true)} true and {len(self.synthetic)} synthetic rows)"
 
 
-def compare(table: Any, folder: Path, dialect: Dialect | None = None) -> Comparison:
+def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: str | None = None) -> Comparison:
     """Read the true table under the bundle's schema, and the bundle's rows."""
     facts = dict(verify_bundle(folder).facts)
     schema = Schema.load(folder / "schema.json")
     codec = Codec(schema)
+    if person is None and facts.get("rows_per_person") == ALL_ROWS:
+        raise ArgumentError(
+            "this bundle counts persons, not rows: give ", "person", ", the column that tells them apart."
+        )
     written = schema if dialect is None else schema.read_as(dialect)
-    true, _ = Codec(written).encode(read_table(table, written))
+    read = read_table(table, written if person is None else WithPerson(written, person))
+    true, _ = Codec(written).encode(read)
+    if person is not None:
+        true = true[once_a_person(*named(read.columns[person], written.missing_values))]
     synthetic, _ = codec.encode(read_table(rows_path(folder), schema))
     if not len(codec.domain_sizes):
         raise InputError("the schema has only constants: there is nothing to compare.")
     return Comparison(codec, true, synthetic, facts)
+
+
+def once_a_person(names: Sequence[str | None], places: Integers) -> Integers:
+    """Places of rows such that every person has equally many: a person's rows in turn, as often as it takes.
+
+    Sixty a person where there are few of them: what has one to six rows then counts exactly, others nearly so.
+    """
+    found = {name: j for j, name in enumerate(dict.fromkeys(name for name in names if name is not None))}
+    whose = np.array([-1 if name is None else found[name] for name in names], dtype=np.int64)[places]
+    order = np.argsort(whose, kind="stable")
+    order = order[whose[order] >= 0]
+    if not len(order):
+        raise InputError("no row of the table names a person: there is nothing to compare.")
+    _, starts, rows = np.unique(whose[order], return_index=True, return_counts=True)
+    each = int(np.clip(COMPARED // len(starts), 1, 60))
+    first = np.random.default_rng(0).integers(0, rows)
+    turn = (first[:, None] + np.arange(each)) % rows[:, None]
+    return np.asarray(order[(starts[:, None] + turn).ravel()])
 
 
 def evaluate_bundle(table: Path, folder: Path, targets: Sequence[str] = ()) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Files:
         """How many columns there are."""
         return len(self.schema.fields)
 
-    def released(self, n: int, method: str, words: str) -> Part:
+    def released(self, n: str, method: str, words: str) -> Part:
         """What was released: sizes, origin, fingerprint, and every column with its domain."""
         notes = self.schema.notes.get("description")
         fingerprint = [tag("code", self.digest), tag("span", f"SHA-256 of {self.table}", class_="note")]
@@ -78,7 +78,7 @@ class Files:
                 + (f"; pictures show {self.shown:,} of them" * (self.shown < self.rows)),
             ),
             ("Columns", f"{self.width:,}"),
-            ("Made from", f"a confidential table of {n:,} rows"),
+            ("Made from", f"a confidential table of {n}"),
             ("Made by", f"covey {self.version}, {method}"),
             ("Date", self.today),
             ("Fingerprint", fingerprint),
@@ -164,9 +164,10 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
     ]
     sections = [
         files.released(
-            privacy.n,
+            f"{privacy.n:,} {budget.counted}",
             f"mechanism: {privacy.mechanism}",
-            "The rows were drawn at random from a private model. The schema, the number of rows and the method are public.",
+            "The rows were drawn at random from a private model. The schema, the number of "
+            f"{budget.counted} and the method are public.",
         ),
         guarantee(privacy),
         accuracy(release, codes, codec),
@@ -175,7 +176,7 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
         *([] if release.spectrum is None else [spectrum(release.spectrum)]),
         files.reuse(mark, notes),
     ]
-    lead = f"A table that stands in for a confidential one of {privacy.n:,} rows. No row of it belongs to a person."
+    lead = f"A table that stands in for a confidential one of {privacy.n:,} {budget.counted}. No row of it belongs to a person."
     return page(files.title, "Release report", lead, badges, banners, tiles, sections, files.footer())
 
 
@@ -204,7 +205,9 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
     ]
     sections = [
         files.released(
-            release.n, f"method {release.method}", "The rows were drawn at random from averages over groups."
+            f"{release.n:,} rows",
+            f"method {release.method}",
+            "The rows were drawn at random from averages over groups.",
         ),
         anonymity(r),
         averaging(release),

@@ -57,9 +57,8 @@ def guess(epsilon: float, delta: float) -> float:
 def guarantee(privacy: PrivacyStatement) -> Part:
     """What the release protects, in plain words and then in technical ones."""
     budget = privacy.budget
-    many = budget.rows_per_person > 1
-    unit = f"one person with up to {budget.rows_per_person} rows" if many else "one row"
-    rest = "those of one person" if many else "one"
+    unit = budget.protects
+    rest = "those of one person" if budget.persons or budget.rows_per_person > 1 else "one"
     chance = 100 * guess(float(budget.epsilon), float(budget.delta))
     said = f"{chance:.1f}%" if chance < 99.95 else f"{chance:.4g}%"
     promise = (
@@ -79,14 +78,14 @@ def guarantee(privacy: PrivacyStatement) -> Part:
     not_covered = [
         "Facts about the population. That smoking goes with lung disease is the purpose of such data, not a leak.",
         "Other releases about the same people. Budgets add up; the steward’s ledger keeps count.",
-        "The schema and the number of rows, which are public.",
+        f"The schema and the number of {budget.counted}, which are public.",
     ]
     rows = [
         ("Guarantee", guarantee_words(budget)),
         ("ε", f"{float(budget.epsilon):g}"),
         ("δ", f"{float(budget.delta):g}"),
         ("Protects", unit),
-        ("Neighbours", "tables of the same public size that differ in one replaced row"),
+        ("Neighbours", f"{budget.neighbours()}, replaced"),
         ("Mechanism", privacy.mechanism),
     ]
     if privacy.seeded:

@@ -35,10 +35,11 @@ def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
         "guarantee": SEEDED_MARK if privacy.seeded else guarantee,
         "epsilon": str(budget.epsilon),
         "delta": str(budget.delta),
-        "neighbours": "replace-one: tables of the same public size that differ in one row",
-        "unit": "one row" if budget.rows_per_person == 1 else f"a person with up to {budget.rows_per_person} rows",
-        "rows_per_person": budget.rows_per_person,
+        "neighbours": f"replace-one: {budget.neighbours()}",
+        "unit": budget.protects,
+        "rows_per_person": budget.rows_covered,
         "n": privacy.n,
+        "n_counts": budget.counted,
         "mechanism": privacy.mechanism,
         "spent_in": budget.unit,
         "accounting": budget.accounting,
@@ -108,8 +109,7 @@ def certificate_facts(certificate: Certificate) -> dict[str, Any]:
 def private_words(release: PrivateRelease) -> str:
     """README.md of a private bundle."""
     privacy, budget = release.privacy, release.privacy.budget
-    many = budget.rows_per_person > 1
-    unit = f"person with up to {budget.rows_per_person} rows" if many else "row"
+    unit = budget.protects.removeprefix("one ")
     pure = "pure " if budget.pure else ""
     epsilon = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
     accuracy = release.certificate.sentence if release.certificate else "No certificate was bought for this release."
@@ -119,7 +119,7 @@ def private_words(release: PrivateRelease) -> str:
         lines += [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
     lines += [
         f"This table is synthetic: no row belongs to a person. It was made by covey {release.version} from a confidential",
-        f"table of {privacy.n} rows and {carries} {pure}differential privacy with {epsilon}.",
+        f"table of {privacy.n} {budget.counted} and {carries} {pure}differential privacy with {epsilon}.",
         "",
     ]
     if budget.epsilon > LARGE_EPSILON:
@@ -128,7 +128,9 @@ def private_words(release: PrivateRelease) -> str:
         "## What it protects",
         "",
         f"Whoever sees this folder learns almost nothing about any one {unit} of the confidential table: had it been",
-        "another, this release would have been almost as likely. The number of rows, the schema and the method are public.",
+        f"another, this release would have been almost as likely. The number of {budget.counted}, the schema and the method are",
+        "public.",
+        *_persons_words(budget),
         "",
         *_learned_words(privacy),
         "## What it does not protect",
@@ -164,6 +166,19 @@ def _learned_words(privacy: PrivacyStatement) -> list[str]:
     if privacy.left_out:
         lines.append(f"Nothing stood out of the noise in {', '.join(f'`{n}`' for n in privacy.left_out)}: left out.")
     return [*lines, ""]
+
+
+def _persons_words(budget: Budget) -> list[str]:
+    """What it means that rows were counted by persons, or that persons may have several."""
+    if budget.persons:
+        return [
+            "",
+            "A person may have several rows: they share one weight, so every person counts once. The synthetic rows are like",
+            "a random row of a random person. How many rows the confidential table has is not public.",
+        ]
+    if budget.rows_per_person > 1:
+        return ["", "Compared are persons with equally many rows: how many rows the table has is public."]
+    return []
 
 
 def anonymous_words(release: AnonymousRelease) -> str:

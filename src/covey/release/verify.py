@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import InputError
-from covey.privacy.budget import Charge, make_budget
+from covey.privacy.budget import Charge, budget_for
 from covey.release.places import SUMS, listed
 from covey.table.codec import Codec
 from covey.table.schema import Schema
@@ -72,7 +72,7 @@ def _verify_budget(facts: Mapping[str, Any]) -> None:
     source = "opendp" if facts.get("accounting", "zcdp") == "zcdp" else "covey"  # early bundles knew zCDP alone
     named = any("delta" in charge for charge in facts["charges"])
     epsilon, delta = Fraction(facts["epsilon"]), Fraction(facts["delta"])
-    budget = make_budget(epsilon, delta, facts["rows_per_person"], noise=source, labels=named)
+    budget = budget_for(epsilon, delta, facts["rows_per_person"], source, named)
     if sum((Fraction(c.get("delta", 0)) for c in facts["charges"]), Fraction(0)) > budget.selection:
         raise InputError("the charges spend more of δ than its part for learned labels.")
     charges = tuple(Charge(c["purpose"], Fraction(c["amount"]), budget.unit) for c in facts["charges"])

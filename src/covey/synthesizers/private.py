@@ -18,6 +18,7 @@ from covey.core.tables.distance import bit_distances, category_distances
 from covey.core.tables.sparse import canonical, is_sparse
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Mapped, Rows
+from covey.engines.weights import STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
 from covey.html import card, meter, tag
@@ -47,6 +48,7 @@ from covey.records import (
 from covey.release.contents import PrivateRelease
 from covey.synthesizers.base import _Synthesizer, schema_facts
 from covey.table.codec import Codec
+from covey.table.persons import without
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.version import __version__
@@ -67,7 +69,11 @@ class PrivateSynthesizer(_Synthesizer):
         ordinal: which attributes of the domain are ordered (numbers, dates), by index.
         at_most: declared limits [(columns, L), …]: a record sets at most L of these 0/1 columns. They are public promises:
             records that break one are trimmed by a fixed rule before they are measured, and the output keeps them.
-        rows_per_person: how many rows one person may have; the noise grows as group privacy demands.
+        person: the column of the table that says whose a row is (with a schema). Several rows of a person then count as one
+            person: they share one weight, n counts persons, and neither the column nor the number of rows leaves. Rows that
+            name nobody are left out.
+        rows_per_person: how many rows one person may have, where no column says whose they are; the noise grows as group
+            privacy demands, and the promise covers replacing a person by one with equally many rows.
         neighbours: "replace-one", the only notion there is here.
         certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
         noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
@@ -95,6 +101,7 @@ class PrivateSynthesizer(_Synthesizer):
         domain: Sequence[int] | None = None,
         ordinal: Sequence[int] = (),
         at_most: Limits = (),
+        person: str | None = None,
         rows_per_person: int = 1,
         neighbours: Literal["replace-one"] = "replace-one",
         certificate_share: float | Fraction = CERTIFICATE_SHARE,
@@ -110,12 +117,16 @@ class PrivateSynthesizer(_Synthesizer):
         seed: int | None = None,
     ) -> None:
         schema = with_known_domains(schema) if isinstance(schema, Schema) else schema
+        schema = _synthesized(schema, person)
         super().__init__(body, seed, schema)
         find_device(device)  # refused here, before any table is opened
         self.device = device
         self._learning = LearningReader(Provisional(schema)) if schema is not None and schema.learns else None
+        self.person = person
         learning = self._learning is not None
-        self._budget = make_budget(epsilon, delta, rows_per_person, noise=noise, labels=learning)
+        self._budget = make_budget(
+            epsilon, delta, rows_per_person, noise=noise, labels=learning, persons=person is not None
+        )
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
         if method not in ("regain", "paper"):
@@ -167,7 +178,7 @@ class PrivateSynthesizer(_Synthesizer):
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
         limits = check_limits(codec.limits if flags else ())
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
-        self._reader = TableReader(codec, first_pass=self._regain().first_pass)
+        self._reader = TableReader(codec, first_pass=self._regain().first_pass, person=self.person)
 
     def _check_method(self) -> None:
         """Wrong combinations and wrong parameters of the paper's method are refused before any table is opened."""
@@ -198,7 +209,8 @@ class PrivateSynthesizer(_Synthesizer):
         width = p if p is not None or self._codec is None else len(self._codec.names)
         limited = self._limits and width is not None
         declared = declared_coding(width, self._limits) if limited and width is not None else None
-        return RegainBits(self._share, declared, find_device(self.device), width, bool(self._limits))
+        steps = 1 if self.person is None else STEPS
+        return RegainBits(self._share, declared, find_device(self.device), width, bool(self._limits), steps)
 
     def _fit_regain(self, X: Any) -> None:
         gates: list[Gate] = []
@@ -216,7 +228,7 @@ class PrivateSynthesizer(_Synthesizer):
                 raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
             rows = Mapped(rows, Limit(self._limits))
         method, streams = self._regain(p), streams or self._next_streams()
-        gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise))
+        gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise, rows.steps))
         draw: Draw = DrawBits(self._limits) if self.domain is None else DrawCodes(self.domain)
         self._finish(method.fit(rows, gates[-1], streams.postprocessing), draw, gates, n, domains)
 
@@ -286,7 +298,7 @@ class PrivateSynthesizer(_Synthesizer):
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
         check_delta(self.delta, n)
-        require_exact(n, max(self.domain.sizes) if self.domain else 1)
+        require_exact(n, max(self.domain.sizes) if self.domain else 1, STEPS if self.person is not None else 1)
 
     def _advise(self, n: int, width: int) -> None:
         """Checks and advice that need the public size of the table."""
@@ -295,7 +307,8 @@ class PrivateSynthesizer(_Synthesizer):
         if noise > NOISE:
             warnings.warn(
                 f"with n = {n}, {width} columns and epsilon = {float(self.epsilon):g} the noise on a 2-way share has "
-                f"standard deviation {noise:.2g}: expect noise, not data. More rows, a larger epsilon, a positive delta or "
+                f"standard deviation {noise:.2g}: expect noise, not data. "
+                f"More {self._budget.counted}, a larger epsilon, a positive delta or "
                 "fewer columns help.",
                 CoveyWarning,
                 stacklevel=4,
@@ -303,7 +316,7 @@ class PrivateSynthesizer(_Synthesizer):
 
     @property
     def n(self) -> int:
-        """Rows of the fitted table, which are public."""
+        """Rows of the fitted table, or its persons, which are public."""
         if self.privacy is None:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         return self.privacy.n
@@ -351,7 +364,7 @@ class PrivateSynthesizer(_Synthesizer):
             shares = [(c.purpose, float(c.amount / whole)) for c in self.privacy.charges]
             facts[0] = ("Guarantee", str(self.privacy))
             facts += [
-                ("Rows it has seen", f"{self.n:,}"),
+                ("Rows it has seen" if self.person is None else "Persons it has seen", f"{self.n:,}"),
                 ("Centres", f"{len(self.centres):,}"),
                 ("Budget", [tag("div", meter(share), f"{share:.1%} {purpose}") for purpose, share in shares]),
                 ("Accuracy", self.certificate.sentence if self.certificate else "no certificate was bought"),
@@ -359,6 +372,18 @@ class PrivateSynthesizer(_Synthesizer):
             ]
             mark = SEEDED_MARK if self.seeded else "differentially private"
         return card("PrivateSynthesizer", mark, [*facts, *schema_facts(self.schema)])
+
+
+def _synthesized(schema: Any, person: Any) -> Any:
+    """The schema of what is synthesized: without the column of persons."""
+    if person is None:
+        return schema
+    if not isinstance(schema, Schema):
+        raise ParameterError("person names a column of a table: give its schema=… as well.")
+    own = without(schema, person)
+    if own.learns:
+        raise ParameterError("domains are learned from rows, not by person: declare them, or leave person out.")
+    return own
 
 
 def _promise(synth: PrivateSynthesizer) -> str:

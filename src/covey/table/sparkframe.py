@@ -13,6 +13,7 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import FIELD_LIMIT, made, match
 from covey.table.extras import optional
 from covey.table.provisional import Provisional
+from covey.table.rules import Domain
 from covey.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def is_spark(table: Any) -> bool:
     return hasattr(type(table), "mapInArrow")
 
 
-def needed_columns(frame: Any, schema: Schema) -> tuple[Any, tuple[str, ...]]:
+def needed_columns(frame: Any, schema: Domain) -> tuple[Any, tuple[str, ...]]:
     """The frame with the schema's columns alone, in its order and under plain names, and the names that are passed over."""
     places, ignored = match(list(frame.columns), schema)
     # By place: names may hold dots, differ in case only, or be there twice where they are not needed.

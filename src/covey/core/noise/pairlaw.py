@@ -21,12 +21,14 @@ MANY = 100  # attributes; beyond, noise is drawn for many pair tables at once
 class PairLaw:
     """A noise law for centred pair tables, in counts.
 
-    `scale` is the variance (gaussian), the Laplace scale of each cell (laplace), or the trace scale (matrix).
+    `scale` is the variance (gaussian), the Laplace scale of each cell (laplace), or the trace scale (matrix). Where counts are
+    in steps, so many to one, the noise that is drawn is as many times larger.
     """
 
     kind: Literal["gaussian", "laplace", "matrix", "none"]
     domain: Domain
     scale: Fraction
+    steps: int = 1
 
     @property
     def sd(self) -> float:
@@ -49,8 +51,8 @@ class PairLaw:
         Matrix noise is drawn at any scale; beyond the rows of any table it is not worth drawing.
         """
         if self.kind == "gaussian":
-            return self.scale * max(self.domain.sizes) ** 4 <= MAX_SCALE**2 // 4
-        return self.scale <= MAX_SCALE if self.kind == "laplace" else self.sd <= USELESS
+            return self.scale * (max(self.domain.sizes) ** 2 * self.steps) ** 2 <= MAX_SCALE**2 // 4
+        return self.scale * self.steps <= MAX_SCALE if self.kind == "laplace" else self.sd <= USELESS
 
     def partners(self, a: int) -> list[tuple[Integers, int]]:
         """Categories of the attributes after a, and their number: one by one, or all of a size together if there are many."""

@@ -18,20 +18,26 @@ from covey.core.tables.sparse import Batch, column_ones, dense, is_sparse, row_o
 from covey.errors import ParameterError
 
 MAX_ROWS = 1 << 32  # so many contributions of 2^20 stay below 2^53, up to where float64 counts exactly
+MAX_PERSONS = (1 << 21) - 1  # of flags: 2^20 steps each, of 2^20 a step, stay below the clamp at 2^61
 
 
-def require_exact(n: int, categories: int = 1) -> None:
+def require_exact(n: int, categories: int = 1, steps: int = 1) -> None:
     """Refuse, on public sizes alone, a table whose sums could outgrow the arithmetic that holds them exactly.
 
     No record adds more than 2^20 to an entry of a float64 sum (coded bits, fixed-point records), and the sums that combine
     two such entries add as much again: 2^32 rows stay below 2^53. Pair tables, scaled by numbers of categories, are int64: they
     reach 4·c²·n, which must stay below the clamp of the noise.
+
+    Persons weigh 2^20 steps each, in int64. A coded bit table adds 2^20 a step, so 2^21 persons reach the clamp.
     """
+    if steps > 1 and categories == 1 and n > MAX_PERSONS:
+        raise ParameterError(f"a table of {n} persons is too long: their sums are exact up to {MAX_PERSONS} persons.")
     if n > MAX_ROWS:
         raise ParameterError(f"a table of {n} rows is too long: sums are exact up to {MAX_ROWS} rows.")
-    if 4 * categories**2 * n >= CLAMP:
+    if 4 * categories**2 * n * steps >= CLAMP:
+        of = "rows" if steps == 1 else "persons"
         raise ParameterError(
-            f"an attribute with {categories} categories is too wide for {n} rows: its pair tables would pass 2^61. "
+            f"an attribute with {categories} categories is too wide for {n} {of}: its pair tables would pass 2^61. "
             "Declare fewer categories."
         )
 
@@ -57,7 +63,7 @@ def coded_moments(batch: Batch, coding: Coding) -> Moments:
 
 def shifted_moments(bits: Moments, centre: Integers) -> Moments:
     """Moments of rows u = 1024·x − centre, from those of the bits: exact integers."""
-    n, a, c = bits.n, UNIT * bits.first, centre.astype(np.float64)
+    n, a, c = bits.n, UNIT * bits.first, centre.astype(bits.first.dtype)
     second = UNIT**2 * bits.second
     for begin, end in strips(len(c)):
         strip = second[begin:end]
@@ -74,6 +80,10 @@ class Counts:
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
+
+    def times(self, weight: int) -> Counts:
+        """The sums, so many times, as integers."""
+        return Counts(tuple(v.astype(np.int64) * weight for v in self.values))
 
     def integers(self) -> tuple[Integers, ...]:
         """The sums as integers."""

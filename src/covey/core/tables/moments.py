@@ -22,11 +22,16 @@ class Moments:
     """n, Σx and Σxxᵀ. Private: it has no serializer and never leaves the machine."""
 
     n: int
-    first: Floats
-    second: Floats
+    first: Array
+    second: Array
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(self.n + other.n, self.first + other.first, self.second + other.second)
+
+    def times(self, weight: int) -> Moments:
+        """The moments of so many copies of each row, for rows of integers: weighted sums pass what a float64 holds."""
+        first, second = (values.astype(np.int64) * weight for values in (self.first, self.second))
+        return Moments(self.n * weight, first, second)
 
     @property
     def second_moment_matrix(self) -> Floats:

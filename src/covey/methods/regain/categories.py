@@ -39,7 +39,7 @@ def category_centres(
     maps = merge_maps(fine, one_way.sds, n, bin_mass(n, domain, budget), most_bins(domain), domain)
     merged = Domain(tuple(int(m.max()) + 1 for m in maps), domain.ordered)
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
-    law = pair_law(merged, budget)
+    law = pair_law(merged, budget, tables.steps)
     pairs = measure_pairs(tables, maps, law, gate) / n
     spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)

@@ -202,7 +202,7 @@ def sign_sums(bits: Moments) -> Integers:
 def sign_pairs(bits: Moments, begin: int, end: int) -> Integers:
     """Rows begin to end of Σz_i z_j, from column begin on: exact integers."""
     n, a, b = bits.n, bits.first, bits.second[begin:end, begin:]
-    return (4 * b - 2 * a[begin:end, None] - 2 * a[begin:] + n).astype(np.int64)
+    return np.asarray((4 * b - 2 * a[begin:end, None] - 2 * a[begin:] + n).astype(np.int64))
 
 
 def pair_dtype(p: int) -> type[np.floating[Any]]:
@@ -241,7 +241,8 @@ class Tables:
     """Exact tables of the records, counted in one pass if they are small. Sealed: only the gate opens them."""
 
     def __init__(self, rows: Rows, domain: Domain) -> None:
-        self._rows, self.domain, self.n = rows, domain, rows.n
+        self._rows, self.domain, self.n, self.steps = rows, domain, rows.n, rows.steps
+        self.total = rows.n * rows.steps  # what all of them weigh
         kernel = first_kernel(domain)
         counts = rows.reduce(kernel)
         self._pairs: Exact[Integers] | None = None
@@ -261,14 +262,15 @@ class Tables:
 
     def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
         """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
-        sizes, q, n = self.domain.sizes, len(self.domain.sizes), self.n
+        sizes, q, total = self.domain.sizes, len(self.domain.sizes), self.total
         if self._pairs is not None:
             domain, low = self.domain, [1, 2] if q > 1 else [1]
-            found = self._pairs.map(lambda pairs: pair_distances(pairs, n, domain, cloud))
+            found = self._pairs.map(lambda pairs: pair_distances(pairs, total, domain, cloud))
         else:
             low = [1]
-            found = self.one_way.map(lambda one_way: {1: one_way_distance(one_way, n, q, cloud)})
-        rest = tuple(d for d in affordable_tables(n, q) if d not in low)
+            found = self.one_way.map(lambda one_way: {1: one_way_distance(one_way, total, q, cloud)})
+        # All records at once are asked for where public numbers say that they are few. Of persons no number says so.
+        rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if self.steps == 1 else ()
         if not rest:
             return low, found.map(lambda a: max(a.values()))
         high = self._rows.whole(HighTables(sizes, cloud, rest))
@@ -331,7 +333,7 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate
     integers; they get c_a c_b times the noise before they are divided again. Laplace noise goes on the counts themselves. What
     is left is centred: the uncentred part was not paid for. Matrix noise has integer coordinates of its own.
     """
-    d, n = law.domain, tables.n
+    d = law.domain
     if law.kind == "none":
         return np.zeros((d.total, d.total))
     moves, exact = pair_moves(d), tables.pairs(maps)
@@ -339,9 +341,9 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate
         return _on_contrasts(exact, d, gate, moves)
     if law.kind == "laplace":
         counted = _on_cells(exact, law, gate, moves)
-        return d.off_blocks(d.centre(d.off_blocks(counted.astype(np.float64))))
+        return d.off_blocks(d.centre(d.off_blocks(counted)))
     c = d.counts[d.block_of]
-    noisy = _on_cells(exact.map(centred_counts, d, n), law, gate, moves)
+    noisy = _on_cells(exact.map(centred_counts, d, tables.total), law, gate, moves)
     return d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c))))
 
 
@@ -358,11 +360,11 @@ def _on_contrasts(exact: Exact[Integers], domain: Domain, gate: Gate, moves: Mov
     return domain.off_blocks(helmert.tables(found.values.astype(np.float64), domain))
 
 
-def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Integers:
+def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Floats:
     """Independent noise on every cell of every pair table a < b, mirrored; c_a c_b times as much on a grid that much finer."""
     d = law.domain
     joint = gate.joint("pairs", moves)
-    out = np.zeros((d.total, d.total), dtype=np.int64)
+    out = np.zeros((d.total, d.total))
     for a, ca in enumerate(d.sizes):
         # A table with an attribute of one category says nothing that is not public or one-way: it is left at zero.
         for others, size in law.partners(a) if ca > 1 else []:

@@ -54,6 +54,7 @@ class RegainBits:
         device: where wide tables are fitted.
         width: columns, if they are known before the table is read.
         trimmed: whether rows are trimmed to declared limits before they are measured.
+        steps: what one of the n weighs in the sums.
     """
 
     certificate: Fraction
@@ -61,6 +62,7 @@ class RegainBits:
     device: Device = PROCESSOR
     width: int | None = None
     trimmed: bool = False
+    steps: int = 1
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
@@ -69,7 +71,7 @@ class RegainBits:
 
     def plan(self, n: int, p: int, budget: Budget) -> Plan:
         """All public choices."""
-        return plan_bits(n, p, budget.part(1 - self.certificate), self.declared)
+        return plan_bits(n, p, budget.part(1 - self.certificate), self.declared, self.steps)
 
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """The plan's shares, and the certificate's."""
@@ -132,7 +134,7 @@ def farthest_bits(rows: Rows, cloud: WeightedPoints) -> tuple[list[int], Exact[f
     n, p = rows.n, rows.p
     degrees = [d for d in DEGREES if d <= min(2, p)]
     parts: list[Exact[Any]] = [rows.reduce(moments).map(lambda m: max(low_bit_distances(m, cloud).values()))]
-    if n <= GRAM_LIMIT:
+    if n <= GRAM_LIMIT and rows.steps == 1:
         high = affordable_products(n, p, [d for d in DEGREES if d > 2])
         if high:
             parts.append(rows.whole(HighBits(cloud)).map(lambda found: max(found.values())))
@@ -140,5 +142,5 @@ def farthest_bits(rows: Rows, cloud: WeightedPoints) -> tuple[list[int], Exact[f
         high = affordable_subsets(n, p)
         for d in high:
             counts = rows.reduce(SubsetCounts(d))
-            parts.append(counts.map(lambda c: c.integers()[0]).map(subset_distance, n, d, cloud))
+            parts.append(counts.map(lambda c: c.integers()[0]).map(subset_distance, n * rows.steps, d, cloud))
     return [*degrees, *high], Exact.of(lambda *found: max(found), *parts)

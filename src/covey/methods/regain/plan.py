@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.arrays import require_memory
+from covey.core.noise.integers import MAX_SCALE
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import pair_table_sensitivity, simplex_radius_squared
 from covey.core.tables.coding import UNIT, Coding
@@ -44,15 +45,17 @@ class Plan:
     declared: Coding | None
 
 
-def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None) -> Plan:
+def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None, steps: int = 1) -> Plan:
     """Which measurements, and how the budget is shared among them.
 
     n√(2ρ) counts rows in units of the noise: the cleaner the measurement, the fewer rows are clipped and the longer the fit.
+    `steps` is what one of the n weighs in the sums.
     """
     pure, rows_in_noise = budget.pure, n * np.sqrt(2 * float(budget.per_row))
     clean = not pure and rows_in_noise > 20_000
     # Beyond these pair noises means alone did better, in every table we tried.
-    if p < 2 or expected_pair_noise(n, p, budget) > (0.009 * np.sqrt(p) if pure else 0.5):
+    hopeless = p < 2 or expected_pair_noise(n, p, budget) > (0.009 * np.sqrt(p) if pure else 0.5)
+    if hopeless or not moments_drawable(p, budget, steps):
         mechanism, shares = "means", {"means": Fraction(1)}
     elif pure:
         mechanism, extra = "matrix", Fraction(5, 100)
@@ -77,6 +80,13 @@ def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None) ->
     )
 
 
+def moments_drawable(p: int, budget: Budget, steps: int) -> bool:
+    """Whether the noise on means and pairs, which at least half of the budget pays for, fits its sampler; matrix noise does."""
+    if budget.pure:
+        return True
+    return budget.part(Fraction(1, 2)).variance(p * p) * (steps * UNIT**2) ** 2 <= MAX_SCALE**2 // 4
+
+
 def expected_pair_noise(n: int, p: int, budget: Budget) -> float:
     """Standard deviation of the noise on a pair share, before anything is measured."""
     if budget.pure:
@@ -99,22 +109,23 @@ def pair_moves(domain: Domain) -> Moves:
     return Moves(l1=q * (q - 1), l2_squared=squared, trace=2 * simplex_radius_squared(live))
 
 
-def pair_law(domain: Domain, budget: Budget) -> PairLaw:
+def pair_law(domain: Domain, budget: Budget, steps: int = 1) -> PairLaw:
     """The noise law for the pair tables of a domain: a function of public sizes alone.
 
     Under pure ε Laplace on one-hot cells or matrix Laplace noise, whichever has the smaller standard deviation. Where no law can
-    be drawn (ε below a billionth or so) pairs are not measured at all: they would be noise alone.
+    be drawn (ε below a billionth or so; for persons, counted in steps, below a thousandth) pairs are not measured at all: they
+    would be noise alone.
     """
     nothing = PairLaw("none", domain, Fraction(0))
     if sum(c > 1 for c in domain.sizes) < 2:
         return nothing
     moves = pair_moves(domain)
     if not budget.pure:
-        laws = [PairLaw("gaussian", domain, budget.variance(moves.l2_squared))]
+        laws = [PairLaw("gaussian", domain, budget.variance(moves.l2_squared), steps)]
     else:
         laws = [
-            PairLaw("laplace", domain, budget.laplace_scale(moves.l1)),
-            PairLaw("matrix", domain, budget.laplace_scale(moves.trace)),
+            PairLaw("laplace", domain, budget.laplace_scale(moves.l1), steps),
+            PairLaw("matrix", domain, budget.laplace_scale(moves.trace), steps),
         ]
     return min((law for law in laws if law.drawable), key=lambda law: law.sd, default=nothing)
 

@@ -20,7 +20,8 @@ from covey.methods.regain.plan import (
     histogram_share,
     pair_law,
 )
-from covey.privacy.budget import Budget, check_delta, make_budget
+from covey.privacy.budget import Budget, budget_for, check_delta
+from covey.privacy.unit import ALL_ROWS, Unit
 
 # Denoising leaves about this part of the noise on a pair share: the public tables of docs/benchmarks lie between 0.1 and 1.4.
 LEFT_AFTER_DENOISING = 0.6
@@ -55,14 +56,18 @@ def predict(
     epsilon: Fraction | None,
     delta: Fraction,
     target_error: Fraction | None = None,
-    rows_per_person: int = 1,
+    rows_per_person: Unit = 1,
 ) -> Prediction:
-    """Predicted error of a 2-way share, time and memory; with a target error instead of ε, the ε that should reach it."""
-    n = whole_number(n, "rows", 1)
+    """Predicted error of a 2-way share, time and memory; with a target error instead of ε, the ε that should reach it.
+
+    n counts rows, or where `rows_per_person` is "all" persons. Time and memory are then those of as many rows: how many there are
+    is not public.
+    """
+    n = whole_number(n, "persons" if rows_per_person == ALL_ROWS else "rows", 1)
     check_delta(delta, n)
     if epsilon is None:
-        epsilon = solve_epsilon(sizes, n, delta, target_error)
-    error = predicted_error(sizes, n, make_budget(epsilon, delta, rows_per_person))
+        epsilon = solve_epsilon(sizes, n, delta, target_error, rows_per_person)
+    error = predicted_error(sizes, n, budget_for(epsilon, delta, rows_per_person))
     width = sum(min(c, 60) for c in sizes)
     seconds = 1 + 4e-9 * n * len(sizes) ** 2 + 1.5e-4 * width**1.9
     flags = all(size == 2 for size in sizes)
@@ -92,18 +97,25 @@ def predicted_error(sizes: Sequence[int], n: int, budget: Budget) -> float:
     return float(min(0.5, LEFT_AFTER_DENOISING * noise + 0.1 / np.sqrt(n)))
 
 
-def solve_epsilon(sizes: Sequence[int], n: int, delta: Fraction, target: Fraction | None) -> Fraction:
+def solve_epsilon(
+    sizes: Sequence[int],
+    n: int,
+    delta: Fraction,
+    target: Fraction | None,
+    rows_per_person: Unit = 1,
+) -> Fraction:
     """The smallest ε, to two digits, whose predicted error is at most the target."""
     if target is None or not 0 < target < Fraction(1, 2):
         raise ParameterError(f"target-error must lie between 0 and 0.5, got {target}.")
-    low, high = 1e-6, 1e6
-    if predicted_error(sizes, n, make_budget(high, delta)) > target:
+    low, high = 1e-6 if rows_per_person == ALL_ROWS else 1e-6 * rows_per_person, 1e6
+    counted = "persons" if rows_per_person == ALL_ROWS else "rows"
+    if predicted_error(sizes, n, budget_for(high, delta, rows_per_person)) > target:
         raise ParameterError(
-            f"no epsilon reaches a predicted error of {float(target):g} with {n} rows: sampling alone costs more."
+            f"no epsilon reaches a predicted error of {float(target):g} with {n} {counted}: sampling alone costs more."
         )
     for _ in range(80):
         middle = float(np.sqrt(low * high))
-        if predicted_error(sizes, n, make_budget(middle, delta)) > target:
+        if predicted_error(sizes, n, budget_for(middle, delta, rows_per_person)) > target:
             low = middle
         else:
             high = middle

@@ -1,7 +1,7 @@
 """The ledger: what was promised for each dataset, and what has been spent of it.
 
 One SQLite file per steward holds datasets under names of their choosing, each with a cap on ε and on δ, for a person with
-so many rows as the dataset's first charge says. Charges add up
+so many rows as the dataset's first charge says, or with all of them. Charges add up
 (basic composition), are rounded up to whole nano-ε and atto-δ, and are written before any noise is drawn. Nothing is ever
 refunded: a charge whose release was lost stays spent.
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from covey.privacy.gaussian import delta_above, epsilon_above
 from covey.privacy.ledger.amounts import ATTO, QUECTO, Amount
+from covey.privacy.unit import ALL_ROWS, Unit
 
 NOTHING = Amount()
 GENESIS = "0" * 64  # what the first event is chained to
@@ -30,16 +31,16 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 class DatasetStatus:
     """A dataset's cap, what has been spent of it, and in how many charges.
 
-    What is spent is spent by a person with up to `rows_per_person` rows, as the first charge has it. ε and δ of the charges in
-    `plain` add up; Gaussian charges compose as Gaussian differential privacy does, by their ρ = μ²/2, and the two together by
-    adding ε and δ once more. `gaussian` is what the Gaussian ones promised, added up: never less than they cost.
+    What is spent is spent by a person with up to `rows_per_person` rows, or "all" of them, as the first charge has it. ε and δ
+    of the charges in `plain` add up; Gaussian charges compose as Gaussian differential privacy does, by their ρ = μ²/2, and the
+    two together by adding ε and δ once more. `gaussian` is what the Gaussian ones promised, added up: never less than they cost.
     """
 
     name: str
     budget: Amount
     plain: Amount
     charges: int
-    rows_per_person: int | None = None
+    rows_per_person: Unit | None = None
     gaussian: Amount = NOTHING
     quecto_rho: int = 0
 
@@ -78,7 +79,7 @@ class DatasetStatus:
         """What the cap has beyond what is spent; Gaussian releases may take a little more than that together."""
         return self.budget - self.spent
 
-    def with_charge(self, amount: Amount, rows_per_person: int, quecto_rho: int | None) -> DatasetStatus:
+    def with_charge(self, amount: Amount, rows_per_person: Unit, quecto_rho: int | None) -> DatasetStatus:
         """The status after one more charge."""
         unit = self.rows_per_person or rows_per_person
         one_more = replace(self, charges=self.charges + 1, rows_per_person=unit)
@@ -100,7 +101,7 @@ class Event:
     charge: int | None
     digest: str | None
     hash: str
-    rows_per_person: int | None = None
+    rows_per_person: Unit | None = None
     quecto_rho: int | None = None
 
 
@@ -158,7 +159,7 @@ class Books:
             self.released[event.charge] = event.digest or ""
         else:
             rows = event.rows_per_person or 0
-            if rows < (status.rows_per_person or 1):
+            if not covers(rows, status.rows_per_person or 1):
                 raise Tampered(f"event {event.sequence} charges {event.dataset!r} in another unit")
             charged = status.with_charge(event.amount, rows, event.quecto_rho)
             # Composing Gaussians takes a millisecond. It is looked at once all events are read: `check_caps`.
@@ -171,6 +172,17 @@ class Books:
         for status in self.datasets.values():
             if not status.within_cap:
                 raise Tampered(f"the charges of {status.name!r} are past its cap")
+
+
+def covers(rows: Unit, needed: Unit) -> bool:
+    """Whether a promise to persons with so many rows holds for persons with as many as needed."""
+    return rows == ALL_ROWS or (isinstance(needed, int) and isinstance(rows, int) and rows >= needed)
+
+
+def _has_type(key: str, item: object) -> bool:
+    if key == "rows_per_person" and item == ALL_ROWS:
+        return True
+    return type(item) is (int if key in _WHOLE else str)
 
 
 def canonical(value: Mapping[str, object]) -> str:
@@ -190,7 +202,7 @@ def parse(sequence: int, body: str, chained: str) -> Event:
         kind = value["kind"]
         optional = {_GAUSSIAN} if kind == "charge" and value.get(_GAUSSIAN, 0) else set()
         fits = value.keys() == _KEYS[kind] | optional and canonical(value) == body
-        fits = fits and all(type(item) is (int if key in _WHOLE else str) for key, item in value.items())
+        fits = fits and all(_has_type(key, item) for key, item in value.items())
         amount = Amount(value.get("nano_epsilon", 0), value.get("atto_delta", 0))
         if not fits or not Amount().within(amount) or value.get(_GAUSSIAN, 1) < 1:
             raise ValueError

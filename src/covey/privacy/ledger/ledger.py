@@ -9,8 +9,9 @@ from pathlib import Path
 
 from covey.errors import LedgerError, ParameterError, UnknownDatasetError, whole_number
 from covey.privacy.ledger.amounts import Amount, check_costs, check_rho, check_text, spelled
-from covey.privacy.ledger.books import Books, DatasetStatus, Event, Receipt
+from covey.privacy.ledger.books import Books, DatasetStatus, Event, Receipt, covers
 from covey.privacy.ledger.file import LedgerFile
+from covey.privacy.unit import ALL_ROWS, Unit
 
 # Opened without a word about δ, a dataset takes a thousand releases at the usual 1e-9, and none at a careless 1e-5.
 DEFAULT_DELTA_BUDGET = Fraction(1, 10**6)
@@ -78,11 +79,11 @@ class Ledger:
                 )
 
     def check(
-        self, name: str, epsilon: Fraction, delta: Fraction, rows_per_person: int = 1, rho: Fraction | None = None
+        self, name: str, epsilon: Fraction, delta: Fraction, rows_per_person: Unit = 1, rho: Fraction | None = None
     ) -> None:
         """Refuse now what `charge` would refuse: unknown dataset, no budget, another unit, unfit ledger. Writes nothing."""
         check_text(name, "name")
-        rows_per_person = whole_number(rows_per_person, "rows_per_person", 1)
+        rows_per_person = _unit(rows_per_person)
         asked, gaussian = Amount.rounded_up(*check_costs(epsilon, delta)), check_rho(rho)
         with self._file.writing() as transaction:
             self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person, gaussian)
@@ -93,18 +94,18 @@ class Ledger:
         epsilon: Fraction,
         delta: Fraction,
         purpose: str,
-        rows_per_person: int = 1,
+        rows_per_person: Unit = 1,
         rho: Fraction | None = None,
     ) -> Receipt:
         """Spend from a dataset's budget, or refuse; once this returns, the charge is on the disk and stays.
 
-        ε and δ are what a person with up to `rows_per_person` rows loses. Charges add up for such persons alone, so a
-        dataset whose first charge was made for persons of several rows takes none for persons of fewer. A release whose
-        noise is Gaussian throughout also says its ρ = μ²/2, all rows of a person together: such charges compose better.
+        ε and δ are what a person with up to `rows_per_person` rows loses, or with "all" of them. Charges add up for such persons
+        alone, so a dataset whose first charge was made for persons of several rows takes none for persons of fewer. A release
+        whose noise is Gaussian throughout also says its ρ = μ²/2, all rows of a person together: such charges compose better.
         """
         check_text(name, "name")
         check_text(purpose, "purpose")
-        rows_per_person = whole_number(rows_per_person, "rows_per_person", 1)
+        rows_per_person = _unit(rows_per_person)
         asked, gaussian = Amount.rounded_up(*check_costs(epsilon, delta)), check_rho(rho)
         with self._file.writing() as transaction:
             self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person, gaussian)
@@ -166,17 +167,27 @@ class Ledger:
         return books.datasets[name]
 
     def _refuse_unless_it_fits(
-        self, books: Books, name: str, asked: Amount, rows_per_person: int, gaussian: int | None
+        self, books: Books, name: str, asked: Amount, rows_per_person: Unit, gaussian: int | None
     ) -> None:
         status = self._known(books, name)
-        if rows_per_person < (status.rows_per_person or 1):
+        kept = status.rows_per_person or 1
+        if not covers(rows_per_person, kept):
+            persons = "all their rows" if kept == ALL_ROWS else f"up to {kept} rows"
+            way_out = (
+                "name the column of persons (person)."
+                if kept == ALL_ROWS
+                else f"release with rows_per_person = {kept} or more."
+            )
             raise LedgerError(
-                f"The budget of {name!r} is kept for persons with up to {status.rows_per_person} rows, and this release "
-                f"protects {rows_per_person}: the two do not add up. Nothing was charged; "
-                f"release with rows_per_person = {status.rows_per_person} or more."
+                f"The budget of {name!r} is kept for persons with {persons}, and this release protects {rows_per_person}: the "
+                f"two do not add up. Nothing was charged; {way_out}"
             )
         if not status.with_charge(asked, rows_per_person, gaussian).within_cap:
             raise LedgerError(
                 f"The budget of {name!r} does not cover this. Budget: {status.budget}. Spent: {status.spent}. "
                 f"Remaining: {status.remaining}. Asked: {asked}. Nothing was charged; ask for no more than remains."
             )
+
+
+def _unit(rows_per_person: Unit) -> Unit:
+    return ALL_ROWS if rows_per_person == ALL_ROWS else whole_number(rows_per_person, "rows_per_person", 1)
