@@ -11,6 +11,8 @@ import pytest
 
 import covey
 from audits.gates import a_budget, a_gate
+from covey.core.noise.samplers import CoveyNoise, OpenDPNoise
+from covey.core.paper.subspace import private_directions
 from covey.entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import Budget, make_budget
@@ -382,3 +384,21 @@ def test_directions_lean_as_far_as_their_charge_allows():
         for i in range(300)
     ]
     assert np.mean(far) == pytest.approx(1 / 3, abs=0.06)  # uniform: the scale was not turned over
+
+
+def test_directions_are_drawn_at_the_scale_that_was_paid_for():
+    second = np.diag([3.0, 2.0, 1.0, 0.0])
+    gate = a_gate("a", amount=4, streams=Streams.from_seed(5))
+    found = gate.directions("a", Exact(second), Moves(directions=2), 2)
+    assert gate.book[0].scale == Fraction(1, 2)
+    for factor, same in ((2.0, True), (4.0, False)):  # one over the scale, and twice as much
+        drawn = private_directions(second * factor, 2, Streams.from_seed(5).noise("a"))
+        assert np.array_equal(found.values, drawn) == same
+
+
+def test_noise_comes_from_the_source_that_was_named():
+    pytest.importorskip("opendp")
+    for source, kind in (("covey", CoveyNoise), ("opendp", OpenDPNoise)):
+        gate = Gate(make_budget(1.0), {"a": WHOLE}, Streams.from_seed(1), source)
+        assert type(gate._noise("a")) is kind
+        assert gate._noise("a") is gate._noise("a")

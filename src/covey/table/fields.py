@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as entry
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import cached_property
 from itertools import pairwise
@@ -28,6 +28,8 @@ from covey.table.document import (
     shown,
     spelt_like,
 )
+from covey.table.values import Value as Value
+from covey.table.values import typed
 
 TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
 ORDERED_TYPES = TYPES[2:]
@@ -36,7 +38,6 @@ MOST_DECIMALS = 15  # a float holds no more digits
 GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 
-Value = bool | int | float | str | date | datetime | time
 _EPOCH = datetime(1970, 1, 1)
 _READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar")
 
@@ -308,7 +309,7 @@ class Field:
 
     def value(self, value: Any, word: str) -> Value:
         """A public value in the field's type, or a refusal that names it."""
-        read = _typed(self.type, value)
+        read = typed(self.type, value)
         if read is None:
             raise self.wrong(f"has {word} {shown(value)}, not a value of type {self.type}", "Correct it in the schema.")
         return read
@@ -378,34 +379,6 @@ class Field:
         if given:
             out["covey"] = given
         return out
-
-
-def _typed(type_: str, value: Any) -> Value | None:
-    """A public value in its type; None if it is not one."""
-    if type_ == "boolean":
-        return value if isinstance(value, bool) else None
-    if type_ == "string":
-        return value if isinstance(value, str) else None
-    if type_ in ("integer", "number"):
-        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            return None
-        if not math.isfinite(value) or (type_ == "integer" and value != int(value)):
-            return None
-        return int(value) if isinstance(value, int | np.integer) or type_ == "integer" else float(value)
-    try:
-        if type_ == "time":
-            moment_of_day = time.fromisoformat(value.strip()) if isinstance(value, str) else value
-            return moment_of_day.replace(microsecond=0, tzinfo=None) if isinstance(moment_of_day, time) else None
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value.strip())
-        if type_ == "date":
-            return value.date() if isinstance(value, datetime) else value if isinstance(value, date) else None
-        if isinstance(value, datetime):
-            moment: datetime = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-            return moment.replace(microsecond=0)
-        return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _below(a: Any, b: Any) -> bool:
