@@ -272,10 +272,13 @@ def test_init_points_at_doubtful_columns_and_confirm_says_what_becomes_public(de
     rows = "".join(f"p{j},{j % 5},{'fm'[j % 2]}\n" for j in range(40))
     Path("people.csv").write_text("name,ward,sex\n" + rows)
     said = run("init people.csv -o people.json")
-    [line] = said.stderr.splitlines()
-    assert line.startswith("look at 'name': nearly every value is different: it may identify somebody")
+    lines = said.stderr.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["name", "ward", "sex"]
+    assert lines[0].startswith("name: left out")
+    assert "p17" not in Path("people.json").read_text() + said.output
     facts = json.loads(run("init people.csv -o people.json --force --json").stdout)
-    assert [hint["field"] for hint in facts["hints"]] == ["name"]
+    assert facts["fields"] == ["ward", "sex"]
+    assert [note["field"] for note in facts["notes"]] == ["name", "ward", "sex"]
     assert run("confirm people.json sex").stdout.splitlines()[0] == "now public: sex (2 labels)"
     said = run("confirm people.json --all").stdout
     assert said == "now public: ward (5 labels)\nevery field is confirmed\n"
@@ -326,7 +329,7 @@ def test_a_failure_of_the_system_names_the_path(desk):
         ("release visits.csv --schema schema.json --epsilon 0 --dataset visits --out out", 2, "covey anonymize"),
         ("release visits.csv --schema schema.json --epsilon 1,0 --dataset visits --out out", 2, "'1,0'. Write 1.0."),
         ("release visits.csv --schema schema.json --epsilon one --dataset visits --out out", 2, "got 'one'.\n"),
-        ("init other.csv -o other.json", 3, "--encoding windows-1252"),
+        ("release visits.csv --schema none.json --epsilon 1 --dataset visits --out out", 2, "none.json"),
         ("verify nowhere", 3, "there is no folder nowhere"),
     ],
 )

@@ -114,7 +114,7 @@ class Fit:
                     seen.unknown,
                     "in no category of the schema" + (f" and merged into {field.other!r}" if field.other else ""),
                 ),
-                (seen.clipped, "outside the limits and moved to them"),
+                (seen.clipped, "outside the bounds and moved to them"),
                 (seen.missing if field.required else 0, "missing and filled with the default: the field is required"),
                 (seen.missing if seen.missing == n and not field.required else 0, "missing"),
             ]
@@ -379,8 +379,8 @@ def _refuse_misfits(fit: Fit, most: Fraction) -> None:
         worst = max(bad, key=lambda name: bad[name])
         raise InputError(
             f"{len(bad)} of {len(fit.misfits)} columns do not fit the schema: of {worst!r} {float(bad[worst]):.1%} of the "
-            f"cells would be moved, emptied or filled (up to {float(most):.1%} is allowed). Nothing was charged. `covey check` "
-            "says what happens to each column; mend the schema, or allow more with accept_misfits."
+            f"cells would be moved, emptied or filled (up to {float(most):.1%} is allowed). Nothing was charged. Check "
+            "the table to see what happens to each column; mend the schema, or allow more with accept_misfits."
         )
 
 
