@@ -125,7 +125,7 @@ def place(request, tmp_path, monkeypatch):
 @pytest.fixture(params=["kept", "read again"])
 def memory(request, monkeypatch):
     if request.param == "read again":
-        monkeypatch.setattr(covey.synthesizers, "KEEP_BYTES", 0)
+        monkeypatch.setattr("covey.records.KEEP_BYTES", 0)
 
 
 def test_sums_are_those_of_the_matrix(place, memory):
@@ -181,7 +181,7 @@ def test_another_table_gives_another_release(place):
 
 
 def test_a_table_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(covey.synthesizers, "KEEP_BYTES", 0)
+    monkeypatch.setattr("covey.records.KEEP_BYTES", 0)
     path = as_csv(survey(), tmp_path)
     rows = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(path).rows
     survey(N + 1).write_csv(path)

@@ -141,7 +141,10 @@ class PrivateSynthesizer(_Synthesizer):
         self.noise = noise
         self.domain = check_domain(domain, ordinal)
         # A limit that allows all of its columns says nothing.
-        self._limits = [(columns, most) for columns, most in check_limits(at_most) if most < len(columns)]
+        limits = check_limits(at_most)
+        if self.domain is not None and limits:
+            raise ParameterError("at_most is about 0/1 columns: it does not go with domain.")
+        self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
         self._share = exact(certificate_share, "certificate_share")
         if not 0 <= self._share < 1:
             raise ParameterError(f"certificate_share must lie in [0, 1), got {certificate_share}.")
@@ -191,8 +194,6 @@ class PrivateSynthesizer(_Synthesizer):
         elif self._options or self.body is not None:
             given = ", ".join([*self._options, *(["body"] if self.body is not None else [])])
             raise ParameterError(f"{given.replace('shares', 'split')}: only method='paper' takes this.")
-        elif self.domain and self._limits:
-            raise ParameterError("at_most is about 0/1 columns: it does not go with domain.")
 
     def fit(self, X: Any) -> Self:
         """Measure the table privately: this is the step that spends ε. X is not changed."""
