@@ -149,7 +149,7 @@ def run(rows, par, runs, statistic):
 
 def test_algorithm_4_keeps_its_promise_and_a_doubled_projection_scale_is_caught(monkeypatch):
     """The orthogonal replaced row, nearly all of ε on PROJ; the released direction is part of the output."""
-    epsilon, runs = Fraction(3), 8000
+    epsilon, runs = Fraction(3), 2500
     par = paper_parameters(2, Ball(2), epsilon, t=1, alpha=0.5, b=1.0, shares=(0.98, 0.01, 0.01))
 
     def along_the_new_row(result):
