@@ -37,7 +37,7 @@ from covey.errors import ParameterError
     "--target-error", callback=number("target-error"), help="Find the ε that is predicted to reach this error."
 )
 @json_option
-def plan(
+def plan(  # click passes each option by its name
     schema_path: Path,
     rows: int | None,
     persons: int | None,

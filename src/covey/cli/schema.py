@@ -110,7 +110,7 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
 @query_option
 @dialect_options
 @json_option
-def check(
+def check(  # click passes each option by its name
     table: str,
     schema_path: Path,
     person: str | None,

@@ -17,7 +17,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 
-WEIGHT_BITS = 20
+WEIGHT_BITS = 20  # steps of a person's weight: fine against a row, and sums of two million persons stay exact
 STEPS = 1 << WEIGHT_BITS  # what one person weighs
 
 NO_PERSON = "no row of the table names a person: the column of persons is empty. There is nothing to synthesize."

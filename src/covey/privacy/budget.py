@@ -178,7 +178,7 @@ class Budget:
         return moves_squared / (2 * self.per_row)
 
 
-def make_budget(
+def make_budget(  # the public parameters of a release, each with a default
     epsilon: Any,
     delta: Any = 0,
     rows_per_person: Any = 1,

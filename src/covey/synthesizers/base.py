@@ -18,6 +18,7 @@ from covey.entropy import Streams
 from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
 from covey.methods.draws import Draw
+from covey.privacy.budget import Budget
 from covey.records import (
     Form,
     FrameForm,
@@ -195,6 +196,12 @@ class _Restore:
 
     def __call__(self, rows: Any, _: np.random.Generator) -> Any:
         return self.form.restore(rows)
+
+
+def promise_words(budget: Budget) -> str:
+    """The guarantee that was asked for."""
+    delta = f", δ = {float(budget.delta):g}" if budget.delta else ", pure"
+    return f"differential privacy with ε = {float(budget.epsilon):g}{delta}"
 
 
 def schema_facts(schema: Schema | None) -> list[tuple[str, Any]]:

@@ -46,7 +46,7 @@ from covey.records import (
     read_reals,
 )
 from covey.release.contents import PrivateRelease
-from covey.synthesizers.base import _Synthesizer, schema_facts
+from covey.synthesizers.base import _Synthesizer, promise_words, schema_facts
 from covey.table.codec import Codec
 from covey.table.persons import without
 from covey.table.provisional import Provisional
@@ -148,15 +148,8 @@ class PrivateSynthesizer(_Synthesizer):
         self._share = exact(certificate_share, "certificate_share")
         if not 0 <= self._share < 1:
             raise ParameterError(f"certificate_share must lie in [0, 1), got {certificate_share}.")
-        given: dict[str, Any] = {
-            "kappa": kappa,
-            "t": t,
-            "alpha": alpha,
-            "b": b,
-            "shares": split,
-            "constants": constants,
-        }
-        self._options = {name: value for name, value in given.items() if value is not None}
+        given = dict(kappa=kappa, t=t, alpha=alpha, b=b, shares=split, constants=constants)
+        self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if schema is not None:
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
@@ -356,7 +349,7 @@ class PrivateSynthesizer(_Synthesizer):
 
     def _repr_html_(self) -> str:
         """For notebooks: parameters before fitting; guarantee, budget and certificate after it."""
-        facts: list[tuple[str, Any]] = [("Guarantee asked for", _promise(self)), ("Method", self.method)]
+        facts: list[tuple[str, Any]] = [("Guarantee asked for", promise_words(self._budget)), ("Method", self.method)]
         mark = SEEDED_MARK if self.seeded else "not fitted"
         if self.privacy is None:
             facts.append(("Next", "call fit(table): this is the step that spends the budget"))
@@ -385,11 +378,6 @@ def _synthesized(schema: Any, person: Any) -> Any:
     if own.learns:
         raise ParameterError("domains are learned from rows, not by person: declare them, or leave person out.")
     return own
-
-
-def _promise(synth: PrivateSynthesizer) -> str:
-    delta = f", δ = {float(synth.delta):g}" if synth.delta else ", pure"
-    return f"differential privacy with ε = {float(synth.epsilon):g}{delta}"
 
 
 def _warn_if_noise(par: PaperParameters) -> None:
