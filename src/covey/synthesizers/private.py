@@ -148,7 +148,7 @@ class PrivateSynthesizer(_Synthesizer):
         self._share = exact(certificate_share, "certificate_share")
         if not 0 <= self._share < 1:
             raise ParameterError(f"certificate_share must lie in [0, 1), got {certificate_share}.")
-        given = dict(kappa=kappa, t=t, alpha=alpha, b=b, shares=split, constants=constants)
+        given = {"kappa": kappa, "t": t, "alpha": alpha, "b": b, "shares": split, "constants": constants}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if schema is not None:
             if domain is not None or len(ordinal) or len(at_most):
