@@ -30,6 +30,16 @@ from covey.privacy.ledger import Ledger
 LIMIT_MS = 300
 
 
+# What anyone could know about the example's numbers and dates, as the page's script sends it.
+LIMITS = json.dumps(
+    {
+        0: [["type", "integer"], ["minimum", "0"], ["maximum", "120"], ["missing", "on"]],
+        3: [["type", "number"], ["minimum", "0"], ["maximum", "60000"], ["bins", "9"], ["missing", "on"]],
+        6: [["type", "date"], ["minimum", "2023-01-01"], ["maximum", "2025-12-31"], ["missing", "on"]],
+    }
+)
+
+
 class Visitor:
     """One person: what they asked, and how long the answers took."""
 
@@ -57,6 +67,7 @@ class Visitor:
         made = await self.ask("new table", "/work", {})
         self.work = made.headers["location"].rpartition("/")[0]
         await self.ask("read the table", f"{self.work}/example", {})
+        await self.ask("keep what is typed", f"{self.work}/columns", {"typed": LIMITS})
         shown = await self.ask("what becomes public", f"{self.work}/columns/confirm")
         key = re.search(r'name="key" value="(\w+)"', shown.text)[1]  # type: ignore[index]
         await self.ask("confirm", f"{self.work}/columns/confirm", {"public": "on", "key": key})

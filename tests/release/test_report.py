@@ -115,7 +115,7 @@ def test_the_budget_is_drawn_and_adds_up(page, release):
 
 
 def test_every_purpose_that_a_method_can_charge_is_explained():
-    purposes = {"histograms", "pairs", "certificate"}
+    purposes = {"domains", "histograms", "pairs", "certificate"}
     for n in (100, 20_000, 10**7):
         for p in (1, 10, 100):
             for pure in (True, False):
@@ -399,7 +399,7 @@ def bit_spectrum(X, pure, seed):
     plan = plan_bits(*X.shape, budget)
     gate = Gate(budget, plan.shares, streams)
     noisy = measure_matrix(rows, gate) if pure else measure_ball(rows, plan, gate)
-    return moment_spectrum(noisy, plan.kind, streams.postprocessing("spectrum"))
+    return moment_spectrum(noisy, plan.mechanism, streams.postprocessing("spectrum"))
 
 
 @pytest.mark.parametrize("pure", [True, False])

@@ -1,5 +1,6 @@
 """The app on a real port, without a browser: a client that behaves like one of our own pages."""
 
+import json
 import re
 import socket
 import time
@@ -19,6 +20,22 @@ from covey.web.desk import Desk
 from covey.web.security import Secrets
 
 LIMIT = 2**20
+
+# What anyone could know about the example's numbers and dates, as the page's script sends it.
+PUBLIC_LIMITS = json.dumps(
+    {
+        0: [["type", "integer"], ["minimum", "0"], ["maximum", "120"], ["missing", "on"]],
+        3: [
+            ["type", "number"],
+            ["minimum", "0"],
+            ["maximum", "60000"],
+            ["bins", "9"],
+            ["decimals", "2"],
+            ["missing", "on"],
+        ],
+        6: [["type", "date"], ["minimum", "2023-01-01"], ["maximum", "2025-12-31"], ["missing", "on"]],
+    }
+)
 
 
 class Page:
@@ -64,6 +81,7 @@ class Page:
         example_visits(path, size)
         assert self.upload(work, path.read_bytes()).status_code == 303
         path.unlink()
+        assert self.post(f"/work/{work}/columns", {"typed": PUBLIC_LIMITS}).status_code == 303
         assert self.confirm_rest(work).status_code == 303
         answer = self.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})
         assert answer.status_code == 303, words(answer)

@@ -22,7 +22,7 @@ from covey.release.verify import verify_bundle
 from covey.web.choices import Choices
 from covey.web.export import command_line, script
 from covey.web.jobs import Job, Jobs, open_gate
-from tests.web.conftest import words
+from tests.web.conftest import PUBLIC_LIMITS, words
 
 
 def charges(desk):
@@ -262,6 +262,7 @@ def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
             work = work.rpartition("/")[0]
             for path, data in (
                 ("/example", {}),
+                ("/columns", {"typed": PUBLIC_LIMITS}),
                 ("/columns/confirm", {"public": "on"}),
                 ("/dataset", {"name": "visits", "budget": "2", "delta_budget": "0", "final": "on"}),
                 ("/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits"}),
@@ -325,7 +326,7 @@ def test_exports_quote_what_a_shell_or_python_would_run():
     name, dataset = "a b; rm -rf ~ '\".csv", 'x"); import os #'
     choices = Choices(dataset=dataset, rows=7, parquet=True, rows_per_person=3, confirm_large_epsilon=True)
     words_of_shell = subprocess.run(
-        ["sh", "-c", f"printf '%s\\n' {command_line(choices, name, 'latin-1')}"],
+        ["sh", "-c", f"printf '%s\\n' {command_line(choices, name)}"],
         capture_output=True,
         text=True,
         check=True,
@@ -333,6 +334,6 @@ def test_exports_quote_what_a_shell_or_python_would_run():
     assert words_of_shell[:3] == ["covey", "release", name]
     assert words_of_shell[words_of_shell.index("--dataset") + 1] == dataset
     space = {}
-    exec(script(choices, name, "latin-1").replace("__main__", "nobody"), space)
+    exec(script(choices, name).replace("__main__", "nobody"), space)
     order = space["order"]
-    assert (order.table.name, order.dataset, order.rows, order.encoding) == (name, dataset, 7, "latin-1")
+    assert (order.table.name, order.dataset, order.rows) == (name, dataset, 7)

@@ -78,7 +78,7 @@ class Desk:
         """What the ledger knows."""
         return self.ledger.datasets()
 
-    def order(self, work: Work) -> Job:
+    def order(self, work: Work, misfits_seen: bool = False) -> Job:
         """Write down what was chosen, as the worker and the command line understand it."""
         if work.table is None:
             raise ParameterError("the table was removed from the desk. Give it again at the first step.")
@@ -103,6 +103,7 @@ class Desk:
                 "dataset": choices.dataset,
                 "rows_per_person": choices.rows_per_person,
                 "confirm_large_epsilon": choices.confirm_large_epsilon,
+                "accept_misfits": 1 if misfits_seen else 0,
                 "ledger": str(self.ledger.path),
                 "purpose": f"release (app, {key})",
             }
@@ -112,8 +113,11 @@ class Desk:
         names = {str(work.table.path): work.table.name, str(schema): "the schema"}
         return Job(order, work.folder, names)
 
-    def release(self, work: Work, key: str) -> Job:
-        """Start the release of a review; the same review again gives the same job, so it is charged once."""
+    def release(self, work: Work, key: str, misfits_seen: bool = False) -> Job:
+        """Start the release of a review; the same review again gives the same job, so it is charged once.
+
+        Without the steward's word that misfits were seen, a table of which any cell does not fit is refused.
+        """
         with work.lock:
             if key in work.jobs:
                 return work.jobs[key]
@@ -121,7 +125,7 @@ class Desk:
                 raise Refused(409, "Something was changed after this review was made. Look at it again.")
             if work.job is not None and not work.job.over:
                 raise Refused(409, "A release of this table is under way. Wait until it is done.")
-            work.jobs[key] = job = self.order(work)
+            work.jobs[key] = job = self.order(work, misfits_seen)
         return self.jobs.start(job)
 
     def close(self) -> None:

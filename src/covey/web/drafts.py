@@ -6,12 +6,14 @@ column remembers its own limits and categories, so that looking at another kind 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
 
 from covey.errors import CoveyError, ParameterError
-from covey.table.schema import Field, Schema
+from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.proposing import Note
+from covey.table.schema import Schema
 from covey.web.forms import read_field, shown
 from covey.web.security import Form
 
@@ -30,18 +32,23 @@ TYPED = (
 class ColumnDraft:
     """A column as its owner has described it so far.
 
-    `doubt` says what to look at, and `guarded` that nearly every row has a value of its own: to publish those values, the
-    column's name must be typed. Both come from true data and are for its owner alone. `typed` is what the form holds
-    while that is no field, `problem` why, and `others` the field for each kind that was looked at.
+    `doubt` says what to look at, and comes from true data: it is for the column's owner alone. `drafted` is the field before
+    anything was changed, `typed` what the form holds while that is no field, `problem` why, and `others` the field for each
+    kind that was looked at.
     """
 
     field: Field
+    drafted: Field
     kept: bool = True
     doubt: str = ""
-    guarded: bool = False
     typed: Mapping[str, str] = entry(default_factory=dict)
     problem: str = ""
     others: Mapping[str, Field] = entry(default_factory=dict)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether a draft warns of what the column would publish: then it is confirmed alone, and by its name."""
+        return self.field.warning is not None and not self.field.confirmed
 
     def shows(self, name: str) -> str:
         """What stands in a field of the form."""
@@ -58,20 +65,23 @@ class ColumnDraft:
         return "missing" in self.typed if self.typed else not self.field.required
 
 
-def drafts(schema: Schema, doubts: Mapping[str, str]) -> tuple[ColumnDraft, ...]:
-    """The columns of a schema that was just drafted or given."""
-    said = {field.name: field.warning or doubts.get(field.name, "") for field in schema.fields}
-    return tuple(
-        ColumnDraft(field, doubt=said[field.name].rstrip("."), guarded=_is_guarded(field, said[field.name]))
-        for field in schema.fields
+def drafts(schema: Schema, notes: Sequence[Note] = ()) -> tuple[ColumnDraft, ...]:
+    """The columns of a schema that was just drafted or given, and last those that the draft has left out, with the reason."""
+    kept = [ColumnDraft(field, field, doubt=field.warning or "") for field in schema.fields]
+    left = [(note.field, note.reason) for note in notes if note.field is not None and note.field not in schema.names]
+    blank = [(Field(name, "string", confirmed=False, warning=reason), reason) for name, reason in left]
+    return (*kept, *(ColumnDraft(field, field, kept=False, doubt=reason) for field, reason in blank))
+
+
+def with_warning(column: ColumnDraft, field: Field) -> Field:
+    """A field with the draft's warning, unless other limits than the drafted ones stand there now."""
+    drafted = column.drafted
+    put = field.type in ORDERED_TYPES and (field.type, field.minimum, field.maximum) != (
+        drafted.type,
+        drafted.minimum,
+        drafted.maximum,
     )
-
-
-def _is_guarded(field: Field, doubt: str) -> bool:
-    """Its values may point at people: a draft says so, nearly every row has its own, or only the most frequent are kept."""
-    if field.confirmed or not doubt:
-        return False
-    return field.warning is not None or (field.type == "string" and field.other is not None)
+    return replace(field, warning=None if put else drafted.warning)
 
 
 def edited(column: ColumnDraft, form: Form) -> ColumnDraft:
@@ -83,7 +93,7 @@ def edited(column: ColumnDraft, form: Form) -> ColumnDraft:
         field = read_field(form, column.field, confirmed=False)
     except CoveyError as error:
         return refused(column, form, error)
-    return replace(column, field=field, typed={}, problem="")
+    return replace(column, field=with_warning(column, field), typed={}, problem="")
 
 
 def refused(column: ColumnDraft, form: Form, error: CoveyError) -> ColumnDraft:
@@ -100,7 +110,7 @@ def _turned(column: ColumnDraft, form: Form, kind: str) -> ColumnDraft:
         before = replace(column.field, confirmed=False)
     fresh = read_field(form, column.field, confirmed=False)  # refuses a kind that does not exist
     others = {**column.others, before.type: before}
-    return replace(column, field=others.get(kind, fresh), others=others, typed={}, problem="")
+    return replace(column, field=with_warning(column, others.get(kind, fresh)), others=others, typed={}, problem="")
 
 
 def confirmed(column: ColumnDraft, form: Form) -> ColumnDraft:
@@ -111,6 +121,11 @@ def confirmed(column: ColumnDraft, form: Form) -> ColumnDraft:
         raise ParameterError("tick the box first: only you can say that this is public knowledge.")
     if column.guarded and form.get("own_name") != column.field.name:
         raise ParameterError(
-            f"type {column.field.name!r}, the column's name, to publish its values; or leave the column out."
+            f"type {column.field.name!r}, the column's name, to publish what stands here; or change it, or leave it out."
         )
-    return replace(column, field=replace(column.field, confirmed=True))
+    return replace(column, field=replace(column.field, confirmed=True, warning=None))
+
+
+def reopened(column: ColumnDraft, kept: bool = True) -> ColumnDraft:
+    """The column as a draft again."""
+    return replace(column, field=with_warning(column, replace(column.field, confirmed=False)), kept=kept)

@@ -17,8 +17,11 @@ def number(value: Fraction) -> str:
     return repr(float(value)).removesuffix(".0").replace("e-0", "e-")
 
 
-def command_line(choices: Choices, table: str, ledger: Path | None = None) -> str:
-    """The command that does what the review says, in a folder with the table and schema.json."""
+def command_line(choices: Choices, table: str, ledger: Path | None = None, misfits: bool = False) -> str:
+    """The command that does what the review says, in a folder with the table and schema.json.
+
+    `misfits` says that the steward has seen cells that do not fit the schema, and wants it so.
+    """
     private = choices.mode == "private"
     table = f"./{table}" if table.startswith("-") else table  # no option
     words = ["covey", "release" if private else "anonymize", table, "--schema", SCHEMA]
@@ -28,6 +31,7 @@ def command_line(choices: Choices, table: str, ledger: Path | None = None) -> st
         words += ["--dataset", choices.dataset]
         words += ["--rows-per-person", str(choices.rows_per_person)] if choices.rows_per_person > 1 else []
         words += ["--confirm-large-epsilon"] if choices.confirm_large_epsilon else []
+        words += ["--accept-misfits", "1"] if misfits else []
         words += ["--ledger", str(ledger)] if ledger is not None else []
     else:
         words += ["--group-size", str(choices.group_size)]
@@ -38,7 +42,7 @@ def command_line(choices: Choices, table: str, ledger: Path | None = None) -> st
     return shlex.join(words)
 
 
-def script(choices: Choices, table: str, ledger: Path | None = None) -> str:
+def script(choices: Choices, table: str, ledger: Path | None = None, misfits: bool = False) -> str:
     """The same as a script: checked, charged and written in the same order."""
     private = choices.mode == "private"
     kind, verb = ("PrivateOrder", "release") if private else ("AnonymousOrder", "anonymize")
@@ -49,6 +53,7 @@ def script(choices: Choices, table: str, ledger: Path | None = None) -> str:
         parts += [("dataset", repr(choices.dataset))]
         parts += [("rows_per_person", str(choices.rows_per_person))] if choices.rows_per_person > 1 else []
         parts += [("confirm_large_epsilon", "True")] if choices.confirm_large_epsilon else []
+        parts += [("accept_misfits", "1")] if misfits else []
         parts += [("ledger", f"Path({str(ledger)!r})")] if ledger is not None else []
     else:
         parts += [("group_size", str(choices.group_size))]

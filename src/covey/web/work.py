@@ -89,10 +89,10 @@ class Work:
             whole = False
             if known is None:
                 found = draft(place, written, 4 * limit)
-                start, doubts = found.schema, found.doubts
+                start, notes = found.schema, found.notes
             else:
                 whole = all(field.confirmed for field in known.fields)
-                start, doubts = known.read_as(written), {}
+                start, notes = known.read_as(written), ()
             rows = read_table(place, start if known is None or whole else None, encoding, size_limit=4 * limit).rows
         except BaseException as error:
             place.unlink()
@@ -102,7 +102,7 @@ class Work:
         with self.lock:
             self.forget_table()
             self.table = Uploaded(place, name, rows, encoding)
-            self.columns = drafts(start, doubts)
+            self.columns = drafts(start, notes)
             self.missing_values, self.rules, self.dialect = start.missing_values, start.rules, start.dialect
             self.changed()
 
@@ -144,7 +144,7 @@ class Work:
 
     @property
     def together(self) -> list[ColumnDraft]:
-        """Columns that may be confirmed with one word: kept, not confirmed, and not with a value for every row."""
+        """Columns that may be confirmed with one word: kept, not confirmed, and without a warning."""
         return [c for c in self.columns if c.kept and not c.field.confirmed and not c.guarded]
 
     def together_key(self) -> str:

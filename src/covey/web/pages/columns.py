@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, ParameterError
-from covey.web.drafts import confirmed
+from covey.web.drafts import confirmed, reopened
 from covey.web.pages.shared import Checked, Named, by_htmx, go, page, status, turned_away
 from covey.web.security import Form, Refused
 from covey.web.work import Work
@@ -117,7 +116,7 @@ def act(work: Work, place: int, form: Form) -> None:
     """Do what the button says. What was typed is kept first, whatever comes of the rest."""
     action, column = form.get("action", "edit"), work.columns[place]
     if action in ("drop", "keep", "reopen"):
-        work.set_column(place, replace(column, field=replace(column.field, confirmed=False), kept=action != "drop"))
+        work.set_column(place, reopened(column, action != "drop"))
         return
     work.edit_column(place, form)
     if action == "confirm":
@@ -132,4 +131,4 @@ def keep_typed(request: Request, work: Named, place: int, form: Checked) -> Resp
         if column.kept and not column.field.confirmed and form.get("type", column.field.type) == column.field.type:
             work.edit_column(place, form)
         problem = work.columns[place].problem
-    return page(request, "typed_piece.html", problem=problem)
+    return page(request, "typed_piece.html", work=work, problem=problem)

@@ -22,7 +22,7 @@ def release(request: Request, desk: OnDesk, work: Named, form: Checked) -> Respo
                 raise InputError(shown["fit_error"])
             if shown["misfits"] and not form.has("seen"):
                 raise ParameterError("look at the cells that do not fit first, and tick the box beneath them.")
-        desk.release(work, form.get("review"))
+        desk.release(work, form.get("review"), form.has("seen"))
     except CoveyError as error:
         return review_page_with(request, desk, work, str(error), status(error))
     return go(f"/work/{work.id}/release")

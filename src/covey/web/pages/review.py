@@ -28,10 +28,8 @@ def exports(desk: Desk, work: Work) -> tuple[str, str]:
     """The command line and the script."""
     name = work.table.name if work.table else "table.csv"
     ledger = None if desk.ledger.path == Path(os.path.realpath(default_ledger_path())) else desk.ledger.path
-    return (
-        export.command_line(work.choices, name, ledger),
-        export.script(work.choices, name, ledger),
-    )
+    misfits = bool(fit_values(work)["misfits"])
+    return export.command_line(work.choices, name, ledger, misfits), export.script(work.choices, name, ledger, misfits)
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,9 @@ def misfits(fit: Fit, schema: Schema) -> list[Misfit]:
             Misfit(name, seen.clipped, "beyond a limit, and are moved to it"),
             Misfit(name, seen.unknown, unknown),
             Misfit(name, seen.unparseable, "not of the column's kind, and become the default or missing"),
+            Misfit(
+                name, seen.missing if schema[name].required else 0, "missing where none may be, and become the default"
+            ),
             Misfit(name, seen.missing if seen.missing == fit.rows else 0, "missing: there is nothing to release"),
         ]
     return [misfit for misfit in found if misfit.count]
