@@ -165,7 +165,13 @@ def noise_not_rounded():
 
 
 def one_degree_too_few():
-    return replaced((audits.mechanisms, "degrees", lambda real: lambda q: real(q) - 1))
+    class OneFewer:
+        """χ with one degree of freedom where two are asked for: the absolute value of a normal number."""
+
+        def __init__(self, degrees, generator):
+            self.value = np.abs(generator.standard_normal(len(degrees)))
+
+    return replaced((audits.mechanisms, "Chi", lambda real: OneFewer))
 
 
 def noise_simulated_from_its_own_stream():

@@ -552,12 +552,18 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch):
         read_table(Database("postgresql://localhost/d", table="t"))
 
 
+def confirmed(field):
+    return field.get("covey", {}).get("confirmed", True)
+
+
 def test_the_example_runs(postgresql, desk):
     postgresql.run("DROP VIEW IF EXISTS visits", f'CREATE VIEW visits AS SELECT * FROM "{desk}"')
     command = [sys.executable, ROOT / "examples" / "postgresql.py", postgresql.url(), "visits", "--schema", "new.json"]
     first = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "covey confirm new.json" in first.stdout
     assert run("confirm new.json --all").exit_code == 0
+    warned = [field["name"] for field in json.loads(Path("new.json").read_text())["fields"] if not confirmed(field)]
+    assert run(f"confirm new.json {' '.join(warned)}").exit_code == 0
     second = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "95% confidence" in second.stdout
     assert run("verify release").exit_code == 0
