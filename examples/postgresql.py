@@ -28,7 +28,9 @@ def main() -> None:
     source = covey.Database(given.url, table=given.table)
     if not given.schema.exists():
         covey.Schema.draft(source).save(given.schema)
-        print(f"draft → {given.schema}. Check it, then: covey confirm {given.schema} --all, and by name what carries a warning")
+        print(
+            f"draft → {given.schema}. Check it, then: covey confirm {given.schema} --all, and by name what carries a warning"
+        )
         return
 
     synth = covey.PrivateSynthesizer(given.epsilon, schema=covey.Schema.load(given.schema))

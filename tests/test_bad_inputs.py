@@ -97,7 +97,10 @@ def without_noise(words):
     return re.sub(r"within [\d.]+ of the truth", "within … of the truth", words)
 
 
-MISFITS = ("--accept-misfits", "1")  # strange cells are what these tests are about; tests/test_cli.py has the limit's own
+MISFITS = (
+    "--accept-misfits",
+    "1",
+)  # strange cells are what these tests are about; tests/test_cli.py has the limit's own
 
 
 class Desk:

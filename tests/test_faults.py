@@ -43,7 +43,7 @@ def order(visits, tmp_path):
     ledger = tmp_path / "books" / "ledger.sqlite"
     Ledger(ledger).open_dataset("visits", Fraction(1))
     place = {"table": visits / "visits.csv", "schema": visits / "schema.json", "out": tmp_path / "out" / "bundle"}
-    return PrivateOrder(**place, ledger=ledger, dataset="visits", epsilon=Fraction(6, 10), delta=Fraction(1, 10**9))
+    return PrivateOrder(**place, ledger=ledger, dataset="visits", epsilon=Fraction(6, 10))
 
 
 def charges(order):
@@ -55,7 +55,7 @@ def charges(order):
 def command(order, *more, limit=None):
     """`covey release` in a process of its own; no file of it may grow past the limit."""
     words = ["release", str(order.table), "--schema", str(order.schema), "--out", str(order.out), "--epsilon", "0.6"]
-    words += ["--dataset", "visits", "--ledger", str(order.ledger), "--delta", "1e-9", *more]
+    words += ["--dataset", "visits", "--ledger", str(order.ledger), *more]
     limits = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))" if limit else ""
     script = f"import sys; from covey.cli import main; {limits}\nmain({words!r})"
     return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

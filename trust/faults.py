@@ -175,7 +175,7 @@ def act(place, kind, replacing):
         return
     order = {"table": place.table, "schema": place.schema, "out": place.out / "bundle", "ledger": place.ledger}
     order = {key: str(value) for key, value in order.items()}
-    order |= {"epsilon": "1/100", "delta": "0", "dataset": "visits", "purpose": "worker"}
+    order |= {"epsilon": "1/100", "delta": "0", "dataset": "visits", "purpose": "worker", "accept_misfits": 1.0}
     (place.root / "work" / "order.json").write_text(
         json.dumps({"order": order, "gate": str(place.root / "work" / "gate")})
     )
