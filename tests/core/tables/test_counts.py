@@ -46,7 +46,7 @@ def test_coding_at_one_half_is_a_change_of_variables():
 def test_simple_histograms():
     X = bits(4, 200, 9)
     assert column_counts(X).integers()[0].tolist() == X.sum(axis=0).tolist()
-    assert size_counts(X).integers()[0].tolist() == np.bincount(X.sum(axis=1), minlength=10).tolist()
+    assert size_counts(X).integers()[0].tolist() == np.bincount(X.sum(axis=1, dtype=np.int64), minlength=10).tolist()
     centre = np.full(9, UNIT // 4)
     edges = np.array([1, 3, 5]) * UNIT**2
     norms = ((X - 0.25) ** 2).sum(axis=1)
