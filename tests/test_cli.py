@@ -351,3 +351,19 @@ def test_options_are_spelled_in_the_command_line_and_nowhere_below_it():
     assert spelled.search("Say --confirm-large-epsilon to go on.")
     assert spelled.search("covey ledger open x")
     assert spelled.search((source / "cli" / "family.py").read_text())
+
+
+def test_a_schema_that_does_not_fit_stops_a_release_before_its_charge(desk):
+    """A limit in the wrong unit would move most cells to it: the release would be whole, certified and wrong."""
+    schema = json.loads((desk / "schema.json").read_text())
+    age = next(field for field in schema["fields"] if field["name"] == "age")
+    age["constraints"]["maximum"] = 5
+    (desk / "wrong.json").write_text(json.dumps(schema))
+    line = "release visits.csv --schema wrong.json --epsilon 1 --dataset visits --out out"
+    refused = run(line)
+    assert refused.exit_code == 3
+    assert "'age'" in refused.stderr
+    assert "Nothing was charged" in refused.stderr
+    assert spent() == 0
+    assert run(f"{line} --accept-misfits 1").exit_code == 0
+    assert spent() == 1
