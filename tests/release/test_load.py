@@ -94,6 +94,7 @@ def place(tmp_path_factory):
     for line in (
         f"init {folder}/visits.csv -o {folder}/schema.json",
         f"confirm {folder}/schema.json --all",
+        f"confirm {folder}/schema.json age cost admitted",
         f"release {folder}/visits.csv --schema {folder}/schema.json --epsilon 1 --seed 3 --out {folder}/private",
         f"anonymize {folder}/visits.csv --schema {folder}/schema.json --group-size 20 --seed 3 --out {folder}/anonymous",
     ):
