@@ -48,10 +48,10 @@ def test_measured_pairs_are_the_centred_tables_plus_the_simulated_law(kind):
 def test_the_law_is_chosen_by_public_sizes():
     few_large = Domain((100,) * 6, (False,) * 6)
     bits = Domain((2,) * 30, (False,) * 30)
-    assert pair_law(few_large, a_budget(1)).kind == "laplace"
-    assert pair_law(bits, a_budget(1)).kind == "matrix"
-    assert pair_law(bits, a_budget(1, pure=False)).kind == "gaussian"
-    assert pair_law(Domain((5, 1), (False, False)), a_budget(1)).kind == "none"
+    assert pair_law(few_large, a_budget(1)).family == "laplace"
+    assert pair_law(bits, a_budget(1)).family == "matrix"
+    assert pair_law(bits, a_budget(1, pure=False)).family == "gaussian"
+    assert pair_law(Domain((5, 1), (False, False)), a_budget(1)).family == "none"
 
 
 def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):

@@ -45,7 +45,7 @@ def category_centres(
     tick(0.2)
     covariances = (
         np.zeros_like(pairs)
-        if law.kind == "none"
+        if law.family == "none"
         else pair_covariances(pairs, lambda: law.simulate(public) / n, law.sd / n, shares, merged, public)
     )
     tick(0.4)
@@ -57,7 +57,7 @@ def category_centres(
 
 def pair_spectrum(pairs: Floats, law: PairLaw, n: int, shares: Floats, shown: np.random.Generator) -> Spectrum | None:
     """Eigenvalues of the noisy covariance of the merged categories, beside those of simulated noise of the same law."""
-    if law.kind == "none":
+    if law.family == "none":
         return None
     d = law.domain
     mean = shares - np.repeat(1 / d.counts, d.counts)
