@@ -66,13 +66,13 @@ def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
         gate = a_gate("pairs", amount=amount, pure=False, source=source)
         return _on_cells(zero, law, gate, Moves(l2_squared=1))
 
-    drawn = np.array([draw() for _ in range(3000)])
+    drawn = np.array([draw() for _ in range(1000)])
     assert (drawn == drawn.transpose(0, 2, 1)).all()
     d = law.domain
     assert (drawn[:, d.same_block] == 0).all()
     expected = 9.0 * np.outer(d.counts[d.block_of], d.counts[d.block_of]) ** 2
     spread = drawn.var(axis=0)[~d.same_block] / expected[~d.same_block]
-    assert spread == pytest.approx(np.ones(len(spread)), abs=0.17)
+    assert spread == pytest.approx(np.ones(len(spread)), abs=0.25)
     upper = np.triu_indices(d.total, 1)
     flat = drawn[:, *upper][:, ~d.same_block[upper]].astype(float)
-    assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 0.1
+    assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 0.17
