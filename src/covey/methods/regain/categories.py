@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.core.fit.centres import Tick, fit_category_centres
+from covey.core.fit.centres import Goal, Tick, fit_category_centres
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum, pair_covariances
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.paper.blocks import WeightedPoints
@@ -50,9 +50,9 @@ def category_centres(
     )
     tick(0.4)
     steps = fit_steps(n, domain, budget, merged.total)
-    y = fit_category_centres(shares, covariances, merged, CENTRES, steps, public, lambda t: tick(0.4 + 0.6 * t))
-    weights = np.full(len(y), 1 / len(y))
-    return WeightedPoints(weights, unmerge(y, weights, fine, maps, merged)), spectrum
+    goal = Goal(shares, covariances, merged)
+    found = fit_category_centres(goal, CENTRES, steps, public, lambda t: tick(0.4 + 0.6 * t))
+    return WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged)), spectrum
 
 
 def pair_spectrum(pairs: Floats, law: PairLaw, n: int, shares: Floats, shown: np.random.Generator) -> Spectrum | None:
