@@ -28,6 +28,7 @@ REFINE_COLUMNS = 1000
 PROPOSALS = 80  # exchanges proposed for each row of categories, as far as LOOKUPS allows
 LOOKUPS = 60_000_000  # entries of the error table that all proposals together may read: a bound on the time
 HEAT = 0.2  # temperature of the first exchanges, in units of the weighted error
+TIE = 100.0  # weight of a covariance of scores beside that of a cell, when rows are swapped
 
 
 @dataclass(frozen=True)
@@ -133,11 +134,16 @@ def refine_bits(
                 error[:, i] += path[best]
 
 
-def sample_categories(cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator) -> Array:
-    """m rows of category codes, in random order: balanced inside each centre, columns shuffled independently."""
+def sample_categories(
+    cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator, scores: Floats | None = None
+) -> Array:
+    """m rows of category codes, in random order: balanced inside each centre, columns shuffled independently.
+
+    `scores` gives every category of an ordered attribute a number: swaps then also keep the covariances of these.
+    """
     rows = _categories_by_centre(cloud, domain, share_out(cloud.weights, m, public), public)
     if _worth_refining(m, domain):
-        rows = refine_categories(rows, cloud, domain, public)
+        rows = refine_categories(rows, cloud, domain, public, scores=scores)
     return rows[public.permutation(m)]
 
 
@@ -201,13 +207,16 @@ def refine_categories(
     domain: Domain,
     public: np.random.Generator,
     shares: Shares | None = None,
+    scores: Floats | None = None,
 ) -> Array:
     """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
 
     One-way tables do not change. Proposals come in blocks of disjoint pairs of rows, judged against the same errors E; a block
     is small enough that collisions do not matter. Through the first half a small increase is accepted too, with a temperature
     that falls to zero: pair tables leave third moments free, and mixing moves these from accidents of the fitted centres
-    toward the most random table with these pairs. With `shares`, both rows of a pair belong to one centre.
+    toward the most random table with these pairs. With `shares`, both rows of a pair belong to one centre. With `scores`, the
+    covariances of the categories' scores count too: cells of many categories are light, and pairs of them alone wash a strong
+    correlation out.
     """
     m, q = rows.shape
     s, size = domain.starts[:-1], domain.total
@@ -216,6 +225,7 @@ def refine_categories(
     error = domain.off_blocks(counts - target).astype(np.float32)
     weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
     codes = rows.astype(np.int64) + s
+    tie = None if scores is None else Ties(scores, cloud, domain, codes)
     block = max(1, min(max(32, m // 60), m // 2))
     blocks = min(PROPOSALS * m, LOOKUPS // q) // block
     for turn in range(blocks):
@@ -234,10 +244,15 @@ def refine_categories(
         up = (weight[own] * (1 + 2 * error[own])).ravel()
         change = down.take(u + xi) + up.take(v + xi) + down.take(v + xj) + up.take(u + xj)
         change[xi == xj] = 0
-        good = change.sum(axis=1) < HEAT * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
+        cost = change.sum(axis=1)
+        if tie is not None:
+            cost = cost + tie.cost(a, xi, xj)
+        good = cost < HEAT * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
         if not good.any():
             continue
         i, j, xi, xj, u, v = i[good], j[good], xi[good], xj[good], u[good], v[good]
+        if tie is not None:
+            tie.take(a, xi, xj)
         length = size * domain.sizes[a]
         gone = np.bincount(np.concatenate([u + xi, v + xj]).ravel(), minlength=length)
         came = np.bincount(np.concatenate([v + xi, u + xj]).ravel(), minlength=length)
@@ -247,6 +262,43 @@ def refine_categories(
         error[:, own] = error[own].T
         codes[i, a], codes[j, a] = xj[:, a], xi[:, a]
     return np.asarray((codes - s).astype(rows.dtype))
+
+
+class Ties:
+    """How far rows are from the centres' covariances of scores; a swap of one attribute changes its covariances with all others.
+
+    Scores are scaled to unit variance, so that a covariance of m independent rows has variance m: its square counts
+    TIE/m, as that of a cell counts by 1/M.
+    """
+
+    def __init__(self, scores: Floats, cloud: WeightedPoints, domain: Domain, codes: Integers) -> None:
+        q, m = len(domain.sizes), len(codes)
+        p = cloud.weights @ cloud.points
+        spread = np.sqrt(np.add.reduceat(p * scores**2, domain.starts[:-1]))
+        self.scores = (scores / np.maximum(spread, 1e-12)[domain.block_of]).astype(np.float32)
+        each = np.add.reduceat(cloud.points * self.scores, domain.starts[:-1], axis=1)
+        own = np.zeros((q, q))
+        for begin in range(0, m, 1 << 16):
+            part = self.scores[codes[begin : begin + (1 << 16)]].astype(np.float64)
+            own += part.T @ part
+        self.error = (own - m * (each * cloud.weights[:, None]).T @ each).astype(np.float32)
+        self.weight = np.float32(TIE / m)
+
+    def _change(self, a: int, xi: Integers, xj: Integers) -> Array:
+        si, sj = self.scores[xi], self.scores[xj]
+        change = (sj[:, a] - si[:, a])[:, None] * (si - sj)
+        change[:, a] = 0
+        return np.asarray(change)
+
+    def cost(self, a: int, xi: Integers, xj: Integers) -> Array:
+        """What exchanging attribute a between rows i and j costs."""
+        change = self._change(a, xi, xj)
+        return np.asarray(self.weight * (2 * change @ self.error[a] + (change**2).sum(axis=1)))
+
+    def take(self, a: int, xi: Integers, xj: Integers) -> None:
+        """Account for exchanges that are made."""
+        self.error[a] += self._change(a, xi, xj).sum(axis=0)
+        self.error[:, a] = self.error[a]
 
 
 def keep_limits(rows: Array, limits: Sequence[tuple[list[int], int]], public: np.random.Generator) -> Array:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats
+from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.lowrank import (
     BASIS,
     LOW_RANK_CATEGORIES,
@@ -21,10 +22,28 @@ from covey.core.tables.domain import Domain
 Tick = Callable[[float], None]
 
 
-def fit_category_centres(  # targets, their domain, and four settings of the fit
-    shares: Floats, covariances: Floats, domain: Domain, k: int, steps: int, public: np.random.Generator, tick: Tick
+@dataclass(frozen=True)
+class Directions:
+    """Directions of the pair tables that matter more than a single cell: unit vectors, each inside one attribute's block."""
+
+    vectors: Floats
+    attribute: Integers
+    weight: Floats  # for each pair of vectors; those of one attribute are never compared
+
+
+def fit_category_centres(  # targets, their domain, four settings of the fit, and what matters more
+    shares: Floats,
+    covariances: Floats,
+    domain: Domain,
+    k: int,
+    steps: int,
+    public: np.random.Generator,
+    tick: Tick,
+    directions: Directions | None = None,
 ) -> Floats:
     """k equally weighted products of categorical laws whose one-way and pair tables match.
+
+    With `directions`, the tables' covariances along these count in addition.
 
     Adam on softmax logits with a cosine step, in float32: a step costs k·D², or k²·D where there are many categories. Without
     covariances one centre says it all.
@@ -33,6 +52,7 @@ def fit_category_centres(  # targets, their domain, and four settings of the fit
         return shares[None].copy()
     starts, block_of, q = domain.starts[:-1], domain.block_of, len(domain.sizes)
     f4 = np.float32
+    along = None if directions is None else _pull_along(directions, covariances, q)
     logits: Array = np.log(_starting_points(shares, covariances, k, public)).astype(f4)
     pull = _pull(shares, covariances, domain, k, public)
     mean = shares.astype(f4)
@@ -40,6 +60,8 @@ def fit_category_centres(  # targets, their domain, and four settings of the fit
     for t in range(1, steps + 1):
         y = _softmax(logits, starts, block_of)
         g = pull(y) + f4(4 / q) * (y.mean(axis=0) - mean)
+        if along is not None:
+            g += along(y)
         g *= y
         g -= y * np.add.reduceat(g, starts, axis=1)[:, block_of]
         first += f4(0.1) * (g - first)
@@ -69,6 +91,21 @@ def _pull(
     off = (~domain.same_block / q**2).astype(f4)
     target *= off
     return lambda y: y @ (4 * ((y.T @ y) * (off / f4(k)) - target))
+
+
+def _pull_along(directions: Directions, covariances: Floats, q: int) -> Callable[[Array], Array]:
+    """The same along some vectors R: four times y·R·(W∘(Rᵀ·gap·R))·Rᵀ, in float32."""
+    f4 = np.float32
+    R = directions.vectors.astype(f4)
+    W = (directions.weight * (directions.attribute[:, None] != directions.attribute) * (4 / q**2)).astype(f4)
+    goal = (directions.vectors.T @ covariances @ directions.vectors).astype(f4)
+
+    def pull(y: Array) -> Array:
+        z = y @ R
+        centred = z - z.mean(axis=0)
+        return np.asarray((centred @ (W * (centred.T @ centred / f4(len(y)) - goal))) @ R.T)
+
+    return pull
 
 
 def _softmax(logits: Array, starts: Array, block_of: Array) -> Array:

@@ -1,0 +1,110 @@
+"""Cells of a number, of about equal private mass, and bins of cells for pair tables; values again.
+
+Post-processing of the private measure. Special codes and heavy single values have cells of their own; no cell and no bin
+crosses a boundary that a rule uses, so that a rule about codes is a rule about cells and about bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.numbers.measure import Measure
+from covey.core.tables.merging import merge_nominal, merge_ordered
+
+CELLS = 48  # more hardly change a rank, and make the pair tables that rows are swapped toward sparse
+HEAVY = 0.5 / CELLS  # a single value with such a share has a cell of its own
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A number's codes in runs: cell i is [edges[i], edges[i + 1]), with its share of the private measure."""
+
+    measure: Measure
+    edges: Integers
+    share: Floats
+
+    @property
+    def alone(self) -> Array:
+        """Cells of a single code: special ones, heavy values, short grids."""
+        return np.asarray(np.diff(self.edges) == 1)
+
+    def of(self, codes: Integers) -> Integers:
+        """The cell of each code."""
+        return np.searchsorted(self.edges, codes, side="right") - 1
+
+    def values(self, cells: Integers, public: np.random.Generator) -> Integers:
+        """Codes drawn systematically from the measure inside each cell; evenly where the cell has no mass."""
+        order = np.argsort(cells + public.random(len(cells)))  # those of a cell together, in random order
+        own = cells[order]
+        count = np.bincount(own, minlength=len(self.share))
+        place = np.arange(len(own)) - np.repeat(np.cumsum(count) - count, count)
+        u = (place + public.random(len(self.share))[own]) / count[own]
+        low, high = self.edges[own], self.edges[own + 1]
+        below = self.measure.below(self.edges)
+        codes = self.measure.at(below[own] + u * np.diff(below)[own], low, high)
+        even = low + np.floor(u * (high - low)).astype(np.int64)
+        out = np.empty(len(cells), dtype=np.int64)
+        out[order] = np.where(self.share[own] > 0, codes, np.minimum(even, high - 1))
+        return out
+
+
+def make_cells(measure: Measure, cuts: Sequence[int] = ()) -> Cells:
+    """About CELLS cells; `cuts` are codes at which a rule changes its mind."""
+    grid = measure.grid
+    fixed = np.unique(np.concatenate([grid.single, grid.single + 1, np.asarray(cuts, dtype=np.int64), [0, grid.size]]))
+    fixed = fixed[(fixed >= 0) & (fixed <= grid.size)]
+    edges = np.unique(np.concatenate([fixed, _pieces(measure), measure.stop]))
+    mass, width = measure.mass(edges), np.diff(edges)
+    ends = np.isin(edges, fixed)
+    alone = (width == 1) & (mass > HEAVY)
+    first, held = [0], float(mass[0])
+    for i in range(1, len(mass)):
+        if ends[i] or alone[i] or alone[i - 1] or held + mass[i] > 1.5 / CELLS:
+            first.append(i)
+            held = 0.0
+        held += float(mass[i])
+    return Cells(measure, edges[[*first, len(mass)]], np.add.reduceat(mass, first))
+
+
+def _pieces(measure: Measure) -> Integers:
+    """Starts of the measure's ranges, heavy ones cut into even pieces of at most a cell's mass."""
+    width = measure.stop - measure.start
+    count = np.minimum(np.ceil(measure.share * CELLS).astype(np.int64), width)
+    count = np.maximum(count, 1)
+    place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    step = np.repeat(width // count, count)
+    return np.asarray(np.repeat(measure.start, count) + place * step)
+
+
+def cell_bins(cells: Cells, mass: float, cuts: Sequence[int] = ()) -> Integers:
+    """Cell → bin: neighbours merged up to about a mass, inside runs that rules and special codes leave."""
+    special = cells.edges[:-1] < cells.measure.grid.specials
+    single = special | (cells.alone & (cells.share > mass / 2))
+    ends = np.isin(cells.edges[1:-1], np.asarray(cuts, dtype=np.int64))
+    run = np.cumsum(np.concatenate([[False], ends | single[1:] | single[:-1]]))
+    return _by_run(run, lambda own: merge_ordered(cells.share[own], mass))
+
+
+def category_bins(share: Floats, ordered: bool, mass: float, cut: float, most: int, signature: Integers) -> Integers:
+    """Category → bin: as `merge_maps`, but only among categories that rules treat alike (equal signatures)."""
+    if len(share) <= 2:
+        return np.arange(len(share))
+    if ordered:
+        run = np.cumsum(np.concatenate([[False], np.diff(signature) != 0]))
+        return _by_run(run, lambda own: merge_ordered(share[own], mass))
+    return _by_run(signature, lambda own: merge_nominal(share[own], cut, most))
+
+
+def _by_run(run: Integers, merge: Callable[[Integers], Integers]) -> Integers:
+    """Bins inside each run, numbered on from run to run."""
+    out, base = np.zeros(len(run), dtype=np.int64), 0
+    for r in np.unique(run):
+        own = np.flatnonzero(run == r)
+        found = merge(own)
+        out[own] = base + found
+        base += int(found.max()) + 1
+    return out

@@ -1,0 +1,80 @@
+"""The public grid of a number: which codes there are, and the widths of the nodes of its tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from covey.core.arrays import Integers
+from covey.errors import ParameterError
+
+BRANCHING = 16  # at most; pure ε needs wide trees, under zCDP the width matters little
+FINEST = 2**53  # steps; beyond, floats between the bounds are not apart
+
+
+@dataclass(frozen=True)
+class NumberGrid:
+    """Public: codes 0 … specials − 1 have no place among the values (missing, "not applicable"), then come `steps` values.
+
+    A code beyond the specials is the value's distance from the lower bound, in steps of the column's precision. `atoms` are
+    codes of values that are declared to be common, such as 0 or a top code: these and the specials are measured by themselves in
+    every round.
+    """
+
+    steps: int
+    specials: int = 0
+    atoms: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ParameterError("a number needs bounds with minimum below or equal to maximum: its grid has no value.")
+        if self.steps > FINEST:
+            raise ParameterError(
+                f"a number with {self.steps} steps between its bounds is too fine: 2^53 is the most. "
+                "Declare narrower bounds or a coarser precision."
+            )
+        if self.specials < 0:
+            raise ParameterError(f"a number cannot have {self.specials} special codes.")
+        if any(not self.specials <= code < self.size for code in self.atoms):
+            raise ParameterError(
+                "a declared common value lies outside the bounds of its number. Widen them or drop it."
+            )
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return self.specials + self.steps
+
+    @cached_property
+    def single(self) -> Integers:
+        """The codes that are measured by themselves in every round, in order."""
+        return np.unique(np.array([*range(self.specials), *self.atoms], dtype=np.int64))
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Widths of the tree's nodes by level, 1 at the last: as few levels as BRANCHING allows, then as few children."""
+        depth = 1
+        while BRANCHING**depth < self.steps:
+            depth += 1
+        branching = 1
+        while branching**depth < self.steps:
+            branching += 1
+        return tuple(branching ** (depth - 1 - level) for level in range(depth))
+
+    @property
+    def rounds(self) -> int:
+        """How often the tree is measured: once per level. Each round is a partition of all codes."""
+        return len(self.widths)
+
+
+@dataclass(frozen=True)
+class Category:
+    """Public: an attribute with so many categories."""
+
+    size: int
+    ordered: bool = False
+
+
+Attribute = Category | NumberGrid

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from covey.core.numbers.cells import CELLS, HEAVY, category_bins, cell_bins, make_cells
+from covey.core.numbers.grid import NumberGrid
+from covey.core.numbers.measure import Measure
+from tests.core.numbers.growing import incomes
+from tests.core.numbers.test_consistency import measured
+
+
+@pytest.fixture(params=[0, 1])
+def measure(request):
+    return measured(incomes(20_000, request.param) + 1, NumberGrid(10**7, 1, (1,)), 25.0, request.param)
+
+
+def test_cells_tile_all_codes_and_have_about_equal_mass(measure):
+    cells = make_cells(measure, cuts=(5000, 77_777))
+    assert cells.edges[0] == 0
+    assert cells.edges[-1] == measure.grid.size
+    assert cells.share.sum() == pytest.approx(1)
+    assert np.isin([5000, 77_777], cells.edges).all()
+    assert len(cells.share) < 2.5 * CELLS
+    assert (cells.share[~cells.alone] <= 1.5 / CELLS + 1e-9).all()
+    zero = cells.of(np.array([1]))[0]
+    assert cells.alone[zero]
+    assert cells.share[zero] > HEAVY
+
+
+def test_bins_respect_cuts_and_keep_heavy_values_and_specials_alone(measure):
+    cells = make_cells(measure, cuts=(5000, 77_777))
+    bins = cell_bins(cells, 0.1, cuts=(5000, 77_777))
+    assert (np.diff(bins) >= 0).all()
+    for cut in (5000, 77_777):
+        at = int(np.searchsorted(cells.edges, cut))
+        assert bins[at - 1] != bins[at]
+    zero = cells.of(np.array([1]))[0]
+    assert (bins == bins[zero]).sum() == 1
+    assert (bins == bins[0]).sum() == 1
+    assert cell_bins(cells, 0.1).max() < bins.max() + 1
+
+
+def test_categories_that_rules_tell_apart_are_never_merged():
+    share = np.full(40, 1 / 40)
+    signature = np.arange(40) % 2
+    for ordered in (True, False):
+        bins = category_bins(share, ordered, 0.3, 0.05, 50, signature)
+        for b in np.unique(bins):
+            assert len(np.unique(signature[bins == b])) == 1
+    assert len(np.unique(category_bins(share, False, 0.3, 0.05, 50, 0 * signature))) == 1
+
+
+def test_values_follow_the_measure_inside_every_cell_better_than_chance():
+    measure = Measure(NumberGrid(1000), np.array([0, 100, 500]), np.array([1, 110, 1000]), np.array([0.3, 0.3, 0.4]))
+    cells = make_cells(measure)
+    generator = np.random.default_rng(1)
+    drawn = cells.of(measure.at((np.arange(5000) + 0.5) / 5000, np.zeros(5000, np.int64), np.full(5000, 1000)))
+    codes = cells.values(drawn, generator)
+    assert (cells.of(codes) == drawn).all()
+    grid = np.arange(1001)
+
+    def far(values):
+        return np.abs(np.searchsorted(np.sort(values), grid) / len(values) - measure.below(grid)).max()
+
+    assert far(codes) < 0.003
+    uniform = cells.edges[drawn] + np.floor(generator.random(5000) * np.diff(cells.edges)[drawn])
+    independent = measure.at(generator.random(5000), np.zeros(5000, np.int64), np.full(5000, 1000))
+    assert far(independent) > 0.003
+    assert (cells.of(uniform.astype(np.int64)) == drawn).all()
+
+
+def test_a_cell_without_mass_has_values_all_the_same():
+    measure = Measure(NumberGrid(100), np.array([0]), np.array([50]), np.array([1.0]))
+    cells = make_cells(measure)
+    empty = cells.of(np.array([99]))[0]
+    assert cells.share[empty] == 0
+    drawn = cells.values(np.full(50, empty), np.random.default_rng(2))
+    assert sorted(drawn.tolist()) == list(range(50, 100))
