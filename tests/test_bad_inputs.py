@@ -192,6 +192,7 @@ class Desk:
         certificate = json.loads((out / "certificate.json").read_text(encoding="utf-8"))
         croissant = json.loads((out / "croissant.json").read_text(encoding="utf-8"))
         croissant["distribution"][0].pop("sha256")
+        croissant.pop("datePublished")  # midnight may lie between two releases
         with (out / "synthetic.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))
         with np.load(out / "centres.npz") as centres:

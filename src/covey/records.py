@@ -154,7 +154,7 @@ class Prepared:
     """A table as rows of category codes or cells. Private: it has no serializer, and its repr shows no record."""
 
     rows: Rows
-    kind: str
+    origin: str
     log: EncodeLog
     schema: Schema | None = None
     form: Coded = "codes"
@@ -219,7 +219,7 @@ class TableReader:
             return codec.encode_part(read, cells=form == "cells") if fine is None else fine.encode_part(read)
 
         rows = StreamRows(source.parts, encode, width, self.first_pass, KEEP_BYTES)
-        return Prepared(rows, source.kind, rows.log, codec.schema, form)
+        return Prepared(rows, source.origin, rows.log, codec.schema, form)
 
     @property
     def _fine(self) -> NumberCodec | None:
@@ -243,15 +243,15 @@ class TableReader:
             return Read(batch, log, ring.keys(*named(found.columns[person], missing)))
 
         rows = PersonRows(source.parts, read, width, KEEP_BYTES)
-        kind, schema = source.kind, codec.schema
-        return Prepared(rows, kind, rows.log, schema, form, person=person, read=rows.read, nobodys=rows.nobodys)
+        origin, schema = source.origin, codec.schema
+        return Prepared(rows, origin, rows.log, schema, form, person=person, read=rows.read, nobodys=rows.nobodys)
 
     def read(self, table: Any) -> tuple[Rows, FrameForm]:
         """Rows of a table, prepared or not; only the kind of frame is remembered."""
         prepared = table if isinstance(table, Prepared) else self.prepare(table)
         if (prepared.schema, prepared.form, prepared.person) != (self.codec.schema, self.form, self.person):
             raise ParameterError(OTHER_SYNTHESIZER)
-        return prepared.rows, FrameForm(prepared.kind)
+        return prepared.rows, FrameForm(prepared.origin)
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ class LearningReader:
         rows = StreamRows(
             source.parts, lambda part: provisional.encode_part(source.table(part)), width, ahead, keep_bytes=0
         )
-        return Prepared(rows, source.kind, rows.log, provisional.schema, again=again)
+        return Prepared(rows, source.origin, rows.log, provisional.schema, again=again)
 
     def read(self, table: Any) -> Prepared:
         """A table, prepared or not."""
@@ -295,11 +295,11 @@ class LearningReader:
 class FrameForm:
     """The kind of frame that a table came in, and goes out in."""
 
-    kind: str
+    origin: str
 
     def join(self, parts: list[Any]) -> Any:
         """All parts together, as a frame."""
-        return like(Table({}, 0, self.kind), joined(parts))
+        return like(Table({}, 0, self.origin), joined(parts))
 
 
 # Public parameters about records.

@@ -5,11 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 import covey
 from audits.gates import a_budget, a_gate, fit_bits
-from audits.instruments import QuickMatrix
 from covey.core.noise import integers as noise_module
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.tables.coding import UNIT
@@ -18,14 +16,12 @@ from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CoveyWarning, InputError, MissingExtraError, ParameterError
-from covey.methods.regain import bits as bits_module
 from covey.methods.regain.measure import (
     Tables,
     measure_ball,
     measure_coding,
     measure_histograms,
     measure_matrix,
-    measure_means,
     measure_pairs,
     measure_parities,
     measure_scores,
@@ -34,7 +30,6 @@ from covey.methods.regain.measure import (
 from covey.methods.regain.plan import declared_coding, histogram_share, pair_law, plan_bits
 from covey.privacy import gate as gate_module
 from covey.privacy.budget import make_budget
-from tests.audit import epsilon_lower_bound
 
 NAMES, PATIENTS = example_patients(6000)
 quiet = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
@@ -319,130 +314,6 @@ def test_plans_never_see_a_record():
 
 def rows_of(*records):
     return ArrayRows(np.array(records, dtype=np.uint8))
-
-
-def audit(measure, one, other, statistic, runs, seed=0):
-    """Lower bound on ε of a measurement, from the frequencies of a statistic."""
-    streams = Streams.from_seed(seed)
-    out = []
-    for name, rows in (("one", one), ("other", other)):
-        out.append([statistic(measure(rows, streams.child(f"{name} {i}"))) for i in range(runs)])
-    return epsilon_lower_bound(*out)
-
-
-def pure_means(rows, streams):
-    return measure_means(rows, a_gate("means", streams=streams)).values
-
-
-def test_pure_means_keep_their_promise_and_halved_noise_is_caught(monkeypatch):
-    one, other = rows_of([1, 1], [0, 1]), rows_of([0, 0], [0, 1])
-
-    def statistic(means):  # the nearest corner decides: a good event for the cube
-        return float(np.abs(means - [0, 0.5]).max() - np.abs(means - [0.5, 1]).max())
-
-    assert 0.5 < audit(pure_means, one, other, statistic, 3000) <= 1
-    real = gate_module.cube_noise
-    monkeypatch.setattr(gate_module, "cube_noise", lambda *a: real(*a) // 2)
-    assert audit(pure_means, one, other, statistic, 3000) > 1
-
-
-def pure_matrix(rows, streams):
-    return measure_matrix(rows, a_gate("moments", amount=3, streams=streams))
-
-
-def direction(moments):
-    return float(moments.mean.sum() + moments.pair[0, 1])
-
-
-def mean_sum(moments):
-    return float(moments.mean.sum())
-
-
-def test_pure_moments_keep_their_promise_and_faults_are_caught(monkeypatch):
-    """One sign, flipped. (With the constant coordinate no two rows are orthogonal, which is the worst case; there the
-    mechanism's own audit, in tests/core/noise/test_matrix.py, catches halved noise.)
-    """
-    one, other = rows_of([1]), rows_of([0])
-    monkeypatch.setattr(gate_module, "MatrixNoise", QuickMatrix)  # the same law, for eight thousand draws
-    assert 1 < audit(pure_matrix, one, other, mean_sum, 8000) <= 3
-
-    class Third(QuickMatrix):
-        def block(self, rows, columns):
-            return super().block(rows, columns) // 3
-
-    monkeypatch.setattr(gate_module, "MatrixNoise", Third)
-    assert audit(pure_matrix, one, other, mean_sum, 8000) > 3
-
-    def leaking(rows, streams):  # a mean computed from the data
-        return rows.records().mean()
-
-    assert audit(leaking, one, other, float, 2000) > 3
-
-
-def delta_at(a, b, epsilon):
-    """Estimate of max over tails of P(a) − e^ε·P(b), less three standard errors: a lower bound on δ at this ε."""
-    a, b = np.sort(a), np.sort(b)
-    cuts = np.quantile(np.r_[a, b], np.linspace(0, 1, 200))
-    best = 0.0
-    for sign in (1, -1):
-        x, y, c = np.sort(sign * a), np.sort(sign * b), sign * cuts
-        pa, pb = 1 - np.searchsorted(x, c) / len(x), 1 - np.searchsorted(y, c) / len(y)
-        for u, v in ((pa, pb), (pb, pa)):
-            error = np.sqrt(u * (1 - u) / len(x)) + np.exp(epsilon) * np.sqrt(v * (1 - v) / len(y))
-            best = max(best, float(np.max(u - np.exp(epsilon) * v - 3 * error)))
-    return best
-
-
-def gaussian_moments(rows, streams, rho=Fraction(1, 4)):
-    return measure_parities(rows, a_gate("moments", amount=rho, pure=False, streams=streams))[0]
-
-
-def test_gaussian_moments_keep_their_promise_and_halved_noise_is_caught():
-    """ρ = 1/4 is μ-GDP with μ = √½, and so (2, 0.0013)-DP: the mean statistic may exceed e² times by no more."""
-    one, other = rows_of([1, 1], [0, 1]), rows_of([0, 0], [0, 1])
-    mu = np.sqrt(0.5)
-    budget_delta = norm.cdf(mu / 2 - 2 / mu) - np.exp(2) * norm.cdf(-mu / 2 - 2 / mu)
-    streams = Streams.from_seed(1)
-
-    def sample(rows, rho, name):
-        return np.array([direction(gaussian_moments(rows, streams.child(f"{name}{i}"), rho)) for i in range(5000)])
-
-    assert delta_at(sample(one, Fraction(1, 4), "a"), sample(other, Fraction(1, 4), "b"), 2) <= budget_delta
-    assert delta_at(sample(one, Fraction(1), "c"), sample(other, Fraction(1), "d"), 2) > budget_delta
-
-
-@quiet
-@pytest.mark.parametrize("delta", [0.0, 0.05])
-def test_regain_keeps_its_promise_end_to_end_and_a_data_dependent_choice_is_caught(delta, monkeypatch):
-    """Everything that leaves, from fit to certificate, on two rows."""
-    one, other = np.array([[1, 1], [0, 1]], dtype=np.uint8), np.array([[0, 0], [0, 1]], dtype=np.uint8)
-    budget = make_budget(0.7, delta)
-    streams = Streams.from_seed(2)
-
-    def run(X, i):
-        return fit_bits(ArrayRows(X), budget, streams.child(str(i)))
-
-    def statistic(result):
-        return float(result.cloud.points.mean()) + result.certificate.bound[1]
-
-    samples = [[statistic(run(X, f"{name}{i}")) for i in range(3000)] for name, X in (("a", one), ("b", other))]
-    if delta:
-        assert delta_at(*map(np.array, samples), 0.7) <= delta
-    else:
-        assert epsilon_lower_bound(*samples) <= 0.7
-    real = bits_module.shrunken_means
-
-    def by_rank(found):  # the number of centres gives the data away
-        cloud = real(found)
-        k = int(current.sum()) or 1
-        return type(cloud)(np.full(k, 1 / k), np.repeat(cloud.points, k, axis=0))
-
-    monkeypatch.setattr(bits_module, "shrunken_means", by_rank)
-    sizes = []
-    for name, X in (("c", one), ("d", other)):
-        current = X
-        sizes.append([len(run(X, f"{name}{i}").cloud) for i in range(400)])
-    assert epsilon_lower_bound(*sizes) > 1
 
 
 # Supports: what is released lies on the same grid for every table.

@@ -37,7 +37,7 @@ def workbook(path, rows, sheet="Data"):
 def test_cells_come_as_a_plain_export_would_write_them(tmp_path):
     FRAME.write_excel(tmp_path / "t.xlsx")
     table = read_table(tmp_path / "t.xlsx")
-    assert table.kind == "workbook"
+    assert table.origin == "workbook"
     assert cells(table) == {
         "whole": ["1", "2", None],
         "part": ["1.5", None, "1000000000000000"],

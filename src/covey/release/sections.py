@@ -230,7 +230,7 @@ def _flag_list(flags: Sequence[tuple[Column, Integers]]) -> Html:
 
 def _column_card(column: Column, own: Integers) -> Html:
     shares = column.shares(own)
-    note = f"{column.kind}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
+    note = f"{column.type}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
     caption = f"Shares of {column.name}"
     if not column.ordered:
         rows = [(label, [float(v[0])]) for label, v in ranked(column.labels, shares, column.has_missing)]

@@ -28,7 +28,7 @@ class Column:
     """One attribute as a reader sees it: labels in order, and for each code the label that it counts toward."""
 
     name: str
-    kind: str
+    type: str
     domain: str
     labels: tuple[str, ...]
     group: Integers
@@ -43,7 +43,7 @@ class Column:
     @property
     def is_flag(self) -> bool:
         """Whether it is a boolean."""
-        return self.kind == "boolean"
+        return self.type == "boolean"
 
 
 def describe(codec: Codec) -> list[Column]:

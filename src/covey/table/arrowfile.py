@@ -28,7 +28,7 @@ class ArrowFile:
 
     def __init__(self, path: Path, schema: Domain | None, field_limit: int, budget: SizeBudget) -> None:
         self.path, self.field_limit = path, field_limit
-        self.kind = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "arrow"
+        self.origin = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "arrow"
         self._stream = False
         with self._guard():
             names, cells = self._look()
@@ -41,7 +41,7 @@ class ArrowFile:
         """Record batches of bounded length."""
         wanted = [self._names[j] for j in self._places.values()] or self._names[:1]
         with self._guard():
-            for batch in self._parquet(wanted) if self.kind == "parquet" else self._ipc(wanted):
+            for batch in self._parquet(wanted) if self.origin == "parquet" else self._ipc(wanted):
                 for start in range(0, len(batch), PART_ROWS):
                     yield batch.slice(start, PART_ROWS)
 
@@ -49,11 +49,11 @@ class ArrowFile:
         """The needed columns of a batch."""
         with self._guard():
             columns = {name: part.column(self._names[j]) for name, j in self._places.items()}
-            return batch_table(columns, len(part), self.kind, self.ignored, self.field_limit)
+            return batch_table(columns, len(part), self.origin, self.ignored, self.field_limit)
 
     def _look(self) -> tuple[list[str], int]:
         """The names of the columns, and how many cells there are, as far as the file tells."""
-        if self.kind == "parquet":
+        if self.origin == "parquet":
             with optional("pyarrow.parquet").ParquetFile(self.path) as file:
                 names = list(file.schema_arrow.names)
                 return names, file.metadata.num_rows * len(names)
@@ -104,12 +104,14 @@ class _Guard:
             raise InputError(f"{self.path} is not a file that can be read as a table: {error}.") from None
 
 
-def batch_table(columns: Mapping[str, Any], rows: int, kind: str, ignored: tuple[str, ...], field_limit: int) -> Table:
+def batch_table(
+    columns: Mapping[str, Any], rows: int, origin: str, ignored: tuple[str, ...], field_limit: int
+) -> Table:
     """A table of Arrow arrays."""
     found = {name: arrow_column(name, values) for name, values in columns.items()}
     for name, read in found.items():
         check_cells(name, read.words if isinstance(read, Words) else read, field_limit)
-    return Table(found, rows, kind, ignored=ignored)
+    return Table(found, rows, origin, ignored=ignored)
 
 
 def arrow_column(name: str, values: Any) -> Series | Words:

@@ -24,7 +24,7 @@ def problems(book: RuleBook, table: Any) -> list[str]:
     columns = {name if name in known else unguarded(name): series for name, series in table.columns.items()}
     for name in [] if table.plain else columns:
         if name in fields:
-            columns[name] = spelled(columns[name], spelling_in(fields[name], table.kind))
+            columns[name] = spelled(columns[name], spelling_in(fields[name], table.origin))
     absent = [f"column {name!r} is missing" for name in known if name not in columns]
     if absent:
         return absent

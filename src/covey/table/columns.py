@@ -47,14 +47,14 @@ class Table:
 
     columns: Mapping[str, Any]  # polars Series, or Words where a file stores them so
     rows: int
-    kind: str  # csv, parquet, arrow, pandas, polars, pyarrow, columns or a database
+    origin: str  # csv, parquet, arrow, pandas, polars, pyarrow, columns or a database
     short_rows: int = 0
     long_rows: int = 0
     ignored: tuple[str, ...] = ()
     plain: bool = True  # whether text has decimal points and ISO dates, whatever the file had
 
     def __repr__(self) -> str:
-        return f"Table({self.rows} rows, {len(self.columns)} columns, from {self.kind})"
+        return f"Table({self.rows} rows, {len(self.columns)} columns, from {self.origin})"
 
 
 class SizeBudget:

@@ -37,7 +37,7 @@ class Block:
 class CsvFile:
     """A CSV file, perhaps compressed, as blocks of whole records."""
 
-    kind = "csv"
+    origin = "csv"
 
     def __init__(
         self, path: Path, schema: Domain | None, dialect: Dialect, field_limit: int, budget: SizeBudget
@@ -110,7 +110,7 @@ class CsvFile:
         if shape.longest > self.field_limit:
             for name, series in columns.items():
                 check_cells(name, series, self.field_limit)
-        return Table(columns, shape.records, self.kind, shape.short, shape.long, self.ignored)
+        return Table(columns, shape.records, self.origin, shape.short, shape.long, self.ignored)
 
     def _header(self) -> list[str]:
         pending = b""

@@ -114,14 +114,14 @@ class Database:
         _ = self.relation
 
     @property
-    def kind(self) -> str:
+    def origin(self) -> str:
         """Postgresql or sqlite."""
         return "postgresql" if self.url.startswith("postgres") and _URL.match(self.url) else "sqlite"
 
     @property
     def path(self) -> Path | None:
         """The file of an SQLite database."""
-        if self.kind != "sqlite":
+        if self.origin != "sqlite":
             return None
         if not _URL.match(self.url):
             return Path(self.url)
@@ -144,7 +144,7 @@ class Database:
 
     def __repr__(self) -> str:
         what = f"table={self.table!r}" if self.table is not None else f"query={self.query!r}"
-        return f"Database({self.kind}, {redacted(what)})"
+        return f"Database({self.origin}, {redacted(what)})"
 
 
 def is_database(source: Any) -> bool:
@@ -169,7 +169,7 @@ class DatabaseTable:
     """The needed columns of a table or query, as record batches."""
 
     def __init__(self, database: Database, schema: Domain | None, field_limit: int = FIELD_LIMIT) -> None:
-        self.kind, self.field_limit = database.kind, field_limit
+        self.origin, self.field_limit = database.origin, field_limit
         self._database = database
         self._connection = self._connect()
         weakref.finalize(self, _close, self._connection)
@@ -188,7 +188,7 @@ class DatabaseTable:
         """Record batches of bounded length; the query runs again, in the same snapshot."""
         with self._guard(), closing(self._connection.cursor()) as cursor:
             size = {"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)}
-            if self.kind == "sqlite":
+            if self.origin == "sqlite":
                 size = {"adbc.sqlite.query.batch_rows": str(SQLITE_ROWS)}
             cursor.adbc_statement.set_options(**size)
             cursor.execute(self._sql)
@@ -203,7 +203,7 @@ class DatabaseTable:
             columns = {name: self._column(name, part.column(at)) for at, name in enumerate(self._places)}
         for name, values in columns.items():
             check_cells(name, values, self.field_limit)
-        return Table(columns, len(part), self.kind, ignored=self.ignored)
+        return Table(columns, len(part), self.origin, ignored=self.ignored)
 
     def _connect(self) -> Any:
         """A connection inside a read-only transaction that keeps its snapshot."""
@@ -220,7 +220,7 @@ class DatabaseTable:
         try:
             with self._guard():
                 self._say(connection, begin)
-                if self.kind == "postgresql":
+                if self.origin == "postgresql":
                     settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
                     self._say(connection, f"SELECT {settings}")
         except BaseException:
@@ -237,7 +237,7 @@ class DatabaseTable:
         """Names and types of the columns, without reading a row."""
         sql = f"SELECT * FROM {self._database.relation}"  # nosec B608 # as above
         with closing(self._connection.cursor()) as cursor:
-            if self.kind == "postgresql":
+            if self.origin == "postgresql":
                 fields = cursor.adbc_execute_schema(sql)
                 return [(f.name, (f.metadata or {}).get(b"POSTGRESQL:type", b"").decode()) for f in fields]
             self._refuse_several()
@@ -259,7 +259,7 @@ class DatabaseTable:
     def _written(self, name: str, stored: str, wanted: str | None) -> str:
         """A column in the SELECT list."""
         column = quoted(name)
-        if self.kind == "sqlite":
+        if self.origin == "sqlite":
             # Each cell has its own type. ADBC wants one per column and takes it from the first rows, so all come as text.
             return (
                 f"coalesce(CASE typeof({column}) WHEN 'real' THEN quote({column}) ELSE CAST({column} AS TEXT) END, '')"
@@ -287,7 +287,7 @@ class DatabaseTable:
         return series.set(series.str.len_bytes() == 0, None).alias(name)  # as in CSV
 
     def _unreachable(self, said: str) -> str:
-        if self.kind == "sqlite":
+        if self.origin == "sqlite":
             return f"{self._database.path} cannot be opened as an SQLite database."
         reason = next((words for mark, words in _REASONS if mark in said.lower()), "the connection failed")
         return f"the PostgreSQL server cannot be read: {reason}. Check the URL."

@@ -68,7 +68,7 @@ class Source(Protocol):
     """A table that can be read in parts, again and again."""
 
     @property
-    def kind(self) -> str:
+    def origin(self) -> str:
         """What it is: csv, parquet, arrow, workbook, pandas, polars, pyarrow, columns or a database."""
 
     def parts(self) -> Iterator[Any]:
@@ -119,8 +119,8 @@ class Plainly:
     """A file whose text is turned into plain spelling, as the schema says of each field."""
 
     def __init__(self, source: Source, schema: Domain | None) -> None:
-        self.source, self.kind, self._known = source, source.kind, schema is not None
-        self._spellings = _spellings(schema, source.kind)
+        self.source, self.origin, self._known = source, source.origin, schema is not None
+        self._spellings = _spellings(schema, source.origin)
 
     def parts(self) -> Iterator[Any]:
         """The parts of the file."""
@@ -131,13 +131,13 @@ class Plainly:
         return _plain_table(self.source.table(part), self._spellings, self._known)
 
 
-def spelling_in(field: Field, kind: str) -> Spelling:
+def spelling_in(field: Field, origin: str) -> Spelling:
     """How a field is spelled in this kind of source: the reader of a workbook writes its numbers with a decimal point."""
-    return Spelling(date_format=field.spelling.date_format) if kind == "workbook" else field.spelling
+    return Spelling(date_format=field.spelling.date_format) if origin == "workbook" else field.spelling
 
 
-def _spellings(schema: Domain | None, kind: str) -> dict[str, Spelling]:
-    found = {} if schema is None else {field.name: spelling_in(field, kind) for field in schema.fields}
+def _spellings(schema: Domain | None, origin: str) -> dict[str, Spelling]:
+    found = {} if schema is None else {field.name: spelling_in(field, origin) for field in schema.fields}
     return {name: spelling for name, spelling in found.items() if not spelling.is_plain}
 
 
@@ -150,7 +150,7 @@ class FrameParts:
     """A table in memory, in slices."""
 
     def __init__(self, table: Table) -> None:
-        self.whole, self.kind = table, table.kind
+        self.whole, self.origin = table, table.origin
 
     def parts(self) -> Iterator[int]:
         """Where each slice starts."""
@@ -162,7 +162,7 @@ class FrameParts:
         columns = {name: series.slice(part, PART_ROWS) for name, series in whole.columns.items()}
         rows = min(PART_ROWS, whole.rows - part)
         first = part == 0
-        return Table(columns, rows, self.kind, first * whole.short_rows, first * whole.long_rows, whole.ignored)
+        return Table(columns, rows, self.origin, first * whole.short_rows, first * whole.long_rows, whole.ignored)
 
 
 def read_table(
@@ -180,7 +180,7 @@ def read_table(
         table = opened.whole
     else:
         with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-            table = _joined(list(pool.map(opened.table, opened.parts())), opened.kind)
+            table = _joined(list(pool.map(opened.table, opened.parts())), opened.origin)
     if not table.rows:
         raise no_rows()
     return table
@@ -191,7 +191,7 @@ def no_rows() -> InputError:
     return InputError("the table has a header and no rows. There is nothing to synthesize.")
 
 
-def _joined(tables: list[Table], kind: str) -> Table:
+def _joined(tables: list[Table], origin: str) -> Table:
     if not tables:
         raise no_rows()
     pl = optional("polars")
@@ -202,7 +202,7 @@ def _joined(tables: list[Table], kind: str) -> Table:
     return Table(
         columns,
         sum(table.rows for table in tables),
-        kind,
+        origin,
         sum(table.short_rows for table in tables),
         sum(table.long_rows for table in tables),
         tables[0].ignored,
@@ -224,10 +224,10 @@ def like(frame: Any, columns: Columns) -> Any:
     """The columns as the kind of frame that came in; polars where that was a file."""
     pl = optional("polars")
     out = pl.DataFrame({name: made(name, values) for name, values in columns.items()})
-    kind = frame.kind if isinstance(frame, Table) else _kind(frame)
-    if kind == "pyarrow":
+    origin = frame.origin if isinstance(frame, Table) else _origin(frame)
+    if origin == "pyarrow":
         return out.to_arrow()
-    if kind != "pandas":
+    if origin != "pandas":
         return out
     optional("pyarrow")
     native = out.to_pandas()
@@ -313,7 +313,7 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _kind(frame: Any) -> str:
+def _origin(frame: Any) -> str:
     if isinstance(frame, str | Path):
         return "csv"
     if isinstance(frame, Mapping):
@@ -331,15 +331,15 @@ def _kind(frame: Any) -> str:
 
 
 def _read_frame(frame: Any, schema: Domain | None) -> Table:
-    kind = _kind(frame)
-    spellings, usual = _spellings(schema, kind), Spelling()
-    if kind == "columns":
+    origin = _origin(frame)
+    spellings, usual = _spellings(schema, origin), Spelling()
+    if origin == "columns":
         read = {str(name): as_series(str(name), v, spellings.get(str(name), usual)) for name, v in frame.items()}
         columns, ignored = _choose(read, schema)
         lengths = {len(series) for series in columns.values()}
         if len(lengths) > 1:
             raise InputError("the columns have different lengths.")
-        return Table(columns, lengths.pop() if lengths else 0, kind, ignored=ignored)
+        return Table(columns, lengths.pop() if lengths else 0, origin, ignored=ignored)
     wide = optional("narwhals").from_native(frame, eager_only=True)
     names = [str(name) for name in wide.columns]
     places, ignored = match(names, schema)
@@ -347,11 +347,11 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
     for name, j in places.items():
         column = wide.get_column(wide.columns[j])
         spelling = spellings.get(name, usual)
-        own = pandas_series(name, column.to_native(), spelling) if kind == "pandas" else None
+        own = pandas_series(name, column.to_native(), spelling) if origin == "pandas" else None
         columns[name] = (
             spelled(plain(column.to_polars()).alias(name), spelling) if own is None else _one_by_one(name, own)
         )
-    return Table(columns, len(wide), kind, ignored=ignored)
+    return Table(columns, len(wide), origin, ignored=ignored)
 
 
 def _choose_again(table: Table, schema: Domain | None) -> Table:
@@ -359,9 +359,9 @@ def _choose_again(table: Table, schema: Domain | None) -> Table:
     read = {name: _one_by_one(name, values) for name, values in table.columns.items()}
     columns, ignored = _choose(read, schema)
     chosen = Table(
-        columns, table.rows, table.kind, table.short_rows, table.long_rows, table.ignored + ignored, table.plain
+        columns, table.rows, table.origin, table.short_rows, table.long_rows, table.ignored + ignored, table.plain
     )
-    return chosen if table.plain else _plain_table(chosen, _spellings(schema, table.kind), schema is not None)
+    return chosen if table.plain else _plain_table(chosen, _spellings(schema, table.origin), schema is not None)
 
 
 def _choose(columns: dict[str, Series], schema: Domain | None) -> tuple[dict[str, Series], tuple[str, ...]]:

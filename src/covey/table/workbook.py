@@ -25,7 +25,7 @@ _PROTECTED = bytes.fromhex("d0cf11e0a1b11ae1")  # an old workbook, or a new one 
 class Workbook:
     """One sheet of a workbook; its first row, or the one behind the skipped rows, names the columns."""
 
-    kind = "workbook"
+    origin = "workbook"
 
     def __init__(
         self, path: Path, schema: Domain | None, dialect: Dialect, field_limit: int, budget: SizeBudget
@@ -55,7 +55,7 @@ class Workbook:
         columns = {name: rows.to_series(j).alias(name) for name, j in self._places.items()}
         for name, series in columns.items():
             check_cells(name, series, self.field_limit)
-        return Table(columns, rows.height, self.kind, ignored=self.ignored)
+        return Table(columns, rows.height, self.origin, ignored=self.ignored)
 
 
 def first_rows(path: Path, sheet: str | None, rows: int) -> list[list[str | None]]:

@@ -1,7 +1,7 @@
 """One column on its way into the public schema: what it is taken for, what was typed, and what was there before.
 
-What a steward types is kept even where it is no field yet, so that a refusal never throws work away; and each kind of
-column remembers its own limits and categories, so that looking at another kind costs nothing.
+What a steward types is kept even where it is no field yet, so that a refusal never throws work away; and each type of
+column remembers its own limits and categories, so that looking at another type costs nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TYPED = (
     "other",
     "enum",
     "missing",
-)  # what a card's form holds besides its kind
+)  # what a card's form holds besides its type
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ColumnDraft:
 
     `doubt` says what to look at, and comes from true data: it is for the column's owner alone. `drafted` is the field before
     anything was changed, `typed` what the form holds while that is no field, `problem` why, and `others` the field for each
-    kind that was looked at.
+    type that was looked at.
     """
 
     field: Field
@@ -86,9 +86,9 @@ def with_warning(column: ColumnDraft, field: Field) -> Field:
 
 def edited(column: ColumnDraft, form: Form) -> ColumnDraft:
     """The column as the form has it. Where that is no field, what was typed is kept, and why it is none."""
-    kind = form.get("type", column.field.type)
-    if kind != column.field.type:
-        return _turned(column, form, kind)
+    type_ = form.get("type", column.field.type)
+    if type_ != column.field.type:
+        return _turned(column, form, type_)
     try:
         field = read_field(form, column.field, confirmed=False)
     except CoveyError as error:
@@ -102,15 +102,15 @@ def refused(column: ColumnDraft, form: Form, error: CoveyError) -> ColumnDraft:
     return replace(column, field=replace(column.field, confirmed=False), typed=typed, problem=str(error))
 
 
-def _turned(column: ColumnDraft, form: Form, kind: str) -> ColumnDraft:
-    """Another kind of column, with the limits or categories it had when it was last of that kind."""
+def _turned(column: ColumnDraft, form: Form, type_: str) -> ColumnDraft:
+    """Another type of column, with the limits or categories it had when it was last of that type."""
     try:
-        before = read_field(form, column.field, confirmed=False, kind=column.field.type)
+        before = read_field(form, column.field, confirmed=False, type_=column.field.type)
     except CoveyError:
         before = replace(column.field, confirmed=False)
-    fresh = read_field(form, column.field, confirmed=False)  # refuses a kind that does not exist
+    fresh = read_field(form, column.field, confirmed=False)  # refuses a type that does not exist
     others = {**column.others, before.type: before}
-    return replace(column, field=with_warning(column, others.get(kind, fresh)), others=others, typed={}, problem="")
+    return replace(column, field=with_warning(column, others.get(type_, fresh)), others=others, typed={}, problem="")
 
 
 def confirmed(column: ColumnDraft, form: Form) -> ColumnDraft:

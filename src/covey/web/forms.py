@@ -37,16 +37,16 @@ def shown(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def typed(kind: str, text: str) -> Any:
+def typed(type_: str, text: str) -> Any:
     """A text in the type of its field where that is possible; the field itself refuses the rest."""
     text = text.strip()
     if not text:
         return None
     readers: dict[str, Callable[[str], Any]] = {"integer": int, "number": float}
-    if kind == "boolean":
+    if type_ == "boolean":
         return {"true": True, "false": False}.get(text.lower(), text)
     try:
-        return readers.get(kind, str)(text)
+        return readers.get(type_, str)(text)
     except ValueError:
         return text
 
@@ -56,27 +56,27 @@ def lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def read_field(form: Form, before: Field, confirmed: bool, kind: str = "") -> Field:
-    """The field as the form has it, of the kind that the form names unless one is given; what it does not show stays."""
-    kind = kind or form.get("type", before.type)
-    if kind not in TYPES:
-        raise ParameterError(f"there is no type {kind!r}.")
-    if before.constant is not None and kind == before.type:
+def read_field(form: Form, before: Field, confirmed: bool, type_: str = "") -> Field:
+    """The field as the form has it, of the type that the form names unless one is given; what it does not show stays."""
+    type_ = type_ or form.get("type", before.type)
+    if type_ not in TYPES:
+        raise ParameterError(f"there is no type {type_!r}.")
+    if before.constant is not None and type_ == before.type:
         return replace(before, confirmed=confirmed)
-    if kind != before.type:  # bounds and categories of another type mean nothing
-        return Field(before.name, kind, confirmed=False, warning=before.warning, notes=before.notes)
+    if type_ != before.type:  # bounds and categories of another type mean nothing
+        return Field(before.name, type_, confirmed=False, warning=before.warning, notes=before.notes)
     blank = replace(before, minimum=None, maximum=None, bins=None, decimals=None, enum=None, other=None)
     fresh = replace(blank, required=not form.has("missing"), confirmed=False)
-    if kind == "string":
+    if type_ == "string":
         enum = lines(form.get("enum"))
         kept = before.enum if before.enum is not None and "\n".join(before.enum).split("\n") == enum else tuple(enum)
         field = replace(fresh, enum=kept, other=form.get("other") or None)
-    elif kind in ORDERED_TYPES:
+    elif type_ in ORDERED_TYPES:
         bins: Any = typed("integer", form.get("bins"))
         if isinstance(before.bins, tuple) and bins is None:
             bins = before.bins
-        decimals = typed("integer", form.get("decimals")) if kind == "number" else None
-        low, high = typed(kind, form.get("minimum")), typed(kind, form.get("maximum"))
+        decimals = typed("integer", form.get("decimals")) if type_ == "number" else None
+        low, high = typed(type_, form.get("minimum")), typed(type_, form.get("maximum"))
         field = replace(fresh, minimum=low, maximum=high, bins=bins, decimals=decimals)
     else:
         field = fresh
@@ -85,24 +85,24 @@ def read_field(form: Form, before: Field, confirmed: bool, kind: str = "") -> Fi
 
 def read_rule(form: Form, schema: Schema) -> Rule:
     """One rule."""
-    kind = form.get("kind")
-    if kind == "at_most":
+    rule = form.get("kind")
+    if rule == "at_most":
         return AtMost(tuple(form.all("fields")), _whole(form.get("limit"), "the limit"))
-    if kind == "less_equal":
+    if rule == "less_equal":
         return LessEqual(form.get("left"), form.get("right"))
-    if kind == "linear":
+    if rule == "linear":
         terms = []
         for line in lines(form.get("terms")):
             factor, _, name = line.partition("×" if "×" in line else "*")
             terms.append((name.strip(), float(_number(factor, "a coefficient"))))
         return Linear(tuple(terms), float(_number(form.get("maximum"), "the maximum")))
-    if kind == "forbid":
+    if rule == "forbid":
         conditions = []
         for i in range(CONDITIONS):
             if name := form.get(f"field{i}"):
                 conditions.append((name, _condition(schema[name], form.get(f"values{i}"))))
         return Forbid(tuple(conditions))
-    raise ParameterError("choose a kind of rule.")
+    raise ParameterError("choose a rule.")
 
 
 def _condition(field: Field, text: str) -> Condition:

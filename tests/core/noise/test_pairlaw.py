@@ -48,10 +48,10 @@ def test_measured_pairs_are_the_centred_tables_plus_the_simulated_law(kind):
 def test_the_law_is_chosen_by_public_sizes():
     few_large = Domain((100,) * 6, (False,) * 6)
     bits = Domain((2,) * 30, (False,) * 30)
-    assert pair_law(few_large, a_budget(1)).kind == "laplace"
-    assert pair_law(bits, a_budget(1)).kind == "matrix"
-    assert pair_law(bits, a_budget(1, pure=False)).kind == "gaussian"
-    assert pair_law(Domain((5, 1), (False, False)), a_budget(1)).kind == "none"
+    assert pair_law(few_large, a_budget(1)).family == "laplace"
+    assert pair_law(bits, a_budget(1)).family == "matrix"
+    assert pair_law(bits, a_budget(1, pure=False)).family == "gaussian"
+    assert pair_law(Domain((5, 1), (False, False)), a_budget(1)).family == "none"
 
 
 def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
@@ -66,13 +66,13 @@ def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
         gate = a_gate("pairs", amount=amount, pure=False, source=source)
         return _on_cells(zero, law, gate, Moves(l2_squared=1))
 
-    drawn = np.array([draw() for _ in range(3000)])
+    drawn = np.array([draw() for _ in range(1000)])
     assert (drawn == drawn.transpose(0, 2, 1)).all()
     d = law.domain
     assert (drawn[:, d.same_block] == 0).all()
     expected = 9.0 * np.outer(d.counts[d.block_of], d.counts[d.block_of]) ** 2
     spread = drawn.var(axis=0)[~d.same_block] / expected[~d.same_block]
-    assert spread == pytest.approx(np.ones(len(spread)), abs=0.17)
+    assert spread == pytest.approx(np.ones(len(spread)), abs=0.25)
     upper = np.triu_indices(d.total, 1)
     flat = drawn[:, *upper][:, ~d.same_block[upper]].astype(float)
-    assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 0.1
+    assert np.abs(np.corrcoef(flat.T) - np.eye(flat.shape[1])).max() < 0.17

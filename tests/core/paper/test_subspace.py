@@ -100,7 +100,7 @@ def log_density(A, V, generator):
     for i in range(V.shape[1]):
         basis = np.linalg.svd(V[:, :i].T, full_matrices=True)[2][i:].T if i else np.eye(p)
         B = basis.T @ A @ basis
-        u = np.random.default_rng(i).standard_normal((100_000, p - i))
+        u = np.random.default_rng(i).standard_normal((20_000, p - i))
         u /= np.linalg.norm(u, axis=1, keepdims=True)
         x = basis.T @ V[:, i]
         total += x @ B @ x - np.log(np.mean(np.exp(np.einsum("ij,ij->i", u @ B, u))))

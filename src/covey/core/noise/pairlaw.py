@@ -25,7 +25,7 @@ class PairLaw:
     in steps, so many to one, the noise that is drawn is as many times larger.
     """
 
-    kind: Literal["gaussian", "laplace", "matrix", "none"]
+    family: Literal["gaussian", "laplace", "matrix", "none"]
     domain: Domain
     scale: Fraction
     steps: int = 1
@@ -33,9 +33,9 @@ class PairLaw:
     @property
     def sd(self) -> float:
         """Standard deviation of one coordinate of a pair table."""
-        if self.kind == "gaussian":
+        if self.family == "gaussian":
             return float(np.sqrt(float(self.scale)))
-        if self.kind == "laplace":
+        if self.family == "laplace":
             return float(np.sqrt(2) * float(self.scale))
         return float(float(self.scale) * np.sqrt((self._dimension + 1) / 2))
 
@@ -50,9 +50,9 @@ class PairLaw:
 
         Matrix noise is drawn at any scale; beyond the rows of any table it is not worth drawing.
         """
-        if self.kind == "gaussian":
+        if self.family == "gaussian":
             return self.scale * (max(self.domain.sizes) ** 2 * self.steps) ** 2 <= MAX_SCALE**2 // 4
-        return self.scale * self.steps <= MAX_SCALE if self.kind == "laplace" else self.sd <= USELESS
+        return self.scale * self.steps <= MAX_SCALE if self.family == "laplace" else self.sd <= USELESS
 
     def partners(self, a: int) -> list[tuple[Integers, int]]:
         """Categories of the attributes after a, and their number: one by one, or all of a size together if there are many."""
@@ -72,10 +72,10 @@ class PairLaw:
     def simulate(self, public: np.random.Generator) -> Floats:
         """A draw of the same law in floating point, for shrinkage: from public randomness, never from the noise's."""
         d = self.domain
-        if self.kind == "matrix":
+        if self.family == "matrix":
             return d.off_blocks(self._matrix(public))
         shape = (d.total, d.total)
-        if self.kind == "gaussian":
+        if self.family == "gaussian":
             g = public.standard_normal(shape) * np.sqrt(float(self.scale))
         else:
             g = public.laplace(size=shape) * float(self.scale)

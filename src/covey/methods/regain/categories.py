@@ -72,11 +72,11 @@ def merged_centres(
     tick(0.2)
     covariances = (
         np.zeros_like(pairs)
-        if law.kind == "none"
+        if law.family == "none"
         else pair_covariances(pairs, lambda: law.simulate(generator) / n, law.sd / n, shares, merged, generator)
     )
     directions = None
-    if merging.ranks is not None and law.kind != "none":
+    if merging.ranks is not None and law.family != "none":
         ranks = rank_scores(shares, merged, merging.ranks)
         if gate.has("ranks") and len(ranks.attributes) > 1:
             sums = measure_ranks(tables, maps, ranks, gate)
@@ -99,6 +99,6 @@ def centred(pairs: Floats, shares: Floats, domain: Domain) -> Floats:
 
 def pair_spectrum(pairs: Floats, law: PairLaw, n: int, shares: Floats, shown: np.random.Generator) -> Spectrum | None:
     """Eigenvalues of the noisy covariance of the merged categories, beside those of simulated noise of the same law."""
-    if law.kind == "none":
+    if law.family == "none":
         return None
     return noisy_spectrum(centred(pairs, shares, law.domain), law.simulate(shown) / n)

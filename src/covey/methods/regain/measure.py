@@ -334,12 +334,12 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate
     is left is centred: the uncentred part was not paid for. Matrix noise has integer coordinates of its own.
     """
     d = law.domain
-    if law.kind == "none":
+    if law.family == "none":
         return np.zeros((d.total, d.total))
     moves, exact = pair_moves(d), tables.pairs(maps)
-    if law.kind == "matrix":
+    if law.family == "matrix":
         return _on_contrasts(exact, d, gate, moves)
-    if law.kind == "laplace":
+    if law.family == "laplace":
         counted = _on_cells(exact, law, gate, moves)
         return d.off_blocks(d.centre(d.off_blocks(counted)))
     c = d.counts[d.block_of]
@@ -370,7 +370,7 @@ def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) ->
         for others, size in law.partners(a) if ca > 1 else []:
             if size == 1:
                 continue
-            weight = Fraction(1) if law.kind == "laplace" else Fraction(1, (ca * size) ** 2)
+            weight = Fraction(1) if law.family == "laplace" else Fraction(1, (ca * size) ** 2)
             found = joint.add(exact.map(_entries, d.block(a), others), (ca, len(others)), weight).values
             out[d.block(a), others] = found
             out[others, d.block(a)] = found.T

@@ -93,7 +93,7 @@ def predicted_error(sizes: Sequence[int], n: int, budget: Budget) -> float:
     else:
         share = Fraction(1 - histogram_share(n, domain, budget))
         law = pair_law(coarse(domain), budget.part(max(share, Fraction(1, 10))))
-        noise = law.sd / n if law.kind != "none" else 0.0
+        noise = law.sd / n if law.family != "none" else 0.0
     return float(min(0.5, LEFT_AFTER_DENOISING * noise + 0.1 / np.sqrt(n)))
 
 
