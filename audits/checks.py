@@ -21,6 +21,7 @@ from audits.gates import fit_bits, fit_categories, paper_gate
 from audits.instruments import spy_on_noise
 from audits.odometer import ride
 from audits.rides import rides
+from audits.trees import number_rides
 from covey.core.paper.bodies import Ball, Cube
 from covey.core.paper.covering import LatticeCovering
 from covey.core.tables.domain import Domain
@@ -366,7 +367,7 @@ def checks():
         Check("public face", "what is public is the same for neighbours", public_face),
         *(
             Check(f"odometer: {name}", "no charge spends more than its amount, and nothing leaves unpaid", riding(one))
-            for name, one in rides().items()
+            for name, one in (rides() | {one.name: one for one in number_rides()}).items()
         ),
     ]
 

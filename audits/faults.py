@@ -18,6 +18,7 @@ import covey.privacy.gate
 import covey.synthesizers.private
 from audits.leaks import leaks
 from audits.planting import Fault, replaced
+from audits.trees import tree_faults
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.covering import LatticeCovering
@@ -232,4 +233,5 @@ def faults():
         Fault("simulated noise from the noise stream", "streams", noise_simulated_from_its_own_stream()),
         Fault("budget charged after release", "charge first", charged_late()),
         *leaks(),
+        *tree_faults(),
     ]

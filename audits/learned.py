@@ -26,7 +26,7 @@ from covey.table.schema import Field, Schema
 
 NUMBERS = Schema(
     fields=(
-        Field("age", "integer", learn=True),
+        Field("age", "integer", learn=True, bins=20),  # edges of bins follow the counts more closely than limits do
         Field("cost", "number", learn=True),
         Field("seen", "date", learn=True),
         Field("ward", "string", enum=("A", "B"), other="other"),

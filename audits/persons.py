@@ -25,6 +25,8 @@ def flags(p):
 
 LABELS = Schema(tuple(Field(f"f{i}", "string", enum=("0", "1", "2", "3"), required=True) for i in range(3)))
 
+NUMBERS = Schema((Field("f0", "integer", 0, 1000), Field("f1", "integer", 0, 1000), Field("f2", "number", 0, 5000)))
+
 
 def visits(n, p, most, seed=0, values=2):
     """Persons 1 to n − 1 with one to five rows each of random cells, in no order; person 0 is added by `with_first`."""
@@ -74,6 +76,8 @@ def rides():
         person_ride("by person, ball", flags(21), sparse, 4.0, 1e-4),
         person_ride("by person, categories", LABELS, visits(400, 3, 5, values=4), 4.0, values=4),
         person_ride("by person, categories, (ε, δ)", LABELS, visits(400, 3, 5, values=4), 4.0, 1e-4, values=4),
+        person_ride("by person, numbers", NUMBERS, visits(400, 3, 5, values=1001), 6.0, values=1001),
+        person_ride("by person, numbers, (ε, δ)", NUMBERS, visits(400, 3, 5, values=1001), 4.0, 1e-4, values=1001),
     ]
 
 
@@ -154,6 +158,7 @@ def faults():
     """All of them."""
     return [
         Fault("each row weighs a person", "odometer: by person, parities", whole_rows()),
+        Fault("each row weighs a person, numbers", "odometer: by person, numbers, (ε, δ)", whole_rows()),
         Fault("number of rows published", "odometer: by person, means", rows_published()),
         Fault("rows of a person counted batch by batch", "odometer: by person, categories", weights_per_batch()),
         Fault("noise for ones on sums of steps", "odometer: by person, ball", unscaled_noise()),

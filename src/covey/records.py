@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -26,6 +26,7 @@ from covey.engines.spark import SparkRows
 from covey.engines.sparkpersons import SparkPersonRows
 from covey.errors import InputError, InternalError, ParameterError, whole_number
 from covey.table.codec import Codec, EncodeLog
+from covey.table.numbers import NumberCodec
 from covey.table.persons import WithPerson, named
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
@@ -33,6 +34,7 @@ from covey.table.sources import Table, joined, like, open_source
 from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
 
 Kernels = Sequence[Callable[[Array], Any]]
+Coded = Literal["codes", "cells", "numbers"]
 
 OTHER_SYNTHESIZER = (
     "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
@@ -155,7 +157,7 @@ class Prepared:
     origin: str
     log: EncodeLog
     schema: Schema | None = None
-    cells: bool = False
+    form: Coded = "codes"
     again: Again | None = None  # for tables whose domain is learned
     person: str | None = None
     read: int | None = None
@@ -190,59 +192,64 @@ class TableReader:
 
     Args:
         codec: the schema's encoder.
-        cells: whether records are whole-number cells, for averaging, rather than category codes.
+        form: "codes" for categories, "cells" for whole-number cells, which anonymous averages need, "numbers" for codes in
+            which numbers have their own precision.
         first_pass: kernels whose sums will be asked for; they are computed while the table is read first.
         person: the column that says whose a row is, where rows are counted by persons.
     """
 
     codec: Codec
-    cells: bool = False
+    form: Coded = "codes"
     first_pass: Kernels = ()
     person: str | None = None
 
     def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
         """Read and encode a table; it is read in parts, and again where it is too large to be kept."""
-        codec, width = self.codec, len(self.codec.names)
         if self.person is not None:
             return self._prepare_persons(table, self.person, encoding)
+        codec, width, form, fine = self.codec, len(self.codec.names), self.form, self._fine
         if is_spark(table):
             columns, ignored = needed_columns(table, codec.schema)
-            spark = SparkRows(columns, BatchEncoder(codec, ignored), width, self.first_pass)
-            return Prepared(spark, "spark", spark.log, codec.schema, self.cells)
-        source, cells = open_source(table, codec.schema, encoding), self.cells
-        rows = StreamRows(
-            source.parts,
-            lambda part: codec.encode_part(source.table(part), cells=cells),
-            width,
-            self.first_pass,
-            KEEP_BYTES,
-        )
-        return Prepared(rows, source.origin, rows.log, codec.schema, self.cells)
+            spark = SparkRows(columns, BatchEncoder(codec, ignored, fine), width, self.first_pass)
+            return Prepared(spark, "spark", spark.log, codec.schema, form)
+        source = open_source(table, codec.schema, encoding)
+
+        def encode(part: Any) -> tuple[Array, EncodeLog]:
+            read = source.table(part)
+            return codec.encode_part(read, cells=form == "cells") if fine is None else fine.encode_part(read)
+
+        rows = StreamRows(source.parts, encode, width, self.first_pass, KEEP_BYTES)
+        return Prepared(rows, source.origin, rows.log, codec.schema, form)
+
+    @property
+    def _fine(self) -> NumberCodec | None:
+        return NumberCodec(self.codec) if self.form == "numbers" else None
 
     def _prepare_persons(self, table: Any, person: str, encoding: str) -> Prepared:
         """The same for rows that are counted by persons."""
         codec, width, beside = self.codec, len(self.codec.names), WithPerson(self.codec.schema, person)
+        fine, form = self._fine, self.form
         if is_spark(table):
             columns, ignored = needed_columns(table, beside)
             spark = SparkPersonRows(
-                columns, BatchEncoder(codec, ignored), width, codec.schema.missing_values, self.first_pass
+                columns, BatchEncoder(codec, ignored, fine), width, codec.schema.missing_values, self.first_pass
             )
-            return Prepared(spark, "spark", spark.log, codec.schema, person=person)
+            return Prepared(spark, "spark", spark.log, codec.schema, form, person=person)
         source, ring, missing = open_source(table, beside, encoding), Keyring(), codec.schema.missing_values
 
         def read(part: Any) -> Read:
             found = source.table(part)
-            batch, log = codec.encode_part(found)
+            batch, log = (codec if fine is None else fine).encode_part(found)
             return Read(batch, log, ring.keys(*named(found.columns[person], missing)))
 
         rows = PersonRows(source.parts, read, width, KEEP_BYTES)
         origin, schema = source.origin, codec.schema
-        return Prepared(rows, origin, rows.log, schema, person=person, read=rows.read, nobodys=rows.nobodys)
+        return Prepared(rows, origin, rows.log, schema, form, person=person, read=rows.read, nobodys=rows.nobodys)
 
     def read(self, table: Any) -> tuple[Rows, FrameForm]:
         """Rows of a table, prepared or not; only the kind of frame is remembered."""
         prepared = table if isinstance(table, Prepared) else self.prepare(table)
-        if (prepared.schema, prepared.cells, prepared.person) != (self.codec.schema, self.cells, self.person):
+        if (prepared.schema, prepared.form, prepared.person) != (self.codec.schema, self.form, self.person):
             raise ParameterError(OTHER_SYNTHESIZER)
         return prepared.rows, FrameForm(prepared.origin)
 

@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 
 import covey
-from audits.gates import fit_categories
-from covey.core.paper.blocks import BlockSums, WeightedPoints
+from audits.gates import fitted
+from covey.core.paper.blocks import BlockSums
 from covey.core.tables.counts import Counts
 from covey.core.tables.moments import Moments
 from covey.demo import example_visits
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
-from covey.methods.regain.pipeline import RegainCategories
+from covey.methods.regain.numbers import RegainNumbers
 from covey.privacy.budget import make_budget
 from covey.release import bundle as module
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.evaluation import evaluate_bundle, total_variation
+from covey.release.load import draw_rows, load_centres
 from covey.release.places import check_disk, is_bundle
 from covey.release.verify import rows_path, verify_bundle
 from covey.synthesizers import Prepared
@@ -71,7 +72,7 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
     assert facts["n"] == 1200
     assert facts["private"] is True
     assert facts["neighbours"].startswith("replace-one")
-    assert {c["purpose"] for c in facts["charges"]} == {"histograms", "pairs", "certificate"}
+    assert {c["purpose"] for c in facts["charges"]} == {"histograms", "pairs", "ranks", "certificate"}
     certificate = json.loads((folder / "certificate.json").read_text())
     assert set(certificate["bound"]) == {"1", "2", "3", "4"}
     assert json.loads((folder / "croissant.json").read_text())["recordSet"][0]["field"][0]["name"] == "age"
@@ -222,6 +223,7 @@ def test_only_public_types_have_a_way_out():
         "PrivacyStatement",
         "Certificate | None",
         "Spectrum | None",
+        "NumberCells | None",
         "str",
     }
     assert {field.type for field in dataclasses.fields(PrivateRelease)} == allowed
@@ -235,8 +237,8 @@ def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monk
     """Two different tables of one size, the noisy results held fixed: the bundles are equal, byte for byte."""
     path, schema = visits
     synth = covey.PrivateSynthesizer(1.0, schema=schema)
-    fixed = fit_categories(synth.prepare(path).rows, synth.domain, make_budget(1.0), Streams.from_seed(1))
-    monkeypatch.setattr(RegainCategories, "fit", lambda *_: fixed)
+    fixed, _ = fitted(synth.prepare(path).rows, synth._regain(), make_budget(1.0), Streams.from_seed(1))
+    monkeypatch.setattr(RegainNumbers, "fit", lambda *_: fixed)
     header, *lines = path.read_text().splitlines()
     other = tmp_path / "other.csv"
     other.write_text("\n".join([header] + [lines[0]] * len(lines)) + "\n")
@@ -262,15 +264,9 @@ def test_evaluation_is_confidential_and_right(visits, folder):
 
 def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
     _, schema = visits
-    from covey.core.draw.balanced import sample_categories
-    from covey.core.tables.domain import Domain
-
-    centres = np.load(folder / "centres.npz")
-    codec = Codec(schema)
-    domain = Domain(codec.domain_sizes, tuple(a in codec.ordinal for a in range(len(codec.names))))
-    cloud = WeightedPoints(centres["weights"], centres["points"])
-    codes = sample_categories(cloud, domain, 50, np.random.default_rng(0))
-    assert codec.problems(codec.decode(codes.astype(np.int64), np.random.default_rng(1))) == []
+    parts = list(draw_rows(load_centres(folder), 50, {}, Streams.from_seed(0)))
+    assert Codec(schema).problems(parts[0]) == []
+    assert {len(column) for column in parts[0].values()} == {50}
 
 
 @pytest.mark.parametrize("parquet", [False, True])

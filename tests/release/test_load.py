@@ -10,12 +10,14 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+import covey
 from covey.cli import main
 from covey.core.paper.blocks import WeightedPoints
 from covey.demo import example_visits
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.release.load import Centres, conditioned, draw_rows
+from covey.release.bundle import write_bundle
+from covey.release.load import Centres, conditioned, draw_rows, load_centres
 from covey.release.verify import Verified, bundle_digest
 from covey.table.codec import Codec
 from covey.table.schema import Condition, Field, Forbid, Schema
@@ -151,3 +153,21 @@ def test_a_bundle_is_cited_with_its_promise_and_fingerprint(place):
     assert "20-anonymous microaggregation; NOT differential privacy" in words
     (Path(place) / "private" / "README.md").write_text("changed")
     assert run(f"cite {place}/private").exit_code == 3
+
+
+def test_numbers_are_drawn_from_their_measures_and_conditioned_on_what_is_missing(tmp_path):
+    generator = np.random.default_rng(0)
+    income = [
+        None if u < 0.3 else float(x)
+        for u, x in zip(generator.random(900), generator.integers(0, 50, 900), strict=True)
+    ]
+    schema = Schema((Field("income", "number", 0, 10**6, decimals=0, special=("no",)), WARDS))
+    table = {"income": income, "ward": ["A" if x is None else "B" for x in income]}
+    synth = covey.PrivateSynthesizer(20.0, schema=schema, seed=1).fit(table)
+    centres = load_centres(write_bundle(synth.release(100), tmp_path / "bundle"))
+    rows = pl.concat([pl.DataFrame(dict(part)) for part in draw_rows(centres, 400, {}, Streams.from_seed(1))])
+    assert rows["income"].cast(pl.Float64, strict=False).max() < 60
+    missing = pl.DataFrame(dict(next(draw_rows(centres, 200, {"income": "missing"}, Streams.from_seed(2)))))
+    assert missing["income"].null_count() == len(missing)
+    assert (missing["ward"] == "A").mean() > 0.9
+    assert (rows["ward"] == "A").mean() < 0.4

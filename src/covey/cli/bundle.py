@@ -69,6 +69,7 @@ def evaluate(  # click passes each option by its name
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
     from covey.release.confidential import write_confidential
     from covey.release.evaluation import share_compared
+    from covey.release.numbers import number_words
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
 
@@ -85,7 +86,7 @@ def evaluate(  # click passes each option by its name
         write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     if report is not None:
         write_confidential(report, found.page())
-    words = ["CONFIDENTIAL: computed on true data"]
+    words = ["CONFIDENTIAL: computed on true data", *number_words(facts["numbers"])]
     for d, value in facts["total_variation"].items():
         done, there = facts["tables_compared"][d]
         over = "" if done == there else f" ({share_compared(facts, d)})"

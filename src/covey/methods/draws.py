@@ -5,17 +5,21 @@ Every draw takes the centres, the number of rows and fresh streams, and sees not
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from covey.core.arrays import Array
-from covey.core.draw.balanced import keep_limits, sample_bits, sample_categories, share_out
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.draw.balanced import Kept, keep_limits, sample_bits, sample_categories, share_out
 from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories
+from covey.core.numbers.cells import Cells
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body, ProductOfSimplices
+from covey.core.tables.distance import bit_distances, category_distances
 from covey.core.tables.domain import Domain
+from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams
 
 Limits = list[tuple[list[int], int]]
@@ -51,6 +55,70 @@ class DrawCodes:
         """m rows of codes."""
         drawn = sample_categories(centres, self.domain, m, streams.postprocessing("rows"))
         return one_hot(drawn.astype(np.int64), self.domain.sizes) if self.as_one_hot else drawn
+
+
+def on_cells(boxes: Boxes, domain: Domain, cells: Mapping[int, Cells]) -> Zeros:
+    """Boxes of codes over categories and cells of numbers; cells were cut so that none lies across a side."""
+    first = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(domain.sizes)]
+    return boxes.on(domain, first)
+
+
+@dataclass(frozen=True)
+class NumberCells:
+    """Public: what centres over cells mean.
+
+    Their domain, the cells of numbers by attribute, ranks of categories and cells, and combinations of codes that cannot occur.
+    """
+
+    domain: Domain
+    cells: dict[int, Cells]
+    score: Floats
+    boxes: Boxes = NO_BOXES
+
+    @property
+    def kept(self) -> Kept:
+        """What swaps between rows keep."""
+        return Kept(self.score, on_cells(self.boxes, self.domain, self.cells) if self.boxes else None)
+
+    def of(self, codes: Array) -> Integers:
+        """Cells of codes, a column per attribute; categories stay."""
+        out = codes.astype(np.int64)
+        for j, cells in self.cells.items():
+            out[:, j] = cells.of(codes[:, j])
+        return out
+
+
+@dataclass(frozen=True)
+class DrawNumbers:
+    """Rows of codes: cells by systematic rounding, then numbers from their private measures inside the cells."""
+
+    numbers: NumberCells
+
+    def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
+        """m rows of codes."""
+        own = self.numbers
+        drawn = sample_categories(centres, own.domain, m, streams.postprocessing("rows"), own.kept)
+        rows = drawn.astype(np.int64)
+        public = streams.postprocessing("values")
+        for j, cells in own.cells.items():
+            rows[:, j] = cells.values(rows[:, j], public)
+        return rows
+
+
+def draw_of(domain: Domain | None, limits: Limits, numbers: NumberCells | None) -> Draw:
+    """How rows of `regain` are drawn: numbers, categories, or bits."""
+    if numbers is not None:
+        return DrawNumbers(numbers)
+    return DrawBits(limits) if domain is None else DrawCodes(domain)
+
+
+def distances(draw: Draw | None, rows: Array, centres: WeightedPoints) -> dict[int, float]:
+    """How far public rows are from the centres that `regain` draws them from, by degree: exact."""
+    if isinstance(draw, DrawNumbers):
+        return category_distances(draw.numbers.of(rows), draw.numbers.domain.sizes, centres)
+    if isinstance(draw, DrawCodes):
+        return category_distances(rows.astype(np.int64), draw.domain.sizes, centres)
+    return bit_distances(rows.astype(np.uint8), centres)
 
 
 @dataclass(frozen=True)

@@ -137,17 +137,17 @@ def _learned_field(column: LearnedColumn, counts: Array, least: Floats, words: t
 
 
 def _numbers(column: LearnedColumn, counts: Array, kept: tuple[int, int], least: float) -> dict[str, Any]:
-    """Limits on the grid, and bins of about the same mass with round edges between them."""
+    """Limits on the grid; where bins were asked for, some of about the same mass with round edges between them."""
     field = column.field
     decimals = 0 if field.type == "integer" else -SMALLEST if field.decimals is None else field.decimals
-    wanted = field.bins if isinstance(field.bins, int) else DEFAULT_BINS
     grid = tuple(Fraction(edge) for edge in column.edges)
     low, high = int(grid[kept[0]]), int(grid[kept[1] + 1])
     if field.type == "integer" and high - low == kept[1] - kept[0] + 1:  # single numbers, a bin each
         return {"minimum": low, "maximum": high - 1, "bins": high - low}
+    wanted = field.bins if isinstance(field.bins, int) else DEFAULT_BINS
     edges = number_bins(counts, kept, least, grid, wanted, Fraction(1, 10**decimals))
     values = tuple(int(edge) if field.type == "integer" else float(edge) for edge in edges)
-    return {"minimum": values[0], "maximum": values[-1], "bins": values}
+    return {"minimum": values[0], "maximum": values[-1], "bins": None if field.bins is None else values}
 
 
 def _dates(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from covey.core.arrays import Array
 from covey.core.fit.spectrum import Spectrum
 from covey.core.paper.blocks import WeightedPoints
 from covey.engines.rows import Rows
+from covey.methods.draws import NumberCells
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate
 from covey.privacy.gate import Gate
@@ -27,6 +28,7 @@ class Fitted:
     cloud: WeightedPoints
     certificate: Certificate | None = None
     spectrum: Spectrum | None = None
+    numbers: NumberCells | None = None
 
 
 class Method(Protocol):

@@ -36,6 +36,7 @@ class Certificate:
     charge: Charge
     categorical: bool
     confidence: float = float(CONFIDENCE)
+    numbers: bool = False  # whether the bound covers the distribution functions of single numbers as well
 
     @property
     def sentence(self) -> str:
@@ -44,7 +45,9 @@ class Certificate:
         main = 2 if 2 in self.bound else degrees[0]
         what = f"typical {main}-way {'table' if self.categorical else 'share'}"
         also = [str(d) for d in degrees if d != main]
-        rest = f"; the same bound holds for {_and(also)}-way ones" if also else ""
+        holds = [f"{_and(also)}-way ones"] if also else []
+        holds += ["the share of rows below any value of a number"] if self.numbers else []
+        rest = f"; the same bound holds for {' and for '.join(holds)}" if holds else ""
         measure = " (in L2 distance, from 0 to 1)" if self.categorical else ""
         return f"The {what} is within {_show(self.bound[main])} of the truth{measure}, with 95% confidence{rest}."
 
@@ -83,9 +86,17 @@ class TableBounds(dict[int, float]):
 
 
 def certify(
-    degrees: Sequence[int], farthest: Exact[float], n: int, gate: Gate, categorical: bool = False
+    degrees: Sequence[int],
+    farthest: Exact[float],
+    n: int,
+    gate: Gate,
+    categorical: bool = False,
+    numbers: bool = False,
 ) -> Certificate:
-    """Release the largest of the δ_d with noise, and bound all of them by it."""
+    """Release the largest of the δ_d with noise, and bound all of them by it.
+
+    With `numbers` the Kolmogorov distances of single numbers are among them: they move by at most 1/n too.
+    """
     # In steps of 1/(1024n) the maximum moves by 1024, by one more through rounding, and by up to one for floating point
     # at each of the two tables (docs/proofs/certificate.md).
     sensitivity = GRID + 3
@@ -103,6 +114,7 @@ def certify(
         estimate=dict.fromkeys(sorted(degrees), estimate),
         charge=found.charge,
         categorical=categorical,
+        numbers=numbers,
     )
 
 

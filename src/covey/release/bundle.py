@@ -97,7 +97,7 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
             if release.privacy.budget.epsilon > LARGE_EPSILON:
                 facts["note"] = WEAK
             _write_json(folder / "certificate.json", facts)
-        np.savez(folder / "centres.npz", weights=release.centres.weights, points=release.centres.points)
+        np.savez(folder / "centres.npz", **centre_arrays(release))
         words = private_words(release)
     else:
         _write_json(folder / "privacy.json", anonymous_facts(release))
@@ -106,6 +106,21 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
     digest = file_digest(folder / table)
     _write_json(folder / "croissant.json", croissant(release, table, digest))
     (folder / REPORT).write_text(report_html(release, table, digest, first), encoding="utf-8")
+
+
+def centre_arrays(release: PrivateRelease) -> dict[str, Any]:
+    """Weights and points of the centres; for numbers the codes at which cells begin and end, and their private measures.
+
+    The arrays of a number are named after its place among the encoded fields: "3 edges" has the codes of its cells, "3 start",
+    "3 stop" and "3 share" the measure from which values inside cells are drawn; "score" has the ranks that swaps of rows keep.
+    """
+    arrays: dict[str, Any] = {"weights": release.centres.weights, "points": release.centres.points}
+    if release.numbers is not None:
+        arrays["score"] = release.numbers.score
+        for j, cells in release.numbers.cells.items():
+            arrays[f"{j} edges"] = cells.edges
+            arrays |= {f"{j} {name}": getattr(cells.measure, name) for name in ("start", "stop", "share")}
+    return arrays
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -14,6 +14,7 @@ from covey.html import Html, tag
 from covey.release import charts
 from covey.release.charts import number, percent
 from covey.release.evaluation import WATERMARK, Comparison, pair_variation, share_compared
+from covey.release.numbers import WORST, word
 from covey.release.page import Part, facts, page, section
 from covey.release.places import refuse_in_bundle
 from covey.release.summary import Column, describe, ranked
@@ -21,6 +22,7 @@ from covey.release.summary import Column, describe, ranked
 CHARTS = 36  # columns that are drawn, the worst ones: a page that still opens at once
 MAPPED = 40  # columns on the map of pairs: beyond it their names can no longer be read
 CELLS = 6  # of each of the worst pairs
+ALARMS = 5  # that stand above all else: more would not be read
 KINDS = ("true", "synthetic")
 
 
@@ -53,14 +55,17 @@ def evaluation_html(rows: Comparison, figures: Mapping[str, Any]) -> str:
     )
     sections = [
         overview(rows, figures),
+        *numbers(figures["numbers"]),
         one_way(rows, columns, list(figures["columns"].values())),
         two_way(rows, columns, figures),
         *prediction(figures["prediction"]),
     ]
+    off = figures["numbers"]["alarms"][:ALARMS]
     guarantee = str(rows.bundle["guarantee"])
     lead = f"A bundle of {m:,} synthetic rows beside the true table of {n:,}."
     badges = [("confidential", "alarm"), (guarantee, "")]
     banners = [tag("p", tag("strong", WATERMARK), ". ", banner, class_="banner alarm")]
+    banners += [tag("p", tag("strong", "Far off"), ": ", words, ".", class_="banner alarm") for words in off]
     footer = tag("p", "Written by covey. This page is one file without scripts; it loads nothing and sends nothing.")
     return page("True and synthetic", "Evaluation", lead, badges, banners, tiles, sections, footer, WATERMARK)
 
@@ -89,6 +94,51 @@ def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
         "covariance loss is the Frobenius norm of the difference of two covariance matrices, of category indicators."
     )
     return section("overview", "In short", tag("p", words), facts(listed, "Errors"))
+
+
+def numbers(figures: Mapping[str, Any]) -> list[Part]:
+    """Numbers and dates in their own units, the worst first."""
+    columns = {name: own for name, own in figures["columns"].items() if "mean" in own}
+    if not columns:
+        return []
+    head = (
+        "column",
+        "mean",
+        "deviation",
+        "median",
+        "10% to 90%",
+        "distribution function off by",
+        "commonest values off by",
+    )
+    shown = [(name, *_number_row(own)) for name, own in list(columns.items())[:CHARTS]]
+    pairs = [(f"{a} × {b}", f"{x:.2f}", f"{y:.2f}") for a, b, x, y in figures["rank_correlations"][:WORST]]
+    means = [
+        (f"{number}, {field} = {label}", word(x), word(y), f"{off:.2f}")
+        for number, field, label, x, y, off in figures["group_means"][:WORST]
+    ]
+    words = (
+        "Each entry is the true figure and, behind the arrow, the synthetic one. Two distribution functions are off by the "
+        "largest difference between the shares of rows below any one value."
+    )
+    parts = [charts.table(head, shown, "Numbers and dates")]
+    if pairs:
+        parts.append(charts.table(("rank correlation of", *KINDS), pairs, "The worst rank correlations"))
+    if means:
+        title = "The worst group means"
+        parts.append(charts.table(("mean of", *KINDS, "in standard deviations"), means, title))
+    return [
+        section(
+            "numbers", "Numbers in their own units", tag("p", words), *(tag("div", p, class_="apart") for p in parts)
+        )
+    ]
+
+
+def _number_row(own: Mapping[str, Any]) -> tuple[str, ...]:
+    pairs = [own["mean"], own["sd"], own["median"]]
+    low, high = own["quantiles"]["0.1"], own["quantiles"]["0.9"]
+    ranges = " → ".join(f"{word(a)} to {word(b)}" for a, b in zip(low, high, strict=True))
+    shown = [" → ".join(word(value) for value in pair) for pair in pairs]
+    return (*shown, ranges, percent(own["kolmogorov"]), percent(own["common_off"]))
 
 
 def one_way(rows: Comparison, columns: Sequence[Column], errors: Sequence[float]) -> Part:

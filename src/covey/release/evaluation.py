@@ -17,6 +17,7 @@ from covey.core.draw.rounding import one_hot
 from covey.core.tables.moments import moments
 from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.privacy.unit import ALL_ROWS
+from covey.release.numbers import number_figures, quantile_tables
 from covey.release.summary import every_so_many
 from covey.release.verify import rows_path, verify_bundle
 from covey.table.codec import Codec
@@ -37,12 +38,19 @@ CLASSES = 12  # a field of more categories is no outcome that a classifier is ju
 
 @dataclass(frozen=True)
 class Comparison:
-    """True and synthetic codes side by side. Private: it holds true records and has no serializer."""
+    """True and synthetic codes side by side, and cells, which know more of numbers. Private: it has no serializer."""
 
     codec: Codec
     true: Integers
     synthetic: Integers
     bundle: dict[str, Any]
+    cells: tuple[Integers, Integers]
+
+    @classmethod
+    def of(cls, codec: Codec, true: Integers, synthetic: Integers, bundle: dict[str, Any]) -> Comparison:
+        """From the cells of both tables."""
+        codes = (codes_of(codec, true), codes_of(codec, synthetic))
+        return cls(codec, *codes, bundle, (true, synthetic))
 
     def __repr__(self) -> str:
         return f"Comparison({len(self.true)} true and {len(self.synthetic)} synthetic rows)"
@@ -59,13 +67,18 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
         )
     written = schema if dialect is None else schema.read_as(dialect)
     read = read_table(table, written if person is None else WithPerson(written, person))
-    true, _ = Codec(written).encode(read)
+    true, _ = Codec(written).encode(read, cells=True)
     if person is not None:
         true = true[once_a_person(*named(read.columns[person], written.missing_values))]
-    synthetic, _ = codec.encode(read_table(rows_path(folder), schema))
+    synthetic, _ = codec.encode(read_table(rows_path(folder), schema), cells=True)
     if not len(codec.domain_sizes):
         raise InputError("the schema has only constants: there is nothing to compare.")
-    return Comparison(codec, true, synthetic, facts)
+    return Comparison.of(codec, true, synthetic, facts)
+
+
+def codes_of(codec: Codec, cells: Integers) -> Integers:
+    """Category codes of a table of cells."""
+    return np.stack([codec.attributes[name].codes(cells[:, j]) for j, name in enumerate(codec.names)], axis=1)
 
 
 def once_a_person(names: Sequence[str | None], places: Integers) -> Integers:
@@ -92,11 +105,13 @@ def evaluate_bundle(table: Path, folder: Path, targets: Sequence[str] = ()) -> d
 
 
 def evaluate(rows: Comparison, targets: Sequence[str] = ()) -> dict[str, Any]:
-    """Total variation of 1-, 2- and 3-way tables, the worst pairs, covariance, and train on synthetic, test on real.
+    """Numbers in their own units, total variation of 1-, 2- and 3-way tables, the worst pairs, covariance, predictions.
 
-    `targets` names the fields to predict. Without any, a few with few categories are taken where scikit-learn is installed.
+    Tables have numbers without declared bins in bins of a twentieth of the true rows each. `targets` names the fields to
+    predict. Without any, a few with few categories are taken where scikit-learn is installed.
     """
-    true, synthetic, names, sizes = rows.true, rows.synthetic, rows.codec.names, rows.codec.domain_sizes
+    names = rows.codec.names
+    true, synthetic, sizes = quantile_tables(rows.codec, (rows.true, rows.synthetic), rows.cells)
     found = {
         d: [(total_variation(true, synthetic, sizes, s), s) for s in subsets_of(len(sizes), d)]
         for d in (1, 2, 3)
@@ -108,12 +123,13 @@ def evaluate(rows: Comparison, targets: Sequence[str] = ()) -> dict[str, Any]:
     return {
         "watermark": WATERMARK,
         "rows": {"true": len(true), "synthetic": len(synthetic)},
+        "numbers": number_figures(rows.codec, rows.cells),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
         "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
         "tables_compared": {str(d): [len(tables), comb(len(sizes), d)] for d, tables in found.items()},
         "columns": {names[s[0]]: value for value, s in found[1]},
         "worst_pairs": [(names[a], names[b], value) for value, (a, b) in pairs[:WORST]],
-        "covariance": covariance_difference(true, synthetic, sizes),
+        "covariance": covariance_difference(rows.true, rows.synthetic, rows.codec.domain_sizes),
         "prediction": predictions(rows, targets),
     }
 
@@ -155,8 +171,9 @@ def pair_variation(rows: Comparison, most: int) -> Floats:
     """Total variation of every pair of the first columns."""
     q = min(most, len(rows.codec.names))
     out = np.zeros((q, q))
+    tables = quantile_tables(rows.codec, (rows.true, rows.synthetic), rows.cells)
     for a, b in combinations(range(q), 2):
-        out[a, b] = out[b, a] = total_variation(rows.true, rows.synthetic, rows.codec.domain_sizes, (a, b))
+        out[a, b] = out[b, a] = total_variation(*tables, (a, b))
     return out
 
 

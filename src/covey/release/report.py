@@ -18,6 +18,7 @@ from covey.release.page import Part, facts, page, points, section
 from covey.release.sections import accuracy, budget_bar, distributions, epsilon_words, guarantee, pair_map, spectrum
 from covey.release.summary import describe, domain_words
 from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
 from covey.table.sources import Columns
 
@@ -34,14 +35,16 @@ def report_html(
     """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `first` is their first part."""
     codec = Codec(release.schema)
     # Rows come in random order: the first part shows them all.
-    codes, _ = codec.encode(next(iter(release.rows)) if first is None else first)
+    first = next(iter(release.rows)) if first is None else first
+    codes, _ = codec.encode(first)
     today = datetime.now(UTC).date().isoformat()
     files = Files(release.schema, release.rows.m, len(codes), table, digest, today, release.version)
     columns = describe(codec)
     private = isinstance(release, PrivateRelease)
     looks = [distributions(columns, codes, private=private), *pair_map(columns, codes)]
     if isinstance(release, PrivateRelease):
-        return private_page(release, files, codes, codec, looks)
+        fine = codes if release.numbers is None else release.numbers.of(NumberCodec(codec).encode(first)[0])
+        return private_page(release, files, fine, codec, looks)
     return anonymous_page(release, files, looks)
 
 

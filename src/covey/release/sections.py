@@ -37,8 +37,9 @@ PURPOSES = {
     "row sums": "how many flags a row sets",
     "scores": "the shape of the strongest directions",
     "coding": "a centre and a radius that keep the noise small",
-    "histograms": "one-way tables, each column alone",
+    "histograms": "each column alone: one-way tables, and the shapes of numbers",
     "pairs": "two-way tables, each pair of columns",
+    "ranks": "how numbers rise and fall together",
     "certificate": "the accuracy certificate",
 }
 
@@ -156,7 +157,8 @@ def table_bounds(release: PrivateRelease, certificate: Certificate, codes: Integ
         return {}
     with blas_threads(1):
         if certificate.categorical:
-            distance = category_distances(codes, codec.domain_sizes, release.centres, degrees)
+            sizes = codec.domain_sizes if release.numbers is None else release.numbers.domain.sizes
+            distance = category_distances(codes, sizes, release.centres, degrees)
         else:
             distance = bit_distances(codes.astype(np.uint8), release.centres, degrees)
     return certificate.for_table({d: distance[d] for d in degrees if d in distance})

@@ -93,7 +93,7 @@ def domain_words(field: Field) -> str:
         return f"{len(field.labels)} categories"
     low, high = field.axis.low, field.axis.high
     special = f", or {', '.join(field.special)}" if field.special else ""
-    return f"{_point(field, low)} to {_point(field, high)}{special}"
+    return f"{point(field, low)} to {point(field, high)}{special}"
 
 
 def bin_labels(field: Field) -> tuple[str, ...]:
@@ -103,13 +103,14 @@ def bin_labels(field: Field) -> tuple[str, ...]:
 
 def _ranges(field: Field, starts: Integers, ends: Integers) -> tuple[str, ...]:
     whole = field.type in ("integer", "date")
-    edges = [_point(field, s) for s in starts]
+    edges = [point(field, s) for s in starts]
     # Continuous bins meet at their edges; whole numbers and days end one step earlier.
-    closing = [_point(field, e if whole else e + 1) for e in ends]
+    closing = [point(field, e if whole else e + 1) for e in ends]
     return tuple(a if s == e else f"{a} – {b}" for a, b, s, e in zip(edges, closing, starts, ends, strict=True))
 
 
-def _point(field: Field, step: int) -> str:
+def point(field: Field, step: int) -> str:
+    """A value of an ordered field, given in steps of its precision, as a reader writes it."""
     step = int(step)
     try:
         if field.type == "date":

@@ -27,6 +27,7 @@ from covey.records import (
     TableReader,
 )
 from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
 from covey.table.sparkframe import arrow_batches, spark_schema
 
@@ -76,6 +77,7 @@ class _Synthesizer:
         self._codec = None if schema is None or (self._learns and schema.learns) else Codec(schema)
         self._reader: TableReader | None = None
         self._learning: LearningReader | None = None
+        self._numbers: NumberCodec | None = None
         self._seed = None if seed is None else whole_number(seed, "seed", 0)
         self._streams_taken = 0
         self._centres: WeightedPoints | None = None
@@ -145,7 +147,7 @@ class _Synthesizer:
     def _restore(self) -> Callable[[Any, np.random.Generator], Any]:
         """From drawn rows to the caller's type: codes or cells are decoded under the schema, arrays get their type back."""
         if self._codec is not None:
-            return _Decode(self._codec, cells=self._table_reader().cells)
+            return _Decode(self._codec, cells=self._table_reader().form == "cells", fine=self._numbers)
         assert isinstance(self._form, Form)  # without a schema there are no frames
         return _Restore(self._form)
 
@@ -182,8 +184,11 @@ class _Decode:
 
     codec: Codec
     cells: bool
+    fine: NumberCodec | None = None
 
     def __call__(self, rows: Any, generator: np.random.Generator) -> Any:
+        if self.fine is not None:
+            return self.fine.decode(rows, generator)
         decode = self.codec.decode_cells if self.cells else self.codec.decode
         return decode(rows.astype(np.int64), generator)
 

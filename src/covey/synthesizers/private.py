@@ -12,9 +12,9 @@ import numpy as np
 
 from covey.core.fit.devices import find_device
 from covey.core.fit.spectrum import Spectrum
+from covey.core.numbers.cells import MOST_BINS
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import require_exact
-from covey.core.tables.distance import bit_distances, category_distances
 from covey.core.tables.sparse import canonical, is_sparse
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Mapped, Rows
@@ -22,11 +22,12 @@ from covey.engines.weights import STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
 from covey.html import card, meter, tag
-from covey.methods.draws import Draw, DrawBits, DrawCodes, DrawLikeThePaper
+from covey.methods.draws import Draw, DrawLikeThePaper, NumberCells, distances, draw_of
 from covey.methods.learning import SHARE, Learned, check_learning, learn, with_known_domains
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.records import Limit, boolean_records, real_records
+from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, expected_pair_noise, refuse_too_wide
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
@@ -48,9 +49,11 @@ from covey.records import (
 from covey.release.contents import PrivateRelease
 from covey.synthesizers.base import _Synthesizer, promise_words, schema_facts
 from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
 from covey.table.persons import without
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
+from covey.table.zeros import structural_zeros
 from covey.version import __version__
 
 NOISE = 0.1  # standard deviation of a 2-way share beyond which a release is mostly noise
@@ -159,6 +162,7 @@ class PrivateSynthesizer(_Synthesizer):
         self.privacy: PrivacyStatement | None = None
         self.certificate: Certificate | None = None
         self.spectrum: Spectrum | None = None
+        self.numbers: NumberCells | None = None
 
     def _take(self, schema: Schema) -> None:
         """Use a schema: one that is complete, or one whose domains are to be learned first."""
@@ -174,7 +178,11 @@ class PrivateSynthesizer(_Synthesizer):
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
         limits = check_limits(codec.limits if flags else ())
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
-        self._reader = TableReader(codec, first_pass=self._regain().first_pass, person=self.person)
+        fine = NumberCodec(codec)
+        self._boxes = structural_zeros(fine)
+        self._numbers = fine if (fine.fine or self._boxes) and not flags else None
+        reader = TableReader(codec, "codes" if self._numbers is None else "numbers")
+        self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
 
     def _check_method(self) -> None:
         """Wrong combinations and wrong parameters of the paper's method are refused before any table is opened."""
@@ -197,7 +205,9 @@ class PrivateSynthesizer(_Synthesizer):
         return self
 
     def _regain(self, p: int | None = None) -> Method:
-        """The method for bits or for categories; p is the number of columns, where it is known."""
+        """The method for bits, categories or numbers; p is the number of columns, where it is known."""
+        if self._numbers is not None:
+            return RegainNumbers(self._share, self._numbers.attributes, self._boxes)
         if self.domain is not None:
             return RegainCategories(self._share, self.domain)
         width = p if p is not None or self._codec is None else len(self._codec.names)
@@ -223,8 +233,8 @@ class PrivateSynthesizer(_Synthesizer):
             rows = Mapped(rows, Limit(self._limits))
         method, streams = self._regain(p), streams or self._next_streams()
         gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise, rows.steps))
-        draw: Draw = DrawBits(self._limits) if self.domain is None else DrawCodes(self.domain)
-        self._finish(method.fit(rows, gates[-1], streams.postprocessing), draw, gates, n, domains)
+        fitted = method.fit(rows, gates[-1], streams.postprocessing)
+        self._finish(fitted, draw_of(self.domain, self._limits, fitted.numbers), gates, n, domains)
 
     def _learn(self, X: Any, reader: LearningReader, gate: Gate) -> tuple[Prepared, Learned]:
         """Learn the domains of a table, anew for each one, and read it again under the schema that comes of it."""
@@ -271,7 +281,7 @@ class PrivateSynthesizer(_Synthesizer):
 
     def _finish(self, fitted: Fitted, draw: Draw, gates: list[Gate], n: int, domains: Learned | None = None) -> None:
         self._centres, self._draw = fitted.cloud, draw
-        self.certificate, self.spectrum = fitted.certificate, fitted.spectrum
+        self.certificate, self.spectrum, self.numbers = fitted.certificate, fitted.spectrum, fitted.numbers
         mechanism = "regain" if self.parameters is None else self.parameters.mechanism
         self.privacy = PrivacyStatement(
             self._budget,
@@ -292,7 +302,8 @@ class PrivateSynthesizer(_Synthesizer):
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
         check_delta(self.delta, n)
-        require_exact(n, max(self.domain.sizes) if self.domain else 1, STEPS if self.person is not None else 1)
+        widest = (max(self.domain.sizes) if self.domain else 1) + (MOST_BINS if self._numbers is not None else 0)
+        require_exact(n, widest, STEPS if self.person is not None else 1)
 
     def _advise(self, n: int, width: int) -> None:
         """Checks and advice that need the public size of the table."""
@@ -321,9 +332,8 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
-        return PrivateRelease(
-            self.draw(m), self.schema, self.centres, self.privacy, self.certificate, __version__, self.spectrum
-        )
+        facts = (self.privacy, self.certificate, __version__, self.spectrum, self.numbers)
+        return PrivateRelease(self.draw(m), self.schema, self.centres, *facts)
 
     def certify(self, Z: Any) -> TableBounds:
         """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
@@ -333,13 +343,10 @@ class PrivateSynthesizer(_Synthesizer):
         """
         if self.certificate is None:
             raise NotFittedError("there is no certificate: fit with method='regain' and a positive certificate_share.")
-        Z = Z if self._codec is None else self._codec.encode(Z)[0]
+        if self._codec is not None:
+            Z = (self._codec if self._numbers is None else self._numbers).encode(Z)[0]
         Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
-        if self.domain is not None:
-            distance = category_distances(Z.astype(np.int64), self.domain.sizes, self.centres)
-        else:
-            distance = bit_distances(Z.astype(np.uint8), self.centres)
-        return self.certificate.for_table(distance)
+        return self.certificate.for_table(distances(self._draw, Z, self.centres))
 
     def __repr__(self) -> str:
         state = "not fitted" if self._centres is None else str(self.privacy)

@@ -28,6 +28,7 @@ from covey.table.document import (
     shown,
     spelt_like,
 )
+from covey.table.following import Follows
 from covey.table.values import Value as Value
 from covey.table.values import typed
 
@@ -88,6 +89,7 @@ class Field:
     learn: bool = False  # limits or categories are to be learned with noise, from the data
     learned: bool = False  # they were
     special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
+    follows: Follows | None = None  # another field, from which this one is measured
     warning: str | None = None  # of a draft: why this field is confirmed by its name alone
     spelling: Spelling = Spelling()  # noqa: RUF009 # frozen
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)  # title, description: kept, never read
@@ -121,16 +123,9 @@ class Field:
 
     def _check_nothing_known(self) -> None:
         """A field that is to be learned says its name and type, and how it is read: what is known needs no learning."""
-        given = {
-            "minimum": self.minimum,
-            "maximum": self.maximum,
-            "enum": self.enum,
-            "constant": self.constant,
-            "default": self.default,
-            "bins": self.bins if isinstance(self.bins, Sequence) else None,
-        }
-        for word, value in given.items():
-            if value is not None:
+        edges = ("bins",) if isinstance(self.bins, Sequence) else ()
+        for word in ("minimum", "maximum", "enum", "constant", "default", *edges):
+            if getattr(self, word) is not None:
                 raise self.wrong(f"is to be learned and has {word}", f"Leave out {word}, or learn.")
         if self.learned:
             raise self.wrong("is to be learned and was learned", "Leave out one of the two.")
@@ -345,6 +340,7 @@ class Field:
             learn=flag(own, "learn", False, name),
             learned=flag(own, "learned", False, name),
             special=tuple(special) if isinstance(special, list) else special,
+            follows=Follows.from_dict(own, name),
             warning=own.get("warning"),
             spelling=Spelling.from_field(data, name),
             notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in USUAL_FORMATS)},
@@ -367,6 +363,7 @@ class Field:
             "learn": self.learn or None,
             "learned": self.learned or None,
             "special": list(self.special) or None,
+            **({} if self.follows is None else self.follows.to_dict()),
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }

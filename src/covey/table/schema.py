@@ -5,8 +5,9 @@
      "covey": {"rules": [{"forbid": {"age": {"maximum": 15}, "married": true}}, …]}}
 
 Per field, "covey" may hold bins (a count, or edges), other (the label of unknown categories, or true), default,
-decimals, constant, ordered, learn and confirmed; for the table, draft and rules. The schema is the public domain: whatever
-follows from it may be released, so a schema drafted from data says so until each field is confirmed.
+decimals, constant, ordered, learn, after (the field that a number never lies below) and confirmed; for the table, draft and
+rules. The schema is the public domain: whatever follows from it may be released, so a schema drafted from data says so until
+each field is confirmed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +26,10 @@ from covey.table.dialects import Dialect, Spelling
 from covey.table.document import OF_SCHEMA, OWN_OF_SCHEMA, only, read_document, refuse_misplaced, section, spelt_like
 from covey.table.drafting import draft
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
+from covey.table.links import Link, find_links
 from covey.table.proposing import Note
 from covey.table.repair import RuleBook
-from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Rule, check_rule, read_rule
+from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule, check_rule, read_rule
 from covey.table.sources import SIZE_LIMIT
 
 # The parts of a schema are found beside it.
@@ -41,6 +44,7 @@ __all__ = [
     "Forbid",
     "LessEqual",
     "Linear",
+    "Requires",
     "Rule",
     "Schema",
     "Value",
@@ -78,6 +82,8 @@ class Schema:
                 if self[name].learn:  # a rule could turn out impossible once the budget is spent
                     raise self[name].wrong("is to be learned and stands in a rule", "Declare it, or drop the rule.")
             check_rule(rule, {name: self[name] for name in rule.fields})
+        if all(field.confirmed or field.follows is None for field in self.fields):
+            _ = self.links  # circles and bounds that cannot hold are refused
 
     def __getitem__(self, name: str) -> Field:
         for field in self.fields:
@@ -99,6 +105,11 @@ class Schema:
     def learns(self) -> tuple[Field, ...]:
         """The fields whose limits or categories are to be learned with noise."""
         return tuple(field for field in self.fields if field.learn)
+
+    @cached_property
+    def links(self) -> dict[str, Link]:
+        """Which numbers are coded by their distance from which others."""
+        return find_links({field.name: field for field in self.fields}, self.rules)
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:

@@ -12,6 +12,7 @@ from covey.table.attributes import Labels
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import FIELD_LIMIT, made, match
 from covey.table.extras import optional
+from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
 from covey.table.rules import Domain
 from covey.table.schema import Schema
@@ -42,6 +43,7 @@ class BatchEncoder:
 
     codec: Codec | Provisional
     ignored: tuple[str, ...]
+    fine: NumberCodec | None = None  # numbers at their own precision
 
     def __call__(self, batch: Any) -> tuple[Any, EncodeLog]:
         """The codes of a batch, and the private log."""
@@ -53,7 +55,7 @@ class BatchEncoder:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"a batch of the Spark frame cannot be read: {error}") from None
-        return self.codec.encode_part(table)
+        return self.codec.encode_part(table) if self.fine is None else self.fine.encode_part(table)
 
     def _with_words(self, name: str, values: Any) -> Any:
         """Spark spells out every cell of text. Where there are few words, a column is turned into places in a list of them."""

@@ -17,6 +17,9 @@ from covey.core.tables.merging import merge_nominal, merge_ordered
 
 CELLS = 48  # more hardly change a rank, and make the pair tables that rows are swapped toward sparse
 HEAVY = 0.5 / CELLS  # a single value with such a share has a cell of its own
+MOST_BINS = (
+    256  # besides special codes: at most 2·CELLS heavy values, a run of cells after each, and CELLS/1.5 full cells
+)
 
 
 @dataclass(frozen=True)

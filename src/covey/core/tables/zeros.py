@@ -62,6 +62,9 @@ class Boxes:
         return Zeros(domain, tuple(masks))
 
 
+NO_BOXES = Boxes()  # everything can occur
+
+
 def _held(codes: Integers, side: Sequence[Range]) -> Mask:
     held = np.zeros(len(codes), dtype=bool)
     for first, stop in side:

@@ -6,18 +6,22 @@ The public formulas of `plan` fix every choice before the data is seen; merging 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from covey.core.arrays import Floats
+from covey.core.arrays import Floats, Integers
 from covey.core.fit.centres import Goal, Tick, fit_category_centres
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum, pair_covariances
 from covey.core.noise.pairlaw import PairLaw
+from covey.core.numbers.ranks import rank_scores, restore_ranks
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import merge_maps, unmerge
+from covey.core.tables.zeros import Zeros
 from covey.methods.regain.measure import Tables, measure_histograms, measure_pairs
+from covey.methods.regain.measure_numbers import measure_ranks
 from covey.methods.regain.plan import bin_mass, fit_steps, most_bins, pair_law
 from covey.privacy.gate import Gate
 
@@ -35,9 +39,34 @@ def category_centres(
         denoise_histogram(v, sd, n, o, public) / n
         for v, sd, o in zip(one_way.counts, one_way.sds, domain.ordered, strict=True)
     ]
+    maps = merge_maps(fine, one_way.sds, n, bin_mass(n, domain, gate.allowance("pairs")), most_bins(domain), domain)
+    return merged_centres(Merging(tables, fine, maps, domain), gate, (public, shown), tick)
+
+
+@dataclass(frozen=True)
+class Merging:
+    """What pair tables start from: exact tables, denoised shares of their categories, category → bin, and a public domain.
+
+    `declared` is what public formulas look at; `ranks` says that rank covariances are measured too, and how many categories of
+    each attribute, its first ones, have no rank; `zeros` are combinations of categories that cannot occur.
+    """
+
+    tables: Tables
+    shares: list[Floats]
+    maps: list[Integers]
+    declared: Domain
+    ranks: Integers | None = None
+    zeros: Zeros | None = None
+
+
+def merged_centres(
+    merging: Merging, gate: Gate, public: tuple[np.random.Generator, np.random.Generator], tick: Tick
+) -> tuple[WeightedPoints, Spectrum | None]:
+    """Centres over the categories from noisy pair tables of bins; spends the charge "pairs", and "ranks" if there are any."""
+    tables, fine, maps = merging.tables, merging.shares, merging.maps
+    n, (generator, shown) = tables.n, public
     budget = gate.allowance("pairs")
-    maps = merge_maps(fine, one_way.sds, n, bin_mass(n, domain, budget), most_bins(domain), domain)
-    merged = Domain(tuple(int(m.max()) + 1 for m in maps), domain.ordered)
+    merged = Domain(tuple(int(m.max()) + 1 for m in maps), tables.domain.ordered)
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
     law = pair_law(merged, budget, tables.steps)
     pairs = measure_pairs(tables, maps, law, gate) / n
@@ -46,19 +75,31 @@ def category_centres(
     covariances = (
         np.zeros_like(pairs)
         if law.family == "none"
-        else pair_covariances(pairs, lambda: law.simulate(public) / n, law.sd / n, shares, merged, public)
+        else pair_covariances(pairs, lambda: law.simulate(generator) / n, law.sd / n, shares, merged, generator)
     )
+    directions = None
+    if merging.ranks is not None and law.family != "none":
+        ranks = rank_scores(shares, merged, merging.ranks)
+        if gate.has("ranks") and len(ranks.attributes) > 1:
+            sums = measure_ranks(tables, maps, ranks, gate)
+            covariances = restore_ranks(covariances, centred(pairs, shares, merged), law.sd / n, ranks, sums, shares)
+            directions = ranks.directions()
     tick(0.4)
-    steps = fit_steps(n, domain, budget, merged.total)
-    goal = Goal(shares, covariances, merged)
-    found = fit_category_centres(goal, CENTRES, steps, public, lambda t: tick(0.4 + 0.6 * t))
+    steps = fit_steps(n, merging.declared, budget, merged.total)
+    zeros = merging.zeros.gathered(maps, merged) if merging.zeros else None
+    goal = Goal(shares, covariances, merged, directions, zeros)
+    found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + 0.6 * t))
     return WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged)), spectrum
+
+
+def centred(pairs: Floats, shares: Floats, domain: Domain) -> Floats:
+    """Noisy covariances from noisy centred pair tables."""
+    mean = shares - np.repeat(1 / domain.counts, domain.counts)
+    return domain.off_blocks(pairs - np.outer(mean, mean))
 
 
 def pair_spectrum(pairs: Floats, law: PairLaw, n: int, shares: Floats, shown: np.random.Generator) -> Spectrum | None:
     """Eigenvalues of the noisy covariance of the merged categories, beside those of simulated noise of the same law."""
     if law.family == "none":
         return None
-    d = law.domain
-    mean = shares - np.repeat(1 / d.counts, d.counts)
-    return noisy_spectrum(d.off_blocks(pairs - np.outer(mean, mean)), law.simulate(shown) / n)
+    return noisy_spectrum(centred(pairs, shares, law.domain), law.simulate(shown) / n)

@@ -1,0 +1,161 @@
+"""Tables with numbers on the odometer, and faults of trees: levels that are not paid for, splits that look at exact counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import covey.methods.regain.measure_numbers as measure
+import covey.methods.regain.plan_numbers as plan
+from audits.odometer import Ride
+from audits.planting import Fault, replaced
+from covey.core.numbers.differences import Difference
+from covey.core.numbers.tree import Tree
+from covey.privacy.gate import WHOLE, Gate, Joint, Moves, Payment
+from covey.synthesizers import PrivateSynthesizer
+from covey.table.schema import Field, LessEqual, Schema
+
+FIELDS = (
+    Field("income", "number", 0, 10**7, decimals=0, special=("refused",)),
+    Field("age", "integer", 0, 120),
+    Field("came", "date", "2015-01-01", "2030-12-31", required=True),
+    Field("left", "date", "2015-01-01", "2031-12-31"),
+    Field("ward", "string", enum=("A", "B", "C"), required=True),
+)
+PLAIN = ("30000", "40", "2020-05-05", "2020-05-07", "A")
+
+
+def table(seed, first):
+    """Skewed incomes with zeros and refusals, ages that go with them, stays in hospital."""
+    g = np.random.default_rng(seed)
+    n = 1500
+    income = np.where(g.random(n) < 0.2, 0, np.exp(g.normal(9 + seed % 3, 1, n))).astype(int)
+    came = np.datetime64("2019-01-01") + g.integers(0, 900, n)
+    left = came + g.geometric(0.3, n) - 1
+    age = np.clip(20 + np.log1p(income) * 4 + g.normal(0, 5, n), 0, 120).astype(int)
+    words = [("refused" if g.random() < 0.05 else str(x)) for x in income]
+    rows = list(zip(words, age.astype(str), came.astype(str), left.astype(str), g.choice(list("ABC"), n), strict=True))
+    rows[0] = first
+    return dict(zip([f.name for f in FIELDS], map(list, zip(*rows, strict=True)), strict=True))
+
+
+def number_ride(name, *arguments, **options):
+    schema = Schema(FIELDS, rules=(LessEqual("came", "left"),))
+    neighbours = {
+        "a random one": table(0, ("1234", "77", "2021-01-01", "2021-01-01", "C")),
+        "the ends of all grids": table(0, ("10000000", "120", "2030-12-31", "2031-12-31", "C")),
+        "holes": table(0, ("refused", "", "", "", "")),
+        "beyond the limits, and out of order": table(0, ("-1e30", "1e9", "2025-01-01", "1066-10-14", "Z")),
+        "one step aside": table(0, ("30001", "40", "2020-05-05", "2020-05-07", "A")),
+    }
+    stranger = table(7, ("5", "5", "2016-06-06", "2018-06-06", "B"))
+    make = lambda: PrivateSynthesizer(*arguments, schema=schema, seed=3, **options)  # noqa: E731 # as short as it gets
+    return Ride(name, make, table(0, PLAIN), neighbours, stranger)
+
+
+def number_rides():
+    """Trees, ranks and differences, under both guarantees, and for persons with several rows."""
+    return [
+        number_ride("numbers", 3.0),
+        number_ride("numbers, (ε, δ)", 2.0, 1e-6),
+        number_ride("numbers, persons", 6.0, rows_per_person=2),
+    ]
+
+
+# Faults.
+
+
+def levels_at_the_parents_charge():
+    """Only the first round of a tree is paid for: its children count the same records, after all."""
+    paid = {}
+
+    def once(real):
+        def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
+            key = (id(self), share)
+            if purpose != "histograms" or key not in paid:
+                found = real(self, purpose, exact, shape, moves, share)
+                paid[key] = Payment(self.book[-1], found.charge)
+                return found
+            return Joint(self, paid[key], found_law(self), self.steps).add(exact, shape)
+
+        return measure_it
+
+    return replaced((Gate, "measure", once))
+
+
+def found_law(gate):
+    """The law of independent noise under a gate's budget."""
+    return "laplace" if gate.budget.pure else "gaussian"
+
+
+def a_level_forgotten():
+    """Each level gets the share of one level fewer: the last one is not in the sum."""
+
+    def fewer(real):
+        def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
+            return real(self, purpose, exact, shape, moves, share * 6 / 5 if purpose == "histograms" else share)
+
+        return measure_it
+
+    return replaced((Gate, "measure", fewer))
+
+
+def split_on_exact_counts():
+    """The tree grows where the exact counts are large."""
+    seen = {}
+
+    def remembering(real):
+        def ranges(self, edges):
+            found = real(self, edges)
+            for j, counts in found.items():
+                seen[len(edges[j]), int(edges[j][-1])] = counts._sealed
+            return found
+
+        return ranges
+
+    def peeking(real):
+        def grow(self):
+            noisy = self.total[self.frontier].copy()
+            edges = self.edges
+            self.total[self.frontier] = seen[len(edges), int(edges[-1])] * self.times[self.frontier]
+            before = self.frontier
+            real(self)
+            self.total[before] = noisy
+
+        return grow
+
+    return replaced((measure.OneWayCounts, "ranges", remembering), (Tree, "grow", peeking))
+
+
+def one_cell_moves():
+    """A replaced row is said to move one count, as if it were added or removed."""
+    return replaced((measure, "ONE_ROW", lambda _: Moves(l1=1, l2_squared=1)))
+
+
+def ranks_halved():
+    """Signs of ranks that turn are forgotten: a product is said to move by U², not 2U²."""
+    return replaced((plan, "flips", lambda real: lambda p: max(1, real(p) // 4)))
+
+
+def differences_by_the_table():
+    """Distances are measured from the earliest base of the batch."""
+
+    def shifted(real):
+        def encode(self, base, end, has_base):
+            return real(self, base - base.min() + 16_000, end, has_base)
+
+        return encode
+
+    return replaced((Difference, "encode", shifted))
+
+
+def tree_faults():
+    """All of them."""
+    return [
+        Fault("children at the parent's charge", "odometer: numbers", levels_at_the_parents_charge()),
+        Fault("children at the parent's charge, (ε, δ)", "odometer: numbers, (ε, δ)", levels_at_the_parents_charge()),
+        Fault("a level's charge forgotten", "odometer: numbers", a_level_forgotten()),
+        Fault("split on exact counts", "odometer: numbers, (ε, δ)", split_on_exact_counts()),
+        Fault("tree noise as for add or remove", "odometer: numbers", one_cell_moves()),
+        Fault("rank sums' sensitivity quartered", "odometer: numbers, (ε, δ)", ranks_halved()),
+        Fault("differences from the earliest date", "odometer: numbers, (ε, δ)", differences_by_the_table()),
+    ]

@@ -1,0 +1,144 @@
+"""All that tables with numbers ask of records beyond pair tables, through the gate: one-way counts, trees, sums of ranks.
+
+Each round of a tree counts a partition of all codes, of which a replaced row moves two counts by one: by 2 in ℓ1 and √2 in ℓ2,
+whatever partition the rounds before it suggested (docs/proofs/trees.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.numbers.cells import Cells
+from covey.core.numbers.counting import CodeCounts, RangeCounts, counted_fully, ranges_of
+from covey.core.numbers.distance import comparison_edges, kolmogorov_bound, released_below
+from covey.core.numbers.grid import Attribute
+from covey.core.numbers.ranks import RankScores, rank_matrix
+from covey.core.numbers.tree import Tree
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.counts import Counts
+from covey.core.tables.domain import Domain
+from covey.engines.rows import Rows
+from covey.methods.regain.measure import Tables
+from covey.methods.regain.plan_numbers import NumberPlan, grids, matrix_is_better, rank_moves
+from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
+
+ONE_ROW = Moves(l1=2, l2_squared=2)  # two counts of a partition by one
+
+
+def codes_kernel(attributes: tuple[Attribute, ...]) -> CodeCounts:
+    """What the first pass counts: every code of categories, and of numbers as long as there is room; public."""
+    sizes = tuple(a.size for a in attributes)
+    numbers = grids(attributes)
+    full = counted_fully([sizes[j] for j in numbers])
+    late = {j for j, fits in zip(numbers, full, strict=True) if not fits}
+    columns = tuple(j for j in range(len(sizes)) if j not in late)
+    return CodeCounts(columns, tuple(sizes[j] for j in columns))
+
+
+@dataclass(frozen=True)
+class OneWayCounts:
+    """Exact one-way counts: code by code where these were counted, else by ranges, in another pass. Sealed."""
+
+    rows: Rows
+    kernel: CodeCounts
+    counts: Exact[Counts]
+
+    @classmethod
+    def of(cls, rows: Rows, attributes: tuple[Attribute, ...]) -> OneWayCounts:
+        """Count the codes of a table."""
+        kernel = codes_kernel(attributes)
+        return cls(rows, kernel, rows.reduce(kernel))
+
+    def codes(self, j: int) -> Exact[Integers]:
+        """Counts of every code of an attribute."""
+        return self.counts.map(_entry, self.kernel.columns.index(j))
+
+    def ranges(self, edges: dict[int, Integers]) -> dict[int, Exact[Integers]]:
+        """Counts between edges, for several attributes: one pass for all whose codes were not counted."""
+        late = tuple(j for j in edges if j not in self.kernel.columns)
+        found = {j: self.codes(j).map(ranges_of, edges[j]) for j in edges if j not in late}
+        if late:
+            counts = self.rows.reduce(RangeCounts(late, tuple(edges[j] for j in late)))
+            found |= {j: counts.map(_entry, i) for i, j in enumerate(late)}
+        return found
+
+
+def _entry(counts: Counts, i: int) -> Integers:
+    return counts.integers()[i]
+
+
+@dataclass(frozen=True)
+class OneWayMeasured:
+    """Noisy counts of categories, and trees of numbers, by attribute."""
+
+    categories: dict[int, Measured]
+    trees: dict[int, Tree]
+
+
+def measure_one_way(counts: OneWayCounts, plan: NumberPlan, gate: Gate) -> OneWayMeasured:
+    """Counts of categories once, trees of numbers in rounds; spends the charge "histograms"."""
+    numbers = grids(plan.attributes)
+    parts = plan.one_way(gate.budget.pure)
+    categories = {
+        j: gate.measure("histograms", counts.codes(j), a.size, ONE_ROW, parts[j])
+        for j, a in enumerate(plan.attributes)
+        if j not in numbers
+    }
+    trees = {j: Tree(grid, counts.rows.n) for j, grid in numbers.items()}
+    for turn in range(max((grid.rounds for grid in numbers.values()), default=0)):
+        growing = [j for j, grid in numbers.items() if turn < grid.rounds]
+        edges = {j: trees[j].edges for j in growing}
+        exact = counts.ranges(edges)
+        for j in growing:
+            share = parts[j] * Fraction(1, numbers[j].rounds)
+            found = gate.measure("histograms", exact[j], len(edges[j]) - 1, ONE_ROW, share)
+            trees[j].see(found.values, found.sd)
+            if turn + 1 < numbers[j].rounds:
+                trees[j].grow()
+    return OneWayMeasured(categories, trees)
+
+
+def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, gate: Gate) -> tuple[Floats, float, int]:
+    """Noisy sums of products of two ranks for all pairs a < b of attributes that have any, their deviation, and n.
+
+    Under pure ε the law, Laplace or matrix Laplace, is chosen by the number of attributes alone.
+    """
+    p = len(ranks.attributes)
+    above = np.triu_indices(p, 1)
+    exact, moves = tables.pairs(maps).map(rank_matrix, ranks), rank_moves(p)
+    if gate.budget.pure and matrix_is_better(p):
+        found = gate.matrix("ranks", moves, [WHOLE] * p).add(exact, slice(None), slice(None))
+        return found.values[above].astype(np.float64), found.sd, tables.n
+    found = gate.measure("ranks", exact.map(lambda sums: sums[above]), len(above[0]), moves)
+    return found.values.astype(np.float64), found.sd, tables.n
+
+
+@dataclass(frozen=True)
+class ToCells:
+    """A step on records: codes of numbers become cells; categories stay."""
+
+    edges: tuple[Integers | None, ...]
+
+    def __call__(self, batch: Array) -> Array:
+        """The cells of a batch."""
+        columns = [
+            batch[:, j] if e is None else np.searchsorted(e[1:-1], batch[:, j], side="right")
+            for j, e in enumerate(self.edges)
+        ]
+        return np.stack(columns, axis=1).astype(np.int64)
+
+
+def farthest_numbers(
+    counts: OneWayCounts, cells: dict[int, Cells], cloud: WeightedPoints, domain: Domain
+) -> Exact[float]:
+    """The largest Kolmogorov distance, or a little more, between records and centres over all numbers."""
+    share = cloud.weights @ cloud.points
+    edges = {j: comparison_edges(own) for j, own in cells.items()}
+    released = {j: released_below(own, share[domain.block(j)], edges[j]) for j, own in cells.items()}
+    exact = counts.ranges(edges)
+    parts = [exact[j].map(kolmogorov_bound, edges[j], released[j]) for j in cells]
+    return Exact.of(lambda *found: max(found), *parts)

@@ -1,0 +1,129 @@
+"""`regain` for tables with numbers: private measures, cells of them, pair tables of bins of cells, centres, values again.
+
+Rows are codes: of a category its number, of a number its place on the public grid (`core.numbers.grid`). Numbers are looked at
+one by one first, each with a tree that grows where its noisy counts are; then they are categories, whose cells have about equal
+mass, and everything goes the way of `categories`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.numbers.cells import Cells, category_bins, cell_bins, make_cells
+from covey.core.numbers.consistency import tree_measure
+from covey.core.numbers.grid import Attribute, Category
+from covey.core.numbers.ranks import rank_scores
+from covey.core.tables.domain import Domain
+from covey.core.tables.histograms import denoise_histogram
+from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
+from covey.core.threads import blas_threads
+from covey.engines.rows import Mapped, Rows
+from covey.methods.draws import NumberCells, on_cells
+from covey.methods.method import Fitted, Public
+from covey.methods.regain.categories import Merging, merged_centres
+from covey.methods.regain.measure import Tables
+from covey.methods.regain.measure_numbers import (
+    OneWayCounts,
+    OneWayMeasured,
+    ToCells,
+    codes_kernel,
+    farthest_numbers,
+    measure_one_way,
+)
+from covey.methods.regain.plan import most_bins, refuse_too_wide
+from covey.methods.regain.plan_numbers import NumberPlan, grids
+from covey.privacy.budget import Budget
+from covey.privacy.certificate import certify
+from covey.privacy.gate import Exact, Gate
+from covey.progress import Progress
+
+
+@dataclass(frozen=True)
+class RegainNumbers:
+    """`regain` for rows of codes of categories and numbers."""
+
+    certificate: Fraction
+    attributes: tuple[Attribute, ...]
+    boxes: Boxes = NO_BOXES
+
+    @cached_property
+    def plan(self) -> NumberPlan:
+        """The public formulas."""
+        return NumberPlan(self.attributes)
+
+    @property
+    def first_pass(self) -> Sequence[Callable[[Array], Any]]:
+        """Counts of codes, as far as there is room for them."""
+        return (codes_kernel(self.attributes),)
+
+    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
+        """One-way measures, pairs, ranks, certificate."""
+        return {**self.plan.shares(n, budget, 1 - self.certificate), "certificate": self.certificate}
+
+    def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
+        """Private centres over cells, what the cells are, and a certificate that covers numbers' distribution functions."""
+        refuse_too_wide(self.plan.declared.total, rows.n, categories=True)
+        with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress, blas_threads(1):
+            progress.next()
+            counts = OneWayCounts.of(rows, self.attributes)
+            seen = self._look(measure_one_way(counts, self.plan, gate), rows.n, gate, public("numbers"))
+            edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
+            tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
+            merging = Merging(tables, seen.shares, seen.maps, self.plan.declared, seen.specials, seen.zeros(self.boxes))
+            cloud, spectrum = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
+            score = rank_scores(np.concatenate(seen.shares), seen.domain, seen.specials).score
+            numbers = NumberCells(seen.domain, seen.cells, score, self.boxes)
+            progress.next()
+            if not self.certificate:
+                return Fitted(cloud, None, spectrum, numbers)
+            degrees, farthest = tables.farthest(cloud)
+            if seen.cells:
+                worst = farthest_numbers(counts, seen.cells, cloud, seen.domain)
+                farthest = Exact.of(max, farthest, worst)
+            found = certify(degrees, farthest, rows.n, gate, categorical=True, numbers=bool(seen.cells))
+            return Fitted(cloud, found, spectrum, numbers)
+
+    def _look(self, measured: OneWayMeasured, n: int, gate: Gate, public: np.random.Generator) -> Looks:
+        """From noisy one-way counts to cells and bins: post-processing."""
+        budget = gate.allowance("pairs")
+        mass, most = self.plan.bin_mass(n, budget), most_bins(self.plan.declared)
+        cells: dict[int, Cells] = {}
+        shares, maps = [], []
+        for j, a in enumerate(self.attributes):
+            if isinstance(a, Category):
+                found = measured.categories[j]
+                p = denoise_histogram(found.values.astype(np.float64), found.sd, n, a.ordered, public) / n
+                classes = self.boxes.signature(j, a.size)
+                maps.append(category_bins(p, a.ordered, mass, 3 * found.sd / n, most, classes))
+            else:
+                cuts = self.boxes.cuts(j)
+                cells[j] = make_cells(tree_measure(measured.trees[j], gate.budget.pure, public), cuts)
+                p = cells[j].share
+                maps.append(cell_bins(cells[j], mass, cuts))
+            shares.append(p)
+        domain = Domain(tuple(len(p) for p in shares), self.plan.declared.ordered)
+        numbers = grids(self.attributes)
+        specials = np.array([numbers[j].specials if j in numbers else 0 for j in range(len(shares))])
+        return Looks(domain, cells, shares, maps, specials)
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What one-way measurements say: cells of numbers, shares and bins of all categories and cells."""
+
+    domain: Domain
+    cells: dict[int, Cells]
+    shares: list[Floats]
+    maps: list[Integers]
+    specials: Integers
+
+    def zeros(self, boxes: Boxes) -> Zeros | None:
+        """What cannot occur, over categories and cells."""
+        return on_cells(boxes, self.domain, self.cells) if boxes else None

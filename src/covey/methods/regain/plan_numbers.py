@@ -1,0 +1,79 @@
+"""Public choices for tables with numbers: how a budget is shared, and how fine pairs are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from covey.core.numbers.grid import BRANCHING, Attribute, NumberGrid
+from covey.core.numbers.ranks import UNIT, flips
+from covey.core.tables.domain import Domain
+from covey.methods.regain.plan import bin_mass, histogram_share
+from covey.privacy.budget import Budget, exact
+from covey.privacy.gate import Moves
+
+NUMBER = 2.0  # weight of a number among the one-way charges, beside a category with as many codes
+RANKS = Fraction(6, 100)  # share of the budget for rank covariances
+BINS = {False: 0.6, True: 1.0}  # of the mass that categories' bins have; by whether the guarantee is pure
+
+
+@dataclass(frozen=True)
+class NumberPlan:
+    """Public formulas of the attributes, the number of rows and the budget."""
+
+    attributes: tuple[Attribute, ...]
+
+    @cached_property
+    def declared(self) -> Domain:
+        """The attributes as formulas for categories see them: a number counts as sixteen codes per level of its tree."""
+        sizes = tuple(BRANCHING * a.rounds if isinstance(a, NumberGrid) else a.size for a in self.attributes)
+        return Domain(sizes, tuple(isinstance(a, NumberGrid) or a.ordered for a in self.attributes))
+
+    @property
+    def ranked(self) -> int:
+        """How many attributes are ordered."""
+        return sum(self.declared.ordered)
+
+    def shares(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
+        """One-way tables and trees, pairs, rank covariances: parts of `rest`, which is what the certificate leaves."""
+        first = Fraction(histogram_share(n, self.declared, budget)) * rest
+        ranks = min(RANKS, (1 - Fraction(histogram_share(n, self.declared, budget))) / 4) * rest
+        shares = {"histograms": first, "pairs": rest - first}
+        if self.ranked > 1 and first < rest:
+            shares |= {"pairs": rest - first - ranks, "ranks": ranks}
+        return shares
+
+    def one_way(self, pure: bool) -> list[Fraction]:
+        """Parts of the one-way charge by attribute; they sum to 1.
+
+        Proportional to √c (Laplace) or c^{2/3} (Gaussian) in the number of codes, as for categories; numbers count double.
+        """
+        weight = self.declared.counts ** (1 / 2 if pure else 2 / 3)
+        weight = weight * [NUMBER if isinstance(a, NumberGrid) else 1.0 for a in self.attributes]
+        parts = [exact(float(w), "share") for w in weight / weight.sum()]
+        return [part / sum(parts) for part in parts]
+
+    def bin_mass(self, n: int, budget: Budget) -> float:
+        """Mass of a bin of an ordered attribute: at least twelve bins if the noise allows it, at most forty."""
+        finest = 1 / float(np.clip(400 // len(self.attributes), 12, 40))
+        return max(finest, BINS[budget.pure] * bin_mass(n, self.declared, budget))
+
+
+def rank_moves(p: int) -> Moves:
+    """How far one replaced row moves the sums of products of two scores of p attributes (docs/proofs/trees.md)."""
+    turned = flips(p)
+    return Moves(l1=2 * UNIT**2 * turned, l2_squared=4 * UNIT**4 * turned, trace=2 * p * UNIT**2)
+
+
+def matrix_is_better(p: int) -> bool:
+    """Whether matrix Laplace noise on p × p sums of products has the smaller deviation, under pure ε."""
+    return bool(2 * p * np.sqrt((p + 1) / 2) < np.sqrt(2) * 2 * flips(p))
+
+
+def grids(attributes: Sequence[Attribute]) -> dict[int, NumberGrid]:
+    """The numbers among attributes, by place."""
+    return {j: a for j, a in enumerate(attributes) if isinstance(a, NumberGrid)}

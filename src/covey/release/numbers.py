@@ -1,0 +1,265 @@
+"""Numbers and dates, true beside synthetic, in their own units: what a reader of a table looks at first.
+
+Confidential like all of the evaluation: the true figures have no noise. Missing and special cells are told by their share;
+all else is about the rows that have a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.release.summary import every_so_many, point
+from covey.table.attributes import MISSING, Grid, Labels
+from covey.table.codec import Codec
+from covey.table.fields import Field
+
+QUANTILES = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)  # beside the median
+COMMON = 10  # values that are listed: the commonest of the true table
+CORRELATED = 100_000  # rows that rank correlations are computed on, at most: beyond it they hardly change
+PAIRS = 1000  # of numbers, and of a number and a field with categories: the first ones
+GROUP = 30  # true rows below which a group's mean is no figure to compare
+GROUPS = 60  # categories beyond which a field forms no groups
+WORST = 10  # that are listed: as many as someone looks into
+QUANTILE_BINS = 20  # in which tables of numbers are compared, each with a twentieth of the true rows
+MEDIAN_ALARM = 0.5  # deviations: more than whatever noise does to a release that is worth having
+SHAPE_ALARM = 0.15  # of Kolmogorov's distance, ten times what a good release has
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number or date: its field, its place among the encoded ones, and the cells of both tables. Private."""
+
+    field: Field
+    place: int
+    cells: tuple[Integers, Integers]
+
+    @property
+    def values(self) -> list[Floats]:
+        """The values of both tables in the field's unit: days for dates, seconds for times."""
+        scale = 10.0**self.field.axis.decimals
+        return [own[_there(own)] / scale for own in self.cells]
+
+    def show(self, value: float) -> float | str:
+        """A value as a reader writes it: dates and times as text."""
+        if self.field.type in ("integer", "number"):
+            return float(value)
+        return point(self.field, round(value))
+
+
+def _there(cells: Integers) -> Any:
+    """Where a cell has a value: missing and special ones lie below all of them."""
+    return cells > MISSING // 2
+
+
+def numbers_of(codec: Codec, cells: tuple[Integers, Integers]) -> list[Number]:
+    """The numbers and dates among the encoded fields."""
+    return [
+        Number(codec.schema[name], j, (cells[0][:, j], cells[1][:, j]))
+        for j, name in enumerate(codec.names)
+        if isinstance(codec.attributes[name], Grid)
+    ]
+
+
+def number_figures(codec: Codec, cells: tuple[Integers, Integers]) -> dict[str, Any]:
+    """All figures: columns, rank correlations and group means, the worst first, and sentences about what is far off."""
+    own = numbers_of(codec, cells)
+    columns = {one.field.name: one_number(one) for one in own}
+    order = sorted(columns, key=lambda name: -columns[name]["kolmogorov"])
+    return {
+        "alarms": alarms(columns),
+        "columns": {name: columns[name] for name in order},
+        "rank_correlations": rank_correlations(own),
+        "group_means": group_means(codec, own, cells),
+    }
+
+
+def one_number(number: Number) -> dict[str, Any]:
+    """One column: pairs are (true, synthetic)."""
+    both = number.values
+    without = [1 - len(v) / max(1, len(c)) for v, c in zip(both, number.cells, strict=True)]
+    out: dict[str, Any] = {"without_value": without}
+    if not all(map(len, both)):
+        gone = float(len(both[0]) != len(both[1]))
+        return out | {"kolmogorov": gone, "median_off": 0.0, "wasserstein_over_range": gone, "common_off": gone}
+    sd = [float(v.std()) for v in both]
+    unit = sd[0] or 1 / 10.0**number.field.axis.decimals
+    middle = [float(np.median(v)) for v in both]
+    at = [np.quantile(v, QUANTILES) for v in both]
+    span = (number.field.axis.high - number.field.axis.low) / 10.0**number.field.axis.decimals
+    apart = distances(*both)
+    common = common_values(number)
+    return out | {
+        "mean": [number.show(v.mean()) for v in both],
+        "sd": sd,
+        "median": [number.show(m) for m in middle],
+        "quantiles": {str(q): [number.show(a), number.show(b)] for q, a, b in zip(QUANTILES, *at, strict=True)},
+        "mean_off": abs(both[0].mean() - both[1].mean()) / unit,
+        "median_off": abs(middle[0] - middle[1]) / unit,
+        "quantiles_off": float(np.abs(at[0] - at[1]).max()) / unit,
+        "kolmogorov": apart[0],
+        "wasserstein_over_range": apart[1] / span if span else 0.0,
+        "common": common,
+        "common_off": float(sum(abs(a - b) for _, a, b in common)),
+    }
+
+
+def distances(true: Floats, synthetic: Floats) -> tuple[float, float]:
+    """Kolmogorov's and Wasserstein's distance of two samples: the largest gap between distribution functions, and its area."""
+    values = np.unique(np.concatenate([true, synthetic]))
+    below = [np.searchsorted(np.sort(v), values, side="right") / len(v) for v in (true, synthetic)]
+    gap = np.abs(below[0] - below[1])
+    return float(gap.max()), float(gap[:-1] @ np.diff(values))
+
+
+def common_values(number: Number) -> list[tuple[float | str, float, float]]:
+    """The commonest true values, with their shares of all rows in both tables."""
+    scale = 10.0**number.field.axis.decimals
+    true, synthetic = number.cells
+    values, counts = np.unique(true[_there(true)], return_counts=True)
+    chosen = values[np.argsort(-counts, kind="stable")[:COMMON]]
+    return [
+        (number.show(v / scale), float(np.mean(true == v)), float(np.mean(synthetic == v))) for v in chosen.tolist()
+    ]
+
+
+def alarms(columns: dict[str, dict[str, Any]]) -> list[str]:
+    """What a reader must hear first: medians far off, and shapes that were lost; the worst first."""
+    found = []
+    for name, own in columns.items():
+        if "median" not in own:
+            if own["kolmogorov"]:
+                found.append((np.inf, f"{name} has values in one of the two tables alone"))
+            continue
+        (a, b), off, shape = own["median"], own["median_off"], own["kolmogorov"]
+        if off >= MEDIAN_ALARM:
+            words = f"the median of {name} is {word(b)} instead of {word(a)}: {off:.1f} standard deviations off"
+            found.append((off / MEDIAN_ALARM, words))
+        elif shape >= SHAPE_ALARM:
+            words = f"the values of {name} are distributed otherwise: {shape:.0%} of them lie on the wrong side of some value"
+            found.append((shape / SHAPE_ALARM, words))
+    return [words for _, words in sorted(found, key=lambda one: -one[0])]
+
+
+def word(value: float | str | None) -> str:
+    """A value of a number or date in a sentence."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{value:,.6g}"
+
+
+def number_words(figures: Mapping[str, Any]) -> list[str]:
+    """The figures in lines for a screen, what is far off before all else."""
+    out, columns = [f"FAR OFF: {words}" for words in figures["alarms"]], figures["columns"]
+    if columns:
+        mean = float(np.mean([own["kolmogorov"] for own in columns.values()]))
+        worst = ", ".join(f"{name} ({own['kolmogorov']:.3f})" for name, own in list(columns.items())[:3])
+        out.append(f"distribution functions of numbers differ by {mean:.3f} at most on average; worst: {worst}")
+    if pairs := figures["rank_correlations"]:
+        a, b, true, synthetic = pairs[0]
+        out.append(f"rank correlations: worst is {a} × {b}, {synthetic:.2f} instead of {true:.2f}")
+    if means := figures["group_means"]:
+        number, field, label, true, synthetic, off = means[0]
+        what = f"{number} where {field} is {label}: {word(synthetic)} instead of {word(true)}"
+        out.append(f"group means: worst is {what}, {off:.2f} standard deviations off")
+    return out
+
+
+def rank_correlations(numbers: Sequence[Number]) -> list[tuple[str, str, float, float]]:
+    """Spearman's coefficient of every two numbers, true and synthetic, the worst first; over rows that have both values."""
+    ranked = [[ranks(every_so_many(one.cells[k], CORRELATED)) for one in numbers] for k in (0, 1)]
+    pairs = list(combinations(range(len(numbers)), 2))[:PAIRS]
+    found = [
+        (
+            numbers[a].field.name,
+            numbers[b].field.name,
+            correlation(ranked[0][a], ranked[0][b]),
+            correlation(ranked[1][a], ranked[1][b]),
+        )
+        for a, b in pairs
+    ]
+    return sorted(found, key=lambda one: -abs(one[2] - one[3]))
+
+
+def ranks(cells: Integers) -> Floats:
+    """Middle ranks of a column's values, NaN where there is none."""
+    there = _there(cells)
+    out = np.full(len(cells), np.nan)
+    if there.any():
+        _, place, count = np.unique(cells[there], return_inverse=True, return_counts=True)
+        out[there] = (np.cumsum(count) - (count - 1) / 2)[place.ravel()]
+    return out
+
+
+def correlation(x: Floats, y: Floats) -> float:
+    """The correlation of two columns over the rows that have both; 0 where one of them is constant."""
+    both = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[both], y[both]
+    if len(x) < 2:
+        return 0.0
+    x, y = x - x.mean(), y - y.mean()
+    length = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / length if length else 0.0
+
+
+def group_means(
+    codec: Codec, numbers: Sequence[Number], cells: tuple[Integers, Integers]
+) -> list[tuple[str, str, str, float | str, float | str | None, float]]:
+    """Means of numbers by category: (number, field, category, true mean, synthetic mean, difference in deviations).
+
+    The worst first. A group that the synthetic table lacks is one deviation off.
+    """
+    fields = [
+        (j, name)
+        for j, name in enumerate(codec.names)
+        if isinstance(codec.attributes[name], Labels) and codec.domain_sizes[j] <= GROUPS
+    ]
+    found = []
+    for one, (j, name) in list(product(numbers, fields))[:PAIRS]:
+        scale = 10.0**one.field.axis.decimals
+        labels = codec.schema[name].labels
+        sums = []
+        for k in (0, 1):
+            use = _there(one.cells[k]) & (cells[k][:, j] != MISSING)
+            group, value = cells[k][use, j], one.cells[k][use] / scale
+            count = np.bincount(group, minlength=len(labels))
+            sums.append((count, np.bincount(group, value, minlength=len(labels)) / np.maximum(count, 1)))
+        sd = float(one.values[0].std()) if len(one.values[0]) else 0.0
+        for i in np.flatnonzero(sums[0][0] >= GROUP).tolist() if sd else []:
+            (a, b), there = (sums[0][1][i], sums[1][1][i]), bool(sums[1][0][i])
+            off = float(abs(a - b)) / sd if there else 1.0
+            found.append((one.field.name, name, labels[i], one.show(a), one.show(b) if there else None, off))
+    return sorted(found, key=lambda row: -row[-1])
+
+
+def quantile_tables(
+    codec: Codec, codes: tuple[Integers, Integers], cells: tuple[Integers, Integers]
+) -> tuple[Integers, Integers, tuple[int, ...]]:
+    """Codes in which numbers without declared bins stand in bins of a twentieth of the true rows each, and numbers of codes.
+
+    Bins of equal width would hide what happens inside the few that hold nearly everybody.
+    """
+    out, sizes = [own.astype(np.int64) for own in codes], list(codec.domain_sizes)
+    for one in numbers_of(codec, cells):
+        if one.field.bins is not None:
+            continue
+        true = one.cells[0][_there(one.cells[0])]
+        edges = (
+            np.unique(np.quantile(true, np.arange(1, QUANTILE_BINS) / QUANTILE_BINS, method="inverted_cdf"))
+            if (len(true))
+            else np.zeros(0)
+        )
+        j = one.place
+        behind = codec.domain_sizes[j] - len(one.field.axis.starts)  # special and missing codes follow the bins
+        for k in (0, 1):
+            own = one.cells[k]
+            at = np.searchsorted(edges, own, side="right")
+            rest = codes[k][:, j].astype(np.int64) - len(one.field.axis.starts) + len(edges) + 1
+            out[k][:, j] = np.where(_there(own), at, rest)
+        sizes[j] = len(edges) + 1 + behind
+    return out[0], out[1], tuple(sizes)

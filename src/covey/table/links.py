@@ -1,0 +1,119 @@
+"""Fields that follow others: which numbers are coded by their distance from which, and within what bounds.
+
+A field says so itself ("after": another field, or "difference_from" with bounds of the difference), or a rule does
+(left ≤ right). Chains are allowed, circles are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from covey.core.numbers.differences import Difference
+from covey.core.numbers.grid import FINEST
+from covey.errors import ParameterError
+from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.following import Follows
+from covey.table.rules import LessEqual, Rule
+
+
+@dataclass(frozen=True)
+class Link:
+    """A number that is coded by its distance from a base, whose steps are `times` as wide as its own."""
+
+    base: str
+    times: int
+    difference: Difference
+
+
+def find_links(fields: Mapping[str, Field], rules: Sequence[Rule]) -> dict[str, Link]:
+    """The declared links, which are checked, and those that rules suggest, as far as grids and bounds allow them.
+
+    Fields with declared bins, and constants, are coded by themselves.
+    """
+    links: dict[str, Link] = {}
+    for field in fields.values():
+        if field.follows is not None:
+            links[field.name] = _declared(fields, field, field.follows)
+    for name in links:
+        if name in _chain(links, name)[1:]:
+            raise fields[name].wrong("follows itself, by way of others", "Remove one of the links of the circle.")
+    for rule in rules:
+        if not isinstance(rule, LessEqual) or rule.right in links:
+            continue
+        base, end = fields[rule.left], fields[rule.right]
+        if not (_is_fine(base) and _is_fine(end)) or rule.right in _chain(links, rule.left):
+            continue
+        link = _widest(base, end)
+        if link is not None:
+            links[rule.right] = link
+    return links
+
+
+def _chain(links: Mapping[str, Link], name: str) -> list[str]:
+    """A field, its base, the base's base, …, until one is met again."""
+    chain = [name]
+    while chain[-1] in links:
+        chain.append(links[chain[-1]].base)
+        if chain[-1] in chain[:-1]:
+            break
+    return chain
+
+
+def _is_fine(field: Field) -> bool:
+    open_ended = field.minimum is None or field.maximum is None
+    return field.type in ORDERED_TYPES and field.bins is None and field.constant is None and not open_ended
+
+
+def _declared(fields: Mapping[str, Field], end: Field, follows: Follows) -> Link:
+    """The link that a field declares, or a refusal."""
+    name = follows.base
+    if name not in fields or name == end.name:
+        raise end.wrong(f"follows {name!r}, which is no other field", "Name another field of the schema.")
+    base = fields[name]
+    kinds = {"integer": "number"}
+    if kinds.get(base.type, base.type) != kinds.get(end.type, end.type):
+        raise end.wrong(f"has type {end.type} and follows {name!r} of type {base.type}", "Both need one type.")
+    for field in (base, end):
+        if not _is_fine(field):
+            raise field.wrong(
+                "takes part in a difference", "It must be a number, date or time with bounds and without declared bins."
+            )
+    times = _times(base, end)
+    if not times:
+        raise end.wrong(f"has fewer decimals than {name!r}, which it follows", "Give it as many.")
+    low, high = (None if bound is None else _steps(end, bound) for bound in (follows.minimum, follows.maximum))
+    lowest = base.axis.low * times
+    if not follows.signed:
+        low = low or 0
+    low = end.axis.low - base.axis.high * times if low is None else low
+    high = end.axis.high - lowest if high is None else high
+    try:
+        difference = Difference(low, high, end.axis.low, end.axis.high)
+        difference.check_base(lowest, base.axis.high * times)
+        if difference.steps >= FINEST:
+            raise ParameterError("there are more than 2^53 steps between the bounds of the difference.")
+    except ParameterError as error:
+        raise end.wrong(f"follows {name!r}: {str(error).rstrip('.')}", "Correct its bounds.") from None
+    return Link(name, times, difference)
+
+
+def _widest(base: Field, end: Field) -> Link | None:
+    """All distances between two numbers of which the second is no smaller; None where grids or bounds do not allow it."""
+    times = _times(base, end)
+    low, high = base.axis.low * times, base.axis.high * times
+    if not times or high > end.axis.high or end.axis.high - low + 1 >= FINEST or max(abs(low), abs(high)) > FINEST:
+        return None
+    return Link(base.name, times, Difference(0, end.axis.high - low, end.axis.low, end.axis.high))
+
+
+def _times(base: Field, end: Field) -> int:
+    """How many steps of the end make one of the base; 0 if it takes a fraction."""
+    more = end.axis.decimals - base.axis.decimals
+    return int(10**more) if more >= 0 else 0
+
+
+def _steps(end: Field, bound: Any) -> int:
+    return int((Decimal(repr(bound)) * Decimal(10) ** end.axis.decimals).to_integral_value())
