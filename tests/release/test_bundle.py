@@ -58,6 +58,8 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
         "privacy.json",
         "certificate.json",
         "centres.npz",
+        "measurements.npz",
+        "measurements.json",
         "croissant.json",
         "README.md",
         "report.html",
@@ -110,7 +112,8 @@ def test_a_seeded_bundle_is_marked_everywhere(visits, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["synthetic.csv", "privacy.json", "schema.json", "centres.npz", "README.md", "report.html"]
+    "name",
+    ["synthetic.csv", "privacy.json", "schema.json", "centres.npz", "measurements.npz", "README.md", "report.html"],
 )
 def test_a_changed_file_is_noticed(folder, name):
     with (folder / name).open("ab") as file:
@@ -222,6 +225,7 @@ def test_only_public_types_have_a_way_out():
         "PrivacyStatement",
         "Certificate | None",
         "Spectrum | None",
+        "Measurements | None",
         "str",
     }
     assert {field.type for field in dataclasses.fields(PrivateRelease)} == allowed

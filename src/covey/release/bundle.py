@@ -5,6 +5,7 @@
     privacy.json                guarantee, neighbours, unit, ε and how it was spent, δ, n, mechanism, version, seeded or not
     certificate.json            the private accuracy certificate (private bundles)
     centres.npz                 the weighted centres, from which more rows can be drawn at no cost (private bundles)
+    measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles)
     croissant.json              MLCommons Croissant metadata
     README.md                   the same in plain words
     report.html                 the same in pictures: one page without scripts or network
@@ -30,6 +31,7 @@ from covey.release.claim import claimed, replace
 from covey.release.contents import LARGE_EPSILON
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
+from covey.release.measurements import write_measurements
 from covey.release.places import SUMS, check_target
 from covey.release.report import report_html
 from covey.release.statements import (
@@ -98,6 +100,9 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
                 facts["note"] = WEAK
             _write_json(folder / "certificate.json", facts)
         np.savez(folder / "centres.npz", weights=release.centres.weights, points=release.centres.points)
+        if release.measurements is not None:
+            names = tuple(field.name for field in release.schema.encoded)
+            write_measurements(release.measurements, names, folder)
         words = private_words(release)
     else:
         _write_json(folder / "privacy.json", anonymous_facts(release))

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from covey.core.fit.spectrum import Spectrum
 from covey.core.paper.blocks import WeightedPoints
+from covey.methods.regain.measured import Measurements
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.table.schema import Schema
@@ -40,6 +41,7 @@ class PrivateRelease:
     certificate: Certificate | None
     version: str
     spectrum: Spectrum | None = None
+    measurements: Measurements | None = None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from covey.methods.learning import SHARE, Learned, check_learning, learn, with_k
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.records import Limit, boolean_records, real_records
+from covey.methods.regain.measured import Measurements
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, expected_pair_noise, refuse_too_wide
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
@@ -159,6 +160,7 @@ class PrivateSynthesizer(_Synthesizer):
         self.privacy: PrivacyStatement | None = None
         self.certificate: Certificate | None = None
         self.spectrum: Spectrum | None = None
+        self.measurements: Measurements | None = None
 
     def _take(self, schema: Schema) -> None:
         """Use a schema: one that is complete, or one whose domains are to be learned first."""
@@ -272,6 +274,7 @@ class PrivateSynthesizer(_Synthesizer):
     def _finish(self, fitted: Fitted, draw: Draw, gates: list[Gate], n: int, domains: Learned | None = None) -> None:
         self._centres, self._draw = fitted.cloud, draw
         self.certificate, self.spectrum = fitted.certificate, fitted.spectrum
+        self.measurements = fitted.measurements
         mechanism = "regain" if self.parameters is None else self.parameters.mechanism
         self.privacy = PrivacyStatement(
             self._budget,
@@ -321,9 +324,8 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
-        return PrivateRelease(
-            self.draw(m), self.schema, self.centres, self.privacy, self.certificate, __version__, self.spectrum
-        )
+        kept = (self.privacy, self.certificate, __version__, self.spectrum, self.measurements)
+        return PrivateRelease(self.draw(m), self.schema, self.centres, *kept)
 
     def certify(self, Z: Any) -> TableBounds:
         """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.

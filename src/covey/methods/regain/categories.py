@@ -18,6 +18,7 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import merge_maps, unmerge
 from covey.methods.regain.measure import Tables, measure_histograms, measure_pairs
+from covey.methods.regain.measured import MeasuredCategories
 from covey.methods.regain.plan import bin_mass, fit_steps, most_bins, pair_law
 from covey.privacy.gate import Gate
 
@@ -26,8 +27,8 @@ CENTRES = 300  # more gave nothing on the tables of docs/benchmarks
 
 def category_centres(
     tables: Tables, gate: Gate, make_public: Callable[[str], np.random.Generator], tick: Tick
-) -> tuple[WeightedPoints, Spectrum | None]:
-    """Private centres over the categories, and the noisy spectrum; spends the charges "histograms" and "pairs"."""
+) -> tuple[WeightedPoints, Spectrum | None, MeasuredCategories]:
+    """Private centres over the categories, the noisy spectrum, what was measured; spends "histograms" and "pairs"."""
     n, domain = tables.n, tables.domain
     public, shown = make_public("fit"), make_public("spectrum")
     one_way = measure_histograms(tables, gate)
@@ -40,7 +41,9 @@ def category_centres(
     merged = Domain(tuple(int(m.max()) + 1 for m in maps), domain.ordered)
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
     law = pair_law(merged, budget, tables.steps)
-    pairs = measure_pairs(tables, maps, law, gate) / n
+    counted = measure_pairs(tables, maps, law, gate)
+    measured = MeasuredCategories(n, domain, budget.pure, one_way, maps, law, counted)
+    pairs = counted / n
     spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)
     covariances = (
@@ -52,7 +55,7 @@ def category_centres(
     steps = fit_steps(n, domain, budget, merged.total)
     y = fit_category_centres(shares, covariances, merged, CENTRES, steps, public, lambda t: tick(0.4 + 0.6 * t))
     weights = np.full(len(y), 1 / len(y))
-    return WeightedPoints(weights, unmerge(y, weights, fine, maps, merged)), spectrum
+    return WeightedPoints(weights, unmerge(y, weights, fine, maps, merged)), spectrum, measured
 
 
 def pair_spectrum(pairs: Floats, law: PairLaw, n: int, shares: Floats, shown: np.random.Generator) -> Spectrum | None:
