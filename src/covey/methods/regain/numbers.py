@@ -75,18 +75,18 @@ class RegainNumbers:
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
             tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
             merging = Merging(tables, seen.shares, seen.maps, self.plan.declared, seen.specials)
-            cloud, spectrum = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
+            fit = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
             score = rank_scores(np.concatenate(seen.shares), seen.domain, seen.specials).score
             numbers = NumberCells(seen.domain, seen.cells, score)
             progress.next()
             if not self.certificate:
-                return Fitted(cloud, None, spectrum, numbers)
-            degrees, farthest = tables.farthest(cloud)
+                return Fitted(fit.cloud, None, fit.spectrum, numbers=numbers)
+            degrees, farthest = tables.farthest(fit.cloud)
             if seen.cells:
-                worst = farthest_numbers(counts, seen.cells, cloud, seen.domain)
+                worst = farthest_numbers(counts, seen.cells, fit.cloud, seen.domain)
                 farthest = Exact.of(max, farthest, worst)
             found = certify(degrees, farthest, rows.n, gate, categorical=True, numbers=bool(seen.cells))
-            return Fitted(cloud, found, spectrum, numbers)
+            return Fitted(fit.cloud, found, fit.spectrum, numbers=numbers)
 
     def _look(self, measured: OneWayMeasured, n: int, gate: Gate, public: np.random.Generator) -> Looks:
         """From noisy one-way counts to cells and bins: post-processing."""
