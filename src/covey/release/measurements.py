@@ -22,7 +22,13 @@ from covey.core.tables.coding import UNIT, Coding
 from covey.core.tables.domain import Domain
 from covey.errors import InputError
 from covey.methods.regain.measure import Means, OneWay
-from covey.methods.regain.measured import MeasuredBits, MeasuredCategories, Measurements
+from covey.methods.regain.measured import (
+    MeasuredBits,
+    MeasuredCategories,
+    MeasuredNumbers,
+    MeasuredRanges,
+    Measurements,
+)
 
 FORMAT = 1  # of these two files; a reader refuses the others
 NUMBERS, DESCRIPTION = "measurements.npz", "measurements.json"
@@ -35,6 +41,8 @@ def pack(measured: Measurements) -> tuple[dict[str, Any], dict[str, Array]]:
         return _pack_bits(measured)
     if isinstance(measured, MeasuredCategories):
         return _pack_categories(measured)
+    if isinstance(measured, MeasuredNumbers):
+        return _pack_numbers(measured)
     raise TypeError("only measurements that a gate gave back can be written.")
 
 
@@ -58,11 +66,7 @@ def read_measurements(folder: Path, sizes: tuple[int, ...], ordered: tuple[bool,
     with np.load(folder / NUMBERS, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     try:
-        found = (
-            _unpack_bits(facts, arrays)
-            if facts["kind"] == "bits"
-            else _unpack_categories(facts, arrays, Domain(sizes, ordered))
-        )
+        found = _unpack(facts, arrays, Domain(sizes, ordered))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(f"{NUMBERS} and {DESCRIPTION} do not fit together: {error}.") from None
     problem = _problem(found, sizes)
@@ -71,19 +75,36 @@ def read_measurements(folder: Path, sizes: tuple[int, ...], ordered: tuple[bool,
     return found
 
 
+def _unpack(facts: Mapping[str, Any], arrays: Mapping[str, Array], domain: Domain) -> Measurements:
+    if facts["kind"] == "bits":
+        return _unpack_bits(facts, arrays)
+    if facts["kind"] == "categories":
+        return _unpack_categories(facts, arrays, domain)
+    return _unpack_numbers(facts, arrays, domain.ordered)
+
+
 def _problem(found: Measurements, sizes: tuple[int, ...]) -> str:
     """What is wrong with measurements of columns of these sizes."""
     if isinstance(found, MeasuredBits):
         if found.means.values.shape != (len(sizes),) or any(size != 2 for size in sizes):
             return f"it has {len(found.means.values)} flags, and the schema has others"
         sds = [found.means.sd, *([] if found.moments is None else [found.moments.mean_sd, found.moments.pair_sd])]
-    else:
+    elif isinstance(found, MeasuredCategories):
         if tuple(map(len, found.one_way.counts)) != sizes:
             return "its tables have other sizes than the schema's columns"
+        sds = [*found.one_way.sds, *([] if found.law.family == "none" else [found.law.sd])]
+    else:
+        if len(found.one_way) != len(sizes):
+            return "it has another number of columns than the schema"
+        if any(not len(own.counts) == len(own.sds) == len(own.edges) - 1 for own in found.one_way):
+            return "its tables have other sizes than their ranges"
+        if any(len(e) != len(m) + 1 for e, m in zip(found.cells, found.maps, strict=True)):
+            return "its bins are made of other cells"
+        sds = [sd for own in found.one_way for sd in own.sds]
+    if not isinstance(found, MeasuredBits):
         total = found.law.domain.total
         if found.pairs.shape != (total, total) or len(found.maps) != len(sizes):
             return "its pair tables have other sizes than their bins"
-        sds = [*found.one_way.sds, *([] if found.law.family == "none" else [found.law.sd])]
     return "" if all(np.isfinite(sd) and sd >= 0 for sd in sds) else "the noise of a table has no size"
 
 
@@ -160,13 +181,7 @@ def _pack_categories(m: MeasuredCategories) -> tuple[dict[str, Any], dict[str, A
         "n": m.n,
         "pure": m.pure,
         "one_way": {"sds": m.one_way.sds.tolist(), "about": "counts of every category, column after column"},
-        "pairs": {
-            "law": m.law.family,
-            "scale": str(m.law.scale),
-            "steps": m.law.steps,
-            "sd": 0.0 if m.law.family == "none" else m.law.sd,
-            "about": "counts of pairs of bins, centred in every table, above the diagonal; maps: category to bin",
-        },
+        "pairs": _law_facts(m.law, "category"),
     }
     above = np.triu_indices(len(m.pairs), 1)
     arrays = {
@@ -177,15 +192,61 @@ def _pack_categories(m: MeasuredCategories) -> tuple[dict[str, Any], dict[str, A
     return facts, arrays
 
 
+def _law_facts(law: PairLaw, what: str) -> dict[str, Any]:
+    return {
+        "law": law.family,
+        "scale": str(law.scale),
+        "steps": law.steps,
+        "sd": 0.0 if law.family == "none" else law.sd,
+        "about": f"counts of pairs of bins, centred in every table, above the diagonal; maps: {what} to bin",
+    }
+
+
+def _law(said: Mapping[str, Any], maps: list[Array], ordered: tuple[bool, ...]) -> PairLaw:
+    merged = Domain(tuple(int(m.max()) + 1 for m in maps), ordered)
+    return PairLaw(said["law"], merged, Fraction(said["scale"]), said["steps"])
+
+
 def _unpack_categories(facts: Mapping[str, Any], arrays: Mapping[str, Array], domain: Domain) -> MeasuredCategories:
     counts, maps = (
         [np.asarray(arrays[name][domain.block(a)]) for a in range(len(domain.sizes))] for name in ("counts", "maps")
     )
     if len(arrays["counts"]) != domain.total or len(arrays["maps"]) != domain.total:
         raise ValueError("tables of other sizes than the schema's columns")
-    merged = Domain(tuple(int(m.max()) + 1 for m in maps), domain.ordered)
-    said = facts["pairs"]
-    law = PairLaw(said["law"], merged, Fraction(said["scale"]), said["steps"])
-    pairs = symmetric(arrays["pairs"], merged.total)
+    law = _law(facts["pairs"], maps, domain.ordered)
+    pairs = symmetric(arrays["pairs"], law.domain.total)
     one_way = OneWay(counts, np.array(facts["one_way"]["sds"]))
     return MeasuredCategories(facts["n"], domain, facts["pure"], one_way, maps, law, pairs)
+
+
+# Numbers.
+
+_PARTS = ("edges", "counts", "sds", "cells", "maps")  # arrays of a column; the first three are about its own counts
+
+
+def _pack_numbers(m: MeasuredNumbers) -> tuple[dict[str, Any], dict[str, Array]]:
+    facts = {
+        "kind": "numbers",
+        "n": m.n,
+        "pure": m.pure,
+        "codes": "special values, then missing unless required, then of a difference 'without a base', then values from the "
+        "least one on, in steps of the field's precision; of a category its labels, then missing",
+        "one_way": {"about": "by column: counts of the codes between edges, and the sds of their noise"},
+        "pairs": _law_facts(m.law, "cell; cells: codes at which they begin"),
+    }
+    arrays: dict[str, Array] = {"pairs": m.pairs[np.triu_indices(len(m.pairs), 1)]}
+    for j, (own, cells, bins) in enumerate(zip(m.one_way, m.cells, m.maps, strict=True)):
+        parts = (own.edges, own.counts, own.sds, cells, bins)
+        arrays |= {f"{j} {name}": part for name, part in zip(_PARTS, parts, strict=True)}
+    return facts, arrays
+
+
+def _unpack_numbers(
+    facts: Mapping[str, Any], arrays: Mapping[str, Array], ordered: tuple[bool, ...]
+) -> MeasuredNumbers:
+    found = [[arrays[f"{j} {name}"] for name in _PARTS] for j in range(len(ordered))]
+    cells, maps = [own[3] for own in found], [own[4] for own in found]
+    law = _law(facts["pairs"], maps, ordered)
+    pairs = symmetric(arrays["pairs"], law.domain.total)
+    one_way = [MeasuredRanges(*own[:3]) for own in found]
+    return MeasuredNumbers(facts["n"], facts["pure"], one_way, cells, maps, law, pairs)

@@ -76,4 +76,40 @@ class MeasuredCategories:
     pairs: Floats
 
 
-Measurements = MeasuredBits | MeasuredCategories
+@dataclass(frozen=True)
+class MeasuredRanges:
+    """Noisy counts of one attribute: of the codes between edges that follow each other; `sds` has the noise on each.
+
+    For a category every code is a range. For a number the ranges are what its tree ended with, a partition of all codes, each
+    counted in the rounds in which it stood and averaged over them.
+    """
+
+    edges: Integers
+    counts: Floats
+    sds: Floats
+
+
+@dataclass(frozen=True)
+class MeasuredNumbers:
+    """What was measured of a table with numbers.
+
+    Args:
+        n: rows or persons, public.
+        pure: whether the noise is that of pure ε.
+        one_way: noisy counts of every attribute, by ranges of codes.
+        cells: edges of an attribute's cells, in codes; a category's cells are its codes.
+        maps: cell → bin, for every attribute: pairs were measured of bins.
+        law: the noise on an entry of the pair tables, in counts; its family is "none" where pairs were not measured.
+        pairs: noisy centred pair tables of the bins, in counts, as one symmetric matrix.
+    """
+
+    n: int
+    pure: bool
+    one_way: list[MeasuredRanges]
+    cells: list[Integers]
+    maps: list[Integers]
+    law: PairLaw
+    pairs: Floats
+
+
+Measurements = MeasuredBits | MeasuredCategories | MeasuredNumbers
