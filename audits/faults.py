@@ -149,9 +149,9 @@ def rank_from_data():
 
     def by_rank(real):
         def bit_centres(rows, gate, fit):
-            cloud, spectrum = real(rows, gate, fit)
+            cloud, *rest = real(rows, gate, fit)
             k = max(1, int(np.linalg.matrix_rank(rows.records())))
-            return WeightedPoints(np.tile(cloud.weights / k, k), np.tile(cloud.points, (k, 1))), spectrum
+            return WeightedPoints(np.tile(cloud.weights / k, k), np.tile(cloud.points, (k, 1))), *rest
 
         return bit_centres
 

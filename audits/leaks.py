@@ -32,10 +32,10 @@ def better_cloud():
 
     def choosing(real):
         def bit_centres(rows, gate, fit):
-            cloud, spectrum = real(rows, gate, fit)
+            cloud, *rest = real(rows, gate, fit)
             both = [cloud, WeightedPoints(cloud.weights, 1 - cloud.points)]
             exact = [pipeline.farthest_bits(rows, c)[1]._sealed for c in both]
-            return both[int(np.argmin(exact))], spectrum
+            return both[int(np.argmin(exact))], *rest
 
         return bit_centres
 
@@ -67,6 +67,21 @@ def exact_merging():
         return measure_histograms
 
     return replaced((covey.methods.regain.categories, "measure_histograms", peeking))
+
+
+def exact_counts_kept():
+    """The counts that travel beside a release are those of the records, not those that got noise."""
+
+    def peeking(real):
+        def category_centres(tables, gate, *others):
+            cloud, spectrum, measured = real(tables, gate, *others)
+            exact = tables.one_way._sealed.astype(np.float64)
+            counts = [exact[tables.domain.block(a)] for a in range(len(measured.maps))]
+            return cloud, spectrum, replace(measured, one_way=replace(measured.one_way, counts=counts))
+
+        return category_centres
+
+    return replaced((pipeline, "category_centres", peeking))
 
 
 # Sensitivities and factors.
@@ -188,6 +203,7 @@ def leaks():
         Fault("the better of two clouds", "odometer: matrix, row sums", better_cloud()),
         Fault("radius from exact norms", "odometer: ball, cut", exact_radius()),
         Fault("merging on exact counts", "odometer: categories, (ε, δ)", exact_merging()),
+        Fault("exact counts kept beside the release", "odometer: categories, (ε, δ)", exact_counts_kept()),
         Fault("six scores noised like one", "odometer: matrix, six scores", one_score()),
         Fault("three scores noised like one", "odometer: ball, three scores", one_score()),
         Fault("certificate for one row a person", "odometer: persons, means", certificate_for_one_row()),

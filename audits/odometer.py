@@ -25,6 +25,8 @@ import covey.synthesizers.private
 from covey.errors import InternalError
 from covey.privacy.budget import rho_for
 from covey.privacy.gate import Gate
+from covey.release.bundle import number_arrays
+from covey.release.measurements import pack
 from covey.synthesizers import PrivateSynthesizer
 
 SLACK = 1e-9  # for the floating point of this file, relative
@@ -261,7 +263,10 @@ def fitted(one, table, make_gate):
     spectrum = None if synth.spectrum is None else [np.asarray(v).tolist() for v in vars(synth.spectrum).values()]
     sample = np.asarray(synth.sample(20)).tolist()
     cloud = synth.centres
-    fit = cloud.weights.tolist(), cloud.points.tolist(), repr(synth.certificate), spectrum, sample
+    facts, arrays = ({}, {}) if synth.measurements is None else pack(synth.measurements)
+    arrays |= {} if synth.numbers is None else number_arrays(synth.numbers)
+    kept = facts, {name: values.tolist() for name, values in arrays.items()}
+    fit = cloud.weights.tolist(), cloud.points.tolist(), repr(synth.certificate), spectrum, kept, sample
     schema = None if synth.schema is None else synth.schema.to_dict()
     return synth, (*fit, repr(synth.privacy), synth.privacy.left_out, schema)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from audits import persons
 from audits.odometer import Ride
-from covey.core.paper.bodies import Ball
+from covey.core.paper.bodies import Ball, ProductOfSimplices
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema
 
@@ -185,7 +185,13 @@ def paper_rides():
         make = private(3.0, method="paper", body=ball, alpha=0.5, b=2.0, **options)
         return Ride(name, make, X, neighbours, stranger)
 
+    # One category twice, so that each of two damped means moves by all of 2‖x‖₁/b when one of the two rows leaves.
+    hot = np.eye(3)[[0, 0, 1, 1, 2, 2, 2]]
+    moved = {"another category": replaced(hot, [0, 1, 0]), "between": replaced(hot, [0.5, 0.5, 0])}
+    one_hot = private(3.0, method="paper", body=ProductOfSimplices([3]), t=3, alpha=0.5, b=1.0)
+
     return [
+        Ride("paper, one-hot", one_hot, hot, moved, hot[::-1, ::-1]),
         ride("paper, t = 1", t=1),
         ride("paper, t = 2", t=2),
         ride("paper, t = 2, improved", t=2, constants="improved"),

@@ -60,6 +60,8 @@ FILES = {
     "centres.npz",
     "certificate.json",
     "croissant.json",
+    "measurements.json",
+    "measurements.npz",
     "privacy.json",
     "report.html",
     "schema.json",

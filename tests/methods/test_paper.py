@@ -49,6 +49,30 @@ def test_improved_constants_say_so_and_halve_the_noise_of_the_cube():
     assert mixed.means_noise == pytest.approx(paper_parameters(10**4, Ball(2), Fraction(1)).means_noise)
 
 
+def test_one_hot_rows_get_the_noise_of_their_own_l1_norm():
+    """‖x‖₁ = q = 9 and ‖x‖ = 3 for every row: 4·3/b where √p·R would give 52.9/b. Balls and cubes are as in the paper."""
+    par = paper_parameters(10**4, ProductOfSimplices([16, 7, 14, 6, 5, 2, 41, 74, 10]), Fraction(1), b=2.0)
+    assert par.means_sensitivity == pytest.approx(12 / 2)
+    for body in (Ball(7), Cube(7)):
+        assert paper_parameters(10**4, body, Fraction(1), b=2.0).means_sensitivity == pytest.approx(4 * 7**0.5 / 2)
+
+
+class Careless(ProductOfSimplices):
+    """Projects to its tolerance, which is large."""
+
+    def project(self, points):
+        return super().project(points) * 1.3
+
+
+def test_records_keep_the_l1_norm_that_the_noise_was_computed_for():
+    x = np.eye(6)[np.random.default_rng(1).integers(0, 3, 40)] + np.eye(6)[np.random.default_rng(2).integers(3, 6, 40)]
+    for body in (ProductOfSimplices([3, 3]), Careless([3, 3])):
+        records = real_records(x, body)
+        rows = np.concatenate(list(records.rows.batches()))
+        assert np.abs(rows).sum(axis=1).max() * records.unit <= 2
+    assert np.abs(Careless([3, 3]).project(x)).sum(axis=1).max() > 2.5
+
+
 def test_small_tables_and_dimensions():
     assert anonymous_parameters(8, 5) == (0, 1.0)
     assert anonymous_parameters(99, 5)[0] == 0

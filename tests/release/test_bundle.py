@@ -59,6 +59,8 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
         "privacy.json",
         "certificate.json",
         "centres.npz",
+        "measurements.npz",
+        "measurements.json",
         "croissant.json",
         "README.md",
         "report.html",
@@ -111,7 +113,8 @@ def test_a_seeded_bundle_is_marked_everywhere(visits, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["synthetic.csv", "privacy.json", "schema.json", "centres.npz", "README.md", "report.html"]
+    "name",
+    ["synthetic.csv", "privacy.json", "schema.json", "centres.npz", "measurements.npz", "README.md", "report.html"],
 )
 def test_a_changed_file_is_noticed(folder, name):
     with (folder / name).open("ab") as file:
@@ -224,6 +227,7 @@ def test_only_public_types_have_a_way_out():
         "Certificate | None",
         "Spectrum | None",
         "NumberCells | None",
+        "Measurements | None",
         "str",
     }
     assert {field.type for field in dataclasses.fields(PrivateRelease)} == allowed

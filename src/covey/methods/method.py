@@ -14,6 +14,7 @@ from covey.core.fit.spectrum import Spectrum
 from covey.core.paper.blocks import WeightedPoints
 from covey.engines.rows import Rows
 from covey.methods.draws import NumberCells
+from covey.methods.regain.measured import Measurements
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate
 from covey.privacy.gate import Gate
@@ -23,11 +24,12 @@ Public = Callable[[str], np.random.Generator]  # makes streams for post-processi
 
 @dataclass(frozen=True)
 class Fitted:
-    """Everything that leaves a fit: centres, certificate, noisy spectrum. All of it is private."""
+    """Everything that leaves a fit: centres, certificate, noisy spectrum, the measurements kept. All of it is private."""
 
     cloud: WeightedPoints
     certificate: Certificate | None = None
     spectrum: Spectrum | None = None
+    measurements: Measurements | None = None
     numbers: NumberCells | None = None
 
 

@@ -25,7 +25,7 @@ from covey.core.paper.blocks import (
     microaggregate,
     project_weights,
 )
-from covey.core.paper.bodies import Body, Box
+from covey.core.paper.bodies import Body, Box, l1_radius
 from covey.core.paper.covering import LatticeCovering
 from covey.core.paper.partition import equipartition
 from covey.core.paper.subspace import (
@@ -234,8 +234,8 @@ def paper_parameters(  # the symbols of Theorems 5.12 and 5.13
         charges["projection"] = Charge("projection", Fraction(0))
     elif charges["projection"].amount == 0:
         raise ParameterError(POSITIVE.format("projection"))
-    # Lemma 5.10: each of two blocks moves by 2‖x‖₁/b ≤ 2√p/b. In a box K that contains 0 and has one sign per
-    # coordinate no difference is longer than K is wide, which halves it: docs/proofs/damping.md.
+    # Lemma 5.10: each of two blocks moves by 2‖x‖₁/b, at most 2√p/b for rows in the unit ball and less in many bodies. In a box
+    # K with one sign per coordinate no difference is longer than K is wide, which halves it: docs/proofs/damping.md.
     halved = constants == "improved" and isinstance(body, Box) and bool((body.lower >= 0).all())
     parameters = PaperParameters(
         n=n,
@@ -247,7 +247,7 @@ def paper_parameters(  # the symbols of Theorems 5.12 and 5.13
         kappa=float(kappa),
         constants=constants,
         charges=tuple(charges.values()),
-        means_sensitivity=(2 if halved else 4) * sqrt(p) / b,
+        means_sensitivity=(2 if halved else 4) * l1_radius(body) / body.radius / b,
     )
     require_covering(parameters.t, parameters.alpha, p)
     return parameters

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from covey.core.arrays import Array, Floats
-from covey.core.paper.bodies import Body
+from covey.core.paper.bodies import Body, l1_radius
 from covey.core.tables.sparse import Batch, dense, is_sparse
 from covey.engines.local import ArrayRows
 
@@ -52,13 +52,14 @@ def plain_records(X: Array, body: Body) -> Records:
 
 def real_records(X: Array, body: Body) -> Records:
     """Records in K, in fixed point: coordinates far smaller than K's radius lose digits, so give columns of one scale."""
-    grid = 1 << REAL_BITS
+    grid, longest = 1 << REAL_BITS, l1_radius(body) / body.radius
 
     def prepare(batch: Array) -> Array:
         inside = _inside(batch, body) / body.radius
-        # An iterative projection is accurate to its tolerance: make sure of the norm bound that privacy rests on.
+        # An iterative projection is accurate to its tolerance: make sure of the two norm bounds that privacy rests on.
         inside = np.nan_to_num(inside, posinf=1.0, neginf=-1.0)
         inside /= np.maximum(np.sqrt((inside * inside).sum(axis=1, keepdims=True)), 1.0)
+        inside *= np.minimum(1.0, longest / np.maximum(np.abs(inside).sum(axis=1, keepdims=True), 1e-300))
         return np.asarray(np.trunc(inside * grid))
 
     return Records(ArrayRows(X, prepare), unit=body.radius / grid, radius=float(grid))

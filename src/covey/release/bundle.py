@@ -5,6 +5,7 @@
     privacy.json                guarantee, neighbours, unit, ε and how it was spent, δ, n, mechanism, version, seeded or not
     certificate.json            the private accuracy certificate (private bundles)
     centres.npz                 the weighted centres, from which more rows can be drawn at no cost (private bundles)
+    measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles)
     croissant.json              MLCommons Croissant metadata
     README.md                   the same in plain words
     report.html                 the same in pictures: one page without scripts or network
@@ -26,10 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from covey.methods.draws import NumberCells
 from covey.release.claim import claimed, replace
 from covey.release.contents import LARGE_EPSILON
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
+from covey.release.measurements import write_measurements
 from covey.release.places import SUMS, check_target
 from covey.release.report import report_html
 from covey.release.statements import (
@@ -98,6 +101,9 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
                 facts["note"] = WEAK
             _write_json(folder / "certificate.json", facts)
         np.savez(folder / "centres.npz", **centre_arrays(release))
+        if release.measurements is not None:
+            names = tuple(field.name for field in release.schema.encoded)
+            write_measurements(release.measurements, names, folder)
         words = private_words(release)
     else:
         _write_json(folder / "privacy.json", anonymous_facts(release))
@@ -109,17 +115,21 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
 
 
 def centre_arrays(release: PrivateRelease) -> dict[str, Any]:
-    """Weights and points of the centres; for numbers the codes at which cells begin and end, and their private measures.
+    """Weights and points of the centres, and for numbers what their cells are."""
+    arrays = {"weights": release.centres.weights, "points": release.centres.points}
+    return arrays if release.numbers is None else arrays | number_arrays(release.numbers)
+
+
+def number_arrays(numbers: NumberCells) -> dict[str, Any]:
+    """The codes at which cells of numbers begin and end, and their private measures.
 
     The arrays of a number are named after its place among the encoded fields: "3 edges" has the codes of its cells, "3 start",
     "3 stop" and "3 share" the measure from which values inside cells are drawn; "score" has the ranks that swaps of rows keep.
     """
-    arrays: dict[str, Any] = {"weights": release.centres.weights, "points": release.centres.points}
-    if release.numbers is not None:
-        arrays["score"] = release.numbers.score
-        for j, cells in release.numbers.cells.items():
-            arrays[f"{j} edges"] = cells.edges
-            arrays |= {f"{j} {name}": getattr(cells.measure, name) for name in ("start", "stop", "share")}
+    arrays: dict[str, Any] = {"score": numbers.score}
+    for j, cells in numbers.cells.items():
+        arrays[f"{j} edges"] = cells.edges
+        arrays |= {f"{j} {name}": getattr(cells.measure, name) for name in ("start", "stop", "share")}
     return arrays
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from covey.core.fit.spectrum import Spectrum
 from covey.core.paper.blocks import WeightedPoints
 from covey.methods.draws import NumberCells
+from covey.methods.regain.measured import Measurements
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.table.schema import Schema
@@ -41,6 +42,7 @@ class PrivateRelease:
     certificate: Certificate | None
     version: str
     spectrum: Spectrum | None = None
+    measurements: Measurements | None = None
     numbers: NumberCells | None = None  # what the centres' cells of numbers are
 
 

@@ -149,6 +149,8 @@ def private_words(release: PrivateRelease) -> str:
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
         "- `centres.npz`: the weighted centres that rows are drawn from",
+        "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
+        "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
         "- `report.html`: this, and pictures of the data, in a browser",
         "- `croissant.json`: machine-readable metadata",
         "- `SHA256SUMS`: checksums; `covey verify` checks them",

@@ -12,6 +12,7 @@ from typing import Any
 
 from covey.errors import InputError
 from covey.privacy.budget import Charge, budget_for
+from covey.release.measurements import read_measurements
 from covey.release.places import SUMS, listed
 from covey.table.codec import Codec
 from covey.table.schema import Schema
@@ -53,6 +54,9 @@ def verify_bundle(folder: Path) -> Verified:
         _verify_budget(facts)
     schema = Schema.load(folder / "schema.json")
     codec, source, rows = Codec(schema), open_source(table), 0
+    measured = read_measurements(folder, codec.domain_sizes, codec.ordered)
+    if measured is not None and measured.n != facts["n"]:
+        raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
     for part in source.parts():
         piece = source.table(part)
         wrong = codec.problems(piece)

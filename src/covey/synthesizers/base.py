@@ -28,6 +28,7 @@ from covey.records import (
 )
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
+from covey.table.persons import without
 from covey.table.schema import Schema
 from covey.table.sparkframe import arrow_batches, spark_schema
 
@@ -207,6 +208,18 @@ def promise_words(budget: Budget) -> str:
     """The guarantee that was asked for."""
     delta = f", δ = {float(budget.delta):g}" if budget.delta else ", pure"
     return f"differential privacy with ε = {float(budget.epsilon):g}{delta}"
+
+
+def synthesized(schema: Any, person: Any) -> Any:
+    """The schema of what is synthesized: without the column of persons."""
+    if person is None:
+        return schema
+    if not isinstance(schema, Schema):
+        raise ParameterError("person names a column of a table: give its schema=… as well.")
+    own = without(schema, person)
+    if own.learns:
+        raise ParameterError("domains are learned from rows, not by person: declare them, or leave person out.")
+    return own
 
 
 def schema_facts(schema: Schema | None) -> list[tuple[str, Any]]:

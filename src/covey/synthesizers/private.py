@@ -27,6 +27,7 @@ from covey.methods.learning import SHARE, Learned, check_learning, learn, with_k
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.records import Limit, boolean_records, real_records
+from covey.methods.regain.measured import Measurements
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, expected_pair_noise, refuse_too_wide
@@ -47,10 +48,9 @@ from covey.records import (
     read_reals,
 )
 from covey.release.contents import PrivateRelease
-from covey.synthesizers.base import _Synthesizer, promise_words, schema_facts
+from covey.synthesizers.base import _Synthesizer, promise_words, schema_facts, synthesized
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
-from covey.table.persons import without
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.table.zeros import structural_zeros
@@ -120,7 +120,7 @@ class PrivateSynthesizer(_Synthesizer):
         seed: int | None = None,
     ) -> None:
         schema = with_known_domains(schema) if isinstance(schema, Schema) else schema
-        schema = _synthesized(schema, person)
+        schema = synthesized(schema, person)
         super().__init__(body, seed, schema)
         find_device(device)  # refused here, before any table is opened
         self.device = device
@@ -163,6 +163,7 @@ class PrivateSynthesizer(_Synthesizer):
         self.certificate: Certificate | None = None
         self.spectrum: Spectrum | None = None
         self.numbers: NumberCells | None = None
+        self.measurements: Measurements | None = None
 
     def _take(self, schema: Schema) -> None:
         """Use a schema: one that is complete, or one whose domains are to be learned first."""
@@ -282,6 +283,7 @@ class PrivateSynthesizer(_Synthesizer):
     def _finish(self, fitted: Fitted, draw: Draw, gates: list[Gate], n: int, domains: Learned | None = None) -> None:
         self._centres, self._draw = fitted.cloud, draw
         self.certificate, self.spectrum, self.numbers = fitted.certificate, fitted.spectrum, fitted.numbers
+        self.measurements = fitted.measurements
         mechanism = "regain" if self.parameters is None else self.parameters.mechanism
         self.privacy = PrivacyStatement(
             self._budget,
@@ -332,8 +334,8 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
-        facts = (self.privacy, self.certificate, __version__, self.spectrum, self.numbers)
-        return PrivateRelease(self.draw(m), self.schema, self.centres, *facts)
+        kept = (self.privacy, self.certificate, __version__, self.spectrum, self.measurements, self.numbers)
+        return PrivateRelease(self.draw(m), self.schema, self.centres, *kept)
 
     def certify(self, Z: Any) -> TableBounds:
         """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
@@ -373,18 +375,6 @@ class PrivateSynthesizer(_Synthesizer):
             ]
             mark = SEEDED_MARK if self.seeded else "differentially private"
         return card("PrivateSynthesizer", mark, [*facts, *schema_facts(self.schema)])
-
-
-def _synthesized(schema: Any, person: Any) -> Any:
-    """The schema of what is synthesized: without the column of persons."""
-    if person is None:
-        return schema
-    if not isinstance(schema, Schema):
-        raise ParameterError("person names a column of a table: give its schema=… as well.")
-    own = without(schema, person)
-    if own.learns:
-        raise ParameterError("domains are learned from rows, not by person: declare them, or leave person out.")
-    return own
 
 
 def _warn_if_noise(par: PaperParameters) -> None:

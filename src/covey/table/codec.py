@@ -72,6 +72,11 @@ class Codec:
         self.dtype = np.min_scalar_type(max(self.domain_sizes) - 1)
 
     @property
+    def ordered(self) -> tuple[bool, ...]:
+        """Which encoded fields are ordered."""
+        return tuple(j in self.ordinal for j in range(len(self.names)))
+
+    @property
     def width(self) -> int:
         """The number of categories of all encoded fields."""
         return sum(self.domain_sizes)

@@ -23,13 +23,17 @@ CLOSE = 5
 
 @dataclass(frozen=True)
 class NoisyMoments:
-    """Noisy means and off-diagonal second moments of coded rows, and the standard deviations of their noise."""
+    """Noisy means and off-diagonal second moments of coded rows, and the standard deviations of their noise.
+
+    `uncut` holds means that were measured before rows were cut, and their noise, where that was done.
+    """
 
     coding: Coding
     mean: Floats
     mean_sd: float
     pair: Floats
     pair_sd: float
+    uncut: tuple[Floats, float] | None = None
 
 
 class Target(Protocol):

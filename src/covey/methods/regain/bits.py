@@ -34,6 +34,7 @@ from covey.methods.regain.measure import (
     measure_scores,
     measure_sizes,
 )
+from covey.methods.regain.measured import MeasuredBits
 from covey.methods.regain.plan import Plan
 from covey.privacy.gate import Gate
 
@@ -62,14 +63,17 @@ class BitMeasurements:
     moments: NoisyMoments
     sizes: list[Term]
     parities: Parities | None = None
+    row_sums: Means | None = None
 
 
-def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Spectrum | None]:
-    """Private centres in [0, 1]ᵖ, equally weighted, and the noisy spectrum; spends the charges named by the plan."""
-    plan = fit.plan
+def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Spectrum | None, MeasuredBits]:
+    """Private centres in [0, 1]ᵖ, equally weighted, the noisy spectrum, and what was measured; spends the plan's charges."""
+    plan, pure = fit.plan, gate.budget.pure
     if plan.mechanism == "means":
-        return shrunken_means(measure_means(rows, gate)), None
+        means = measure_means(rows, gate)
+        return shrunken_means(means), None, MeasuredBits(rows.n, plan.mechanism, pure, means)
     measured = measure_bits(rows, gate, plan)
+    kept = MeasuredBits.of(rows.n, plan, pure, measured.moments, measured.row_sums)
     fit.tick(0.1)
 
     def scores(f: Factors) -> Scores | None:
@@ -81,17 +85,17 @@ def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Sp
 
     wide = rows.p > LOW_RANK_COLUMNS
     spectrum = None if wide else moment_spectrum(measured.moments, plan.mechanism, fit.public("spectrum"))
-    return equal(fit_bits(measured, scores, fit)), spectrum
+    return equal(fit_bits(measured, scores, fit)), spectrum, replace(kept, parities=measured.parities)
 
 
 def measure_bits(rows: Rows, gate: Gate, plan: Plan) -> BitMeasurements:
     """The measurements that the plan names, but for scores: their directions are found by the fit."""
     if plan.mechanism == "matrix":
-        noisy, sizes = measure_matrix(rows, gate), []
-        if gate.has("row sums"):
-            found = measure_sizes(rows, gate)
-            sizes = [size_term(found.values, found.sd)]
-        return BitMeasurements(noisy, sizes)
+        noisy = measure_matrix(rows, gate)
+        if not gate.has("row sums"):
+            return BitMeasurements(noisy, [])
+        found = measure_sizes(rows, gate)
+        return BitMeasurements(noisy, [size_term(found.values, found.sd)], row_sums=found)
     if plan.mechanism == "parities":
         noisy, parities = measure_parities(rows, gate)
         return BitMeasurements(noisy, [], parities)

@@ -22,6 +22,7 @@ from covey.core.tables.merging import merge_maps, unmerge
 from covey.core.tables.zeros import Zeros
 from covey.methods.regain.measure import Tables, measure_histograms, measure_pairs
 from covey.methods.regain.measure_numbers import measure_ranks
+from covey.methods.regain.measured import MeasuredCategories
 from covey.methods.regain.plan import bin_mass, fit_steps, most_bins, pair_law
 from covey.privacy.gate import Gate
 
@@ -30,8 +31,8 @@ CENTRES = 300  # more gave nothing on the tables of docs/benchmarks
 
 def category_centres(
     tables: Tables, gate: Gate, make_public: Callable[[str], np.random.Generator], tick: Tick
-) -> tuple[WeightedPoints, Spectrum | None]:
-    """Private centres over the categories, and the noisy spectrum; spends the charges "histograms" and "pairs"."""
+) -> tuple[WeightedPoints, Spectrum | None, MeasuredCategories]:
+    """Private centres over the categories, the noisy spectrum, what was measured; spends "histograms" and "pairs"."""
     n, domain = tables.n, tables.domain
     public, shown = make_public("fit"), make_public("spectrum")
     one_way = measure_histograms(tables, gate)
@@ -40,7 +41,8 @@ def category_centres(
         for v, sd, o in zip(one_way.counts, one_way.sds, domain.ordered, strict=True)
     ]
     maps = merge_maps(fine, one_way.sds, n, bin_mass(n, domain, gate.allowance("pairs")), most_bins(domain), domain)
-    return merged_centres(Merging(tables, fine, maps, domain), gate, (public, shown), tick)
+    fit = merged_centres(Merging(tables, fine, maps, domain), gate, (public, shown), tick)
+    return fit.cloud, fit.spectrum, MeasuredCategories(n, domain, gate.budget.pure, one_way, maps, fit.law, fit.pairs)
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,19 @@ class Merging:
     zeros: Zeros | None = None
 
 
+@dataclass(frozen=True)
+class MergedFit:
+    """Centres over the categories, the noisy spectrum, and the noisy pair tables of bins with the law of their noise."""
+
+    cloud: WeightedPoints
+    spectrum: Spectrum | None
+    law: PairLaw
+    pairs: Floats
+
+
 def merged_centres(
     merging: Merging, gate: Gate, public: tuple[np.random.Generator, np.random.Generator], tick: Tick
-) -> tuple[WeightedPoints, Spectrum | None]:
+) -> MergedFit:
     """Centres over the categories from noisy pair tables of bins; spends the charge "pairs", and "ranks" if there are any."""
     tables, fine, maps = merging.tables, merging.shares, merging.maps
     n, (generator, shown) = tables.n, public
@@ -69,7 +81,8 @@ def merged_centres(
     merged = Domain(tuple(int(m.max()) + 1 for m in maps), tables.domain.ordered)
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
     law = pair_law(merged, budget, tables.steps)
-    pairs = measure_pairs(tables, maps, law, gate) / n
+    counted = measure_pairs(tables, maps, law, gate)
+    pairs = counted / n
     spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)
     covariances = (
@@ -89,7 +102,8 @@ def merged_centres(
     zeros = merging.zeros.gathered(maps, merged) if merging.zeros else None
     goal = Goal(shares, covariances, merged, directions, zeros)
     found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + 0.6 * t))
-    return WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged)), spectrum
+    cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged))
+    return MergedFit(cloud, spectrum, law, counted)
 
 
 def centred(pairs: Floats, shares: Floats, domain: Domain) -> Floats:

@@ -141,7 +141,8 @@ def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> NoisyMoments:
         a, b = 1 / mean_sd**2, 1 / first.sd**2
         mean = (a * mean + b * (first.values - coding.middle)) / (a + b)
         mean_sd = float(1 / np.sqrt(a + b))
-    return NoisyMoments(coding, mean, mean_sd, pair, pair_sd)
+    uncut = (first.values, first.sd) if first is not None and coding.clips else None
+    return NoisyMoments(coding, mean, mean_sd, pair, pair_sd, uncut)
 
 
 def _noisy_pairs(M: Exact[Moments], add: Any, n: int, p: int) -> tuple[Array, float]:

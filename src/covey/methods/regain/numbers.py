@@ -27,7 +27,7 @@ from covey.core.threads import blas_threads
 from covey.engines.rows import Mapped, Rows
 from covey.methods.draws import NumberCells, on_cells
 from covey.methods.method import Fitted, Public
-from covey.methods.regain.categories import Merging, merged_centres
+from covey.methods.regain.categories import MergedFit, Merging, merged_centres
 from covey.methods.regain.measure import Tables
 from covey.methods.regain.measure_numbers import (
     OneWayCounts,
@@ -37,6 +37,7 @@ from covey.methods.regain.measure_numbers import (
     farthest_numbers,
     measure_one_way,
 )
+from covey.methods.regain.measured import MeasuredNumbers, MeasuredRanges
 from covey.methods.regain.plan import most_bins, refuse_too_wide
 from covey.methods.regain.plan_numbers import NumberPlan, grids
 from covey.privacy.budget import Budget
@@ -73,22 +74,24 @@ class RegainNumbers:
         with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress, blas_threads(1):
             progress.next()
             counts = OneWayCounts.of(rows, self.attributes)
-            seen = self._look(measure_one_way(counts, self.plan, gate), rows.n, gate, public("numbers"))
+            one_way = measure_one_way(counts, self.plan, gate)
+            seen = self._look(one_way, rows.n, gate, public("numbers"))
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
             tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
             merging = Merging(tables, seen.shares, seen.maps, self.plan.declared, seen.specials, seen.zeros(self.boxes))
-            cloud, spectrum = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
+            fit = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
             score = rank_scores(np.concatenate(seen.shares), seen.domain, seen.specials).score
             numbers = NumberCells(seen.domain, seen.cells, score, self.boxes)
+            kept = seen.measured(one_way, rows.n, gate.budget.pure, fit)
             progress.next()
             if not self.certificate:
-                return Fitted(cloud, None, spectrum, numbers)
-            degrees, farthest = tables.farthest(cloud)
+                return Fitted(fit.cloud, None, fit.spectrum, kept, numbers)
+            degrees, farthest = tables.farthest(fit.cloud)
             if seen.cells:
-                worst = farthest_numbers(counts, seen.cells, cloud, seen.domain)
+                worst = farthest_numbers(counts, seen.cells, fit.cloud, seen.domain)
                 farthest = Exact.of(max, farthest, worst)
             found = certify(degrees, farthest, rows.n, gate, categorical=True, numbers=bool(seen.cells))
-            return Fitted(cloud, found, spectrum, numbers)
+            return Fitted(fit.cloud, found, fit.spectrum, kept, numbers)
 
     def _look(self, measured: OneWayMeasured, n: int, gate: Gate, public: np.random.Generator) -> Looks:
         """From noisy one-way counts to cells and bins: post-processing."""
@@ -127,3 +130,19 @@ class Looks:
     def zeros(self, boxes: Boxes) -> Zeros | None:
         """What cannot occur, over categories and cells."""
         return on_cells(boxes, self.domain, self.cells) if boxes else None
+
+    def measured(self, one_way: OneWayMeasured, n: int, pure: bool, fit: MergedFit) -> MeasuredNumbers:
+        """What the gate gave back, to be kept beside the centres."""
+        own, cells = [], []
+        for j, size in enumerate(self.domain.sizes):
+            if j in self.cells:
+                tree = one_way.trees[j]
+                times = tree.times[tree.frontier]
+                own.append(MeasuredRanges(tree.edges, tree.total[tree.frontier] / times, tree.sd / np.sqrt(times)))
+                cells.append(self.cells[j].edges)
+            else:
+                found = one_way.categories[j]
+                counts = np.asarray(found.values, dtype=np.float64)
+                own.append(MeasuredRanges(np.arange(size + 1), counts, np.full(size, found.sd)))
+                cells.append(np.arange(size + 1))
+        return MeasuredNumbers(n, pure, own, cells, self.maps, fit.law, fit.pairs)

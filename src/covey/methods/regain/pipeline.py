@@ -88,13 +88,13 @@ class RegainBits:
             progress.next()
             with blas_threads(1 if p <= LOW_RANK_COLUMNS else processors()):
                 fit = BitFit(self.plan(n, p, gate.budget), public, self.device, progress.tick)
-                cloud, spectrum = bit_centres(rows, gate, fit)
+                cloud, spectrum, measured = bit_centres(rows, gate, fit)
             progress.next()
             if not self.certificate:
-                return Fitted(cloud, None, spectrum)
+                return Fitted(cloud, None, spectrum, measured)
             with blas_threads(processors()):
                 degrees, farthest = farthest_bits(rows, cloud)
-            return Fitted(cloud, certify(degrees, farthest, n, gate), spectrum)
+            return Fitted(cloud, certify(degrees, farthest, n, gate), spectrum, measured)
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,13 @@ class RegainCategories:
         with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress, blas_threads(1):
             progress.next()
             tables = Tables(rows, self.domain)
-            cloud, spectrum = category_centres(tables, gate, public, progress.tick)
+            cloud, spectrum, measured = category_centres(tables, gate, public, progress.tick)
             progress.next()
             if not self.certificate:
-                return Fitted(cloud, None, spectrum)
+                return Fitted(cloud, None, spectrum, measured)
             degrees, farthest = tables.farthest(cloud)
-            return Fitted(cloud, certify(degrees, farthest, rows.n, gate, categorical=True), spectrum)
+            certificate = certify(degrees, farthest, rows.n, gate, categorical=True)
+            return Fitted(cloud, certificate, spectrum, measured)
 
 
 def farthest_bits(rows: Rows, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:

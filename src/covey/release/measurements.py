@@ -1,0 +1,252 @@
+"""The measurements of a release on disk: measurements.npz holds the noisy numbers, measurements.json says what they are.
+
+Only what the gate gave back can be written: the types of `covey.methods.regain.measured` are made of noisy moments and noisy
+counts. An array of records, an exact moment or a sealed value has no way in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, symmetric
+from covey.core.fit.targets import NoisyMoments
+from covey.core.fit.terms import Parities, parity_masks
+from covey.core.noise.pairlaw import PairLaw
+from covey.core.tables.coding import UNIT, Coding
+from covey.core.tables.domain import Domain
+from covey.errors import InputError
+from covey.methods.regain.measure import Means, OneWay
+from covey.methods.regain.measured import (
+    MeasuredBits,
+    MeasuredCategories,
+    MeasuredNumbers,
+    MeasuredRanges,
+    Measurements,
+)
+
+FORMAT = 1  # of these two files; a reader refuses the others
+NUMBERS, DESCRIPTION = "measurements.npz", "measurements.json"
+NOTE = "Outputs of the private mechanism, noise included: they cost nothing more. sd is the noise's standard deviation."
+
+
+def pack(measured: Measurements) -> tuple[dict[str, Any], dict[str, Array]]:
+    """A description, and arrays by name."""
+    if isinstance(measured, MeasuredBits):
+        return _pack_bits(measured)
+    if isinstance(measured, MeasuredCategories):
+        return _pack_categories(measured)
+    if isinstance(measured, MeasuredNumbers):
+        return _pack_numbers(measured)
+    raise TypeError("only measurements that a gate gave back can be written.")
+
+
+def write_measurements(measured: Measurements, names: tuple[str, ...], folder: Path) -> None:
+    """Both files."""
+    facts, arrays = pack(measured)
+    facts = {"format": FORMAT, "note": NOTE, "columns": list(names), **facts}
+    (folder / DESCRIPTION).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    np.savez(folder / NUMBERS, allow_pickle=False, **arrays)  # type: ignore[arg-type, unused-ignore]
+
+
+def read_measurements(folder: Path, sizes: tuple[int, ...], ordered: tuple[bool, ...]) -> Measurements | None:
+    """The measurements of a bundle, if it has any, checked against the sizes of its schema."""
+    if not (folder / DESCRIPTION).is_file() or not (folder / NUMBERS).is_file():
+        return None
+    facts = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    if facts.get("format") != FORMAT:
+        raise InputError(
+            f"{DESCRIPTION} has format {facts.get('format')}, and this covey reads {FORMAT}: update covey."
+        )
+    with np.load(folder / NUMBERS, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    try:
+        found = _unpack(facts, arrays, Domain(sizes, ordered))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InputError(f"{NUMBERS} and {DESCRIPTION} do not fit together: {error}.") from None
+    problem = _problem(found, sizes)
+    if problem:
+        raise InputError(f"{DESCRIPTION} does not belong to this bundle: {problem}.")
+    return found
+
+
+def _unpack(facts: Mapping[str, Any], arrays: Mapping[str, Array], domain: Domain) -> Measurements:
+    if facts["kind"] == "bits":
+        return _unpack_bits(facts, arrays)
+    if facts["kind"] == "categories":
+        return _unpack_categories(facts, arrays, domain)
+    return _unpack_numbers(facts, arrays, domain.ordered)
+
+
+def _problem(found: Measurements, sizes: tuple[int, ...]) -> str:
+    """What is wrong with measurements of columns of these sizes."""
+    if isinstance(found, MeasuredBits):
+        if found.means.values.shape != (len(sizes),) or any(size != 2 for size in sizes):
+            return f"it has {len(found.means.values)} flags, and the schema has others"
+        sds = [found.means.sd, *([] if found.moments is None else [found.moments.mean_sd, found.moments.pair_sd])]
+    elif isinstance(found, MeasuredCategories):
+        if tuple(map(len, found.one_way.counts)) != sizes:
+            return "its tables have other sizes than the schema's columns"
+        sds = [*found.one_way.sds, *([] if found.law.family == "none" else [found.law.sd])]
+    else:
+        if len(found.one_way) != len(sizes):
+            return "it has another number of columns than the schema"
+        if any(not len(own.counts) == len(own.sds) == len(own.edges) - 1 for own in found.one_way):
+            return "its tables have other sizes than their ranges"
+        if any(len(e) != len(m) + 1 for e, m in zip(found.cells, found.maps, strict=True)):
+            return "its bins are made of other cells"
+        sds = [sd for own in found.one_way for sd in own.sds]
+    if not isinstance(found, MeasuredBits):
+        total = found.law.domain.total
+        if found.pairs.shape != (total, total) or len(found.maps) != len(sizes):
+            return "its pair tables have other sizes than their bins"
+    return "" if all(np.isfinite(sd) and sd >= 0 for sd in sds) else "the noise of a table has no size"
+
+
+# Bits.
+
+
+def _pack_bits(m: MeasuredBits) -> tuple[dict[str, Any], dict[str, Array]]:
+    facts: dict[str, Any] = {
+        "kind": "bits",
+        "n": m.n,
+        "plan": m.mechanism,
+        "pure": m.pure,
+        "cut": m.cut,
+        "means": {"sd": m.means.sd, "about": "share of rows with the second of the two categories"},
+    }
+    arrays: dict[str, Array] = {"means": m.means.values}
+    if m.moments is not None:
+        coding = m.moments.coding
+        facts["moments"] = {
+            "about": "u = row - centre (cut to the radius if cut is true): means of u, and of products above the diagonal",
+            "radius_squared": str(Fraction(coding.radius_squared, UNIT**2)),
+            "clips": coding.clips,
+            "mean_sd": m.moments.mean_sd,
+            "pair_sd": m.moments.pair_sd,
+        }
+        above = np.triu_indices(len(m.moments.mean), 1)
+        arrays |= {"centre": coding.centre, "coded_means": m.moments.mean, "coded_pairs": m.moments.pair[above]}
+    if m.row_sums is not None:
+        facts["row_sums"] = {"sd": m.row_sums.sd, "about": "share of rows by number of ones"}
+        arrays["row_sums"] = m.row_sums.values
+    if m.parities is not None:
+        p = m.parities
+        facts["parities"] = {
+            "about": "means of products of three and four signs, 1 for a one and -1 for a zero",
+            "triple_sd": p.triple_sd,
+            "quad_sd": p.quad_sd,
+        }
+        three, four = parity_masks(len(p.triple))
+        arrays |= {"triples": p.triple[three], "quads": p.quad[four]}
+    return facts, arrays
+
+
+def _unpack_bits(facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> MeasuredBits:
+    means, moments, row_sums, parities = arrays["means"], None, None, None
+    p = len(means)
+    if "moments" in facts:
+        said = facts["moments"]
+        radius = int(Fraction(said["radius_squared"]) * UNIT**2)
+        coding = Coding(arrays["centre"], radius, bool(said["clips"]))
+        pairs = symmetric(arrays["coded_pairs"], p)
+        moments = NoisyMoments(coding, arrays["coded_means"], said["mean_sd"], pairs, said["pair_sd"])
+    if "row_sums" in facts:
+        row_sums = Means(arrays["row_sums"], facts["row_sums"]["sd"])
+    if "parities" in facts:
+        masks = parity_masks(p)
+        values = [_placed(arrays[name], mask) for name, mask in zip(("triples", "quads"), masks, strict=True)]
+        parities = Parities(values[0], facts["parities"]["triple_sd"], values[1], facts["parities"]["quad_sd"])
+    own = Means(means, facts["means"]["sd"])
+    return MeasuredBits(facts["n"], facts["plan"], facts["pure"], own, moments, bool(facts["cut"]), row_sums, parities)
+
+
+def _placed(values: Array, mask: Array) -> Floats:
+    out = np.zeros(mask.shape)
+    out[mask] = values
+    return out
+
+
+# Categories.
+
+
+def _pack_categories(m: MeasuredCategories) -> tuple[dict[str, Any], dict[str, Array]]:
+    facts = {
+        "kind": "categories",
+        "n": m.n,
+        "pure": m.pure,
+        "one_way": {"sds": m.one_way.sds.tolist(), "about": "counts of every category, column after column"},
+        "pairs": _law_facts(m.law, "category"),
+    }
+    above = np.triu_indices(len(m.pairs), 1)
+    arrays = {
+        "counts": np.concatenate(m.one_way.counts),
+        "maps": np.concatenate(m.maps),
+        "pairs": m.pairs[above],
+    }
+    return facts, arrays
+
+
+def _law_facts(law: PairLaw, what: str) -> dict[str, Any]:
+    return {
+        "law": law.family,
+        "scale": str(law.scale),
+        "steps": law.steps,
+        "sd": 0.0 if law.family == "none" else law.sd,
+        "about": f"counts of pairs of bins, centred in every table, above the diagonal; maps: {what} to bin",
+    }
+
+
+def _law(said: Mapping[str, Any], maps: list[Array], ordered: tuple[bool, ...]) -> PairLaw:
+    merged = Domain(tuple(int(m.max()) + 1 for m in maps), ordered)
+    return PairLaw(said["law"], merged, Fraction(said["scale"]), said["steps"])
+
+
+def _unpack_categories(facts: Mapping[str, Any], arrays: Mapping[str, Array], domain: Domain) -> MeasuredCategories:
+    counts, maps = (
+        [np.asarray(arrays[name][domain.block(a)]) for a in range(len(domain.sizes))] for name in ("counts", "maps")
+    )
+    if len(arrays["counts"]) != domain.total or len(arrays["maps"]) != domain.total:
+        raise ValueError("tables of other sizes than the schema's columns")
+    law = _law(facts["pairs"], maps, domain.ordered)
+    pairs = symmetric(arrays["pairs"], law.domain.total)
+    one_way = OneWay(counts, np.array(facts["one_way"]["sds"]))
+    return MeasuredCategories(facts["n"], domain, facts["pure"], one_way, maps, law, pairs)
+
+
+# Numbers.
+
+_PARTS = ("edges", "counts", "sds", "cells", "maps")  # arrays of a column; the first three are about its own counts
+
+
+def _pack_numbers(m: MeasuredNumbers) -> tuple[dict[str, Any], dict[str, Array]]:
+    facts = {
+        "kind": "numbers",
+        "n": m.n,
+        "pure": m.pure,
+        "codes": "special values, then missing unless required, then of a difference 'without a base', then values from the "
+        "least one on, in steps of the field's precision; of a category its labels, then missing",
+        "one_way": {"about": "by column: counts of the codes between edges, and the sds of their noise"},
+        "pairs": _law_facts(m.law, "cell; cells: codes at which they begin"),
+    }
+    arrays: dict[str, Array] = {"pairs": m.pairs[np.triu_indices(len(m.pairs), 1)]}
+    for j, (own, cells, bins) in enumerate(zip(m.one_way, m.cells, m.maps, strict=True)):
+        parts = (own.edges, own.counts, own.sds, cells, bins)
+        arrays |= {f"{j} {name}": part for name, part in zip(_PARTS, parts, strict=True)}
+    return facts, arrays
+
+
+def _unpack_numbers(
+    facts: Mapping[str, Any], arrays: Mapping[str, Array], ordered: tuple[bool, ...]
+) -> MeasuredNumbers:
+    found = [[arrays[f"{j} {name}"] for name in _PARTS] for j in range(len(ordered))]
+    cells, maps = [own[3] for own in found], [own[4] for own in found]
+    law = _law(facts["pairs"], maps, ordered)
+    pairs = symmetric(arrays["pairs"], law.domain.total)
+    one_way = [MeasuredRanges(*own[:3]) for own in found]
+    return MeasuredNumbers(facts["n"], facts["pure"], one_way, cells, maps, law, pairs)

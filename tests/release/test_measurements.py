@@ -1,0 +1,157 @@
+"""Measurements beside a release: what the gate gave back, written and read again, and nothing else."""
+
+import json
+
+import numpy as np
+import pytest
+
+import covey
+from covey.core.tables.moments import moments
+from covey.entropy import Streams
+from covey.errors import InputError
+from covey.methods.regain.measure import Tables, measure_histograms
+from covey.methods.regain.measured import MeasuredNumbers
+from covey.privacy.gate import Exact, Gate
+from covey.release import bundle as module
+from covey.release.bundle import write_bundle
+from covey.release.measurements import pack, read_measurements, write_measurements
+from covey.release.verify import verify_bundle
+from covey.table.schema import Field, Schema
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+
+
+def bits(n=3000, p=6, density=0.3, seed=0):
+    generator = np.random.default_rng(seed)
+    return (generator.random((n, p)) < density * (0.5 + generator.random((n, 1)))).astype(np.uint8)
+
+
+def fitted(X, *budget, **options):
+    return covey.PrivateSynthesizer(*budget, seed=3, **options).fit(X).measurements
+
+
+NUMBERS = Schema((Field("x", "integer", 0, 10**6), Field("y", "string", enum=("a", "b")), Field("z", "number", 0, 9)))
+
+
+def numbers(n=2000):
+    generator = np.random.default_rng(0)
+    x = np.where(generator.random(n) < 0.3, 0, generator.integers(0, 5000, n))
+    return {"x": x, "y": ["a", "b"] * (n // 2), "z": np.round(x / 1000, 1)}
+
+
+PLANS = {
+    "means": lambda: fitted(bits(12, 5), 0.2),
+    "matrix": lambda: fitted(bits(), 1.0),
+    "parities": lambda: fitted(bits(), 1.0, 1e-6),
+    "ball": lambda: fitted(bits(3000, 24, 0.5), 1.0, 1e-6),
+    "cut": lambda: fitted(bits(3000, 24, 0.05), 1.0, 1e-6),
+    "limits": lambda: fitted(bits(3000, 24, 0.2), 1.0, 1e-6, at_most=[(list(range(20)), 3)]),
+    "categories": lambda: fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,)),
+    "categories, delta": lambda: fitted(codes(), 1.0, 1e-6, domain=(3, 7, 2), ordinal=(1,)),
+    "numbers": lambda: fitted(numbers(), 1.0, schema=NUMBERS),
+    "numbers, delta": lambda: fitted(numbers(), 1.0, 1e-6, schema=NUMBERS),
+}
+
+
+def codes(n=3000, seed=1):
+    generator = np.random.default_rng(seed)
+    return np.stack([generator.integers(0, c, n) for c in (3, 7, 2)], axis=1)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_what_was_measured_is_written_and_read_again(plan, tmp_path):
+    kept = PLANS[plan]()
+    domain = getattr(kept, "domain", kept.law.domain if hasattr(kept, "law") else None)
+    sizes = (2,) * len(kept.means.values) if domain is None else domain.sizes
+    ordered = (False,) * len(sizes) if domain is None else domain.ordered
+    write_measurements(kept, tuple(f"c{j}" for j in range(len(sizes))), tmp_path)
+    again = read_measurements(tmp_path, sizes, ordered)
+    (facts, arrays), (facts2, arrays2) = pack(kept), pack(again)
+    assert facts == facts2
+    assert arrays.keys() == arrays2.keys()
+    assert all(np.array_equal(arrays[name], arrays2[name]) for name in arrays)
+    assert getattr(kept, "cut", None) == {"cut": True, "limits": False}.get(plan, getattr(kept, "cut", None))
+    wrong = (3, *sizes[1:]) if sizes[0] == 2 else (2, *sizes[1:])
+    more = isinstance(kept, MeasuredNumbers)  # a number's codes are no categories of the schema
+    with pytest.raises(InputError, match=r"measurements\.(npz|json)"):
+        read_measurements(tmp_path, wrong * (1 + more), ordered * (1 + more))
+
+
+def test_the_noise_is_as_large_as_it_says():
+    """Means and pairs of a hundred releases against the truth; a sd that is off by a fifth is found out."""
+    X = bits(2000, 5)
+    pairs = X.T @ X.astype(float) / len(X)
+    i, j = np.triu_indices(5, 1)
+    for delta in (0.0, 1e-6):
+        off = []
+        for seed in range(100):
+            kept = covey.PrivateSynthesizer(1.0, delta, seed=seed, certificate_share=0)
+            rows, _ = kept._read(X)
+            method = kept._regain(5)
+            gate = Gate(kept._budget, method.shares(2000, 5, kept._budget), Streams.from_seed(seed))
+            from covey.methods.regain.bits import measure_bits
+
+            m = measure_bits(rows, gate, method.plan(2000, 5, kept._budget)).moments
+            c = m.coding.middle
+            signs = (pairs - np.outer(c, X.mean(0)) - np.outer(X.mean(0), c) + np.outer(c, c))[i, j]
+            off.append(np.concatenate([(m.mean + c - X.mean(0)) / m.mean_sd, (m.pair[i, j] - signs) / m.pair_sd]))
+        found = float(np.mean(np.square(off)))
+        assert 0.85 < found < 1.15
+        assert not 0.85 < found * 1.2**2 < 1.15
+
+
+def test_only_what_a_gate_gave_back_can_be_kept():
+    X = bits()
+    for private in (moments(X), Exact(X), X, {"means": X.mean(0)}):
+        with pytest.raises(TypeError, match="gate gave back"):
+            pack(private)
+
+
+def test_a_bundle_whose_measurements_are_not_its_own_is_refused(tmp_path):
+    schema = Schema(tuple(Field(f"c{j}", "boolean", required=True) for j in range(4)))
+    table = {f"c{j}": bits(500, 4)[:, j] for j in range(4)}
+    folder = write_bundle(covey.PrivateSynthesizer(2.0, schema=schema, seed=1).fit(table).release(50), tmp_path / "b")
+    assert verify_bundle(folder).rows == 50
+
+    def rewritten(**changes):
+        facts = json.loads((folder / "measurements.json").read_text())
+        (folder / "measurements.json").write_text(json.dumps(facts | changes))
+        (folder / "SHA256SUMS").unlink()
+        module._write_sums(folder)
+
+    rewritten(n=499)
+    with pytest.raises(InputError, match="of 499 rows, and the bundle of 500"):
+        verify_bundle(folder)
+    rewritten(n=500, format=2)
+    with pytest.raises(InputError, match="update covey"):
+        verify_bundle(folder)
+    rewritten(format=1, means={"sd": float("nan")})
+    with pytest.raises(InputError, match="has no size"):
+        verify_bundle(folder)
+
+
+def test_the_histograms_kept_are_those_that_were_measured():
+    """The counts of a fit are the gate's, number for number."""
+    synth = covey.PrivateSynthesizer(1.0, domain=(3, 7, 2), ordinal=(1,), seed=3)
+    rows, _ = synth._read(codes())
+    method = synth._regain()
+    gate = Gate(synth._budget, method.shares(rows.n, rows.p, synth._budget), Streams.from_seed(3).child("call 1"))
+    found = measure_histograms(Tables(rows, synth.domain), gate)
+    kept = fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,)).one_way
+    assert all(np.array_equal(a, b) for a, b in zip(found.counts, kept.counts, strict=True))
+
+
+def test_ranges_of_a_number_are_as_far_from_the_truth_as_they_say():
+    """Counts of the ranges that trees end with, against the records; a sd that is off by a fifth is found out."""
+    table, off = numbers(), []
+    for seed in range(30):
+        kept = (
+            covey.PrivateSynthesizer(1.0, 1e-6, schema=NUMBERS, seed=seed, certificate_share=0).fit(table).measurements
+        )
+        own = kept.one_way[0]
+        assert own.edges[0] == 0
+        true = np.histogram(table["x"] + 1, own.edges)[0]
+        off.append((own.counts - true) / own.sds)
+    found = float(np.mean(np.square(np.concatenate(off))))
+    assert 0.85 < found < 1.15
+    assert not 0.85 < found * 1.2**2 < 1.15
