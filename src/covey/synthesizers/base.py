@@ -21,9 +21,9 @@ from covey.methods.draws import Draw
 from covey.privacy.budget import Budget
 from covey.records import (
     Form,
-    FrameForm,
     LearningReader,
     Prepared,
+    TableForm,
     TableReader,
 )
 from covey.table.codec import Codec
@@ -80,7 +80,7 @@ class _Synthesizer:
         self._streams_taken = 0
         self._centres: WeightedPoints | None = None
         self._draw: Draw | None = None
-        self._form: Form | FrameForm = Form(np.dtype(np.uint8))
+        self._form: Form | TableForm = Form(np.dtype(np.uint8))
 
     # Parameters, as scikit-learn's tools ask for them.
 
