@@ -18,7 +18,7 @@ from covey.privacy.ledger import Ledger
 from covey.privacy.ledger import file as ledger_module
 from covey.release.verify import verify_bundle
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.metadata import draft
+from covey.table.schema import Schema
 from covey.table.sources import read_table
 from covey.workflow import CHARGE_STAYS, PrivateOrder, release
 
@@ -33,7 +33,7 @@ pytestmark = [
 def visits(tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     example_visits(folder / "visits.csv", 200)
-    schema = draft(read_table(folder / "visits.csv"))
+    schema = Schema.draft(read_table(folder / "visits.csv"))
     schema.confirm([field.name for field in schema.fields]).save(folder / "schema.json")
     return folder
 

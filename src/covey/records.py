@@ -26,11 +26,12 @@ from covey.engines.spark import SparkRows
 from covey.engines.sparkpersons import SparkPersonRows
 from covey.errors import InputError, InternalError, ParameterError, whole_number
 from covey.table.codec import Codec, EncodeLog
+from covey.table.frames import FrameForm, NumberFrame, frame_origin, numbers_of
 from covey.table.numbers import NumberCodec
 from covey.table.persons import WithPerson, named
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
-from covey.table.sources import Table, joined, like, open_source
+from covey.table.sources import form_of, joined, open_source
 from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
 
 Kernels = Sequence[Callable[[Array], Any]]
@@ -47,6 +48,8 @@ class Form:
 
     dtype: np.dtype[Any]
     sparse: bool = False
+    frame: NumberFrame | None = None
+    own_types: bool = True  # whether each column of a frame gets its own type back
 
     def restore(self, rows: Array) -> Any:
         """One part of synthetic rows in the caller's type."""
@@ -54,16 +57,20 @@ class Form:
 
     def join(self, parts: list[Any]) -> Any:
         """All parts together."""
-        if len(parts) == 1:
-            return parts[0]
-        return vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
+        if self.sparse:
+            return parts[0] if len(parts) == 1 else vstack(parts, format="csr")
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return rows if self.frame is None else self.frame.restore(rows, self.own_types)
 
 
 # Arrays.
 
 
 def read_matrix(X: Any) -> tuple[Array, Form]:
-    """A dense array of numbers with a row per record."""
+    """A dense array of numbers with a row per record, or a frame of them."""
+    frame = None
+    if (origin := frame_origin(X)) is not None:
+        X, frame = numbers_of(X, origin)
     if is_sparse(X):
         raise InputError(
             "X is sparse, which method='regain' takes for records of 0 and 1. Here write it out: fit(X.toarray())."
@@ -82,7 +89,7 @@ def read_matrix(X: Any) -> tuple[Array, Form]:
     if X.dtype.kind == "f" and not np.isfinite(X).all():
         raise InputError("X holds NaN or infinite values. Replace them before fitting.")
     # The type of an array is its owner's choice. That of a list would follow from the values: it becomes int64.
-    return np.asarray(X), Form(X.dtype if typed else np.dtype(np.int64))
+    return np.asarray(X), Form(X.dtype if typed else np.dtype(np.int64), frame=frame)
 
 
 def read_bits(X: Any, sparse: bool = False) -> tuple[Batch, Form]:
@@ -123,7 +130,8 @@ def read_reals(X: Any, body: Body) -> tuple[Array, Form]:
     if matrix.shape[1] != body.dimension:
         raise InputError(f"X has {matrix.shape[1]} columns and body has dimension {body.dimension}.")
     if form.dtype.kind == "f" or not isinstance(body, ProductOfSimplices):
-        form = Form(np.dtype(np.float64))  # averages of integers are not integers
+        # Averages of integers are not integers.
+        form = Form(np.dtype(np.float64), frame=form.frame, own_types=False)
     return matrix, form
 
 
@@ -136,7 +144,7 @@ def read_codes(X: Any, domain: Domain) -> tuple[Integers, Form]:
     if (codes != matrix).any() or (codes < 0).any() or (codes >= domain.counts).any():
         raise InputError("X must hold category codes 0, …, c − 1 of the declared domain.")
     dtype = np.promote_types(form.dtype, np.min_scalar_type(max(domain.sizes) - 1))
-    return codes, Form(dtype if dtype.kind in "iu" else np.dtype(np.int64))
+    return codes, Form(dtype if dtype.kind in "iu" else np.dtype(np.int64), frame=form.frame, own_types=False)
 
 
 # Tables with a schema.
@@ -154,10 +162,10 @@ class Prepared:
     """A table as rows of category codes or cells. Private: it has no serializer, and its repr shows no record."""
 
     rows: Rows
-    origin: str
+    form: FrameForm
     log: EncodeLog
     schema: Schema | None = None
-    form: Coded = "codes"
+    coded: Coded = "codes"
     again: Again | None = None  # for tables whose domain is learned
     person: str | None = None
     read: int | None = None
@@ -192,14 +200,14 @@ class TableReader:
 
     Args:
         codec: the schema's encoder.
-        form: "codes" for categories, "cells" for whole-number cells, which anonymous averages need, "numbers" for codes in
+        coded: "codes" for categories, "cells" for whole-number cells, which anonymous averages need, "numbers" for codes in
             which numbers have their own precision.
         first_pass: kernels whose sums will be asked for; they are computed while the table is read first.
         person: the column that says whose a row is, where rows are counted by persons.
     """
 
     codec: Codec
-    form: Coded = "codes"
+    coded: Coded = "codes"
     first_pass: Kernels = ()
     person: str | None = None
 
@@ -207,34 +215,34 @@ class TableReader:
         """Read and encode a table; it is read in parts, and again where it is too large to be kept."""
         if self.person is not None:
             return self._prepare_persons(table, self.person, encoding)
-        codec, width, form, fine = self.codec, len(self.codec.names), self.form, self._fine
+        codec, width, coded, fine = self.codec, len(self.codec.names), self.coded, self._fine
         if is_spark(table):
             columns, ignored = needed_columns(table, codec.schema)
             spark = SparkRows(columns, BatchEncoder(codec, ignored, fine), width, self.first_pass)
-            return Prepared(spark, "spark", spark.log, codec.schema, form)
+            return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, coded)
         source = open_source(table, codec.schema, encoding)
 
         def encode(part: Any) -> tuple[Array, EncodeLog]:
             read = source.table(part)
-            return codec.encode_part(read, cells=form == "cells") if fine is None else fine.encode_part(read)
+            return codec.encode_part(read, cells=coded == "cells") if fine is None else fine.encode_part(read)
 
         rows = StreamRows(source.parts, encode, width, self.first_pass, KEEP_BYTES)
-        return Prepared(rows, source.origin, rows.log, codec.schema, form)
+        return Prepared(rows, form_of(source), rows.log, codec.schema, coded)
 
     @property
     def _fine(self) -> NumberCodec | None:
-        return NumberCodec(self.codec) if self.form == "numbers" else None
+        return NumberCodec(self.codec) if self.coded == "numbers" else None
 
     def _prepare_persons(self, table: Any, person: str, encoding: str) -> Prepared:
         """The same for rows that are counted by persons."""
         codec, width, beside = self.codec, len(self.codec.names), WithPerson(self.codec.schema, person)
-        fine, form = self._fine, self.form
+        fine = self._fine
         if is_spark(table):
             columns, ignored = needed_columns(table, beside)
             spark = SparkPersonRows(
                 columns, BatchEncoder(codec, ignored, fine), width, codec.schema.missing_values, self.first_pass
             )
-            return Prepared(spark, "spark", spark.log, codec.schema, form, person=person)
+            return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, self.coded, person=person)
         source, ring, missing = open_source(table, beside, encoding), Keyring(), codec.schema.missing_values
 
         def read(part: Any) -> Read:
@@ -243,15 +251,15 @@ class TableReader:
             return Read(batch, log, ring.keys(*named(found.columns[person], missing)))
 
         rows = PersonRows(source.parts, read, width, KEEP_BYTES)
-        origin, schema = source.origin, codec.schema
-        return Prepared(rows, origin, rows.log, schema, form, person=person, read=rows.read, nobodys=rows.nobodys)
+        kept = (rows, form_of(source), rows.log, codec.schema, self.coded)
+        return Prepared(*kept, person=person, read=rows.read, nobodys=rows.nobodys)
 
-    def read(self, table: Any) -> tuple[Rows, FrameForm]:
+    def read(self, table: Any) -> tuple[Rows, TableForm]:
         """Rows of a table, prepared or not; only the kind of frame is remembered."""
         prepared = table if isinstance(table, Prepared) else self.prepare(table)
-        if (prepared.schema, prepared.form, prepared.person) != (self.codec.schema, self.form, self.person):
+        if (prepared.schema, prepared.coded, prepared.person) != (self.codec.schema, self.coded, self.person):
             raise ParameterError(OTHER_SYNTHESIZER)
-        return prepared.rows, FrameForm(prepared.origin)
+        return prepared.rows, TableForm(prepared.form, self.codec.schema)
 
 
 @dataclass(frozen=True)
@@ -276,12 +284,12 @@ class LearningReader:
         if is_spark(table):
             columns, ignored = needed_columns(table, provisional.schema)
             spark = SparkRows(columns, BatchEncoder(provisional, ignored), width, ahead)
-            return Prepared(spark, "spark", spark.log, provisional.schema, again=again)
+            return Prepared(spark, FrameForm("spark"), spark.log, provisional.schema, again=again)
         source = open_source(table, provisional.schema, encoding)
         rows = StreamRows(
             source.parts, lambda part: provisional.encode_part(source.table(part)), width, ahead, keep_bytes=0
         )
-        return Prepared(rows, source.origin, rows.log, provisional.schema, again=again)
+        return Prepared(rows, form_of(source), rows.log, provisional.schema, again=again)
 
     def read(self, table: Any) -> Prepared:
         """A table, prepared or not."""
@@ -292,14 +300,15 @@ class LearningReader:
 
 
 @dataclass(frozen=True)
-class FrameForm:
-    """The kind of frame that a table came in, and goes out in."""
+class TableForm:
+    """The form of the frame that a table came in, and goes out in, under its schema."""
 
-    origin: str
+    frame: FrameForm
+    schema: Schema
 
     def join(self, parts: list[Any]) -> Any:
         """All parts together, as a frame."""
-        return like(Table({}, 0, self.origin), joined(parts))
+        return self.frame.restore(joined(parts), self.schema.fields)
 
 
 # Public parameters about records.

@@ -28,6 +28,7 @@ from covey.methods.regain.measure import (
     measure_sizes,
 )
 from covey.methods.regain.plan import declared_coding, histogram_share, pair_law, plan_bits
+from covey.methods.regain.predict import predict
 from covey.privacy import gate as gate_module
 from covey.privacy.budget import make_budget
 
@@ -370,3 +371,22 @@ def test_simulated_noise_never_comes_from_the_noise_stream(monkeypatch):
     second = fit_bits(ArrayRows(PATIENTS[:300]), budget, other)
     assert not np.array_equal(first.cloud.points, second.cloud.points)
     assert noise_module.SATURATION == 1 << 62
+
+
+@pytest.mark.parametrize("sizes", [(2,) * 20, (2, 3, 5), (9, 9, 9, 9), (7,)])
+@pytest.mark.parametrize("delta", [0, Fraction(1, 10**9)])
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_plan_and_release_expect_noise_by_one_rule(sizes, delta):
+    """Over ε from hopeless to ample both say it, or neither does; and each of them changes its mind once."""
+    X, said = np.zeros((400, len(sizes)), dtype=int), []
+    domain = None if set(sizes) == {2} else sizes
+    for epsilon in (Fraction(1, 10**12), Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(4), Fraction(1000)):
+        planned = any("expect noise" in words for words in predict(sizes, 400, epsilon, delta).warnings)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            synth = covey.PrivateSynthesizer(epsilon, delta, domain=domain, seed=1)
+            synth._advise(len(X), sizes)
+        assert planned == any("expect noise" in str(w.message) for w in caught), epsilon
+        said.append(planned)
+    assert said == sorted(said, reverse=True)
+    assert (said[0], said[-1]) == (True, False)

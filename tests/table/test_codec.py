@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covey.errors import InputError, ParameterError
-from covey.table.codec import Codec
+from covey.table.codec import Codec, ColumnLog, Dictionary
+from covey.table.columns import Words
 from covey.table.schema import Constant, Field, Schema
 from tests.table.examples import PEOPLE, RULED, rng, some_codes
 
@@ -139,3 +140,20 @@ def test_a_copied_codec_remembers_no_word_of_the_data(tmp_path):
     again, same = pickle.loads(sent).encode(path)
     assert (again == codes).all()
     assert same == log
+
+
+def test_a_word_is_read_though_another_thread_clears_the_dictionary():
+    class Cleared(dict):
+        """As if another thread came right after."""
+
+        def __setitem__(self, word, found):
+            super().__setitem__(word, found)
+            self.clear()
+
+    dictionary = Dictionary(Codec(Schema.from_dict(PEOPLE)).attributes["sex"])
+    dictionary.known = Cleared()
+    column = Words(np.array([0, 1, -1, 1]), pl.Series(["f", "m"]))
+    log = ColumnLog()
+    plain = Dictionary(Codec(Schema.from_dict(PEOPLE)).attributes["sex"]).read(column, ColumnLog(), cells=False)
+    assert dictionary.read(column, log, cells=False).tolist() == plain.tolist()
+    assert log.missing == 1

@@ -173,7 +173,7 @@ def test_a_workbook_drafts_itself(tmp_path):
 def test_frames_and_nested_cells(tmp_path):
     frame = pl.DataFrame(
         {
-            "when": pd.to_datetime(["2020-01-01", None] * 100),
+            "day": pd.to_datetime(["2020-01-01", None] * 100),
             "x": [0.5, None] * 100,
             "b": [True, False] * 100,
             "parts": [[1, 2], []] * 100,
@@ -183,7 +183,7 @@ def test_frames_and_nested_cells(tmp_path):
     frame.write_parquet(tmp_path / "t.parquet")
     for table in (frame, tmp_path / "t.parquet", read_table(frame)):
         schema, notes = Schema.draft_with_notes(table)
-        assert [field.type for field in schema.fields] == ["datetime", "number", "boolean", "string"]
+        assert [field.type for field in schema.fields] == ["date", "number", "boolean", "string"]
         assert "lists or records" in next(note for note in notes if note.field == "parts").reason
         Codec(schema.confirm(schema.names)).encode(table)
 

@@ -21,9 +21,9 @@ from covey.methods.draws import Draw
 from covey.privacy.budget import Budget
 from covey.records import (
     Form,
-    FrameForm,
     LearningReader,
     Prepared,
+    TableForm,
     TableReader,
 )
 from covey.table.codec import Codec
@@ -83,7 +83,7 @@ class _Synthesizer:
         self._streams_taken = 0
         self._centres: WeightedPoints | None = None
         self._draw: Draw | None = None
-        self._form: Form | FrameForm = Form(np.dtype(np.uint8))
+        self._form: Form | TableForm = Form(np.dtype(np.uint8))
 
     # Parameters, as scikit-learn's tools ask for them.
 
@@ -148,7 +148,7 @@ class _Synthesizer:
     def _restore(self) -> Callable[[Any, np.random.Generator], Any]:
         """From drawn rows to the caller's type: codes or cells are decoded under the schema, arrays get their type back."""
         if self._codec is not None:
-            return _Decode(self._codec, cells=self._table_reader().form == "cells", fine=self._numbers)
+            return _Decode(self._codec, cells=self._table_reader().coded == "cells", fine=self._numbers)
         assert isinstance(self._form, Form)  # without a schema there are no frames
         return _Restore(self._form)
 

@@ -30,16 +30,17 @@ from covey.methods.records import Limit, boolean_records, real_records
 from covey.methods.regain.measured import Measurements
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
-from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, expected_pair_noise, refuse_too_wide
+from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, refuse_too_wide
+from covey.methods.regain.predict import mostly_noise, predicted_error
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.privacy.gate import WHOLE, Gate
 from covey.records import (
     Form,
-    FrameForm,
     LearningReader,
     Limits,
     Prepared,
+    TableForm,
     TableReader,
     check_domain,
     check_limits,
@@ -55,8 +56,6 @@ from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.table.zeros import structural_zeros
 from covey.version import __version__
-
-NOISE = 0.1  # standard deviation of a 2-way share beyond which a release is mostly noise
 
 
 class PrivateSynthesizer(_Synthesizer):
@@ -227,7 +226,7 @@ class PrivateSynthesizer(_Synthesizer):
             budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
         rows, self._form = self._read(X)
         n, p = rows.n, rows.p
-        self._advise(n, p if self.domain is None else int(np.sum(self.domain.counts - 1)))
+        self._advise(n, (2,) * p if self.domain is None else self.domain.sizes)
         if self._limits:
             if max(max(columns) for columns, _ in self._limits) >= p:
                 raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
@@ -252,7 +251,7 @@ class PrivateSynthesizer(_Synthesizer):
         self._take(found.schema)
         return first.read_again(self._table_reader()), found
 
-    def _read(self, X: Any) -> tuple[Rows, Form | FrameForm]:
+    def _read(self, X: Any) -> tuple[Rows, Form | TableForm]:
         """Rows for `regain`: of a table with a schema, of category codes, or of bits."""
         if self._codec is not None:
             return self._table_reader().read(X)
@@ -307,16 +306,15 @@ class PrivateSynthesizer(_Synthesizer):
         widest = (max(self.domain.sizes) if self.domain else 1) + (MOST_BINS if self._numbers is not None else 0)
         require_exact(n, widest, STEPS if self.person is not None else 1)
 
-    def _advise(self, n: int, width: int) -> None:
+    def _advise(self, n: int, sizes: Sequence[int]) -> None:
         """Checks and advice that need the public size of the table."""
         self.check(n)
-        noise = expected_pair_noise(n, width, self._budget)
-        if noise > NOISE:
+        error = predicted_error(sizes, n, self._budget)
+        if mostly_noise(error):
             warnings.warn(
-                f"with n = {n}, {width} columns and epsilon = {float(self.epsilon):g} the noise on a 2-way share has "
-                f"standard deviation {noise:.2g}: expect noise, not data. "
-                f"More {self._budget.counted}, a larger epsilon, a positive delta or "
-                "fewer columns help.",
+                f"with n = {n}, {len(sizes)} columns and epsilon = {float(self.epsilon):g} a 2-way share is predicted to be "
+                f"off by {error:.2g}: expect noise, not data. More {self._budget.counted}, a larger epsilon, a positive "
+                "delta or fewer columns help.",
                 CoveyWarning,
                 stacklevel=4,
             )

@@ -119,6 +119,7 @@ def arrow_column(name: str, values: Any) -> Series | Words:
     pl, pa = optional("polars"), optional("pyarrow")
     _check_text(name, values.dictionary if pa.types.is_dictionary(values.type) else values)
     if pa.types.is_dictionary(values.type):
+        values = _usual_words(values)
         words = values.dictionary
         if len(words) <= MANY_WORDS and (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
             places = values.indices.fill_null(-1) if values.indices.null_count else values.indices
@@ -130,6 +131,17 @@ def arrow_column(name: str, values: Any) -> Series | Words:
         values = values.cast(pa.timestamp(values.type.unit, "UTC"))  # the same instants; polars knows fewer zones
     found: Series = pl.from_arrow(values)
     return plain(found).alias(name)
+
+
+def _usual_words(values: Any) -> Any:
+    """A dictionary as most programs write it: words in one piece, places that have room for −1."""
+    pa = optional("pyarrow")
+    words, places = values.dictionary, values.indices
+    if pa.types.is_string_view(words.type):  # polars writes its categories so
+        words = words.cast(pa.large_string())
+    if pa.types.is_unsigned_integer(places.type):
+        places = places.cast(pa.int64())
+    return pa.DictionaryArray.from_arrays(places, words)
 
 
 def _check_text(name: str, values: Any) -> None:

@@ -165,7 +165,11 @@ class Codec:
 
 
 class Dictionary:
-    """Cells of single words of one attribute, each read once. It remembers words of the data: private, in memory only."""
+    """Cells of single words of one attribute, each read once. It remembers words of the data: private, in memory only.
+
+    Parts of a table are read by several threads, and share it without a lock: an entry is whole when it is put in, two threads
+    that read a word find the same, and `_look_up` returns what it found itself, not what another thread may have cleared.
+    """
 
     most = 1 << 16
 
@@ -191,9 +195,11 @@ class Dictionary:
         return values.take(column.places, mode="wrap")
 
     def _look_up(self, word: str | None) -> tuple[int, ColumnLog]:
-        if word not in self.known:
+        found = self.known.get(word)
+        if found is None:
+            pl, seen = optional("polars"), ColumnLog()
+            found = int(self.attribute.read(pl.Series([word], dtype=pl.String), seen)[0]), seen
             if len(self.known) >= self.most:
                 self.known.clear()
-            pl, seen = optional("polars"), ColumnLog()
-            self.known[word] = int(self.attribute.read(pl.Series([word], dtype=pl.String), seen)[0]), seen
-        return self.known[word]
+            self.known[word] = found
+        return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from dataclasses import field as entry
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -52,6 +53,7 @@ class Table:
     long_rows: int = 0
     ignored: tuple[str, ...] = ()
     plain: bool = True  # whether text has decimal points and ISO dates, whatever the file had
+    types: Mapping[str, Any] = entry(default_factory=dict)  # of a frame: what is remembered of its columns' types
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows, {len(self.columns)} columns, from {self.origin})"

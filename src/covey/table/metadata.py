@@ -16,11 +16,6 @@ from covey.table.fields import Field
 from covey.table.schema import Schema
 
 
-def draft(table: Any) -> Schema:
-    """A schema that fits this table; see `covey.table.drafting`."""
-    return Schema.draft(table)
-
-
 def from_smartnoise_yaml(path: str | Path, table: str | None = None) -> Schema:
     """Import the metadata of one table from a SmartNoise YAML file: collection, schema, table, columns."""
     found: dict[str, Mapping[str, Any]] = {}

@@ -42,6 +42,7 @@ RARE = 5  # rows that hold a label before it is drafted, in a table of a hundred
 
 LIMITS = "its limits come from the data, rounded outward: put public ones in their place, or confirm it by name"
 LABELS = "its labels come from the data and are many: check that each is public"
+AT_MIDNIGHT = "every time of day in it is midnight"
 
 BLANK = ("", "nan", "null")
 _FLAGS = ("true", "false", "yes", "no", "0", "1")
@@ -237,6 +238,8 @@ class ColumnDraft:
             first, last = series.min(), series.max()
         except (ValueError, OverflowError):  # years before 1 or after 9999 are no dates here
             return self._leave("its dates lie beyond the calendar")
+        if dtype != pl.Date and bool((series.dt.time() == time(0)).all()):
+            return self._between("date", first, last, None, AT_MIDNIGHT)
         days = dtype == pl.Date
         return self._between("date" if days else "datetime", first, last, None, "its cells have that type")
 
@@ -269,6 +272,8 @@ class ColumnDraft:
             return self._labels()
         epoch = np.datetime64("1970-01-01T00:00:00")
         first, last = ((epoch + np.timedelta64(int(s), "s")).astype(datetime) for s in (seconds.min(), seconds.max()))
+        if type_ == "datetime" and not (seconds % 86400).any():
+            type_, reason = "date", AT_MIDNIGHT
         return self._between(type_, first, last, form, reason)
 
     def _between(self, type_: str, first: Any, last: Any, form: str | None, reason: str) -> Proposal:

@@ -36,6 +36,7 @@ from covey.table.databases import Database, DatabaseTable, is_database
 from covey.table.dialects import Dialect, Spelling, check_encoding
 from covey.table.extras import optional
 from covey.table.fields import GUARDED, Field
+from covey.table.frames import FrameForm, remember
 from covey.table.rules import Domain
 from covey.table.workbook import SUFFIXES as WORKBOOK_SUFFIXES
 from covey.table.workbook import Workbook
@@ -48,6 +49,7 @@ __all__ = [
     "Source",
     "Table",
     "check_encoding",
+    "form_of",
     "guarded",
     "joined",
     "like",
@@ -164,6 +166,16 @@ class FrameParts:
         first = part == 0
         return Table(columns, rows, self.origin, first * whole.short_rows, first * whole.long_rows, whole.ignored)
 
+    @property
+    def form(self) -> FrameForm:
+        """How the frame looked."""
+        return FrameForm(self.origin, self.whole.types)
+
+
+def form_of(source: Source) -> FrameForm:
+    """How a table looked, for rows to come back the same way."""
+    return source.form if isinstance(source, FrameParts) else FrameForm(source.origin)
+
 
 def read_table(
     source: Any,
@@ -222,21 +234,8 @@ def _one_by_one(name: str, column: Series | Words) -> Series:
 
 def like(frame: Any, columns: Columns) -> Any:
     """The columns as the kind of frame that came in; polars where that was a file."""
-    pl = optional("polars")
-    out = pl.DataFrame({name: made(name, values) for name, values in columns.items()})
     origin = frame.origin if isinstance(frame, Table) else _origin(frame)
-    if origin == "pyarrow":
-        return out.to_arrow()
-    if origin != "pandas":
-        return out
-    optional("pyarrow")
-    native = out.to_pandas()
-    # pandas would turn whole numbers and flags with holes into floats and objects.
-    nullable = {pl.Int64: "Int64", pl.Boolean: "boolean"}
-    holes = {c: nullable[out[c].dtype] for c in out.columns if out[c].dtype in nullable and out[c].null_count()}
-    for name, dtype in holes.items():
-        native[name] = optional("pandas").array(out[name].to_list(), dtype=dtype)
-    return native
+    return FrameForm(origin).restore(columns)
 
 
 def write_csv(parts: Columns | Iterable[Columns], path: str | Path) -> None:
@@ -343,24 +342,24 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
     wide = optional("narwhals").from_native(frame, eager_only=True)
     names = [str(name) for name in wide.columns]
     places, ignored = match(names, schema)
-    columns = {}
-    for name, j in places.items():
+    columns, types = {}, {}
+    for name, j in sorted(places.items(), key=lambda place: place[1]):
         column = wide.get_column(wide.columns[j])
         spelling = spellings.get(name, usual)
-        own = pandas_series(name, column.to_native(), spelling) if origin == "pandas" else None
+        native = column.to_native()
+        types[name] = remember(origin, native.type if origin == "pyarrow" else native.dtype)
+        own = pandas_series(name, native, spelling) if origin == "pandas" else None
         columns[name] = (
             spelled(plain(column.to_polars()).alias(name), spelling) if own is None else _one_by_one(name, own)
         )
-    return Table(columns, len(wide), origin, ignored=ignored)
+    return Table(columns, len(wide), origin, ignored=ignored, types=types)
 
 
 def _choose_again(table: Table, schema: Domain | None) -> Table:
     """The columns of a table that was read before, perhaps without a schema."""
     read = {name: _one_by_one(name, values) for name, values in table.columns.items()}
     columns, ignored = _choose(read, schema)
-    chosen = Table(
-        columns, table.rows, table.origin, table.short_rows, table.long_rows, table.ignored + ignored, table.plain
-    )
+    chosen = replace(table, columns=columns, ignored=table.ignored + ignored)
     return chosen if table.plain else _plain_table(chosen, _spellings(schema, table.origin), schema is not None)
 
 

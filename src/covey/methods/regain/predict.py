@@ -25,6 +25,8 @@ from covey.privacy.unit import ALL_ROWS, Unit
 
 # Denoising leaves about this part of the noise on a pair share: the public tables of docs/benchmarks lie between 0.1 and 1.4.
 LEFT_AFTER_DENOISING = 0.6
+NOISE = 0.1  # predicted error of a 2-way share beyond which a release is mostly noise
+BLIND = 0.5  # error of a share that is guessed blindly, as far as it can be off on average
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def predict(
         fit_memory(len(sizes) if flags else width, n if flags else 0, not flags) + 2 * n * len(sizes)
     ) / 2**30 + 0.2
     warnings = []
-    if error > 0.1:
+    if mostly_noise(error):
         warnings.append("expect noise, not data: more rows, a larger epsilon, a positive delta or fewer columns help")
     if epsilon > 10:
         warnings.append("an epsilon above 10 is a weak guarantee")
@@ -84,17 +86,26 @@ def predict(
     return Prediction(float(epsilon), float(delta), error, seconds, memory, tuple(warnings))
 
 
+def mostly_noise(error: float) -> bool:
+    """The one rule by which a plan, and a release of the same sizes, say "expect noise"."""
+    return error > NOISE
+
+
 def predicted_error(sizes: Sequence[int], n: int, budget: Budget) -> float:
     """Noise on a pair share, as far as denoising leaves it; never above that of a blind guess."""
     domain = Domain(tuple(sizes), (False,) * len(sizes))
     budget = budget.part(1 - CERTIFICATE_SHARE)
     if all(c <= 2 for c in sizes):
         noise = expected_pair_noise(n, max(len(sizes), 2), budget)
+    elif sum(c > 1 for c in sizes) < 2:
+        # One table, of which a replaced row moves two cells.
+        sd = 2**0.5 * float(budget.laplace_scale(2)) if budget.pure else float(budget.variance(2)) ** 0.5
+        noise = sd / n
     else:
         share = Fraction(1 - histogram_share(n, domain, budget))
         law = pair_law(coarse(domain), budget.part(max(share, Fraction(1, 10))))
-        noise = law.sd / n if law.family != "none" else 0.0
-    return float(min(0.5, LEFT_AFTER_DENOISING * noise + 0.1 / np.sqrt(n)))
+        noise = law.sd / n if law.family != "none" else BLIND / LEFT_AFTER_DENOISING
+    return float(min(BLIND, LEFT_AFTER_DENOISING * noise + 0.1 / np.sqrt(n)))
 
 
 def solve_epsilon(

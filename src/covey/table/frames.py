@@ -1,0 +1,372 @@
+"""Frames go out as they came in: the kind of frame, the order of its columns, and their types.
+
+What is remembered of a frame is its form, never a value. The types that a library infers from cells (in pandas a column of whole
+numbers is int64, with one hole float64, with one odd word object) are forgotten: one record would decide them, and the schema
+decides instead. Types that only their owner can have chosen come back, where the schema's public domain fits them. The categories
+of a categorical type are values of records: those of the schema take their place. An index is values of records too: rows come
+back numbered from 0.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as entry
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from covey.errors import InputError
+from covey.table.columns import made
+from covey.table.extras import optional
+from covey.table.fields import Field
+
+if TYPE_CHECKING:
+    from polars import Series
+
+ORIGINS = ("pandas", "polars", "pyarrow")
+WHOLE_FLOATS = {2: 2**11, 4: 2**24, 8: 2**53}  # bytes of a float, and up to where it holds every whole number
+
+
+@dataclass(frozen=True)
+class Type:
+    """The type of a column that its owner has chosen, without any value of it.
+
+    The family says what it is good for; `width` counts bytes of a number, `unit` and `zone` belong to moments, and `nullable`
+    says whether pandas keeps holes beside the numbers.
+    """
+
+    family: str  # integer, unsigned, float, flag, text, labels or moment
+    width: int = 0
+    unit: str = ""
+    zone: str | None = None
+    ordered: bool = False
+    nullable: bool = False
+    native: Any = None  # the library's own type, where it names no value
+
+    def fits(self, field: Field) -> bool:
+        """Whether every value that the schema allows has a place in this type: nothing else is asked."""
+        text = field.type == "string" or bool(field.special)
+        if self.family in ("text", "labels"):
+            return text if self.family == "text" else field.type == "string" and field.constant is None
+        if text:
+            return False
+        if self.family == "flag":
+            return field.type == "boolean"
+        if self.family == "moment":
+            return field.type == "datetime" or (field.type == "date" and self.zone is None)
+        if field.type not in ("boolean", "integer", "number") or (field.type == "number" and self.family != "float"):
+            return False
+        if self.family == "float" and field.type != "integer":
+            return True
+        low, high = _bounds(field)
+        if self.family == "float":
+            return max(abs(low), abs(high)) <= WHOLE_FLOATS[self.width]
+        bits = 8 * self.width
+        least, most = (0, 2**bits - 1) if self.family == "unsigned" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        return least <= low and high <= most
+
+
+@dataclass(frozen=True)
+class FrameForm:
+    """How a frame looked: its kind, and the names and remembered types of its columns, in order."""
+
+    origin: str
+    types: Mapping[str, Type | None] = entry(default_factory=dict)
+
+    def restore(self, columns: Mapping[str, Any], fields: Sequence[Field] = ()) -> Any:
+        """The columns as such a frame; polars where it was no frame. Without a field a column's type follows from its values."""
+        pl = optional("polars")
+        known = {field.name: field for field in fields}
+        order = [*(name for name in self.types if name in columns), *(n for n in columns if n not in self.types)]
+        series = {name: made(name, columns[name]) for name in order}
+        if self.origin == "pandas":
+            optional("pyarrow")
+            pandas = optional("pandas")
+            made_of = {name: _pandas(column, known.get(name), self.types.get(name)) for name, column in series.items()}
+            return pandas.DataFrame(made_of, columns=order)
+        cast = {name: _polars(column, known.get(name), self._fitting(name, known)) for name, column in series.items()}
+        if self.origin != "pyarrow":
+            return pl.DataFrame(cast)
+        optional("pyarrow")
+        arrow = {n: _arrow(column, known.get(n), self._fitting(n, known)) for n, column in cast.items()}
+        return optional("pyarrow").table(arrow)
+
+    def _fitting(self, name: str, known: Mapping[str, Field]) -> Type | None:
+        found = self.types.get(name)
+        return found if found is not None and name in known and found.fits(known[name]) else None
+
+
+def remember(origin: str, dtype: Any) -> Type | None:
+    """What may be remembered of a column's type; None for a type that cells may have decided."""
+    if origin == "pandas":
+        return _of_pandas(dtype)
+    if origin == "polars":
+        return _of_polars(dtype)
+    return _of_arrow(dtype) if origin == "pyarrow" else None
+
+
+def _of_pandas(dtype: Any) -> Type | None:
+    pandas = optional("pandas")
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return Type("labels", ordered=bool(dtype.ordered))
+    if isinstance(dtype, pandas.ArrowDtype):
+        found = _of_arrow(dtype.pyarrow_dtype, inferred=False)
+        return None if found is None else Type(**{**vars(found), "nullable": True, "native": dtype.pyarrow_dtype})
+    if isinstance(dtype, pandas.StringDtype):
+        # The missing value NaN is that of the type which pandas infers.
+        return None if dtype.na_value is not pandas.NA else Type("text", native=dtype)
+    if isinstance(dtype, pandas.BooleanDtype):
+        return Type("flag", nullable=True)
+    if isinstance(dtype, pandas.DatetimeTZDtype):
+        return Type("moment", unit=_coarse(dtype.unit), zone=_named(str(dtype.tz)))
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        unit = _coarse(np.datetime_data(dtype)[0])
+        return Type("moment", unit=unit) if unit else None
+    own = getattr(dtype, "numpy_dtype", None)
+    number = own if isinstance(own, np.dtype) else dtype
+    if not isinstance(number, np.dtype) or number.kind not in "iuf" or (own is None and number in (int, float)):
+        return None
+    family = {"i": "integer", "u": "unsigned", "f": "float"}[number.kind]
+    return Type(family, width=number.itemsize, nullable=own is not None) if number.itemsize <= 8 else None
+
+
+def _of_polars(dtype: Any) -> Type | None:
+    pl = optional("polars")
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        return Type("labels", ordered=isinstance(dtype, pl.Enum))
+    if isinstance(dtype, pl.Datetime):
+        zone = None if dtype.time_zone is None else _named(dtype.time_zone)
+        return Type("moment", unit=dtype.time_unit, zone=zone)
+    if dtype in (pl.Int64, pl.Float64) or not (dtype.is_integer() or dtype.is_float()):
+        return None
+    family = "float" if dtype.is_float() else "integer" if dtype.is_signed_integer() else "unsigned"
+    width = int("".join(letter for letter in str(dtype) if letter.isdigit())) // 8
+    return Type(family, width=width) if width <= 8 else None
+
+
+def _of_arrow(dtype: Any, inferred: bool = True) -> Type | None:
+    pa = optional("pyarrow")
+    is_ = pa.types
+    if is_.is_dictionary(dtype):
+        words = dtype.value_type
+        return Type("labels", ordered=dtype.ordered) if is_.is_string(words) or is_.is_large_string(words) else None
+    if is_.is_string(dtype) or is_.is_large_string(dtype):
+        return Type("text", native=dtype)
+    if is_.is_timestamp(dtype):
+        return Type("moment", unit=dtype.unit, zone=None if dtype.tz is None else _named(dtype.tz))
+    if is_.is_boolean(dtype):
+        return None if inferred else Type("flag")
+    if inferred and (is_.is_int64(dtype) or is_.is_float64(dtype)):
+        return None
+    if is_.is_integer(dtype) or is_.is_floating(dtype):
+        family = "float" if is_.is_floating(dtype) else "integer" if is_.is_signed_integer(dtype) else "unsigned"
+        return Type(family, width=dtype.bit_width // 8)
+    return None
+
+
+def _coarse(unit: str) -> str:
+    """Seconds and milliseconds are chosen; which of the finer units there is follows from the finest cell."""
+    return unit if unit in ("s", "ms") else ""
+
+
+def _named(zone: str) -> str:
+    """A place's time zone; one that is an offset from UTC comes from cells, and stands for UTC."""
+    return "UTC" if any(letter in zone for letter in "+:") or zone.lower() in ("utc", "z", "etc/utc") else zone
+
+
+def _bounds(field: Field) -> tuple[int, int]:
+    """The least and the largest whole number that the schema allows."""
+    if field.constant is not None:
+        value = int(field.constant.value) if isinstance(field.constant.value, int) else 0
+        return value, value
+    return (0, 1) if field.type == "boolean" else (field.axis.low, field.axis.high)
+
+
+def _holes(field: Field | None, column: Series) -> bool:
+    """Whether a column may have holes: the schema says it, and without one the synthetic column."""
+    if field is None:
+        return bool(column.null_count())
+    return field.constant.value is None if field.constant is not None else not field.required
+
+
+# Onto polars columns, which the others are made of.
+
+
+def _polars(column: Series, field: Field | None, chosen: Type | None) -> Series:
+    pl = optional("polars")
+    out: Series = column
+    if isinstance(column.dtype, pl.Datetime) and field is not None:
+        out = column.cast(pl.Datetime("us"))
+    if chosen is None or field is None:
+        return out
+    if chosen.family in ("integer", "unsigned"):
+        return column.cast(getattr(pl, f"{'U' if chosen.family == 'unsigned' else ''}Int{8 * chosen.width}"))
+    if chosen.family == "float":
+        return _narrowed(column, field, chosen.width)
+    if chosen.family == "labels":
+        return column.cast(pl.Enum(field.labels) if chosen.ordered else pl.Categorical())
+    if chosen.family == "moment":
+        return _moments(column, chosen)
+    return out
+
+
+def _narrowed(column: Series, field: Field, width: int) -> Series:
+    """Numbers in a float of so many bytes; the nearest one may lie beyond a limit, and then the next one is taken."""
+    pl = optional("polars")
+    numbers = column.cast(pl.Float64)
+    if width == 8 or field.type != "number" or field.minimum is None or field.maximum is None:
+        return numbers.cast(pl.Float64 if width == 8 else pl.Float32)
+    low, high = np.float32(field.minimum), np.float32(field.maximum)  # type: ignore[arg-type] # a number's limits
+    low = np.nextafter(low, np.float32(np.inf)) if float(low) < float(field.minimum) else low  # type: ignore[arg-type]
+    high = np.nextafter(high, np.float32(-np.inf)) if float(high) > float(field.maximum) else high  # type: ignore[arg-type]
+    return numbers.cast(pl.Float32).clip(float(low), float(high))
+
+
+def _moments(column: Series, chosen: Type) -> Series:
+    """Moments with the unit and the zone of their frame; they were read as moments of UTC."""
+    pl = optional("polars")
+    out = column.cast(pl.Datetime(chosen.unit if chosen.unit in ("ms", "us", "ns") else "ms" if chosen.unit else "us"))
+    return out if chosen.zone is None else out.dt.replace_time_zone("UTC").dt.convert_time_zone(chosen.zone)
+
+
+# Onto the columns of the other libraries.
+
+
+def _arrow(column: Series, field: Field | None, chosen: Type | None) -> Any:
+    pa = optional("pyarrow")
+    if chosen is not None and field is not None and chosen.family == "labels":
+        places = column.cast(optional("polars").Enum(field.labels)).to_physical()
+        return pa.DictionaryArray.from_arrays(
+            places.cast(optional("polars").Int32).to_arrow(),
+            pa.array(field.labels, pa.string()),
+            ordered=chosen.ordered,
+        )
+    out = column.to_arrow()
+    if chosen is not None and chosen.family == "text":
+        return out.cast(chosen.native)
+    if chosen is not None and chosen.family == "moment" and chosen.unit == "s":
+        return out.cast(pa.timestamp("s", chosen.zone))
+    return out.cast(pa.large_string()) if pa.types.is_string_view(out.type) else out
+
+
+def _pandas(column: Series, field: Field | None, told: Type | None) -> Any:
+    pandas = optional("pandas")
+    chosen = told if told is not None and field is not None and told.fits(field) else None
+    cast = _polars(column, field, chosen)
+    if chosen is not None and field is not None:
+        if chosen.family == "labels":
+            labels = pandas.CategoricalDtype(list(field.labels), ordered=chosen.ordered)
+            return pandas.Series(column.to_list(), dtype=object).astype(labels)
+        if chosen.native is not None and chosen.family != "text":
+            return pandas.Series(pandas.array(_arrow(cast, field, chosen), dtype=pandas.ArrowDtype(chosen.native)))
+        if chosen.family == "text":
+            arrow = isinstance(chosen.native, optional("pyarrow").DataType)
+            return pandas.Series(column.to_list(), dtype=pandas.ArrowDtype(chosen.native) if arrow else chosen.native)
+    return _of_library(cast, field, chosen)
+
+
+def _of_library(column: Series, field: Field | None, chosen: Type | None) -> Any:
+    """A pandas column of numbers, flags, moments or text, in numpy's type or one with room for holes."""
+    pl, pandas = optional("polars"), optional("pandas")
+    if column.dtype.is_temporal() and column.dtype != pl.Time:
+        return _moments_of_pandas(column, chosen)
+    nullable = (chosen is not None and chosen.nullable) or _holes(field, column)
+    whole = column.dtype.is_integer() or column.dtype == pl.Boolean
+    if whole and nullable:
+        name = "boolean" if column.dtype == pl.Boolean else str(column.dtype)
+        return pandas.Series(pandas.array(column.to_list(), dtype=name))
+    if column.dtype.is_float() and chosen is not None and chosen.nullable:
+        return pandas.Series(pandas.array(column.to_list(), dtype=str(column.dtype)))
+    return column.to_pandas()
+
+
+def _moments_of_pandas(column: Series, chosen: Type | None) -> Any:
+    """Moments in the unit that pandas gives to dates it reads itself, unless a coarser one was chosen."""
+    pandas = optional("pandas")
+    usual = np.datetime_data(pandas.to_datetime(["2000-01-01"]).dtype)[0]
+    unit = chosen.unit if chosen is not None and chosen.unit else usual
+    return (
+        column.cast(optional("polars").Datetime("us", getattr(column.dtype, "time_zone", None)))
+        .to_pandas()
+        .dt.as_unit(unit)
+    )
+
+
+# Frames of numbers alone, without a schema.
+
+
+@dataclass(frozen=True)
+class NumberFrame:
+    """How a frame of numbers looked: its kind, its columns' names, and their types, which its owner has chosen."""
+
+    origin: str
+    names: tuple[Any, ...]
+    types: tuple[Any, ...]
+
+    def restore(self, rows: Any, own_types: bool) -> Any:
+        """Rows as such a frame, each column in its own type or all of them in that of the rows."""
+        if self.origin == "pandas":
+            frame = optional("pandas").DataFrame(rows, columns=list(self.names))
+            frame.columns = optional("pandas").Index(self.names)
+            return frame.astype(dict(zip(self.names, self.types, strict=True))) if own_types else frame
+        columns = {name: rows[:, j] for j, name in enumerate(self.names)}
+        types = dict(zip(self.names, self.types, strict=True))
+        if self.origin == "polars":
+            out = optional("polars").DataFrame(columns)
+            return out.cast(types) if own_types else out
+        pa = optional("pyarrow")
+        return pa.table({n: pa.array(c).cast(types[n]) if own_types else pa.array(c) for n, c in columns.items()})
+
+
+def frame_origin(X: Any) -> str | None:
+    """Which library a frame is of; None for what is no frame. No library is imported for it."""
+    for origin, name in zip(ORIGINS, ("DataFrame", "DataFrame", "Table"), strict=True):
+        library = sys.modules.get(origin)
+        if library is not None and isinstance(X, getattr(library, name)):
+            return origin
+    return None
+
+
+def numbers_of(X: Any, origin: str) -> tuple[Any, NumberFrame]:
+    """The numbers and flags of a frame as a matrix, and how it looked; a frame of anything else needs a schema."""
+    if origin == "pyarrow":
+        names, types = tuple(X.column_names), tuple(column.type for column in X.columns)
+        columns = [X.column(j) for j in range(X.num_columns)]
+        is_ = optional("pyarrow").types
+        plain = all(is_.is_boolean(t) or is_.is_integer(t) or is_.is_floating(t) for t in types)
+    else:
+        names, types = tuple(X.columns), tuple(X.dtypes)
+        columns = [X.iloc[:, j] if origin == "pandas" else X.to_series(j) for j in range(X.shape[1])]
+        plain = all(_is_plain(dtype, origin) for dtype in types)
+    holes = plain and any(_has_holes(column, origin) for column in columns)
+    if not plain or holes:
+        raise InputError(
+            f"X is a frame with {'missing cells' if holes else 'columns that are no numbers'}: it needs a schema. Give "
+            "schema=…, for example covey.Schema.draft(frame), checked and confirmed."
+        )
+    if len(set(names)) < len(names):
+        raise InputError("the frame has two columns of the same name. Rename one.")
+    if not columns or not len(columns[0]):
+        raise InputError(f"X must have at least one row and one column, got shape {tuple(X.shape)}.")
+    matrix = np.column_stack([_array(column, origin) for column in columns])
+    return matrix, NumberFrame(origin, names, types)
+
+
+def _is_plain(dtype: Any, origin: str) -> bool:
+    if origin == "polars":
+        return bool(dtype == optional("polars").Boolean or dtype.is_integer() or dtype.is_float())
+    return str(getattr(dtype, "kind", "O")) in "biuf" and not isinstance(dtype, optional("pandas").CategoricalDtype)
+
+
+def _has_holes(column: Any, origin: str) -> bool:
+    if origin == "pandas":
+        return bool(column.isna().any())
+    return bool(column.null_count if origin == "pyarrow" else column.null_count())
+
+
+def _array(column: Any, origin: str) -> Any:
+    array = column.to_numpy()
+    # A type with room for holes gives objects, though it has none.
+    return array.astype(column.dtype.numpy_dtype) if origin == "pandas" and array.dtype == object else array
