@@ -372,22 +372,12 @@ Attribute = Labels | Grid
 
 
 def attributes(domain: Domain) -> dict[str, Attribute]:
-    """The attribute of each field that is not a declared constant."""
+    """The attribute of each field that is measured."""
     return {
         field.name: (Grid if field.type in ORDERED_TYPES else Labels)(field, domain.missing_values)
         for field in domain.fields
-        if field.constant is None
+        if field.measured
     }
-
-
-def constant_column(field: Field, rows: int) -> Series:
-    """A column that holds the field's declared constant."""
-    pl = optional("polars")
-    dtypes = {"boolean": pl.Boolean, "string": pl.String, "integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
-    dtypes["time"] = pl.Time
-    value = None if field.constant is None else field.constant.value
-    one: Series = pl.Series(field.name, [value], dtype=dtypes.get(field.type, pl.Datetime("ms")))
-    return one.new_from_index(0, rows)
 
 
 def _with_holes(series: Series, cells: Integers) -> Series:

@@ -154,8 +154,9 @@ def check_rule(rule: Rule, known_fields: Mapping[str, Field]) -> None:
     if len({field.name for field in fields}) < len(fields) or not fields:
         raise ParameterError(f"rule {_line(rule)} must name at least one field, and each once.")
     for field in fields:
-        if field.constant is not None:
-            raise field.wrong(f"is constant and stands in rule {_line(rule)}", "Leave it out of the rule.")
+        if not field.measured:
+            what = "constant" if field.derived is None else "derived from others"
+            raise field.wrong(f"is {what} and stands in rule {_line(rule)}", "Leave it out of the rule.")
     if isinstance(rule, AtMost):
         whole_number(rule.limit, "limit of an at_most rule", 0)
         wanted: tuple[str, ...] = ("boolean",)

@@ -62,7 +62,7 @@ def read_field(form: Form, before: Field, confirmed: bool, type_: str = "") -> F
     type_ = type_ or form.get("type", before.type)
     if type_ not in TYPES:
         raise ParameterError(f"there is no type {type_!r}.")
-    if before.constant is not None and type_ == before.type:
+    if not before.measured and type_ == before.type:
         return replace(before, confirmed=confirmed)
     if type_ != before.type:  # bounds and categories of another type mean nothing
         return Field(before.name, type_, confirmed=False, warning=before.warning, notes=before.notes)
