@@ -80,3 +80,23 @@ def test_bounds_that_forbid_the_order_are_not_proposed():
             one["constraints"]["maximum"] = "2021-06-01"
     with pytest.raises(ParameterError, match="follows"):
         Schema.from_dict({"fields": fields})
+
+
+def test_anonymous_averages_keep_the_order_too():
+    """Group averages are rounded one by one, and dates may be missing: what comes after still does."""
+    frame = stays(300)
+    holes = pl.Series("left", [None if k % 3 == 0 else day for k, day in enumerate(frame["left"])])
+    frame = frame.with_columns(holes)
+    schema = Schema.draft(frame).confirm(Schema.draft(frame).names)
+    rows = covey.AnonymousSynthesizer(5, schema=schema, seed=0).fit(frame).sample(300)
+    assert not schema.validate(rows)
+    assert (rows["came"] <= rows["operated"]).all()
+    assert rows.filter(pl.col("left") < pl.col("operated")).is_empty()
+
+
+def test_validation_names_rows_out_of_order():
+    frame = stays(100)
+    schema = Schema.draft(frame).confirm(Schema.draft(frame).names)
+    assert not schema.validate(frame)
+    turned = frame.with_columns(frame["came"].alias("operated"), frame["operated"].alias("came"))
+    assert any("less_equal" in found for found in schema.validate(turned))
