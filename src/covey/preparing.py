@@ -13,6 +13,7 @@ from covey.table.databases import Database
 from covey.table.dialects import Dialect
 from covey.table.persons import WithPerson, named, without
 from covey.table.proposing import Note
+from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT, no_rows, open_source
 
@@ -96,7 +97,9 @@ class Fit:
 def check(table: Path | Database, schema: Schema, person: str | None = None) -> Fit:
     """Read a table as the schema says, confirmed or not, and count the cells that do not fit. Nothing is charged."""
     own = schema if person is None else without(schema, person)
-    codec, source = Codec(own), open_source(table, own if person is None else WithPerson(own, person))
+    # Fields that are to be learned are read on public grids, the others as the schema says.
+    codec = Provisional(own) if own.learns else Codec(own)
+    source = open_source(table, own if person is None else WithPerson(own, person))
     rows, log, ring, counts, nobodys = 0, EncodeLog(), Keyring(), PersonCounts(), 0
     for part in source.parts():
         piece = source.table(part)

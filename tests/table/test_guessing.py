@@ -12,7 +12,6 @@ from covey.table.guessing import (
     number_spelling,
     outward,
     personal,
-    skewed_edges,
 )
 
 
@@ -84,12 +83,6 @@ def test_limits_are_rounded_outward_on_the_1_2_5_grid():
         low, high = outward(a, b)
         assert low <= a <= b <= high
         assert all(f"{abs(v):e}"[0] in "0125" for v in (low, high))
-
-
-def test_edges_for_skewed_numbers_are_public_looking():
-    edges = skewed_edges(-10000, 2_000_000)
-    assert edges == [-10000, -5000, -2000, 0, 2000, 5000, 10000, 20000, 50000, 1e5, 2e5, 5e5, 1e6, 2e6]
-    assert skewed_edges(0, 1000) == [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
 
 def test_conventions_are_completed_in_their_own_spelling_and_order():

@@ -1,6 +1,7 @@
 """What lies on the desk: private folders, drafts that are never taken for confirmed, reviews that hold once."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -287,3 +288,76 @@ def test_parquet_is_read(page, tmp_path):
     assert page.upload(work, (tmp_path / "t.parquet").read_bytes(), "t.parquet").status_code == 303
     assert [column.field.type for column in page.desk.work(work).columns] == ["integer", "boolean"]
     assert os.listdir(page.desk.work(work).folder)[0].endswith(".parquet")
+
+
+VISITS_OF_PERSONS = "patient,ward,age\n" + "".join(
+    f"MRN-{i // 3:04},{'abc'[i // 3 % 3]},{20 + i // 3 % 60}\n" for i in range(300)
+)
+
+
+def with_persons(page):
+    """A table in which each of 100 persons has three rows; the draft leaves their numbers out."""
+    work = page.new_work()
+    assert page.upload(work, VISITS_OF_PERSONS).status_code == 303
+    named = [column.field.name for column in page.desk.work(work).columns]
+    typed = {named.index("age"): [["type", "integer"], ["minimum", "0"], ["maximum", "120"]]}
+    assert page.post(f"/work/{work}/columns", {"typed": json.dumps(typed)}).status_code == 303
+    for place, column in enumerate(page.desk.work(work).columns):
+        if column.field.name == "patient" and column.kept:
+            page.post(f"/work/{work}/columns/{place}", {"action": "drop"})
+    assert page.confirm_rest(work).status_code == 303
+    return work
+
+
+def test_rows_of_one_person_count_as_one_where_a_column_says_whose_they_are(page):
+    work = with_persons(page)
+    asked = {"mode": "private", "epsilon": "1", "dataset": "visits", "person": "patient"}
+    shown = page.get(f"/work/{work}/privacy")
+    assert "Column that says whose a row is" in words(shown)
+    assert "MRN-" not in shown.text
+    # The same guards as on the command line: a column that is there, and one way to count.
+    refused = page.post(f"/work/{work}/privacy", asked | {"person": "nobody"})
+    assert refused.status_code == 422
+    assert "says whose a row is." in words(refused)
+    assert page.post(f"/work/{work}/privacy", asked | {"rows_per_person": "3"}).status_code == 422
+    assert page.post(f"/work/{work}/privacy", asked).status_code == 303
+    review = page.get(f"/work/{work}/review")
+    assert "100 persons, each with all their rows" in words(review)
+    assert "--person patient" in review.text
+    assert "person=&#39;patient&#39;" in review.text
+    answer = page.post(f"/work/{work}/release", {"review": page.review(work), "seen": "on"})
+    assert answer.status_code == 303, words(answer)
+    job = page.finished(work)
+    assert job.state == "done", job.error
+    facts = json.loads((job.bundle / "privacy.json").read_text(encoding="utf-8"))
+    assert facts["n"] == 100
+    written = b"".join(path.read_bytes() for path in job.bundle.iterdir())
+    assert b"MRN-" not in written
+    # From now on the dataset's unit is the person.
+    assert page.post(f"/work/{work}/privacy", asked | {"person": "", "epsilon": "0.5"}).status_code == 409
+
+
+def test_limits_and_categories_are_learned_where_the_steward_cannot_write_them_down(page):
+    work = page.new_work()
+    rows = "".join(f"{'abc'[i % 3]},{20 + i % 60}\n" for i in range(600))
+    assert page.upload(work, f"ward,age\n{rows}").status_code == 303
+    assert page.post(f"/work/{work}/columns/1", {"action": "learn"}).status_code == 303
+    assert "limits are learned with noise" in words(page.get(f"/work/{work}/columns"))
+    drafted = page.desk.work(work).columns[1].drafted
+    assert page.post(f"/work/{work}/columns/1", {"action": "reopen"}).status_code == 303
+    assert page.desk.work(work).columns[1].field == drafted  # nothing is lost by trying
+    assert page.post(f"/work/{work}/columns/learn").status_code == 303
+    assert [column.field.learn for column in page.desk.work(work).columns] == [True, True]
+    asked = {"mode": "private", "epsilon": "2", "dataset": "visits"}
+    refused = page.post(f"/work/{work}/privacy", asked)
+    assert refused.status_code == 422
+    assert "delta" in words(refused)
+    answer = page.post(f"/work/{work}/privacy", asked | {"guarantee": "delta", "delta": "1e-9"})
+    assert answer.status_code == 303, words(answer)
+    schema = page.get(f"/work/{work}/schema.json").text
+    assert "minimum" not in schema
+    assert "enum" not in schema
+    page.post(f"/work/{work}/release", {"review": page.review(work), "seen": "on"})
+    job = page.finished(work)
+    assert job.state == "done", job.error
+    assert set(job.result["learned"]) == {"ward", "age"}

@@ -6,7 +6,7 @@ A draft describes private data, so none of its fields is confirmed, and it holds
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from covey.table.dialects import Dialect
 from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.guessing import PUBLIC_CODES, is_hierarchy
+from covey.table.pairing import propose_links
 from covey.table.proposing import BLANK, FEW, ColumnDraft, Note, Proposal, number_values, present
 from covey.table.sniffing import assumptions, sniff
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
@@ -53,6 +54,7 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
     drafted = [column.draft() for column in columns]
     _hint_levels(columns, drafted)
+    _hint_order(columns, drafted, missing)
     fields = tuple(field for field, _ in drafted if field is not None)
     if not fields:
         raise InputError("every column looks like an identifier or free text: nothing is left to draft.")
@@ -83,6 +85,19 @@ def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
             warning = f"{note.warning}. {hint}" if note.warning else None
             reason = note.reason if note.warning else f"{note.reason}; {hint}"
             drafted[place] = field, Note(note.field, note.choice, reason, warning)
+
+
+def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tuple[str, ...]) -> None:
+    """Propose that numbers and dates follow those that they never precede."""
+    places = [place for place, (field, _) in enumerate(drafted) if field is not None]
+    fields = [field for field, _ in drafted if field is not None]
+    found = propose_links(fields, [columns[place].series for place in places], missing)
+    for place, field in zip(places, fields, strict=True):
+        if field.name in found:
+            follows, note = found[field.name], drafted[place][1]
+            choice = f"{note.choice}, after {follows.base!r}"
+            reason = f"{note.reason}; it never lies below {follows.base!r}, and is measured from there"
+            drafted[place] = replace(field, follows=follows), Note(note.field, choice, reason, note.warning)
 
 
 def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:

@@ -176,17 +176,6 @@ def _round(value: float, down: bool) -> float:
     return max(s for s in steps if s <= value) if down else min(s for s in steps if s >= value)
 
 
-def skewed_edges(low: float, high: float) -> list[float]:
-    """Edges of bins for numbers most of which are far below the largest: the 1-2-5 grid of three decades, on both sides of 0."""
-    out = {low, high}
-    for far, sign in ((high, 1.0), (-low, -1.0)):
-        if far > 0:
-            power = math.floor(math.log10(far))
-            grid = (float(f"{m}e{power - j}") for j in range(4) for m in (1, 2, 5))
-            out |= {sign * edge for edge in grid if max(far, high) / 1000 <= edge and low < sign * edge < high}
-    return sorted(out | ({0.0} if low < 0 < high else set()))
-
-
 def looks_coded(values: Any, n: int) -> bool:
     """Whether whole numbers look like codes: as many digits each, far apart, often repeated, and not rounded."""
     distinct = np.unique(values)

@@ -29,7 +29,6 @@ from covey.table.guessing import (
     number_spelling,
     outward,
     personal,
-    skewed_edges,
 )
 
 if TYPE_CHECKING:
@@ -194,8 +193,6 @@ class ColumnDraft:
             )
         else:
             parts = {"minimum": int(low), "maximum": int(high)}
-        if high >= 1000 and float(np.median(np.abs(numbers))) < high / 20:
-            parts["bins"] = tuple(type(parts["minimum"])(edge) for edge in skewed_edges(low, high))
         beside = f", and {', '.join(special)}" if special else ""
         choice = f"{'whole numbers' if whole else 'numbers'} from {low:,.12g} to {high:,.12g}{beside}"
         kind = "integer" if whole else "number"

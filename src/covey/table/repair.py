@@ -23,7 +23,7 @@ class RuleBook:
     """The attributes of a schema, and the rules that its rows obey."""
 
     def __init__(self, domain: Domain) -> None:
-        self.domain, self.rules = domain, domain.rules
+        self.domain, self.rules = domain, (*domain.rules, *_orders(domain))
         for field in domain.fields:
             field.require_complete()
         self.attributes = attributes(domain)
@@ -214,3 +214,10 @@ class RuleBook:
             fresh = self.attributes[name].avoid(condition, len(mine), generator)
             if fresh is not None:
                 cells[name][mine] = fresh
+
+
+def _orders(domain: Domain) -> list[Rule]:
+    """That fields which come after others do: those that were decoded by their distance do anyway, averages need not."""
+    after = [f for f in domain.fields if f.follows is not None and not f.follows.signed]
+    orders = [LessEqual(f.follows.base, f.name) for f in after if f.follows is not None]
+    return [order for order in orders if order not in domain.rules]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from covey.privacy.unit import ALL_ROWS, Unit
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -15,8 +17,14 @@ class Choices:
     delta: Fraction = Fraction(0)
     dataset: str = ""
     rows: int | None = None
+    person: str = ""  # the column that says whose a row is; none where it is empty
     rows_per_person: int = 1
     confirm_large_epsilon: bool = False
     group_size: int = 20
     sensitive: tuple[str, ...] = ()
     parquet: bool = False
+
+    @property
+    def unit(self) -> Unit:
+        """How many rows of a person the promise covers."""
+        return ALL_ROWS if self.person else self.rows_per_person

@@ -101,6 +101,7 @@ class Desk:
                 "epsilon": str(choices.epsilon),
                 "delta": str(choices.delta),
                 "dataset": choices.dataset,
+                "person": choices.person or None,
                 "rows_per_person": choices.rows_per_person,
                 "confirm_large_epsilon": choices.confirm_large_epsilon,
                 "accept_misfits": 1 if misfits_seen else 0,

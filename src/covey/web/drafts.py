@@ -126,6 +126,14 @@ def confirmed(column: ColumnDraft, form: Form) -> ColumnDraft:
     return replace(column, field=replace(column.field, confirmed=True, warning=None))
 
 
+def to_learn(column: ColumnDraft) -> ColumnDraft:
+    """The column with limits or categories that are learned with noise: then only its name and kind are public."""
+    others = {**column.others, column.field.type: replace(column.field, confirmed=False)}
+    return replace(column, field=column.field.to_learn(), others=others, typed={}, problem="")
+
+
 def reopened(column: ColumnDraft, kept: bool = True) -> ColumnDraft:
     """The column as a draft again."""
+    if column.field.learn:
+        return replace(column, field=column.others.get(column.field.type, column.drafted), kept=kept)
     return replace(column, field=with_warning(column, replace(column.field, confirmed=False)), kept=kept)

@@ -152,6 +152,7 @@ def read_choices(form: Form, before: Choices) -> Choices:
         epsilon=check_epsilon(_number(form.get("epsilon"), "epsilon")),
         delta=Fraction(0) if pure else check_delta(_number(form.get("delta"), "delta")),
         dataset=form.get("dataset"),
+        person=form.get("person"),
         rows_per_person=_whole(form.get("rows_per_person", "1"), "the number of rows per person"),
         confirm_large_epsilon=form.has("confirm_large_epsilon"),
     )

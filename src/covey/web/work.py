@@ -15,7 +15,9 @@ from pathlib import Path
 from threading import RLock
 
 from covey.errors import CoveyError, ParameterError
+from covey.methods.learning import expected_sizes
 from covey.methods.regain.predict import Prediction
+from covey.privacy.unit import Unit
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
 from covey.table.schema import Rule, Schema
@@ -64,7 +66,7 @@ class Work:
         self.chosen = False
         self.review: str | None = None
         self._sizes: tuple[int, ...] | None = None
-        self._fit: tuple[Schema, Fit] | None = None
+        self._fit: tuple[tuple[Schema, str], Fit] | None = None
         self.jobs: dict[str, Job] = {}  # by the review that ordered them
 
     # The table.
@@ -188,22 +190,30 @@ class Work:
         """Categories of each attribute, which are public once the schema is confirmed."""
         with self.lock:
             if self._sizes is None:
-                self._sizes = Codec(self.schema()).domain_sizes
+                schema = self.schema()
+                self._sizes = expected_sizes(schema) if schema.learns else Codec(schema).domain_sizes
             return self._sizes
 
     def predict(self, choices: Choices) -> Prediction:
         """What a release would be like, from public sizes alone."""
-        rows = self.table.rows if self.table else 1
-        return prediction(self.sizes(), rows, choices.epsilon, choices.delta, choices.rows_per_person)
+        return prediction(self.sizes(), self.counted(choices), choices.epsilon, choices.delta, choices.unit)
 
-    def fit(self) -> Fit:
+    def counted(self, choices: Choices) -> int:
+        """The public number that a release counts: persons, where a column says whose a row is, otherwise rows."""
+        if not choices.person or choices.mode != "private":
+            return self.table.rows if self.table else 1
+        if choices.person not in {column.field.name for column in self.columns}:
+            raise ParameterError(f"the table has no column {choices.person!r}. Choose one that says whose a row is.")
+        return self.fit(choices.person).persons or 1
+
+    def fit(self, person: str = "") -> Fit:
         """How the true table fits the schema. Confidential: for its owner's screen, written nowhere."""
         with self.lock:
             if self.table is None:
                 raise ParameterError("the table was removed from the desk. Give it again at the first step.")
             schema = self.schema()
-            if self._fit is None or self._fit[0] != schema:
-                self._fit = (schema, check(self.table.path, schema))
+            if self._fit is None or self._fit[0] != (schema, person):
+                self._fit = ((schema, person), check(self.table.path, schema, person or None))
             return self._fit[1]
 
     # Steps.
@@ -250,7 +260,7 @@ class Work:
 
 @lru_cache(maxsize=4096)
 def prediction(
-    sizes: tuple[int, ...], rows: int, epsilon: Fraction, delta: Fraction, rows_per_person: int
+    sizes: tuple[int, ...], rows: int, epsilon: Fraction, delta: Fraction, rows_per_person: Unit
 ) -> Prediction:
     """`plan`, remembered: the page asks for the same public numbers again and again."""
     return plan(sizes, rows, epsilon, delta, rows_per_person=rows_per_person)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, ParameterError
-from covey.web.drafts import confirmed, reopened
+from covey.web.drafts import confirmed, reopened, to_learn
 from covey.web.pages.shared import Checked, Named, by_htmx, go, page, status, turned_away
 from covey.web.security import Form, Refused
 from covey.web.work import Work
@@ -86,6 +86,19 @@ def confirm_together(request: Request, work: Named, form: Checked) -> Response:
     return go(f"/work/{work.id}/{'rules' if work.confirmed else 'columns'}")
 
 
+@router.post("/work/{work_id}/columns/learn")
+def learn_rest(request: Request, work: Named, form: Checked) -> Response:
+    """Learn with noise what is kept and not confirmed: nothing that was drafted becomes public."""
+    try:
+        with work.lock:
+            for place, column in enumerate(work.columns):
+                if column.kept and not column.field.confirmed and column.field.constant is None:
+                    work.set_column(place, to_learn(column))
+    except CoveyError as error:
+        return columns_page_with(request, work, str(error), status(error))
+    return go(f"/work/{work.id}/{'rules' if work.confirmed else 'columns'}")
+
+
 @router.post("/work/{work_id}/columns/{place}")
 def change_column(request: Request, work: Named, place: int, form: Checked) -> Response:
     """Change, confirm, leave out or take back one column."""
@@ -117,6 +130,9 @@ def act(work: Work, place: int, form: Form) -> None:
     action, column = form.get("action", "edit"), work.columns[place]
     if action in ("drop", "keep", "reopen"):
         work.set_column(place, reopened(column, action != "drop"))
+        return
+    if action == "learn":
+        work.set_column(place, to_learn(column))
         return
     work.edit_column(place, form)
     if action == "confirm":

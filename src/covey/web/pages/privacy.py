@@ -29,8 +29,13 @@ router = APIRouter()
 
 def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
     """What the privacy step and its live panel show, from public numbers and the ledger alone."""
-    rows = work.table.rows if work.table else 1
-    values: dict[str, Any] = {"work": work, "choices": choices, "n": rows, "large": LARGE_EPSILON}
+    values: dict[str, Any] = {"work": work, "choices": choices, "large": LARGE_EPSILON}
+    values["rows"] = rows = work.table.rows if work.table else 1
+    try:
+        rows = work.counted(choices)
+    except CoveyError as error:
+        values["problem"] = str(error)
+    values["n"] = rows
     try:
         datasets = desk.datasets()
     except LedgerError as error:
@@ -41,7 +46,7 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
     values["fits"] = chosen is not None and (
         choices.epsilon <= chosen.remaining.epsilon and choices.delta <= chosen.remaining.delta
     )
-    if choices.mode == "private":
+    if choices.mode == "private" and "problem" not in values:
         try:
             values["prediction"] = work.predict(choices)
             values["curve"] = error_curve(work, choices, rows)
@@ -53,7 +58,7 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
 def error_curve(work: Work, choices: Choices, rows: int) -> list[tuple[float, float]]:
     """Predicted error over ε, on the axes of the picture: both logarithmic, 0 to 1."""
     sizes = work.sizes()
-    errors = [prediction(sizes, rows, e, choices.delta, choices.rows_per_person).error for e in CURVE]
+    errors = [prediction(sizes, rows, e, choices.delta, choices.unit).error for e in CURVE]
     return [on_axes(float(e), error) for e, error in zip(CURVE, errors, strict=True)]
 
 
@@ -120,7 +125,7 @@ def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -
 
 def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
     """Refuse now what the release would refuse: from public numbers and the ledger alone."""
-    rows = work.table.rows if work.table else 1
+    rows = work.counted(choices)
     schema = work.schema()
     check_disk(rows if choices.rows is None else choices.rows, len(schema.fields), desk.out)
     if choices.mode == "anonymous":
@@ -128,7 +133,13 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
         AnonymousSynthesizer(choices.group_size, schema=schema)
         return
-    synth = PrivateSynthesizer(choices.epsilon, choices.delta, schema=schema, rows_per_person=choices.rows_per_person)
+    synth = PrivateSynthesizer(
+        choices.epsilon,
+        choices.delta,
+        schema=schema,
+        person=choices.person or None,
+        rows_per_person=choices.rows_per_person,
+    )
     synth.check(rows)
     if choices.epsilon > LARGE_EPSILON and not choices.confirm_large_epsilon:
         raise ParameterError(
@@ -137,7 +148,7 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
         )
     if not choices.dataset:
         raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
-    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, choices.rows_per_person, synth.rho)
+    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, choices.unit, synth.rho)
 
 
 @router.post("/work/{work_id}/dataset")

@@ -58,6 +58,7 @@ def misfits(fit: Fit, schema: Schema) -> list[Misfit]:
             ),
             Misfit(name, seen.missing if seen.missing == fit.rows else 0, "missing: there is nothing to release"),
         ]
+    found += [Misfit(fit.person or "", fit.nobodys, "of rows that name nobody, and are left out")]
     return [misfit for misfit in found if misfit.count]
 
 
@@ -66,7 +67,9 @@ def fit_values(work: Work) -> dict[str, Any]:
     if work.table is None:
         return {"misfits": [], "fit_error": ""}
     try:
-        return {"misfits": misfits(work.fit(), work.schema()), "fit_error": ""}
+        person = work.choices.person if work.choices.mode == "private" else ""
+        fit = work.fit(person)
+        return {"misfits": misfits(fit, fit.schema), "fit_error": ""}
     except CoveyError as error:
         return {"misfits": [], "fit_error": str(calling(error, work.table.path, work.table.name))}
 

@@ -1,0 +1,102 @@
+"""Which numbers and dates a draft says follow others."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import covey
+from covey.errors import ParameterError
+from covey.table.schema import Schema
+
+
+def stays(n=400, seed=0):
+    """Admission ≤ operation ≤ discharge, net ≤ gross, an age and a rank that have nothing to do with each other."""
+    g = np.random.default_rng(seed)
+    came = np.datetime64("2021-01-01") + np.sort(g.integers(0, 900, n))
+    cut = came + g.geometric(0.5, n) - 1
+    left = cut + g.geometric(0.3, n) - 1
+    net = np.round(np.exp(g.normal(6, 1, n)), 2)
+    gross = np.round(net * (1 + g.choice([0.07, 0.19], n)), 2)
+    return pl.DataFrame(
+        {
+            "came": came.astype(str),
+            "operated": cut.astype(str),
+            "left": left.astype(str),
+            "net": net,
+            "gross": gross,
+            "age": g.integers(18, 90, n),
+            "far": g.integers(1000, 5000, n),
+            "score": np.round(g.normal(50, 10, n), 1),
+        }
+    )
+
+
+def followed(frame):
+    schema, notes = Schema.draft_with_notes(frame)
+    return {field.name: field.follows.base for field in schema.fields if field.follows is not None}, notes
+
+
+def test_chains_and_amounts_are_found_and_nothing_else():
+    """Ages lie below 'far' in every row, by their ranges alone: no rule. Scores lie anywhere."""
+    found, notes = followed(stays())
+    assert found == {"operated": "came", "left": "operated", "gross": "net"}
+    assert any("after 'operated'" in str(note) for note in notes if note.field == "left")
+
+
+def test_what_is_drafted_can_be_confirmed_saved_and_released(tmp_path):
+    frame = stays()
+    schema = Schema.draft(frame).confirm(Schema.draft(frame).names)
+    schema.save(tmp_path / "schema.json")
+    again = Schema.load(tmp_path / "schema.json")
+    assert set(again.links) == {"operated", "left", "gross"}
+    rows = covey.PrivateSynthesizer(1.0, 1e-6, schema=again, seed=0).fit(frame).sample(300)
+    assert (rows["came"] <= rows["operated"]).all()
+    assert (rows["operated"] <= rows["left"]).all()
+    assert (rows["net"] <= rows["gross"]).all()
+
+
+def test_a_few_mistakes_of_typing_are_forgiven_and_many_are_not():
+    frame = stays()
+    days = frame["left"].to_list()
+    for wrong, there in ((1, True), (20, False)):
+        odd = ["2020-12-31"] * wrong + days[wrong:]
+        found, _ = followed(frame.with_columns(pl.Series("left", odd)))
+        assert ("left" in found) is there
+
+
+def test_few_rows_and_missing_cells_propose_nothing():
+    assert followed(stays(30))[0] == {}
+    frame = stays()
+    holes = frame.with_columns(pl.Series("left", [None] * 370 + frame["left"].to_list()[370:]))
+    assert "left" not in followed(holes)[0]
+
+
+def test_bounds_that_forbid_the_order_are_not_proposed():
+    """The later date is clipped by its own limits: such a schema would be refused, so the draft does not make it."""
+    fields = [field.to_dict() for field in Schema.draft(stays()).fields]
+    for one in fields:
+        one["covey"]["confirmed"] = True
+        if one["name"] == "left":
+            one["constraints"]["maximum"] = "2021-06-01"
+    with pytest.raises(ParameterError, match="follows"):
+        Schema.from_dict({"fields": fields})
+
+
+def test_anonymous_averages_keep_the_order_too():
+    """Group averages are rounded one by one, and dates may be missing: what comes after still does."""
+    frame = stays(300)
+    holes = pl.Series("left", [None if k % 3 == 0 else day for k, day in enumerate(frame["left"])])
+    frame = frame.with_columns(holes)
+    schema = Schema.draft(frame).confirm(Schema.draft(frame).names)
+    rows = covey.AnonymousSynthesizer(5, schema=schema, seed=0).fit(frame).sample(300)
+    assert not schema.validate(rows)
+    assert (rows["came"] <= rows["operated"]).all()
+    assert rows.filter(pl.col("left") < pl.col("operated")).is_empty()
+
+
+def test_validation_names_rows_out_of_order():
+    frame = stays(100)
+    schema = Schema.draft(frame).confirm(Schema.draft(frame).names)
+    assert not schema.validate(frame)
+    turned = frame.with_columns(frame["came"].alias("operated"), frame["operated"].alias("came"))
+    assert any("less_equal" in found for found in schema.validate(turned))
