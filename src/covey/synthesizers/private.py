@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from covey.answers.release import Release
 from covey.core.fit.devices import find_device
 from covey.core.fit.spectrum import Spectrum
 from covey.core.numbers.cells import MOST_BINS
@@ -48,7 +49,6 @@ from covey.records import (
     read_codes,
     read_reals,
 )
-from covey.release.contents import PrivateRelease
 from covey.synthesizers.base import _Synthesizer, promise_words, schema_facts, synthesized
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
@@ -326,14 +326,14 @@ class PrivateSynthesizer(_Synthesizer):
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         return self.privacy.n
 
-    def release(self, m: int) -> PrivateRelease:
-        """Draw m rows and put everything that may leave together, for `covey.release.bundle.write_bundle`."""
+    def release(self, m: int) -> Release:
+        """Draw m rows and put everything that may leave together: it answers questions, and `write_bundle` takes it."""
         if self.schema is None or self.privacy is None:
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
         kept = (self.privacy, self.certificate, __version__, self.spectrum, self.measurements, self.numbers)
-        return PrivateRelease(self.draw(m), self.schema, self.centres, *kept)
+        return Release(self.draw(m), self.schema, self.centres, *kept)
 
     def certify(self, Z: Any) -> TableBounds:
         """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
