@@ -16,7 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.errors import CannotAnswerError
-from covey.methods.regain.measured import MeasuredBits, MeasuredCategories, Measurements
+from covey.methods.regain.measured import MeasuredBits, MeasuredCategories, MeasuredNumbers, Measurements
 
 One = Mapping[int, Floats]
 Two = Mapping[tuple[int, int], Floats]
@@ -54,6 +54,8 @@ class Evidence(Protocol):
 
 def evidence_of(measured: Measurements) -> Evidence:
     """The evidence of a release."""
+    if isinstance(measured, MeasuredNumbers):
+        raise CannotAnswerError("this release measured numbers at their own precision, which is not answered yet.")
     return BitEvidence(measured) if isinstance(measured, MeasuredBits) else CategoryEvidence(measured)
 
 

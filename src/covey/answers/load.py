@@ -57,6 +57,7 @@ def load(folder: str | Path) -> Release:
         _certificate(place / "certificate.json", facts),
         facts["covey"],
         measurements=read_measurements(place, codec.domain_sizes, codec.ordered),
+        numbers=centres.numbers,
     )
 
 

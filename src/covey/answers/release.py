@@ -60,7 +60,7 @@ class Release(PrivateRelease):
         for name in wanted:
             self.columns.place(name)
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
-        centres = Centres(self.codec, self.centres, Verified(0, {}))
+        centres = Centres(self.codec, self.centres, Verified(0, {}), self.numbers)
         return in_library(joined(list(draw_rows(centres, m, wanted, streams))), library)
 
     # What answers rest on.
