@@ -20,6 +20,7 @@ from covey.methods.regain.predict import Prediction
 from covey.privacy.unit import Unit
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
+from covey.table.pairing import with_links_that_hold
 from covey.table.schema import Rule, Schema
 from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
 from covey.web.choices import Choices
@@ -119,7 +120,7 @@ class Work:
 
     def schema(self) -> Schema:
         """The public schema as far as it has come."""
-        fields = tuple(column.field for column in self.columns if column.kept)
+        fields = with_links_that_hold([column.field for column in self.columns if column.kept])
         if not fields:
             raise ParameterError("every column is left out. Keep at least one.")
         drafted = not all(f.confirmed for f in fields)
