@@ -343,7 +343,7 @@ def public_face(seed):
                 warnings.simplefilter("always")
                 synth.fit(synth.prepare(table))
                 release = synth.release(synth.n)
-            rows = [{column: len(values) for column, values in part.items()} for part in release.rows]
+            rows = [{column: len(values) for column, values in part.items()} for part in release.parts]
             degrees = sorted(synth.certificate.bound)
             words = sorted({str(w.message) for w in advice})
             face = repr((synth.n, rows, release.privacy, degrees, synth.centres.points.shape[1], words))

@@ -10,6 +10,7 @@ from covey.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from covey import core, errors, paper
+    from covey.answers.load import load
     from covey.core.paper import bingham, bodies
     from covey.core.tables.marginals import covariance_loss, marginal_error
     from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
@@ -26,6 +27,7 @@ __all__ = [
     "core",
     "covariance_loss",
     "errors",
+    "load",
     "marginal_error",
     "paper",
 ]
@@ -35,6 +37,7 @@ _HOMES = {
     "Database": "covey.table.databases",
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
+    "load": "covey.answers.load",
     "covariance_loss": "covey.core.tables.marginals",
     "marginal_error": "covey.core.tables.marginals",
 }

@@ -3,7 +3,8 @@
     CoveyError
     ├── ParameterError     a public parameter is wrong: no data was read, nothing was charged  (exit code 2)
     │   ├── NotFittedError     sample() before fit()
-    │   └── ArgumentError      names the argument, which a command line spells in its own way
+    │   ├── ArgumentError      names the argument, which a command line spells in its own way
+    │   └── CannotAnswerError  a release does not support an honest interval; says what would help
     ├── InputError         the table cannot be turned into records: nothing was charged        (exit code 3)
     ├── LedgerError        the ledger refuses: no such dataset, no budget left, or not to be trusted  (exit code 4)
     │   └── UnknownDatasetError    knows which datasets there are
@@ -19,6 +20,7 @@ never depend on what a record holds; messages of InputError may, and stay with t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
@@ -55,6 +57,10 @@ class ArgumentError(ParameterError):
 
     def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str]]:
         return type(self), (self.before, self.argument, self.after)
+
+
+class CannotAnswerError(ParameterError):
+    """A release does not support an honest answer to a question; the message says why, and what would help."""
 
 
 class InputError(CoveyError, ValueError):
@@ -116,6 +122,17 @@ class InternalError(CoveyError, RuntimeError):
 
 class CoveyWarning(UserWarning):
     """Advice derived from public numbers alone (sizes, ε), never from a record."""
+
+
+def nearest(name: str, known: Sequence[str], what: str) -> str:
+    """What to say where a name is not known: the names that may have been meant, or the first ones there are."""
+    folded = {other.casefold(): other for other in reversed(known)}
+    near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3)]
+    if near:
+        return f"Did you mean {' or '.join(map(repr, near))}?"
+    left = len(known) - MOST_NAMES
+    shown = [*map(repr, known[:MOST_NAMES]), *([f"{left} more"] if left > 0 else [])]
+    return f"The {what} are: {', '.join(shown)}."
 
 
 def whole_number(value: Any, name: str, least: int, advice: str = "") -> int:

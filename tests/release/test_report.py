@@ -85,7 +85,7 @@ def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
 
 def test_the_pictures_show_the_synthetic_rows(page, release):
     """The shares on the page are those of the very rows beside it."""
-    rows = pl.DataFrame(dict(joined(release.rows)))
+    rows = pl.DataFrame(dict(joined(release.parts)))
     wards = {a: c for a, _, c in table_named(page, "Shares of ward")}
     for ward, count in rows["ward"].fill_null("missing").value_counts().iter_rows():
         assert wards[ward] == percent(count / len(rows))
@@ -97,7 +97,7 @@ def test_the_pictures_show_the_synthetic_rows(page, release):
 
 
 def test_the_certificate_is_drawn_with_its_bounds(page, fitted, release):
-    bounds = fitted.certify(pl.DataFrame(dict(joined(release.rows))))
+    bounds = fitted.certify(pl.DataFrame(dict(joined(release.parts))))
     rows = table_named(page, "Certificate by degree")
     assert [row[0][:2] for row in rows] == ["δ₁", "δ₂", "δ₃", "δ₄"]
     for d, row in enumerate(rows, start=1):
@@ -247,7 +247,7 @@ def test_many_bins_and_categories_are_joined_for_the_eye():
     bins = table_named(page, "Shares of number")
     assert len(bins) <= MOST_BINS + 1
     low, high = map(int, bins[3][0].split(" – "))
-    numbers = np.array(release.rows.columns["number"].to_list(), dtype=float)
+    numbers = np.array(release.parts.columns["number"].to_list(), dtype=float)
     assert bins[3][1] == percent(float(np.mean((numbers >= low) & (numbers <= high))))
     towns = table_named(page, "Shares of town")
     assert towns[-2][0] == "4989 others"

@@ -175,6 +175,13 @@ def test_rules_are_read_checked_and_told_in_words(page):
         },
         "1 × age + -0.5 × cost is at most 100.": {"kind": "linear", "terms": "1 × age\n-0.5 * cost", "maximum": "100"},
         "age is never above cost.": {"kind": "less_equal", "left": "age", "right": "cost"},
+        "If age is at most 15, then ward is surgery.": {
+            "kind": "requires",
+            "field_if": "age",
+            "values_if": "up to 15",
+            "field_then": "ward",
+            "values_then": "surgery",
+        },
     }
     for said, form in forms.items():
         assert page.post(f"/work/{work}/rules", form).status_code == 303, said
@@ -186,14 +193,15 @@ def test_rules_are_read_checked_and_told_in_words(page):
         {"kind": "at_most", "fields": ["emergency"], "limit": "x"},
         {"kind": "linear", "terms": "age", "maximum": "1"},
         {"kind": "nonsense"},
+        {"kind": "requires", "field_if": "age", "values_if": "up to 15"},
         {"kind": "forbid", "field0": "emergency", "values0": "true; false; missing"},
     ):
         assert page.post(f"/work/{work}/rules", wrong).status_code == 422, wrong
-    assert len(state.rules) == 4
+    assert len(state.rules) == 5
     # A column that a rule names cannot be left out before the rule goes.
     assert page.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 422
     page.post(f"/work/{work}/rules/0/remove")
-    assert len(state.rules) == 3
+    assert len(state.rules) == 4
 
 
 def test_predictions_come_from_public_sizes_alone(page):

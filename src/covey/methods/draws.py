@@ -5,19 +5,21 @@ Every draw takes the centres, the number of rows and fresh streams, and sees not
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.draw.balanced import keep_limits, sample_bits, sample_categories, share_out
+from covey.core.draw.balanced import Kept, keep_limits, sample_bits, sample_categories, share_out
 from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories
 from covey.core.numbers.cells import Cells
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.distance import bit_distances, category_distances
 from covey.core.tables.domain import Domain
+from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams
 
 Limits = list[tuple[list[int], int]]
@@ -55,13 +57,28 @@ class DrawCodes:
         return one_hot(drawn.astype(np.int64), self.domain.sizes) if self.as_one_hot else drawn
 
 
+def on_cells(boxes: Boxes, domain: Domain, cells: Mapping[int, Cells]) -> Zeros:
+    """Boxes of codes over categories and cells of numbers; cells were cut so that none lies across a side."""
+    first = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(domain.sizes)]
+    return boxes.on(domain, first)
+
+
 @dataclass(frozen=True)
 class NumberCells:
-    """Public: what centres over cells mean. Their domain, the cells of numbers by attribute, ranks of categories and cells."""
+    """Public: what centres over cells mean.
+
+    Their domain, the cells of numbers by attribute, ranks of categories and cells, and combinations of codes that cannot occur.
+    """
 
     domain: Domain
     cells: dict[int, Cells]
     score: Floats
+    boxes: Boxes = NO_BOXES
+
+    @property
+    def kept(self) -> Kept:
+        """What swaps between rows keep."""
+        return Kept(self.score, on_cells(self.boxes, self.domain, self.cells) if self.boxes else None)
 
     def of(self, codes: Array) -> Integers:
         """Cells of codes, a column per attribute; categories stay."""
@@ -80,7 +97,7 @@ class DrawNumbers:
     def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
         """m rows of codes."""
         own = self.numbers
-        drawn = sample_categories(centres, own.domain, m, streams.postprocessing("rows"), own.score)
+        drawn = sample_categories(centres, own.domain, m, streams.postprocessing("rows"), own.kept)
         rows = drawn.astype(np.int64)
         public = streams.postprocessing("values")
         for j, cells in own.cells.items():

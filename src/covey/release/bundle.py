@@ -89,7 +89,7 @@ def claim_target(folder: Path, force: bool) -> Iterator[Path]:
 
 def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: bool) -> None:
     table = "synthetic.parquet" if parquet else "synthetic.csv"
-    parts = iter(release.rows)
+    parts = iter(release.parts)
     first = next(parts)
     (write_parquet if parquet else write_csv)(chain([first], parts), folder / table)
     _write_json(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain

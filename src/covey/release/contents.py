@@ -35,7 +35,7 @@ class Parts(Protocol):
 class PrivateRelease:
     """Everything a differentially private release may contain."""
 
-    rows: Parts
+    parts: Parts
     schema: Schema
     centres: WeightedPoints
     privacy: PrivacyStatement
@@ -50,7 +50,7 @@ class PrivateRelease:
 class AnonymousRelease:
     """Everything an anonymous release may contain. The groups themselves never leave."""
 
-    rows: Parts
+    parts: Parts
     schema: Schema
     group_size: int
     n: int

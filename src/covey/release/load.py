@@ -26,6 +26,7 @@ from covey.release.verify import Verified, verify_bundle
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.schema import Field, Schema
+from covey.table.zeros import structural_zeros
 
 PART_ROWS = 1 << 16  # rows that are drawn and decoded at a time
 PATIENCE = 50  # parts without a single row that keeps both the rules and the condition, before that is an answer
@@ -84,13 +85,14 @@ def _numbers(codec: Codec, arrays: Mapping[str, Any]) -> NumberCells | None:
     if "score" not in arrays:
         return None
     cells: dict[int, Cells] = {}
-    kinds = NumberCodec(codec).attributes
-    for j, kind in enumerate(kinds):
+    fine = NumberCodec(codec)
+    for j, kind in enumerate(fine.attributes):
         if isinstance(kind, NumberGrid):
             measure = Measure(kind, *(arrays[f"{j} {name}"] for name in ("start", "stop", "share")))
             cells[j] = Cells(measure, arrays[f"{j} edges"], measure.mass(arrays[f"{j} edges"]))
-    sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(kinds))
-    return NumberCells(Domain(sizes, tuple(a in codec.ordinal for a in range(len(sizes)))), cells, arrays["score"])
+    sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(fine.attributes))
+    domain = Domain(sizes, tuple(a in codec.ordinal for a in range(len(sizes))))
+    return NumberCells(domain, cells, arrays["score"], structural_zeros(fine))
 
 
 def category(field: Field, codec: Codec, text: str) -> int:

@@ -35,10 +35,10 @@ def report_html(
     """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `first` is their first part."""
     codec = Codec(release.schema)
     # Rows come in random order: the first part shows them all.
-    first = next(iter(release.rows)) if first is None else first
+    first = next(iter(release.parts)) if first is None else first
     codes, _ = codec.encode(first)
     today = datetime.now(UTC).date().isoformat()
-    files = Files(release.schema, release.rows.m, len(codes), table, digest, today, release.version)
+    files = Files(release.schema, release.parts.m, len(codes), table, digest, today, release.version)
     columns = describe(codec)
     private = isinstance(release, PrivateRelease)
     looks = [distributions(columns, codes, private=private), *pair_map(columns, codes)]

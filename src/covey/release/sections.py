@@ -149,7 +149,7 @@ def accuracy(release: PrivateRelease, codes: Integers, codec: Codec) -> Part:
 
 def table_bounds(release: PrivateRelease, certificate: Certificate, codes: Integers, codec: Codec) -> dict[int, float]:
     """Bounds for these very rows, if all are here, for as many degrees as their distance to the centres is cheap to find."""
-    if len(codes) < release.rows.m:
+    if len(codes) < release.parts.m:
         return {}
     q, step = codes.shape[1], len(codes) * len(release.centres)
     degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]

@@ -87,6 +87,8 @@ def domain_words(field: Field) -> str:
     """What the schema says that a field may hold, in few words."""
     if field.constant is not None:
         return "constant"
+    if field.derived is not None:
+        return f"derived from {', '.join(field.derived.bases)}"
     if field.type == "boolean":
         return "true or false"
     if field.type == "string":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import InputError
-from covey.privacy.budget import Charge, budget_for
+from covey.privacy.budget import Budget, Charge, budget_for
 from covey.release.measurements import read_measurements
 from covey.release.places import SUMS, listed
 from covey.table.codec import Codec
@@ -68,15 +68,20 @@ def verify_bundle(folder: Path) -> Verified:
     return Verified(rows, facts)
 
 
-def _verify_budget(facts: Mapping[str, Any]) -> None:
-    """The charges must not exceed the amount, and the amount must be what ε, δ and the unit allow.
+def promised(facts: Mapping[str, Any]) -> Budget:
+    """The budget that ε, δ and the unit of privacy.json allow.
 
     Naming learned labels spends a part of δ, which the amount must then do without.
     """
     source = "opendp" if facts.get("accounting", "zcdp") == "zcdp" else "covey"  # early bundles knew zCDP alone
     named = any("delta" in charge for charge in facts["charges"])
     epsilon, delta = Fraction(facts["epsilon"]), Fraction(facts["delta"])
-    budget = budget_for(epsilon, delta, facts["rows_per_person"], source, named)
+    return budget_for(epsilon, delta, facts["rows_per_person"], source, named)
+
+
+def _verify_budget(facts: Mapping[str, Any]) -> None:
+    """The charges must not exceed the amount, and the amount must be what was promised."""
+    budget = promised(facts)
     if sum((Fraction(c.get("delta", 0)) for c in facts["charges"]), Fraction(0)) > budget.selection:
         raise InputError("the charges spend more of δ than its part for learned labels.")
     charges = tuple(Charge(c["purpose"], Fraction(c["amount"]), budget.unit) for c in facts["charges"])

@@ -155,7 +155,7 @@ class AnonymousSynthesizer(_Synthesizer):
             raise ParameterError("a release needs a schema and a fitted table.")
         self.schema.require_confirmed()  # it goes out with the rows
         return AnonymousRelease(
-            rows=self.draw(m),
+            parts=self.draw(m),
             schema=self.schema,
             group_size=self.group_size,
             n=self.n,

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from covey.answers.release import Release
 from covey.core.fit.devices import find_device
 from covey.core.fit.spectrum import Spectrum
 from covey.core.numbers.cells import MOST_BINS
@@ -48,12 +49,12 @@ from covey.records import (
     read_codes,
     read_reals,
 )
-from covey.release.contents import PrivateRelease
 from covey.synthesizers.base import _Synthesizer, promise_words, schema_facts, synthesized
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
+from covey.table.zeros import structural_zeros
 from covey.version import __version__
 
 
@@ -178,7 +179,8 @@ class PrivateSynthesizer(_Synthesizer):
         limits = check_limits(codec.limits if flags else ())
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
         fine = NumberCodec(codec)
-        self._numbers = fine if fine.fine and not flags else None
+        self._boxes = structural_zeros(fine)
+        self._numbers = fine if (fine.fine or self._boxes) and not flags else None
         reader = TableReader(codec, "codes" if self._numbers is None else "numbers")
         self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
 
@@ -205,7 +207,7 @@ class PrivateSynthesizer(_Synthesizer):
     def _regain(self, p: int | None = None) -> Method:
         """The method for bits, categories or numbers; p is the number of columns, where it is known."""
         if self._numbers is not None:
-            return RegainNumbers(self._share, self._numbers.attributes)
+            return RegainNumbers(self._share, self._numbers.attributes, self._boxes)
         if self.domain is not None:
             return RegainCategories(self._share, self.domain)
         width = p if p is not None or self._codec is None else len(self._codec.names)
@@ -324,14 +326,14 @@ class PrivateSynthesizer(_Synthesizer):
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         return self.privacy.n
 
-    def release(self, m: int) -> PrivateRelease:
-        """Draw m rows and put everything that may leave together, for `covey.release.bundle.write_bundle`."""
+    def release(self, m: int) -> Release:
+        """Draw m rows and put everything that may leave together: it answers questions, and `write_bundle` takes it."""
         if self.schema is None or self.privacy is None:
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
         kept = (self.privacy, self.certificate, __version__, self.spectrum, self.measurements, self.numbers)
-        return PrivateRelease(self.draw(m), self.schema, self.centres, *kept)
+        return Release(self.draw(m), self.schema, self.centres, *kept)
 
     def certify(self, Z: Any) -> TableBounds:
         """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.

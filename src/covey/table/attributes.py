@@ -141,6 +141,11 @@ class Labels:
             return np.full(count, MISSING)
         return np.asarray(generator.choice(allowed, count))
 
+    def some(self, condition: Condition, count: int, generator: np.random.Generator) -> Integers | None:
+        """Random cells that meet a condition, if there are any."""
+        places = [place for place in self._places(condition) if place != MISSING or not self.field.required]
+        return np.asarray(generator.choice(places, count)) if places else None
+
     def _places(self, condition: Condition) -> list[int]:
         labels = self.field.labels
         if self.field.type == "boolean":
@@ -312,15 +317,19 @@ class Grid:
 
     def meets(self, condition: Condition, cells: Integers) -> Mask:
         """Where a condition of a forbid rule holds."""
-        hit = np.isin(cells, [MISSING]) & (None in condition.values)
-        for low, high in self._intervals(condition):
+        hit = np.isin(cells, [*self._named(condition), *([MISSING] if None in condition.values else [])])
+        for low, high in self.intervals(condition):
             hit |= (cells >= low) & (cells <= high)
         return np.asarray(hit)
+
+    def _named(self, condition: Condition) -> list[int]:
+        """Cells of the special values that a condition names."""
+        return [self.words[v] for v in condition.values if isinstance(v, str) and v in self.words]
 
     def avoid(self, condition: Condition, count: int, generator: np.random.Generator) -> Integers | None:
         """Random cells for which the condition fails, uniform over all steps between the bounds that do."""
         free, at = [], self.axis.low
-        for low, high in sorted(self._intervals(condition)):
+        for low, high in sorted(self.intervals(condition)):
             if low > at:
                 free.append((at, low - 1))
             at = max(at, high + 1)
@@ -333,14 +342,25 @@ class Grid:
         chosen = generator.choice(len(free), count, p=lengths / lengths.sum())
         return np.asarray(generator.integers(lows[chosen], highs[chosen], endpoint=True))
 
-    def _intervals(self, condition: Condition) -> list[tuple[int, int]]:
+    def some(self, condition: Condition, count: int, generator: np.random.Generator) -> Integers | None:
+        """Random cells that meet a condition, if there are any; special or missing ones where it names nothing else."""
+        inside = self.intervals(condition)
+        if not inside:
+            missing = [MISSING] if None in condition.values and not self.field.required else []
+            words = [*self._named(condition), *missing]
+            return np.asarray(generator.choice(words, count)) if words else None
+        lows, highs = np.array(inside, dtype=np.int64).T
+        chosen = generator.integers(0, len(inside), count)
+        return np.asarray(generator.integers(lows[chosen], highs[chosen], endpoint=True))
+
+    def intervals(self, condition: Condition) -> list[tuple[int, int]]:
         """The steps that a condition names, cut to the bounds; missing cells lie below every one."""
         if condition.is_range:
             low = self.axis.low if condition.minimum is None else self._step(condition.minimum, up=True)
             high = self.axis.high if condition.maximum is None else self._step(condition.maximum, up=False)
             found = [(max(low, self.axis.low), min(high, self.axis.high))]
         else:
-            exact = [v for v in condition.values if v is not None]
+            exact = [v for v in condition.values if v is not None and not (isinstance(v, str) and v in self.words)]
             found = [(self._step(v, up=True), self._step(v, up=False)) for v in exact]  # empty between two steps
         return [(low, high) for low, high in found if self.axis.low <= low <= high <= self.axis.high]
 
@@ -352,22 +372,12 @@ Attribute = Labels | Grid
 
 
 def attributes(domain: Domain) -> dict[str, Attribute]:
-    """The attribute of each field that is not a declared constant."""
+    """The attribute of each field that is measured."""
     return {
         field.name: (Grid if field.type in ORDERED_TYPES else Labels)(field, domain.missing_values)
         for field in domain.fields
-        if field.constant is None
+        if field.measured
     }
-
-
-def constant_column(field: Field, rows: int) -> Series:
-    """A column that holds the field's declared constant."""
-    pl = optional("polars")
-    dtypes = {"boolean": pl.Boolean, "string": pl.String, "integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
-    dtypes["time"] = pl.Time
-    value = None if field.constant is None else field.constant.value
-    one: Series = pl.Series(field.name, [value], dtype=dtypes.get(field.type, pl.Datetime("ms")))
-    return one.new_from_index(0, rows)
 
 
 def _with_holes(series: Series, cells: Integers) -> Series:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from covey.table.attributes import ColumnLog, Grid, constant_column
+from covey.core.arrays import Integers
+from covey.table.attributes import ColumnLog, Grid
+from covey.table.carried import constant_column, derived_column
 from covey.table.cells import as_text, iso
 from covey.table.columns import spelled, unguarded
+from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.repair import RuleBook
 from covey.table.sources import read_table, spelling_in
@@ -45,10 +49,31 @@ def problems(book: RuleBook, table: Any) -> list[str]:
     for field in book.domain.fields:
         if field.constant is not None and not _is_constant(field, columns[field.name]):
             found.append(f"column {field.name!r} is not the declared constant")
+    for field in book.domain.fields:
+        if field.derived is not None and (count := _differs(book, field, columns, cells)):
+            found.append(f"column {field.name!r} is not what it is derived from in {count} rows")
     for rule in book.rules:
         if count := int(np.count_nonzero(book.broken(rule, cells))):
             found.append(f"{count} rows break the rule {rule.to_dict()}")
     return found
+
+
+def _differs(book: RuleBook, field: Field, columns: Mapping[str, Series], cells: Mapping[str, Integers]) -> int:
+    """In how many rows a derived column is not the function of the others that it is declared to be."""
+    assert field.derived is not None  # nosec B101 # for the type checker
+    pl = optional("polars")
+    given = {name: book.attributes[name].render(cells[name]) for name in field.derived.bases if name in cells}
+    if len(given) < len(field.derived.bases):
+        return 0  # derived from a derived column: that one is compared
+    wanted = derived_column(field, given)
+    own = as_text(columns[field.name])
+    if field.type in ("integer", "number"):
+        one, other = own.cast(pl.Float64, strict=False), wanted.cast(pl.Float64)
+        same = (one - other).abs().fill_null(np.inf) <= 1e-9 * other.abs().fill_null(0.0) + 1e-12
+    else:
+        same = (own == as_text(wanted)).fill_null(False)
+    empty = (own.is_null() | (own.str.strip_chars() == "")) & wanted.is_null()
+    return int((~(same | empty)).sum())
 
 
 def _is_constant(field: Field, column: Series) -> bool:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-from covey.table.attributes import MISSING, Attribute, Cells, ColumnLog, Grid, Labels, constant_column
+from covey.table.attributes import MISSING, Attribute, Cells, ColumnLog, Grid, Labels
+from covey.table.carried import constant_column, derived_column
 from covey.table.checks import problems
 from covey.table.columns import Table, Words
 from covey.table.extras import optional
@@ -156,12 +157,16 @@ class Codec:
         return cells
 
     def _render(self, cells: Cells, rows: int) -> dict[str, Series]:
-        return {
+        found = {
             f.name: constant_column(f, rows)
             if f.constant is not None
             else self.attributes[f.name].render(cells[f.name])
             for f in self.schema.fields
+            if f.derived is None
         }
+        for f in self.schema.derived:
+            found[f.name] = derived_column(f, found)
+        return {f.name: found[f.name] for f in self.schema.fields}
 
 
 class Dictionary:

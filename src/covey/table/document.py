@@ -31,6 +31,7 @@ SECTIONS = {
         "default",
         "decimals",
         "constant",
+        "derived",
         "ordered",
         "special",
         "learn",

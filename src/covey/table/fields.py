@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as entry
 from datetime import datetime, timedelta
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.errors import ParameterError, whole_number
+from covey.table.deriving import Derived
 from covey.table.dialects import USUAL_FORMATS, Spelling
 from covey.table.document import (
     LIMITS_OF_FIELD,
@@ -30,7 +31,7 @@ from covey.table.document import (
 )
 from covey.table.following import Follows
 from covey.table.values import Value as Value
-from covey.table.values import typed
+from covey.table.values import as_written, below, is_label, typed
 
 TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
 ORDERED_TYPES = TYPES[2:]
@@ -90,6 +91,7 @@ class Field:
     learned: bool = False  # they were
     special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
     follows: Follows | None = None  # another field, from which this one is measured
+    derived: Derived | None = None  # a public function of other fields: computed, not measured
     warning: str | None = None  # of a draft: why this field is confirmed by its name alone
     spelling: Spelling = Spelling()  # noqa: RUF009 # frozen
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)  # title, description: kept, never read
@@ -113,6 +115,8 @@ class Field:
             object.__setattr__(self, "constant", Constant(self.value(self.constant.value, "constant")))
         elif self.constant is not None and self.required:
             raise self.wrong("is required, and its constant is missing", "Give the constant a value.")
+        if self.derived is not None:
+            self._check_derived(self.derived)
         if self.confirmed and not self.learn:
             self.require_complete()
             object.__setattr__(self, "warning", None)  # it was heard
@@ -130,6 +134,20 @@ class Field:
         if self.learned:
             raise self.wrong("is to be learned and was learned", "Leave out one of the two.")
 
+    def _check_derived(self, derived: Derived) -> None:
+        if self.constant is not None or self.learn or self.follows is not None or self.special:
+            raise self.wrong("is derived from others, and more", "It needs its name and type alone.")
+        if derived.expression and self.type not in ("boolean", "integer", "number"):
+            raise self.wrong(f"has type {self.type} and an expression", "Expressions give numbers and flags.")
+        for value in derived.values:
+            if value is not None:
+                self.value(value, "derived value")
+
+    @property
+    def measured(self) -> bool:
+        """Whether records say what it is: it is neither a constant nor derived from other fields."""
+        return self.constant is None and self.derived is None
+
     def _check_ordered(self) -> None:
         if self.enum is not None or self.other is not None:
             raise self.wrong(f"has type {self.type} and a list of categories", 'Use type "string" for categories.')
@@ -142,7 +160,7 @@ class Field:
         if isinstance(self.bins, Sequence) and not isinstance(self.bins, str):
             edges = tuple(self.value(edge, "bins") for edge in self.bins)
             object.__setattr__(self, "bins", edges)
-            if len(edges) < 2 or any(not _below(a, b) for a, b in pairwise(edges)):
+            if len(edges) < 2 or any(not below(a, b) for a, b in pairwise(edges)):
                 raise self.wrong(f"has bin edges {shown(edges)}", "Give two or more, each above the one before.")
             for word, edge in (("minimum", edges[0]), ("maximum", edges[-1])):
                 if getattr(self, word) is None:
@@ -156,7 +174,7 @@ class Field:
             whole_number(self.bins, f"bins of field {self.name!r}", 1, "Give a count or a list of edges.")
         if self.minimum is None or self.maximum is None:
             return
-        if _below(self.maximum, self.minimum):
+        if below(self.maximum, self.minimum):
             raise self.wrong(
                 f"has minimum {shown(self.minimum)} above maximum {shown(self.maximum)}", "Exchange the two."
             )
@@ -183,7 +201,7 @@ class Field:
             for label in self.enum:
                 if not isinstance(label, str):
                     raise self.wrong(f"lists category {label!r}", "Categories are text: put them in quotes.")
-                if not _is_label(label):
+                if not is_label(label):
                     raise self.wrong(
                         f"lists category {label!r}",
                         "Leave out blank ones, white space around them, NUL and carriage returns.",
@@ -197,7 +215,7 @@ class Field:
                 raise self.wrong(f"lists category {twice[0]!r} twice", "List each category once.")
             if self.default is not None and self.default not in self.labels:
                 raise self.wrong(f"has default {self.default!r}, not a category", "Choose one of its categories.")
-        if self.other is not None and (not isinstance(self.other, str) or not _is_label(self.other)):
+        if self.other is not None and (not isinstance(self.other, str) or not is_label(self.other)):
             raise self.wrong(f"has other {self.other!r}", "Give a label, or true.")
 
     def _check_special(self) -> None:
@@ -205,7 +223,7 @@ class Field:
             raise self.wrong(f"has special {self.special!r}", "Give a list of texts.")
         object.__setattr__(self, "special", tuple(self.special))
         for word in self.special:
-            if not isinstance(word, str) or not _is_label(word) or self.special.count(word) > 1:
+            if not isinstance(word, str) or not is_label(word) or self.special.count(word) > 1:
                 raise self.wrong(f"lists special value {word!r}", 'Give texts, each once: "-99" in quotes.')
             if word.startswith(GUARDED) and f"'{word}" in self.special:
                 raise self.wrong(f"lists {word!r} with and without an apostrophe", "CSV could not tell them apart.")
@@ -220,7 +238,7 @@ class Field:
 
     def require_complete(self) -> None:
         """Refuse a field whose public domain is not declared yet."""
-        if self.constant is not None:
+        if not self.measured:
             return
         if self.learn:
             raise self.wrong("is to be learned", "Only a private release learns: PrivateSynthesizer or covey release.")
@@ -246,7 +264,7 @@ class Field:
     @property
     def categories(self) -> int:
         """How many categories the attribute has, missing included."""
-        if self.constant is not None:
+        if not self.measured:
             return 1
         self.require_complete()
         listed = len(self.axis.starts) + len(self.special) if self.type in ORDERED_TYPES else len(self.labels)
@@ -280,7 +298,7 @@ class Field:
         if self.type != "number" or self.decimals is not None:
             return self.decimals or 0
         given = self.bins if isinstance(self.bins, tuple) else (self.minimum, self.maximum)
-        points = [_number(v) for v in given]
+        points = [as_written(v) for v in given]
         width = min(b - a for a, b in pairwise(points))
         if not isinstance(self.bins, tuple):
             width /= self.bins or DEFAULT_BINS
@@ -300,7 +318,7 @@ class Field:
         if self.type == "time":
             return 3600 * int(value.hour) + 60 * int(value.minute) + int(value.second)
         places = self.axis.decimals if decimals is None else decimals
-        return int(_number(value).scaleb(places).to_integral_value(rounding))
+        return int(as_written(value).scaleb(places).to_integral_value(rounding))
 
     def value(self, value: Any, word: str) -> Value:
         """A public value in the field's type, or a refusal that names it."""
@@ -341,6 +359,7 @@ class Field:
             learned=flag(own, "learned", False, name),
             special=tuple(special) if isinstance(special, list) else special,
             follows=Follows.from_dict(own, name),
+            derived=Derived.from_dict(own.get("derived"), name),
             warning=own.get("warning"),
             spelling=Spelling.from_field(data, name),
             notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in USUAL_FORMATS)},
@@ -364,6 +383,7 @@ class Field:
             "learned": self.learned or None,
             "special": list(self.special) or None,
             **({} if self.follows is None else self.follows.to_dict()),
+            "derived": None if self.derived is None else self.derived.to_dict(),
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }
@@ -376,20 +396,3 @@ class Field:
         if given:
             out["covey"] = given
         return out
-
-
-def _below(a: Any, b: Any) -> bool:
-    """Whether one value of an ordered type lies below another."""
-    return bool(a < b)
-
-
-def _is_label(text: str) -> bool:
-    """Whether a category survives being written to a file and read again."""
-    if not text or text != text.strip() or "\0" in text or "\r" in text:
-        return False
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _number(value: Any) -> Decimal:
-    """The number as it is written: 0.1 means one tenth, not its nearest float."""
-    return Decimal(repr(value))

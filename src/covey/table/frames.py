@@ -49,7 +49,7 @@ class Type:
         """Whether every value that the schema allows has a place in this type: nothing else is asked."""
         text = field.type == "string" or bool(field.special)
         if self.family in ("text", "labels"):
-            return text if self.family == "text" else field.type == "string" and field.constant is None
+            return text if self.family == "text" else field.type == "string" and field.measured
         if text:
             return False
         if self.family == "flag":
@@ -181,6 +181,9 @@ def _bounds(field: Field) -> tuple[int, int]:
     if field.constant is not None:
         value = int(field.constant.value) if isinstance(field.constant.value, int) else 0
         return value, value
+    if field.derived is not None:
+        whole = [int(value) for value in field.derived.values if isinstance(value, int)]
+        return (min(whole), max(whole)) if whole else (-(2**53), 2**53)
     return (0, 1) if field.type == "boolean" else (field.axis.low, field.axis.high)
 
 
@@ -188,7 +191,7 @@ def _holes(field: Field | None, column: Series) -> bool:
     """Whether a column may have holes: the schema says it, and without one the synthetic column."""
     if field is None:
         return bool(column.null_count())
-    return field.constant.value is None if field.constant is not None else not field.required
+    return field.constant.value is None if field.constant is not None else not field.required or not field.measured
 
 
 # Onto polars columns, which the others are made of.

@@ -64,7 +64,7 @@ def _chain(links: Mapping[str, Link], name: str) -> list[str]:
 
 def _is_fine(field: Field) -> bool:
     open_ended = field.minimum is None or field.maximum is None
-    return field.type in ORDERED_TYPES and field.bins is None and field.constant is None and not open_ended
+    return field.type in ORDERED_TYPES and field.bins is None and field.measured and not open_ended
 
 
 def _declared(fields: Mapping[str, Field], end: Field, follows: Follows) -> Link:

@@ -14,7 +14,7 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 from covey.errors import ParameterError
 from covey.table.attributes import Attribute, Cells, Grid, Mask, attributes
-from covey.table.rules import AtMost, Domain, Forbid, LessEqual, Linear, Rule
+from covey.table.rules import AtMost, Domain, Forbid, LessEqual, Linear, Requires, Rule
 
 _ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced
 
@@ -116,9 +116,11 @@ class RuleBook:
         """Which rows break a rule."""
         if isinstance(rule, AtMost):
             return np.asarray(sum((cells[name] == 1).astype(np.int64) for name in rule.fields) > rule.limit)
-        if isinstance(rule, Forbid):
-            met = [self.attributes[name].meets(condition, cells[name]) for name, condition in rule.conditions]
-            return np.asarray(np.logical_and.reduce(met))
+        if isinstance(rule, Forbid | Requires):
+            met = np.logical_and.reduce([self.attributes[n].meets(c, cells[n]) for n, c in rule.conditions])
+            if isinstance(rule, Requires):
+                met &= ~np.logical_and.reduce([self.attributes[n].meets(c, cells[n]) for n, c in rule.then])
+            return np.asarray(met)
         present = np.logical_and.reduce([self._grid(name).has_value(cells[name]) for name in rule.fields])
         if isinstance(rule, LessEqual):
             left, right = (self._grid(name).value(cells[name]) for name in rule.fields)
@@ -134,6 +136,8 @@ class RuleBook:
             self._put_in_order(rule, cells, rows, generator)
         elif isinstance(rule, Linear):
             self._move_inside(rule, cells, rows, generator)
+        elif isinstance(rule, Requires):
+            self._fulfil(rule, cells, rows, generator)
         else:
             self._leave_zero(rule, cells, rows, generator)
 
@@ -177,6 +181,15 @@ class RuleBook:
                 steps = np.ceil(np.clip(excess / abs(coefficient) * grid.scale - 1e-6, 0.0, room)).astype(np.int64)
                 moved = column - steps if coefficient > 0 else column + steps
                 cells[name][rows] = np.clip(moved, low, high)
+
+    def _fulfil(self, rule: Requires, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
+        """Give the columns that fail what is required a random value that does not."""
+        for name, wanted in rule.then:
+            attribute, column = self.attributes[name], cells[name]
+            failing = rows[~attribute.meets(wanted, column[rows])]
+            fresh = attribute.some(wanted, len(failing), generator)
+            if fresh is not None:
+                column[failing] = fresh
 
     def _leave_zero(self, rule: Forbid, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
         """Redraw a number inside its bin if that helps; else give one of the fields, chosen at random, another value."""

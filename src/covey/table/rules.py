@@ -99,7 +99,25 @@ class Forbid:
         return {"forbid": {name: condition.to_plain() for name, condition in self.conditions}}
 
 
-Rule = AtMost | LessEqual | Linear | Forbid
+@dataclass(frozen=True)
+class Requires:
+    """If a record meets all conditions, it also meets each of `then`: the readable form of several structural zeros."""
+
+    conditions: tuple[tuple[str, Condition], ...]
+    then: tuple[tuple[str, Condition], ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that the rule names."""
+        return tuple(name for name, _ in (*self.conditions, *self.then))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as it stands in a file."""
+        given, wanted = ({name: c.to_plain() for name, c in part} for part in (self.conditions, self.then))
+        return {"requires": {"if": given, "then": wanted}}
+
+
+Rule = AtMost | LessEqual | Linear | Forbid | Requires
 
 
 class Domain(Protocol):
@@ -136,8 +154,9 @@ def check_rule(rule: Rule, known_fields: Mapping[str, Field]) -> None:
     if len({field.name for field in fields}) < len(fields) or not fields:
         raise ParameterError(f"rule {_line(rule)} must name at least one field, and each once.")
     for field in fields:
-        if field.constant is not None:
-            raise field.wrong(f"is constant and stands in rule {_line(rule)}", "Leave it out of the rule.")
+        if not field.measured:
+            what = "constant" if field.derived is None else "derived from others"
+            raise field.wrong(f"is {what} and stands in rule {_line(rule)}", "Leave it out of the rule.")
     if isinstance(rule, AtMost):
         whole_number(rule.limit, "limit of an at_most rule", 0)
         wanted: tuple[str, ...] = ("boolean",)
@@ -151,27 +170,31 @@ def check_rule(rule: Rule, known_fields: Mapping[str, Field]) -> None:
         wanted = wanted if first in ORDERED_TYPES else ORDERED_TYPES
     else:
         wanted = TYPES
-        for name, condition in rule.conditions:
-            _check_condition(known_fields[name], condition)
+        if isinstance(rule, Requires) and not (rule.conditions and rule.then):
+            raise ParameterError(f"rule {_line(rule)} needs conditions both under if and under then.")
+        for name, condition in (*rule.conditions, *(rule.then if isinstance(rule, Requires) else ())):
+            _check_condition(known_fields[name], condition, next(iter(rule.to_dict())))
     for field in fields:
         if field.type not in wanted:
             raise field.wrong(f"has type {field.type} in rule {_line(rule)}", f"It needs type {' or '.join(wanted)}.")
 
 
-def _check_condition(field: Field, condition: Condition) -> None:
+def _check_condition(field: Field, condition: Condition, word: str) -> None:
     if condition.is_range:
         if field.type not in ORDERED_TYPES or (condition.minimum is None and condition.maximum is None):
-            raise field.wrong("has an empty or unordered range in a forbid rule", "List the forbidden values.")
+            raise field.wrong(f"has an empty or unordered range in a {word} rule", "List its values.")
     elif field.type == "string" and field.labels:
         for value in condition.values:
             if value is not None and value not in field.labels:
-                raise field.wrong(f"has no category {value!r}, which a forbid rule names", "Name declared categories.")
+                raise field.wrong(f"has no category {value!r}, which a {word} rule names", "Name declared categories.")
 
 
 def read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:
     """A rule as it stands in a file."""
     if not isinstance(rule, Mapping) or len(rule) != 1:
-        raise ParameterError(f"a rule is an object with one key, at_most, less_equal, linear or forbid, got {rule!r}.")
+        raise ParameterError(
+            f"a rule is an object with one key, at_most, less_equal, linear, forbid or requires, got {rule!r}."
+        )
     [(word, body)] = rule.items()
     try:
         if word == "at_most":
@@ -185,26 +208,34 @@ def read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:
             terms = tuple((name, float(a)) for name, a in body["coefficients"].items())
             return Linear(terms, float(body["maximum"]))
         if word == "forbid":
-            return Forbid(tuple((name, _read_condition(fields, name, what)) for name, what in body.items()))
+            return Forbid(_read_conditions(fields, body, "forbid"))
+        if word == "requires":
+            refuse_unknown(body, ("if", "then"), "requires")
+            return Requires(*(_read_conditions(fields, body[part], "requires") for part in ("if", "then")))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, ParameterError):
             raise
         raise ParameterError(f"rule {rule!r} is incomplete or has a wrong type: {error!r}.") from None
-    raise ParameterError(f"there is no rule {word!r}. Use at_most, less_equal, linear or forbid.")
+    raise ParameterError(f"there is no rule {word!r}. Use at_most, less_equal, linear, forbid or requires.")
 
 
-def _read_condition(fields: Mapping[str, Field], name: str, what: Any) -> Condition:
+def _read_conditions(fields: Mapping[str, Field], body: Any, word: str) -> tuple[tuple[str, Condition], ...]:
+    return tuple((name, _read_condition(fields, name, what, word)) for name, what in body.items())
+
+
+def _read_condition(fields: Mapping[str, Field], name: str, what: Any, word: str) -> Condition:
     if name not in fields:
-        raise ParameterError(f"a forbid rule names {name!r}, which is no field. Correct the name.")
+        raise ParameterError(f"a {word} rule names {name!r}, which is no field. Correct the name.")
     field = fields[name]
     if isinstance(what, Mapping):
-        refuse_unknown(what, ("minimum", "maximum"), f"forbid of field {name!r}")
+        refuse_unknown(what, ("minimum", "maximum"), f"{word} of field {name!r}")
         low, high = (None if what.get(w) is None else field.value(what[w], w) for w in ("minimum", "maximum"))
         return Condition((), low, high)
     values = what if isinstance(what, list) else [what]
     if not values:
-        raise field.wrong("has an empty list in a forbid rule", "List the forbidden values.")
-    return Condition(tuple(None if v is None else field.value(v, "forbidden value") for v in values))
+        raise field.wrong(f"has an empty list in a {word} rule", "List its values.")
+    plain = (None, *field.special)  # missing, and special values, stand for themselves
+    return Condition(tuple(v if v in plain else field.value(v, "value of a rule") for v in values))
 
 
 def _line(rule: Rule) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from covey.errors import ParameterError
 from covey.table.checks import problems
+from covey.table.deriving import with_tables
 from covey.table.dialects import Dialect, Spelling
 from covey.table.document import OF_SCHEMA, OWN_OF_SCHEMA, only, read_document, refuse_misplaced, section, spelt_like
 from covey.table.drafting import draft
@@ -29,7 +30,7 @@ from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
 from covey.table.proposing import Note
 from covey.table.repair import RuleBook
-from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Rule, check_rule, read_rule
+from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule, check_rule, read_rule
 from covey.table.sources import SIZE_LIMIT
 
 # The parts of a schema are found beside it.
@@ -44,6 +45,7 @@ __all__ = [
     "Forbid",
     "LessEqual",
     "Linear",
+    "Requires",
     "Rule",
     "Schema",
     "Value",
@@ -81,6 +83,7 @@ class Schema:
                 if self[name].learn:  # a rule could turn out impossible once the budget is spent
                     raise self[name].wrong("is to be learned and stands in a rule", "Declare it, or drop the rule.")
             check_rule(rule, {name: self[name] for name in rule.fields})
+        _ = self.derived  # circles are refused
         if all(field.confirmed or field.follows is None for field in self.fields):
             _ = self.links  # circles and bounds that cannot hold are refused
 
@@ -110,10 +113,28 @@ class Schema:
         """Which numbers are coded by their distance from which others."""
         return find_links({field.name: field for field in self.fields}, self.rules)
 
+    @cached_property
+    def derived(self) -> tuple[Field, ...]:
+        """The fields that are computed from others, each after those that it needs."""
+        known, left, found = {f.name for f in self.fields if f.derived is None}, list(self.fields), []
+        left = [f for f in left if f.derived is not None]
+        for field in left:
+            for name in () if field.derived is None else field.derived.bases:
+                if self[name].learn:
+                    raise field.wrong(f"is derived from {name!r}, which is to be learned", "Declare that field.")
+        while left:
+            ready = [f for f in left if f.derived is not None and known.issuperset(f.derived.bases)]
+            if not ready:
+                raise left[0].wrong("is derived from itself, by way of others", "Break the circle.")
+            found += ready
+            known |= {f.name for f in ready}
+            left = [f for f in left if f.name not in known]
+        return tuple(found)
+
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a schema file: YAML if its name ends in .yaml or .yml, else JSON."""
-        return cls.from_dict(read_document(path))
+        return cls.from_dict(with_tables(read_document(path), Path(path).parent))
 
     def save(self, path: str | Path) -> None:
         """Write the schema as JSON."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,20 @@ def typed(type_: str, value: Any) -> Value | None:
         return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
     except (ValueError, OverflowError):
         return None
+
+
+def is_label(text: str) -> bool:
+    """Whether a category survives being written to a file and read again."""
+    if not text or text != text.strip() or "\0" in text or "\r" in text:
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def as_written(value: Any) -> Decimal:
+    """The number as it is written: 0.1 means one tenth, not its nearest float."""
+    return Decimal(repr(value))
+
+
+def below(a: Any, b: Any) -> bool:
+    """Whether one value of an ordered type lies below another."""
+    return bool(a < b)

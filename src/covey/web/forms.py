@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,6 +18,7 @@ from covey.table.schema import (
     Forbid,
     LessEqual,
     Linear,
+    Requires,
     Rule,
     Schema,
     Value,
@@ -61,7 +62,7 @@ def read_field(form: Form, before: Field, confirmed: bool, type_: str = "") -> F
     type_ = type_ or form.get("type", before.type)
     if type_ not in TYPES:
         raise ParameterError(f"there is no type {type_!r}.")
-    if before.constant is not None and type_ == before.type:
+    if not before.measured and type_ == before.type:
         return replace(before, confirmed=confirmed)
     if type_ != before.type:  # bounds and categories of another type mean nothing
         return Field(before.name, type_, confirmed=False, warning=before.warning, notes=before.notes)
@@ -97,12 +98,15 @@ def read_rule(form: Form, schema: Schema) -> Rule:
             terms.append((name.strip(), float(_number(factor, "a coefficient"))))
         return Linear(tuple(terms), float(_number(form.get("maximum"), "the maximum")))
     if rule == "forbid":
-        conditions = []
-        for i in range(CONDITIONS):
-            if name := form.get(f"field{i}"):
-                conditions.append((name, _condition(schema[name], form.get(f"values{i}"))))
-        return Forbid(tuple(conditions))
+        return Forbid(_conditions(form, schema, range(CONDITIONS)))
+    if rule == "requires":
+        return Requires(_conditions(form, schema, ("_if",)), _conditions(form, schema, ("_then",)))
     raise ParameterError("choose a rule.")
+
+
+def _conditions(form: Form, schema: Schema, places: Iterable[object]) -> tuple[tuple[str, Condition], ...]:
+    named = [(name, form.get(f"values{i}")) for i in places if (name := form.get(f"field{i}"))]
+    return tuple((name, _condition(schema[name], text)) for name, text in named)
 
 
 def _condition(field: Field, text: str) -> Condition:
@@ -118,8 +122,9 @@ def _condition(field: Field, text: str) -> Condition:
             return Condition((), _value(field, text.removeprefix("from ")), None)
         if word:
             return Condition((), _value(field, low), _value(field, high))
-    values = [None if part.strip().lower() == "missing" else _value(field, part) for part in text.split(";")]
-    return Condition(tuple(values))
+    parts = [part.strip() for part in text.split(";")]
+    plain = {"missing": None, **{word: word for word in field.special}}
+    return Condition(tuple(plain[part] if part in plain else _value(field, part) for part in parts))
 
 
 def _value(field: Field, text: str) -> Value:
@@ -183,8 +188,14 @@ def rule_words(rule: Rule) -> str:
         return f"{rule.left} is never above {rule.right}."
     if isinstance(rule, Linear):
         return f"{' + '.join(f'{a:g} × {name}' for name, a in rule.coefficients)} is at most {rule.maximum:g}."
+    if isinstance(rule, Requires):
+        return f"If {_condition_words(rule.conditions, ' and ')}, then {_condition_words(rule.then, ' and ')}."
+    return f"Never together: {_condition_words(rule.conditions, '; ')}."
+
+
+def _condition_words(conditions: Iterable[tuple[str, Condition]], between: str) -> str:
     parts = []
-    for name, condition in rule.conditions:
+    for name, condition in conditions:
         if not condition.is_range:
             words = " or ".join("missing" if v is None else shown(v) for v in condition.values)
             parts.append(f"{name} is {words}")
@@ -194,4 +205,4 @@ def rule_words(rule: Rule) -> str:
             parts.append(f"{name} is at least {shown(condition.minimum)}")
         else:
             parts.append(f"{name} lies between {shown(condition.minimum)} and {shown(condition.maximum)}")
-    return f"Never together: {'; '.join(parts)}."
+    return between.join(parts)

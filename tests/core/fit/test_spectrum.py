@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from audits.gates import a_budget
-from covey.core.fit.centres import fit_category_centres
+from covey.core.fit.centres import Goal, fit_category_centres
 from covey.core.fit.spectrum import noisy_spectrum, pair_covariances
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
@@ -55,7 +55,7 @@ def test_many_categories_are_denoised_and_fitted_like_few(monkeypatch):
         public = np.random.default_rng(14)
         found = pair_covariances(noisy, lambda: sd * law.simulate(public), sd, shares, domain, public)  # noqa: B023
         errors[kind] = np.sqrt(np.mean((domain.off_blocks(found) - truth) ** 2))
-        y = fit_category_centres(shares, found, domain, 60, 200, public, lambda t: None)
+        y = fit_category_centres(Goal(shares, found, domain), 60, 200, public, lambda t: None).points
         assert np.add.reduceat(y, domain.starts[:-1], axis=1) == pytest.approx(np.ones((60, 40)))
         gaps[kind] = np.sqrt(np.mean(domain.off_blocks(y.T @ y / 60 - np.outer(shares, shares) - truth) ** 2))
     assert errors["many"] < 1.15 * errors["few"] < 0.5 * sd

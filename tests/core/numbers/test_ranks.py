@@ -3,8 +3,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from covey.core.draw.balanced import sample_categories
-from covey.core.fit.centres import fit_category_centres
+from covey.core.draw.balanced import Kept, sample_categories
+from covey.core.fit.centres import Goal, fit_category_centres
 from covey.core.numbers.ranks import UNIT, flips, rank_matrix, rank_scores, restore_ranks
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.crosstabs import pair_matrix
@@ -95,14 +95,15 @@ def test_a_strong_correlation_survives_the_fit_and_the_rows_and_without_scores_i
     assert goal > 0.95
     found = {}
     for name, directions in (("with", scores.directions()), ("without", None)):
-        y = fit_category_centres(shares, true, domain, 60, 150, np.random.default_rng(2), lambda _: None, directions)
+        wanted = Goal(shares, true, domain, directions)
+        y = fit_category_centres(wanted, 60, 150, np.random.default_rng(2), lambda _: None).points
         own = domain.off_blocks(y.T @ y / len(y) - np.outer(y.mean(axis=0), y.mean(axis=0)))
         found[name] = abs(correlation(own, shares, scores) - goal)
         cloud = WeightedPoints(np.full(60, 1 / 60), y)
     assert found["with"] < 0.5 * found["without"]
     kept = {}
     for name, score in (("with", scores.score), ("without", None)):
-        rows = sample_categories(cloud, domain, 5000, np.random.default_rng(3), score)
+        rows = sample_categories(cloud, domain, 5000, np.random.default_rng(3), Kept(score))
         kept[name] = correlation(covariances(rows.astype(np.int64), domain)[1], shares, scores)
     wanted = correlation(
         domain.off_blocks(cloud.second_moment - np.outer(y.mean(axis=0), y.mean(axis=0))), shares, scores

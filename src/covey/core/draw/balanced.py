@@ -18,6 +18,7 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.crosstabs import pair_matrix
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import moments
+from covey.core.tables.zeros import Zeros
 
 # Beyond these sizes chance is small and swaps are dear: bits are rounded independently, categories are not refined.
 BALANCED_ROWS = 250_000
@@ -134,16 +135,29 @@ def refine_bits(
                 error[:, i] += path[best]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What swaps between rows have to keep besides pair tables.
+
+    `scores` gives every category of an ordered attribute a number, whose covariances are kept; `zeros` are combinations that no
+    row may have; with `shares`, rows are exchanged inside one centre only.
+    """
+
+    scores: Floats | None = None
+    zeros: Zeros | None = None
+    shares: Shares | None = None
+
+
 def sample_categories(
-    cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator, scores: Floats | None = None
+    cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator, kept: Kept | None = None
 ) -> Array:
     """m rows of category codes, in random order: balanced inside each centre, columns shuffled independently.
 
-    `scores` gives every category of an ordered attribute a number: swaps then also keep the covariances of these.
+    A row of a centre never gets a category that the centre excludes, so that centres without structural zeros give rows without.
     """
     rows = _categories_by_centre(cloud, domain, share_out(cloud.weights, m, public), public)
     if _worth_refining(m, domain):
-        rows = refine_categories(rows, cloud, domain, public, scores=scores)
+        rows = refine_categories(rows, cloud, domain, public, kept or Kept())
     return rows[public.permutation(m)]
 
 
@@ -157,7 +171,7 @@ def sample_mixed(
     shares = share_out(cloud.weights, m, public)
     rows = _categories_by_centre(cloud, domain, shares, public)
     if _worth_refining(m, domain):
-        rows = refine_categories(rows, cloud, domain, public, shares=shares)
+        rows = refine_categories(rows, cloud, domain, public, Kept(shares=shares))
     values = numbers[shares.order[shares.centre]]
     whole = np.floor(values)
     running = np.vstack([np.zeros(values.shape[1]), np.cumsum(values - whole, axis=0)])
@@ -185,15 +199,22 @@ def _worth_refining(m: int, domain: Domain) -> bool:
 
 
 def round_table(expected: Floats, totals: Integers, public: np.random.Generator) -> Integers:
-    """Integers near a table of expected counts, with exact row sums; what a row leaves over is carried to the next."""
+    """Integers near a table of expected counts, with exact row sums; what a row leaves over is carried to the next.
+
+    Where nothing is expected nothing is put: what is carried waits for the next row that has room for it.
+    """
     out = np.zeros(expected.shape, dtype=np.int64)
     carried = np.zeros(expected.shape[1])
     for j in public.permutation(len(expected)):
         want = expected[j] + carried
-        row = np.maximum(np.floor(want), 0)
+        open_ = expected[j] > 0
+        row = np.where(open_, np.maximum(np.floor(want), 0), 0)
         missing = int(totals[j] - row.sum())
-        if missing > 0:
-            row[np.argpartition(row - want, missing - 1)[:missing]] += 1
+        while missing > 0:  # once, unless few categories are open
+            ranked = np.where(open_, row - want, np.inf)
+            some = min(missing, int(open_.sum()))
+            row[np.argpartition(ranked, some - 1)[:some]] += 1
+            missing -= some
         while missing < 0:  # only where negative wants were raised to zero
             row[np.argmax(np.where(row > 0, row - want, -np.inf))] -= 1
             missing += 1
@@ -206,18 +227,17 @@ def refine_categories(
     cloud: WeightedPoints,
     domain: Domain,
     public: np.random.Generator,
-    shares: Shares | None = None,
-    scores: Floats | None = None,
+    kept: Kept,
 ) -> Array:
     """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
 
     One-way tables do not change. Proposals come in blocks of disjoint pairs of rows, judged against the same errors E; a block
     is small enough that collisions do not matter. Through the first half a small increase is accepted too, with a temperature
     that falls to zero: pair tables leave third moments free, and mixing moves these from accidents of the fitted centres
-    toward the most random table with these pairs. With `shares`, both rows of a pair belong to one centre. With `scores`, the
-    covariances of the categories' scores count too: cells of many categories are light, and pairs of them alone wash a strong
-    correlation out.
+    toward the most random table with these pairs. Covariances of the categories' scores count too where there are scores: cells
+    of many categories are light, and pairs of them alone wash a strong correlation out. No exchange makes a structural zero.
     """
+    shares, zeros = kept.shares, kept.zeros
     m, q = rows.shape
     s, size = domain.starts[:-1], domain.total
     target = domain.off_blocks(cloud.second_moment * m)
@@ -225,7 +245,7 @@ def refine_categories(
     error = domain.off_blocks(counts - target).astype(np.float32)
     weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
     codes = rows.astype(np.int64) + s
-    tie = None if scores is None else Ties(scores, cloud, domain, codes)
+    tie = None if kept.scores is None else Ties(kept.scores, cloud, domain, codes)
     block = max(1, min(max(32, m // 60), m // 2))
     blocks = min(PROPOSALS * m, LOOKUPS // q) // block
     for turn in range(blocks):
@@ -248,6 +268,10 @@ def refine_categories(
         if tie is not None:
             cost = cost + tie.cost(a, xi, xj)
         good = cost < HEAT * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
+        if zeros:
+            good[good] = ~(
+                zeros.forbids(a, _with(xi[good], a, xj[good])) | zeros.forbids(a, _with(xj[good], a, xi[good]))
+            )
         if not good.any():
             continue
         i, j, xi, xj, u, v = i[good], j[good], xi[good], xj[good], u[good], v[good]
@@ -262,6 +286,13 @@ def refine_categories(
         error[:, own] = error[own].T
         codes[i, a], codes[j, a] = xj[:, a], xi[:, a]
     return np.asarray((codes - s).astype(rows.dtype))
+
+
+def _with(rows: Integers, a: int, others: Integers) -> Integers:
+    """Rows with attribute a of others."""
+    out = rows.copy()
+    out[:, a] = others[:, a]
+    return out
 
 
 class Ties:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,11 @@ from covey.core.fit.lowrank import (
     leading_eigenvectors,
     moment_gap,
 )
+from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
+from covey.core.tables.zeros import Zeros
+
+OBEY = 0.4  # of the steps pass before centres choose which side of a structural zero they are on: by then they have one
 
 Tick = Callable[[float], None]
 
@@ -31,79 +36,124 @@ class Directions:
     weight: Floats  # for each pair of vectors; those of one attribute are never compared
 
 
-def fit_category_centres(  # targets, their domain, and settings of the fit
-    shares: Floats,
-    covariances: Floats,
-    domain: Domain,
-    k: int,
-    steps: int,
-    public: np.random.Generator,
-    tick: Tick,
-    directions: Directions | None = None,
-) -> Floats:
-    """k equally weighted products of categorical laws whose one-way and pair tables match.
+@dataclass(frozen=True)
+class Goal:
+    """What centres over categories should look like: one-way shares, covariances of pairs, and what else is known of them.
 
-    With `directions`, the tables' covariances along these count in addition.
+    With `directions`, the tables' covariances along these count in addition. `zeros` are combinations that no centre may allow.
+    """
+
+    shares: Floats
+    covariances: Floats
+    domain: Domain
+    directions: Directions | None = None
+    zeros: Zeros | None = None
+
+    @property
+    def pairs(self) -> Floats:
+        """Shares of pairs of categories, none below zero."""
+        joint = np.maximum(self.covariances + np.outer(self.shares, self.shares), 0)
+        return np.where(self.zeros.pairs, 0.0, joint) if self.zeros else joint
+
+
+def fit_category_centres(goal: Goal, k: int, steps: int, public: np.random.Generator, tick: Tick) -> WeightedPoints:
+    """k products of categorical laws whose one-way and pair tables match.
 
     Adam on softmax logits with a cosine step, in float32: a step costs k·D², or k²·D where there are many categories. Without
-    covariances one centre says it all.
+    covariances one centre says it all. All centres weigh the same, unless there are structural zeros: after OBEY of the steps
+    each centre gives up the categories that would let it meet one, and from there on the weights move too.
     """
-    if not np.any(covariances):
-        return shares[None].copy()
+    domain, zeros = goal.domain, goal.zeros
+    if not zeros and not np.any(goal.covariances):
+        return WeightedPoints(np.ones(1), goal.shares[None].copy())
     starts, block_of, q = domain.starts[:-1], domain.block_of, len(domain.sizes)
     f4 = np.float32
-    along = None if directions is None else _pull_along(directions, covariances, q)
-    logits: Array = np.log(_starting_points(shares, covariances, k, public)).astype(f4)
-    pull = _pull(shares, covariances, domain, k, public)
-    mean = shares.astype(f4)
-    first, second = np.zeros_like(logits), np.zeros_like(logits)
+    along = None if goal.directions is None else _pull_along(goal.directions, goal.covariances, q)
+    logits: Array = np.log(_starting_points(goal, k, public)).astype(f4)
+    pull = _pull(goal, k, public)
+    mean = goal.shares.astype(f4)
+    mover, weigher = _Adam(steps), _Adam(steps)
+    heights: Array = np.zeros(k, f4)  # logarithms of the weights
+    weights: Array | None = None
     for t in range(1, steps + 1):
         y = _softmax(logits, starts, block_of)
-        g = pull(y) + f4(4 / q) * (y.mean(axis=0) - mean)
+        scale = None if weights is None else np.sqrt(weights * f4(k))[:, None]
+        shift = f4(4 / q) * ((y.mean(axis=0) if weights is None else weights @ y) - mean)
+        g = (pull(y) if scale is None else pull(scale * y) / scale) + shift
         if along is not None:
-            g += along(y)
+            g += along(y, scale)
+        if weights is not None and scale is not None:
+            slope = np.einsum("kd,kd->k", y, g + shift) / 2
+            heights -= weigher.step((slope - weights @ slope) * scale[:, 0] ** 2, t)
+            weights = _weights(heights)
+            g *= scale**2
         g *= y
         g -= y * np.add.reduceat(g, starts, axis=1)[:, block_of]
-        first += f4(0.1) * (g - first)
-        second += f4(0.01) * (g * g - second)
-        rate = 0.08 * (0.5 * (1 + np.cos(np.pi * t / steps)) + 0.02) / (1 - 0.9**t)
-        logits -= f4(rate) * first / (np.sqrt(second / f4(1 - 0.99**t)) + f4(1e-12))
+        logits -= mover.step(g, t)
+        if zeros and weights is None and t >= OBEY * steps:
+            keep = zeros.allowed(y)
+            if keep is not None:
+                logits[~keep] = -np.inf
+                weights = _weights(heights)
         if t % 50 == 0:
             tick(t / steps)
     y = _softmax(logits.astype(np.float64), starts, block_of)
-    return np.asarray(y)
+    return WeightedPoints(np.full(k, 1 / k) if weights is None else _weights(heights.astype(np.float64)), np.asarray(y))
 
 
-def _pull(
-    shares: Floats, covariances: Floats, domain: Domain, k: int, public: np.random.Generator
-) -> Callable[[Array], Array]:
+class _Adam:
+    """Steps of Adam with a cosine rate."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.first: Any = None
+        self.second: Any = None
+
+    def step(self, g: Array, t: int) -> Array:
+        f4 = np.float32
+        if self.first is None:
+            self.first, self.second = np.zeros_like(g), np.zeros_like(g)
+        self.first += f4(0.1) * (g - self.first)
+        self.second += f4(0.01) * (g * g - self.second)
+        rate = 0.08 * (0.5 * (1 + np.cos(np.pi * t / self.steps)) + 0.02) / (1 - 0.9**t)
+        return np.asarray(f4(rate) * self.first / (np.sqrt(self.second / f4(1 - 0.99**t)) + f4(1e-12)))
+
+
+def _weights(heights: Array) -> Array:
+    e = np.exp(heights - heights.max())
+    return np.asarray(e / e.sum())
+
+
+def _pull(goal: Goal, k: int, public: np.random.Generator) -> Callable[[Array], Array]:
     """y times four times the gap between the centres' pair tables and their targets, by entry of a pair of attributes.
 
     For many categories the target is summarised by its leading directions first; attributes' own blocks are imputed.
     """
-    f4, q, D = np.float32, len(domain.sizes), domain.total
-    target = np.maximum(covariances + np.outer(shares, shares), 0).astype(f4)
+    f4, domain = np.float32, goal.domain
+    q, D = len(domain.sizes), domain.total
+    target = goal.pairs.astype(f4)
     if D > LOW_RANK_CATEGORIES:
         start = public.standard_normal((D, BASIS))
         values, basis = imputed_directions(target, domain.inside_blocks, start, lambda found: np.maximum(found, 0))
-        goal = core(np, basis, np.diag(values))
-        return lambda y: f4(4 / q**2) * moment_gap(np, y, goal)[1]
+        inside = core(np, basis, np.diag(values))
+        return lambda y: f4(4 / q**2) * moment_gap(np, y, inside)[1]
     off = (~domain.same_block / q**2).astype(f4)
     target *= off
     return lambda y: y @ (4 * ((y.T @ y) * (off / f4(k)) - target))
 
 
-def _pull_along(directions: Directions, covariances: Floats, q: int) -> Callable[[Array], Array]:
-    """The same along some vectors R: four times y·R·(W∘(Rᵀ·gap·R))·Rᵀ, in float32."""
+def _pull_along(directions: Directions, covariances: Floats, q: int) -> Callable[[Array, Array | None], Array]:
+    """The same along some vectors R: four times y·R·(W∘(Rᵀ·gap·R))·Rᵀ, in float32; with weights by their scale √(k·w)."""
     f4 = np.float32
     R = directions.vectors.astype(f4)
     W = (directions.weight * (directions.attribute[:, None] != directions.attribute) * (4 / q**2)).astype(f4)
     goal = (directions.vectors.T @ covariances @ directions.vectors).astype(f4)
 
-    def pull(y: Array) -> Array:
+    def pull(y: Array, scale: Array | None) -> Array:
         z = y @ R
-        centred = z - z.mean(axis=0)
-        return np.asarray((centred @ (W * (centred.T @ centred / f4(len(y)) - goal))) @ R.T)
+        centred = z - (z.mean(axis=0) if scale is None else (scale**2 * z).mean(axis=0))
+        weighed = centred if scale is None else scale * centred
+        return np.asarray((centred @ (W * (weighed.T @ weighed / f4(len(y)) - goal))) @ R.T)
 
     return pull
 
@@ -113,8 +163,11 @@ def _softmax(logits: Array, starts: Array, block_of: Array) -> Array:
     return np.asarray(e / np.add.reduceat(e, starts, axis=1)[:, block_of])
 
 
-def _starting_points(shares: Floats, covariances: Floats, k: int, public: np.random.Generator) -> Floats:
-    """Points shares + V√λ·g from the positive part of the covariances, kept inside the simplex."""
+def _starting_points(goal: Goal, k: int, public: np.random.Generator) -> Floats:
+    """Points shares + V√λ·g from the positive part of the covariances, kept inside the simplex; with none, scattered around."""
+    shares, covariances = goal.shares, goal.covariances
+    if not np.any(covariances):
+        return np.asarray(np.maximum(shares, 1e-6) * np.exp(public.standard_normal((k, len(shares)))))
     if len(shares) > LOW_RANK_CATEGORIES:
         start = public.standard_normal((len(shares), BASIS)).astype(np.float32)
         none = np.zeros(len(shares), np.float32)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.fit.centres import Tick, fit_category_centres
+from covey.core.fit.centres import Goal, Tick, fit_category_centres
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum, pair_covariances
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.ranks import rank_scores, restore_ranks
@@ -19,6 +19,7 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import merge_maps, unmerge
+from covey.core.tables.zeros import Zeros
 from covey.methods.regain.measure import Tables, measure_histograms, measure_pairs
 from covey.methods.regain.measure_numbers import measure_ranks
 from covey.methods.regain.measured import MeasuredCategories
@@ -49,7 +50,7 @@ class Merging:
     """What pair tables start from: exact tables, denoised shares of their categories, category → bin, and a public domain.
 
     `declared` is what public formulas look at; `ranks` says that rank covariances are measured too, and how many categories of
-    each attribute, its first ones, have no rank.
+    each attribute, its first ones, have no rank; `zeros` are combinations of categories that cannot occur.
     """
 
     tables: Tables
@@ -57,6 +58,7 @@ class Merging:
     maps: list[Integers]
     declared: Domain
     ranks: Integers | None = None
+    zeros: Zeros | None = None
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,11 @@ def merged_centres(
             directions = ranks.directions()
     tick(0.4)
     steps = fit_steps(n, merging.declared, budget, merged.total)
-    y = fit_category_centres(
-        shares, covariances, merged, CENTRES, steps, generator, lambda t: tick(0.4 + 0.6 * t), directions
-    )
-    weights = np.full(len(y), 1 / len(y))
-    return MergedFit(WeightedPoints(weights, unmerge(y, weights, fine, maps, merged)), spectrum, law, counted)
+    zeros = merging.zeros.gathered(maps, merged) if merging.zeros else None
+    goal = Goal(shares, covariances, merged, directions, zeros)
+    found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + 0.6 * t))
+    cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged))
+    return MergedFit(cloud, spectrum, law, counted)
 
 
 def centred(pairs: Floats, shares: Floats, domain: Domain) -> Floats:

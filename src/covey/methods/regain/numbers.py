@@ -22,9 +22,10 @@ from covey.core.numbers.grid import Attribute, Category
 from covey.core.numbers.ranks import rank_scores
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
+from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.core.threads import blas_threads
 from covey.engines.rows import Mapped, Rows
-from covey.methods.draws import NumberCells
+from covey.methods.draws import NumberCells, on_cells
 from covey.methods.method import Fitted, Public
 from covey.methods.regain.categories import MergedFit, Merging, merged_centres
 from covey.methods.regain.measure import Tables
@@ -51,6 +52,7 @@ class RegainNumbers:
 
     certificate: Fraction
     attributes: tuple[Attribute, ...]
+    boxes: Boxes = NO_BOXES
 
     @cached_property
     def plan(self) -> NumberPlan:
@@ -76,10 +78,10 @@ class RegainNumbers:
             seen = self._look(one_way, rows.n, gate, public("numbers"))
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
             tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
-            merging = Merging(tables, seen.shares, seen.maps, self.plan.declared, seen.specials)
+            merging = Merging(tables, seen.shares, seen.maps, self.plan.declared, seen.specials, seen.zeros(self.boxes))
             fit = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
             score = rank_scores(np.concatenate(seen.shares), seen.domain, seen.specials).score
-            numbers = NumberCells(seen.domain, seen.cells, score)
+            numbers = NumberCells(seen.domain, seen.cells, score, self.boxes)
             kept = seen.measured(one_way, rows.n, gate.budget.pure, fit)
             progress.next()
             if not self.certificate:
@@ -101,11 +103,13 @@ class RegainNumbers:
             if isinstance(a, Category):
                 found = measured.categories[j]
                 p = denoise_histogram(found.values.astype(np.float64), found.sd, n, a.ordered, public) / n
-                maps.append(category_bins(p, a.ordered, mass, 3 * found.sd / n, most, np.zeros(a.size, dtype=np.int64)))
+                classes = self.boxes.signature(j, a.size)
+                maps.append(category_bins(p, a.ordered, mass, 3 * found.sd / n, most, classes))
             else:
-                cells[j] = make_cells(tree_measure(measured.trees[j], gate.budget.pure, public))
+                cuts = self.boxes.cuts(j)
+                cells[j] = make_cells(tree_measure(measured.trees[j], gate.budget.pure, public), cuts)
                 p = cells[j].share
-                maps.append(cell_bins(cells[j], mass))
+                maps.append(cell_bins(cells[j], mass, cuts))
             shares.append(p)
         domain = Domain(tuple(len(p) for p in shares), self.plan.declared.ordered)
         numbers = grids(self.attributes)
@@ -122,6 +126,10 @@ class Looks:
     shares: list[Floats]
     maps: list[Integers]
     specials: Integers
+
+    def zeros(self, boxes: Boxes) -> Zeros | None:
+        """What cannot occur, over categories and cells."""
+        return on_cells(boxes, self.domain, self.cells) if boxes else None
 
     def measured(self, one_way: OneWayMeasured, n: int, pure: bool, fit: MergedFit) -> MeasuredNumbers:
         """What the gate gave back, to be kept beside the centres."""

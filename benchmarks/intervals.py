@@ -1,0 +1,302 @@
+"""How often covey's intervals hold the truth, and how wide they are: fresh resamples of public tables, a release of each.
+
+python benchmarks/intervals.py [--settings "nltcs pure,nltcs delta"] [--releases 60] [--seed 0] [--out docs/benchmarks]
+
+A public table is the population. Each round resamples as many rows from it, releases them, and asks: shares, pair shares,
+conditional shares, group means, correlations, regressions with eight regressors. Coverage is counted against the population and
+against the resampled table; its standard error is over releases, because answers of one release share their noise. Width is
+relative to the interval that the confidential rows themselves would give. "naive" is what textbook formulas give on as
+many synthetic rows. A fresh sample of questions is asked of every release. Writes one line a setting and statistic to
+intervals.csv as it goes, and intervals.md from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import covey
+from covey.errors import CannotAnswerError
+from covey.table.schema import Field, Schema
+
+DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
+ADULT = ("age", "workclass", "education-num", "marital-status", "relationship", "sex", "hours-per-week", "income>50K")
+NUMBERS = ("age", "education-num", "hours-per-week")
+CERTIFICATE = 0.05  # of the budget; it is not computed here, and the rest is what the release spends
+QUESTIONS = 20  # of a kind, for each release
+REGRESSORS = 8
+
+
+@dataclass
+class Population:
+    """A public table by columns: whole numbers, and the schema they are released under."""
+
+    columns: dict
+    schema: Schema
+    flags: list
+    numbers: list
+    categories: list
+
+    @property
+    def n(self):
+        """Rows."""
+        return len(next(iter(self.columns.values())))
+
+    def resample(self, generator):
+        """As many rows, drawn with replacement."""
+        rows = generator.integers(0, self.n, self.n)
+        return {name: values[rows] for name, values in self.columns.items()}
+
+
+def bits(name, most=None):
+    X = np.load(DATA / f"{name}.npz")["x"][:, :most]
+    X = X[:, X.std(axis=0) > 0]
+    names = [f"c{j}" for j in range(X.shape[1])]
+    schema = Schema(tuple(Field(n, "boolean", required=True) for n in names))
+    return Population({n: X[:, j].astype(np.int64) for j, n in enumerate(names)}, schema, names, names, [])
+
+
+def adult():
+    with (DATA / "adult.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    columns = {name: np.array([int(row[name]) for row in rows]) for name in ADULT}
+    fields = []
+    for name, values in columns.items():
+        top = int(values.max())
+        if name in NUMBERS:
+            fields.append(Field(name, "integer", 0, top, bins=top + 1, required=True))
+        elif top == 1:
+            fields.append(Field(name, "boolean", required=True))
+        else:
+            fields.append(Field(name, "string", enum=tuple(f"v{v}" for v in range(top + 1)), required=True))
+    flags = [name for name in ADULT if columns[name].max() == 1]
+    categories = [name for name in ADULT if name not in NUMBERS and name not in flags]
+    return Population(columns, Schema(tuple(fields)), flags, [*NUMBERS, *flags], categories)
+
+
+SETTINGS = {
+    "nltcs, 16 flags, pure 1": (lambda: bits("nltcs"), 1.0, 0.0),
+    "nltcs, 16 flags, (1, 1e-9)": (lambda: bits("nltcs"), 1.0, 1e-9),
+    "plants, 20 flags, pure 1": (lambda: bits("plants", 20), 1.0, 0.0),
+    "plants, 69 flags, (1, 1e-9)": (lambda: bits("plants"), 1.0, 1e-9),
+    "adult, 8 columns, pure 1": (adult, 1.0, 0.0),
+    "adult, 8 columns, (1, 1e-9)": (adult, 1.0, 1e-9),
+}
+
+
+# Questions: (kind, what to ask a release, what a table says, what textbooks say of synthetic rows).
+
+
+def mask(columns, condition):
+    out = True
+    for name, value in condition.items():
+        values = columns[name]
+        if isinstance(value, tuple):
+            low, high = value
+            out = out & (values >= low if low is not None else True) & (values <= high if high is not None else True)
+        else:
+            out = out & (values == (int(value[1:]) if isinstance(value, str) else int(value)))
+    return out
+
+
+def some_condition(population, generator, name):
+    values = population.columns[name]
+    if name in population.flags:
+        return bool(generator.integers(2))
+    if name in population.categories:
+        return f"v{generator.choice(np.unique(values))}"
+    return (int(generator.choice(values)), None)
+
+
+def questions(population, generator):
+    names, draw = list(population.columns), generator.choice
+    for _ in range(QUESTIONS):
+        a, b = draw(names, 2, replace=False)
+        A = {a: some_condition(population, generator, a)}
+        B = {b: some_condition(population, generator, b)}
+        yield "share", lambda r, o, A=A: [r.share(A, **o)], lambda t, A=A: [mask(t, A).mean()], proportion(A, {})
+        both = A | B
+        yield (
+            "pair share",
+            lambda r, o, q=both: [r.share(q, **o)],
+            lambda t, q=both: [mask(t, q).mean()],
+            proportion(both, {}),
+        )
+        yield (
+            "P(A given B)",
+            lambda r, o, A=A, B=B: [r.share(A, given=B, **o)],
+            lambda t, A=A, B=B: [mask(t, A)[mask(t, B)].mean() if mask(t, B).any() else np.nan],
+            proportion(A, B),
+        )
+        x, y = draw(population.numbers, 2, replace=False)
+        yield (
+            "correlation",
+            lambda r, o, x=x, y=y: [r.correlation(x, y, **o)],
+            lambda t, x=x, y=y: [np.corrcoef(t[x], t[y])[0, 1]],
+            None,
+        )
+        group = draw([n for n in names if n != x and n in [*population.flags, *population.categories]])
+        g = {group: some_condition(population, generator, group)}
+        yield (
+            "group mean",
+            lambda r, o, x=x, g=g: [r.mean(x, where=g, **o)],
+            lambda t, x=x, g=g: [t[x][mask(t, g)].mean() if mask(t, g).any() else np.nan],
+            None,
+        )
+    for _ in range(2):
+        y, *xs = draw(population.numbers, min(REGRESSORS + 1, len(population.numbers)), replace=False)
+        yield "linear regression", *regression(y, xs, "linear")
+        y = draw(population.flags)
+        xs = draw(
+            [n for n in population.numbers if n != y], min(REGRESSORS, len(population.numbers) - 1), replace=False
+        )
+        yield "logistic regression", *regression(y, list(xs), "logistic")
+
+
+def proportion(A, B):
+    """Textbook half-width of a share."""
+
+    def half(t):
+        rows = mask(t, A)[mask(t, B)] if B else mask(t, A)
+        p = rows.mean() if len(rows) else np.nan
+        return np.array([p]), np.array([1.96 * np.sqrt(p * (1 - p) / max(len(rows), 1))])
+
+    return half
+
+
+def regression(y, xs, family):
+    def ask(r, o):
+        formula = f"`{y}` ~ " + " + ".join(f"`{x}`" for x in xs)
+        return list(r.regress(formula, family, **o))[1:]
+
+    def fit(t):
+        X = np.column_stack([np.ones(len(t[y])), *(t[x] for x in xs)]).astype(float)
+        if family == "linear":
+            inverse = np.linalg.pinv(X.T @ X)
+            beta = inverse @ X.T @ t[y]
+            return beta, np.sqrt(np.diag(inverse) * np.var(t[y] - X @ beta))
+        beta = np.zeros(X.shape[1])
+        for _ in range(40):
+            q = 1 / (1 + np.exp(-np.clip(X @ beta, -30, 30)))
+            inverse = np.linalg.pinv(X.T @ (X * (q * (1 - q))[:, None]))
+            beta = beta + inverse @ X.T @ (t[y] - q)
+        return beta, np.sqrt(np.diag(inverse))
+
+    def naive(t):
+        beta, se = fit(t)
+        return beta[1:], 1.96 * se[1:]
+
+    return ask, lambda t: fit(t)[0][1:], naive
+
+
+# Rounds.
+
+
+def one_round(population, epsilon, delta, generator):
+    """Per kind of statistic: hits of the population and of the table, widths, naive hits, and refusals."""
+    table = population.resample(generator)
+    spent = epsilon * (1 - CERTIFICATE)
+    schema = population.schema
+    given = {f.name: table[f.name] if f.enum is None else np.array(f.enum)[table[f.name]] for f in schema.fields}
+    synth = covey.PrivateSynthesizer(spent, delta, schema=schema, certificate_share=0).fit(given)
+    release = synth.release(population.n)
+    rows = release.rows()
+    synthetic = {
+        f.name: rows[f.name].str.slice(1).cast(int).to_numpy() if f.enum else rows[f.name].cast(int).to_numpy()
+        for f in schema.fields
+    }
+    out = defaultdict(lambda: defaultdict(list))
+    for kind, ask, truth, naive in questions(population, generator):
+        try:
+            of_population, of_table = (ask(release, {"about": about}) for about in ("population", "table"))
+        except CannotAnswerError:
+            out[kind]["refused"].append(1)
+            continue
+        out[kind]["refused"].append(0)
+        pool, own = truth(population.columns), truth(table)
+        textbook = naive(synthetic) if naive else None
+        for i, (p, t) in enumerate(zip(of_population, of_table, strict=True)):
+            out[kind]["population"].append(p.low <= pool[i] <= p.high)
+            out[kind]["table"].append(t.low <= own[i] <= t.high)
+            sampling = np.sqrt(max(p.se**2 - t.se**2, 1e-30))
+            out[kind]["width"].append((p.high - p.low) / 2 / (1.96 * sampling))
+            if textbook is not None:
+                out[kind]["naive"].append(abs(textbook[0][i] - pool[i]) <= textbook[1][i])
+    return out
+
+
+def measure(name, releases, seed):
+    make, epsilon, delta = SETTINGS[name]
+    population, generator = make(), np.random.default_rng(seed)
+    rounds = [one_round(population, epsilon, delta, generator) for _ in range(releases)]
+    for kind in rounds[0]:
+        line = {"setting": name, "statistic": kind, "releases": releases}
+        for about in ("population", "table", "naive"):
+            each = [np.mean(r[kind][about]) for r in rounds if r[kind][about]]
+            line[about] = f"{np.mean(each):.3f}" if each else ""
+            line[f"{about} se"] = f"{np.std(each) / np.sqrt(len(each)):.3f}" if each else ""
+        widths = [w for r in rounds for w in r[kind]["width"]]
+        line["width"] = f"{np.median(widths):.2f}" if widths else ""
+        line["refused"] = f"{np.mean([x for r in rounds for x in r[kind]['refused']]):.2f}"
+        yield line
+
+
+def page(lines):
+    """The table in words."""
+    out = [
+        "# Intervals: coverage and width",
+        "",
+        "Made by `benchmarks/intervals.py`. Nominal 95%; ± is one standard error, over releases. Width is the median half-width",
+        "against that of the confidential rows' own interval. Refused: the part of the questions that were not answered, because",
+        "an interval would not have been honest.",
+        "",
+        "| setting | releases | statistic | population | table | width | refused | naive |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for line in lines:
+        naive = f"{line['naive']} ± {line['naive se']}" if line["naive"] else ""
+        cells = [f"{line[a]} ± {line[f'{a} se']}" if line[a] else "" for a in ("population", "table")]
+        wide = f"{line['width']}×" if line["width"] else ""
+        told = [line["setting"], line["releases"], line["statistic"], *cells, wide, line["refused"], naive]
+        out.append(f"| {' | '.join(map(str, told))} |")
+    return "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--settings", default="", help="parts of their names, after commas; all if empty")
+    parser.add_argument("--releases", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
+    options = parser.parse_args()
+    if not DATA.is_dir():
+        print(f"no benchmark tables in {DATA}: set COVEY_DATA. Nothing was measured.")
+        return
+    warnings.simplefilter("ignore")
+    path = options.out / "intervals.csv"
+    known = list(csv.DictReader(path.open())) if path.exists() else []
+    for name in SETTINGS:
+        if options.settings and not any(part.strip() in name for part in options.settings.split(";")):
+            continue
+        found = list(measure(name, options.releases, options.seed))
+        known = [line for line in known if line["setting"] != name] + found
+        order = list(SETTINGS)
+        known.sort(key=lambda line: order.index(line["setting"]))
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(found[0]))
+            writer.writeheader()
+            writer.writerows(known)
+        (options.out / "intervals.md").write_text(page(known))
+        for line in found:
+            print(*line.values(), sep="\t", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""What is answered: a number with its interval, or a table of such numbers. Both print and draw themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from covey.answers.estimates import Estimate
+from covey.errors import ParameterError
+from covey.html import Html, tag
+from covey.table.extras import optional
+
+About = Literal["population", "table"]
+FRAMES = ("polars", "pandas", "arrow")
+COLUMNS = ("value", "low", "high", "se", "confidence", "about", "method")
+WIDTH = 260  # pixels of a drawn interval: two fit a notebook's line
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A number and an interval that holds the truth with the stated confidence.
+
+    Args:
+        question: what was asked.
+        value: the estimate.
+        low: the interval's lower end.
+        high: its upper end.
+        se: standard error: of the noise, of sampling where it is about the population, and of what bins hide.
+        confidence: how often such intervals hold the truth.
+        about: "population", of which the confidential table is a sample, or that "table" itself.
+        method: how it was computed, in words.
+    """
+
+    question: str
+    value: float
+    low: float
+    high: float
+    se: float
+    confidence: float
+    about: About
+    method: str
+
+    def __repr__(self) -> str:
+        low, high, value = shown(self.low, self.se), shown(self.high, self.se), shown(self.value, self.se)
+        return (
+            f"{self.question} = {value}, {self.confidence:.0%} interval {low} to {high} ({self.about}; {self.method})"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a JSON answer."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the line, and the interval drawn."""
+        return AnswerTable((self,), ("",), "")._repr_html_()
+
+
+@dataclass(frozen=True)
+class AnswerTable(Sequence[Answer]):
+    """Answers in rows, each with the label of its group or term."""
+
+    answers: tuple[Answer, ...]
+    labels: tuple[str, ...]
+    heading: str
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __getitem__(self, key: Any) -> Any:
+        """The answer in a place, or with a label."""
+        return self.answers[self.labels.index(key) if isinstance(key, str) else key]
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
+
+    def columns(self) -> Mapping[str, list[Any]]:
+        """The table by columns."""
+        return {self.heading: list(self.labels)} | {name: [getattr(a, name) for a in self] for name in COLUMNS}
+
+    def frame(self, library: str = "polars") -> Any:
+        """The table as a polars, pandas or arrow frame."""
+        return as_frame(optional("polars").DataFrame(dict(self.columns())), library)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a JSON answer."""
+        return {"rows": [{self.heading: label, **a.as_dict()} for label, a in zip(self.labels, self, strict=True)]}
+
+    def __repr__(self) -> str:
+        cells: list[tuple[str, ...]] = [(self.heading, "value", "low", "high", "se")]
+        for label, a in zip(self.labels, self, strict=True):
+            cells.append((label, *(shown(v, a.se) for v in (a.value, a.low, a.high, a.se))))
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        first = [row[0].ljust(widths[0]) for row in cells]
+        rest = ["  ".join(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)) for row in cells]
+        a = self.answers[0]
+        return "\n".join(
+            [
+                f"{a.confidence:.0%} intervals ({a.about}; {a.method})",
+                *(f"{x}  {y}" for x, y in zip(first, rest, strict=True)),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a row for each answer, all intervals drawn on one scale."""
+        ends = [v for a in self for v in (a.low, a.high) if np.isfinite(v)] or [0.0, 1.0]
+        low, high = min(ends), max(ends)
+        pad = "padding:.15em .8em .15em 0;text-align:left;white-space:nowrap"
+        rows = [
+            tag(
+                "tr",
+                tag("td", label or a.question, style=pad),
+                tag("td", tag("strong", shown(a.value, a.se)), style=pad),
+                tag("td", f"{shown(a.low, a.se)} to {shown(a.high, a.se)}", style=pad),
+                tag("td", _drawn(a, low, high), style=pad),
+            )
+            for label, a in zip(self.labels, self, strict=True)
+        ]
+        a = self.answers[0]
+        foot = tag(
+            "div", f"{a.confidence:.0%} intervals, about the {a.about}; {a.method}", style="opacity:.8;font-size:.9em"
+        )
+        return tag("div", tag("table", tag("tbody", rows), style="border-collapse:collapse;background:none"), foot)
+
+
+def answers(  # one for each number of an estimate
+    estimate: Estimate,
+    questions: Sequence[str],
+    confidence: float,
+    about: About,
+    method: str,
+    within: tuple[float, float] = (-np.inf, np.inf),
+) -> tuple[Answer, ...]:
+    """Intervals of an estimate, cut to the range that is possible."""
+    half, se = estimate.half(confidence), np.sqrt(estimate.variance)
+    low = np.clip(estimate.value - estimate.below - half, *within)
+    high = np.clip(estimate.value + estimate.above + half, *within)
+    value = np.clip(estimate.value, *within)
+    return tuple(
+        Answer(q, float(value[i]), float(low[i]), float(high[i]), float(se[i]), confidence, about, method)
+        for i, q in enumerate(questions)
+    )
+
+
+def as_frame(frame: Any, library: str) -> Any:
+    """A polars frame in the library that is wanted."""
+    if library not in FRAMES:
+        raise ParameterError(f"library must be one of {', '.join(FRAMES)}, got {library!r}.")
+    return {"polars": lambda: frame, "pandas": frame.to_pandas, "arrow": frame.to_arrow}[library]()
+
+
+def shown(value: float, se: float) -> str:
+    """A number with as many digits as its error leaves: two digits of the error are shown."""
+    if not np.isfinite(value):
+        return str(value)
+    if not se > 0 or not np.isfinite(se):
+        return f"{value:.4g}"
+    places = int(1 - np.floor(np.log10(se)))
+    return f"{value:,.{min(max(places, 0), 8)}f}"
+
+
+def _drawn(a: Answer, low: float, high: float) -> Html:
+    """An interval on a line from low to high."""
+    span = (high - low) or 1.0
+
+    def at(value: float) -> str:
+        return f"{4 + (WIDTH - 8) * (min(max(value, low), high) - low) / span:.1f}"
+
+    line = tag("line", x1=at(a.low), x2=at(a.high), y1="8", y2="8", stroke="currentColor", stroke_width="2")
+    dot = tag("circle", cx=at(a.value), cy="8", r="3.5", fill="currentColor")
+    words = f"{shown(a.value, a.se)}, from {shown(a.low, a.se)} to {shown(a.high, a.se)}"
+    return tag("svg", line, dot, width=str(WIDTH), height="16", role="img", aria_label=words)

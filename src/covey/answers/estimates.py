@@ -1,0 +1,171 @@
+"""Estimates that are functions of means and mean products, by the delta method; and smooth estimators by one step.
+
+The slopes of a function are exact: it is evaluated at a point moved by an imaginary amount too small to change its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from covey.answers.moments import Moments, with_products
+from covey.core.arrays import Array, Floats
+from covey.errors import CannotAnswerError
+
+Function = Callable[[Array, Array], Array]  # of means and of products
+
+STEP = 1e-30  # imaginary, so that nothing is lost by subtraction
+STEADY = 0.5  # noise over signal of a matrix of regressors, beyond which its inverse is no longer close to linear in the noise
+NEWTON = 50  # steps; a logistic regression that has no answer by then runs away
+STEEP = 12.0  # log odds: beyond it rows are as good as decided, and the coefficient is not one number
+EVENTS = 10  # of the rarer outcome, for each term of a logistic regression: the usual rule
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Several numbers: value, variance of their error with its fourth cumulant, and how far bounds leave them open."""
+
+    value: Floats
+    variance: Floats
+    fourth: Floats
+    below: Floats
+    above: Floats
+
+    def half(self, confidence: float) -> Floats:
+        """The half-width of the interval: a normal quantile, longer where the noise has longer tails (Cornish and Fisher)."""
+        z = float(ndtri((1 + confidence) / 2))
+        kurtosis = np.divide(self.fourth, self.variance**2, out=np.zeros_like(self.fourth), where=self.variance > 0)
+        return np.asarray((z + max(z**3 - 3 * z, 0.0) / 24 * kurtosis) * np.sqrt(self.variance))
+
+
+def slopes_of(function: Function, mean: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """The function's values, and their slopes in the means and in the upper triangle of the products."""
+    k, upper = len(mean), np.triu_indices(len(mean))
+    at = np.concatenate([mean, second[upper]]).astype(np.complex128)
+
+    def value(point: Array) -> Array:
+        matrix = np.zeros((k, k), dtype=np.complex128)
+        matrix[upper] = point[k:]
+        matrix.T[upper] = point[k:]
+        return np.atleast_1d(function(point[:k], matrix))
+
+    scale = np.maximum(np.abs(at), 1e-3)
+    moved = [value(at + 1j * STEP * s * e).imag / (STEP * s) for s, e in zip(scale, np.eye(len(at)), strict=True)]
+    return value(at).real, np.array(moved).T
+
+
+def delta(moments: Moments, function: Function, rows: float | None) -> Estimate:
+    """A function of unbiased moments; `rows` is how many the sampling error is divided by, None for none."""
+    value, slopes = slopes_of(function, moments.mean, moments.second)
+    return _with_errors(moments, value, slopes, moments.sampling(slopes) / rows if rows else 0 * value)
+
+
+def _with_errors(moments: Moments, value: Floats, slopes: Floats, sampling: Floats) -> Estimate:
+    noise = moments.noise(slopes)
+    below, above, gap = moments.unknown(slopes)
+    return Estimate(value, noise.variance + sampling + gap**2, noise.fourth, below, above)
+
+
+# Functions of moments.
+
+
+def ratio(top: tuple[int, ...], bottom: tuple[int, ...]) -> Function:
+    """One mean or product over another; () is 1."""
+
+    def of(mean: Array, second: Array, places: tuple[int, ...]) -> Array:
+        return np.asarray(1.0 if not places else mean[places[0]] if len(places) == 1 else second[places])
+
+    return lambda mean, second: of(mean, second, top) / of(mean, second, bottom)
+
+
+def correlation(mean: Array, second: Array) -> Array:
+    """Of features 0 and 1."""
+    C = second - np.outer(mean, mean)
+    return np.asarray(C[0, 1] / np.sqrt(C[0, 0] * C[1, 1]))
+
+
+def paired_correlation(mean: Array, second: Array) -> Array:
+    """Among rows that have both: features are x, x², there, y, y², there, each 0 where its column is missing."""
+    n = second[2, 5]
+    x, y = second[0, 5] / n, second[2, 3] / n
+    spread = (second[1, 5] / n - x * x) * (second[2, 4] / n - y * y)
+    return np.asarray((second[0, 3] / n - x * y) / np.sqrt(spread))
+
+
+def least_squares(mean: Array, second: Array) -> Array:
+    """Constant and coefficients of feature 0 on the others."""
+    C = second - np.outer(mean, mean)
+    b = np.linalg.solve(C[1:, 1:], C[1:, 0])
+    return np.concatenate([[mean[0] - b @ mean[1:]], b])
+
+
+def require_steady(moments: Moments) -> None:
+    """Refuse regressors whose covariance drowns in its noise: more terms than the measurements support."""
+    mean, second = moments.mean, moments.second
+    C = (second - np.outer(mean, mean))[1:, 1:]
+    k, size = len(C), np.sqrt(np.diagonal(C))
+    if not np.all(np.diagonal(C) > 0):
+        raise CannotAnswerError("a regressor does not vary beyond its noise. Leave it out.")
+    _, slopes = slopes_of(lambda m, S: (S - np.outer(m, m))[1:, 1:][np.triu_indices(k)], mean, second)
+    sd = np.sqrt(moments.noise(slopes).variance) / np.outer(size, size)[np.triu_indices(k)]
+    least = float(np.linalg.eigvalsh(C / np.outer(size, size))[0])
+    if least <= 0 or 2 * np.sqrt(k) * float(np.sqrt(np.mean(sd**2))) > STEADY * least:
+        raise CannotAnswerError(
+            f"the noise of this release does not support a regression on these {k} terms at once: some of them are too alike, "
+            "or too rare. Leave some out; a release with more rows, a larger ε or fewer columns would tell more."
+        )
+
+
+# Logistic regression.
+
+
+def logistic(moments: Moments, rows: float | None) -> Estimate:
+    """Constant and coefficients of a 0/1 feature 0 on the others: fitted to the centres' rows, moved to the measured moments.
+
+    The fit's influence is projected on features and products; the projection times what was measured beyond the centres'
+    moments is the step.
+    """
+    F = moments.rows.columns(moments.features)
+    beta, influence = _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), len(moments.features) - 1)
+    products = with_products(F)
+    at = products.mean(axis=0)
+    slopes = np.linalg.lstsq(products - at, influence - influence.mean(axis=0), rcond=1e-8)[0].T
+    measured = np.concatenate([moments.mean, moments.second[np.triu_indices(len(moments.mean))]])
+    rest = influence - influence.mean(axis=0) - (products - at) @ slopes.T
+    sampling = influence.var(axis=0) / rows if rows else 0 * beta
+    return _with_errors(moments, beta + slopes @ (measured - at), slopes, sampling + rest.var(axis=0) / len(F))
+
+
+def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
+    """Coefficients by Newton's steps, and each row's influence on them; refused where they would not be numbers to rely on."""
+    if min(y.sum(), len(y) - y.sum()) < EVENTS * terms:
+        raise CannotAnswerError(f"the outcome is too rare for {terms} terms. Use fewer, or a linear regression.")
+    beta = np.zeros(X.shape[1])
+    for _ in range(NEWTON):
+        q = expit(X @ beta)
+        hessian = X.T @ (X * (q * (1 - q))[:, None]) / len(y)
+        score = X * (y - q)[:, None]
+        try:
+            inverse = np.linalg.inv(hessian)
+        except np.linalg.LinAlgError:
+            break
+        step = inverse @ score.mean(axis=0)
+        beta = beta + step
+        if np.abs(step).max() < 1e-10 * (1 + np.abs(beta).max()):
+            break
+        if not np.all(np.isfinite(beta)):
+            break
+    else:
+        raise CannotAnswerError(SEPARABLE)
+    if not np.all(np.isfinite(beta)) or np.abs(X @ beta).max() > STEEP:
+        raise CannotAnswerError(SEPARABLE)
+    return beta, score @ inverse
+
+
+SEPARABLE = (
+    "these terms nearly decide the outcome, so no coefficient is a number to rely on. "
+    "Leave the strongest out, or use family='linear'."
+)

@@ -1,0 +1,91 @@
+"""A bundle on disk becomes a release again: checked, whole, and without any true data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covey.answers.release import Release
+from covey.errors import InputError
+from covey.privacy.budget import Charge, PrivacyStatement
+from covey.privacy.certificate import Certificate
+from covey.release.load import load_centres
+from covey.release.measurements import read_measurements
+from covey.release.verify import promised, rows_path, verify_bundle
+from covey.table.codec import Codec
+from covey.table.sources import Columns
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """The rows of a bundle, read when they are asked for."""
+
+    m: int
+    path: Path
+    codec: Codec
+
+    def __iter__(self) -> Iterator[Columns]:
+        cells, _ = self.codec.encode(self.path, cells=True)
+        yield self.codec.decode_cells(
+            cells.astype(np.int64), np.random.default_rng(0)
+        )  # rows keep the rules: none moves
+
+
+def load(folder: str | Path) -> Release:
+    """A private bundle, checked, as an object that answers: rows, more rows, shares, means, regressions."""
+    place = Path(folder)
+    if not (place / "centres.npz").is_file():
+        facts = verify_bundle(place).facts
+        raise InputError(
+            f"{place} is an anonymous bundle: its rows are averages of groups of {facts.get('group_size')} records, without "
+            "noise of a known law, so no honest interval can be computed from them. Its rows are in "
+            f"{rows_path(place).name}; for intervals ask for a private bundle, made by covey release."
+        )
+    centres = load_centres(place)
+    codec, facts = centres.codec, centres.checked.facts
+    return Release(
+        StoredRows(centres.checked.rows, rows_path(place), codec),
+        codec.schema,
+        centres.cloud,
+        _statement(facts),
+        _certificate(place / "certificate.json", facts),
+        facts["covey"],
+        measurements=read_measurements(place, codec.domain_sizes, codec.ordered),
+        numbers=centres.numbers,
+    )
+
+
+def _statement(facts: Mapping[str, Any]) -> PrivacyStatement:
+    budget = promised(facts)
+    charges, unused = (
+        tuple(
+            Charge(c["purpose"], Fraction(c["amount"]), budget.unit, Fraction(c.get("delta", 0)))
+            for c in facts.get(name, ())
+        )
+        for name in ("charges", "unused")
+    )
+    return PrivacyStatement(
+        budget,
+        charges,
+        facts["n"],
+        facts["mechanism"],
+        facts["seeded"],
+        unused=unused,
+        learned=tuple(facts.get("learned", ())),
+        left_out=tuple(facts.get("left_out", ())),
+    )
+
+
+def _certificate(path: Path, facts: Mapping[str, Any]) -> Certificate | None:
+    if not path.is_file():
+        return None
+    said = json.loads(path.read_text(encoding="utf-8"))
+    bound, estimate = ({int(d): float(v) for d, v in said[name].items()} for name in ("bound", "estimate"))
+    charge = Charge("certificate", Fraction(said["cost"]["amount"]), facts["spent_in"])
+    return Certificate(bound, estimate, charge, said["measure"].startswith("L2"), said["confidence"])

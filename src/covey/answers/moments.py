@@ -1,0 +1,210 @@
+"""Means and mean products of features, each a function of one attribute, from evidence; and what remains unknown of them.
+
+Where a feature is not constant inside a bin of the pair tables, its products are not measured. For a condition (scores 0 and 1)
+the share in each cut cell lies between Fréchet's bounds, which are kept. For a number the product lies between what the
+centres say of the inside of bins and what a straight line says; the midpoint is taken, and half the gap counts as a standard
+deviation. docs/proofs/intervals.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from covey.answers.evidence import Evidence, Noise
+from covey.core.arrays import Floats, Integers
+
+K = TypeVar("K")
+TINY = 1e-12  # shares below it count as none
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A function of one attribute: a score for each category. `within` is the variance of what it stands for inside each."""
+
+    attribute: int
+    scores: Floats
+    within: Floats | None = None
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it says yes or no."""
+        return bool(np.isin(self.scores, (0.0, 1.0)).all())
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of category codes drawn from the centres: what sampling adds, and what lies inside bins, is read off them."""
+
+    codes: Integers
+
+    def columns(self, features: Sequence[Feature]) -> Floats:
+        """The features' values."""
+        return np.stack([f.scores[self.codes[:, f.attribute]] for f in features], axis=1)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Unbiased means μ and products S of features, with one-sided slack for what Fréchet bounds and a gap for what bins hide.
+
+    `shares` are the centres' one-way tables, by attribute: they say how a bin splits into categories.
+    """
+
+    evidence: Evidence
+    features: tuple[Feature, ...]
+    rows: Rows
+    shares: list[Floats] = field(repr=False)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """μ."""
+        return np.array([f.scores @ self.evidence.one_way(f.attribute) for f in self.features])
+
+    @cached_property
+    def scores(self) -> list[Floats]:
+        """Each feature's mean score in every bin."""
+        out = []
+        for f in self.features:
+            bins, share = self.evidence.bins(f.attribute), self.shares[f.attribute] + TINY
+            out.append(np.bincount(bins, share * f.scores) / np.bincount(bins, share))
+        return out
+
+    def _constant(self, i: int) -> bool:
+        """Whether a feature is constant inside every bin."""
+        f = self.features[i]
+        return bool(np.allclose(self.scores[i][self.evidence.bins(f.attribute)], f.scores, atol=1e-9))
+
+    @cached_property
+    def kept(self) -> Floats:
+        """The part of each feature's variance that lies between bins."""
+        found = []
+        for i, f in enumerate(self.features):
+            share = self.shares[f.attribute]
+            spread = share @ (f.scores - share @ f.scores) ** 2 + (0.0 if f.within is None else share @ f.within)
+            between = self.scores[i][self.evidence.bins(f.attribute)]
+            kept = float(share @ (between - share @ between) ** 2 / np.maximum(spread, 1e-300))
+            found.append(1.0 if self._constant(i) and f.within is None else min(1.0, kept))
+        return np.array(found)
+
+    @cached_property
+    def _products(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """S, how far below and above it the truth may lie by Fréchet's bounds, and the gap."""
+        k = len(self.features)
+        S, below, above, gap = np.zeros((4, k, k))
+        for i in range(k):
+            for j in range(i, k):
+                found = self._product(i, j)
+                for matrix, value in zip((S, below, above, gap), found, strict=True):
+                    matrix[i, j] = matrix[j, i] = value
+        return S, below, above, gap
+
+    def _product(self, i: int, j: int) -> tuple[float, float, float, float]:
+        f, h = self.features[i], self.features[j]
+        if f.attribute == h.attribute:
+            inside = 0.0 if f.within is None or i != j else float(self.shares[f.attribute] @ f.within)
+            return float((f.scores * h.scores) @ self.evidence.one_way(f.attribute)) + inside, 0.0, 0.0, inside
+        table = self.evidence.pair(f.attribute, h.attribute)
+        s, t = self.scores[i], self.scores[j]
+        product = float(s @ table @ t)
+        if self._constant(i) and self._constant(j):
+            return product, 0.0, 0.0, 0.0
+        if f.is_condition and h.is_condition:
+            low, high = _frechet(table, s, t)
+            product = min(max(product, low), high)
+            return product, product - low, high - product, 0.0
+        between = product - float((table.sum(axis=1) @ s) * (table.sum(axis=0) @ t))
+        line = between * (1 / (self.kept[i] * self.kept[j]) - 1)
+        centres = self._inside(f, h, s, t)
+        return product + (line + centres) / 2, 0.0, 0.0, (line - centres) / 2
+
+    def _inside(self, f: Feature, h: Feature, s: Floats, t: Floats) -> float:
+        """What rows of the centres have inside bins: mean product minus that of the bins' mean scores."""
+        a, b = self.rows.codes[:, f.attribute], self.rows.codes[:, h.attribute]
+        bins_a, bins_b = self.evidence.bins(f.attribute), self.evidence.bins(h.attribute)
+        return float(np.mean(f.scores[a] * h.scores[b] - s[bins_a][a] * t[bins_b][b]))
+
+    @property
+    def second(self) -> Floats:
+        """S."""
+        return self._products[0]
+
+    def unknown(self, slopes: Floats) -> tuple[Floats, Floats, Floats]:
+        """How far below and above the truth may lie by Fréchet's bounds, and a standard deviation for the gaps, by slopes."""
+        _, below, above, gap = (matrix[np.triu_indices(len(self.features))] for matrix in self._products)
+        own = slopes[:, len(self.features) :]
+        up, down = np.maximum(own, 0), np.maximum(-own, 0)
+        return up @ below + down @ above, up @ above + down @ below, np.abs(own @ gap)
+
+    def noise(self, slopes: Floats) -> Noise:
+        """The noise on combinations of means and products (upper triangle), by their slopes."""
+        k = len(self.features)
+        one: dict[int, Floats] = {}
+        two: dict[tuple[int, int], Floats] = {}
+        for i, f in enumerate(self.features):
+            _add(one, f.attribute, slopes[:, [i]] * f.scores)
+        upper = zip(*(places.tolist() for places in np.triu_indices(k)), strict=True)
+        for column, (i, j) in zip(slopes[:, k:].T[:, :, None], upper, strict=True):
+            if not column.any():
+                continue
+            f, h = self.features[i], self.features[j]
+            if f.attribute == h.attribute:
+                _add(one, f.attribute, column * (f.scores * h.scores))
+                continue
+            if f.attribute > h.attribute:
+                i, j, f, h = j, i, h, f  # the tables are kept for a < b
+            s, t = self.scores[i], self.scores[j]
+            _add(two, (f.attribute, h.attribute), column[:, :, None] * np.multiply.outer(s, t))
+            for own, score, other, turned in ((f, s, t, False), (h, t, s, True)):
+                table = self.evidence.pair(f.attribute, h.attribute)
+                _add(one, own.attribute, column * self._splitting(own, score, other, table.T if turned else table))
+        return self.evidence.noise(one, two)
+
+    def _splitting(self, own: Feature, score: Floats, other: Floats, table: Floats) -> Floats:
+        """How a product moves with one-way shares through the mean scores of bins: (s_i − t_bin)·E[other | bin]."""
+        bins = self.evidence.bins(own.attribute)
+        share = np.maximum(np.bincount(bins, self.shares[own.attribute]), TINY)
+        given = np.clip((table @ other) / share, other.min(), other.max())
+        return np.asarray((own.scores - score[bins]) * given[bins])
+
+    def sampling(self, slopes: Floats) -> Floats:
+        """The variance, over rows, of what one row adds to each combination."""
+        return np.asarray((with_products(self.rows.columns(self.features)) @ slopes.T).var(axis=0))
+
+
+def _frechet(table: Floats, s: Floats, t: Floats) -> tuple[float, float]:
+    """Bounds on the share that meets two conditions, which cut some bins: s and t are the parts of each bin that meet them.
+
+    Bins that meet a condition wholly count as one. In a cell of share P, with row r and column c, what meets both is at least
+    P − (1 − s)r − (1 − t)c and at most min(P, s·r, t·c).
+    """
+    rows, columns = (_parts(x) for x in (s, t))
+    low = high = 0.0
+    for mine in (part for part in rows if len(part)):
+        for theirs in (part for part in columns if len(part)):
+            P = max(float(table[np.ix_(mine, theirs)].sum()), 0.0)
+            r, c = max(float(table[mine].sum()), 0.0), max(float(table[:, theirs].sum()), 0.0)
+            x, y = float(s[mine[0]]), float(t[theirs[0]])
+            most = min(P, x * r, y * c)
+            low += min(max(0.0, P - (1 - x) * r - (1 - y) * c), most)
+            high += most
+    return low, high
+
+
+def _parts(s: Floats) -> list[Integers]:
+    """All bins that meet a condition wholly, and then each that it cuts."""
+    cut = np.flatnonzero((s > TINY) & (s < 1 - 1e-9))
+    return [np.flatnonzero(s >= 1 - 1e-9), *(cut[k : k + 1] for k in range(len(cut)))]
+
+
+def _add(sums: dict[K, Floats], key: K, value: Floats) -> None:
+    sums[key] = sums[key] + value if key in sums else value
+
+
+def with_products(columns: Floats) -> Floats:
+    """Features and their products, each pair once."""
+    i, j = np.triu_indices(columns.shape[1])
+    return np.hstack([columns, columns[:, i] * columns[:, j]])

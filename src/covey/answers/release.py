@@ -1,0 +1,349 @@
+"""A release in the hands of an analyst: rows, more rows, and answers with intervals. No true data is within reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from covey.answers import regression
+from covey.answers.answer import FRAMES, About, Answer, AnswerTable, answers
+from covey.answers.columns import Columns, Conditions, said
+from covey.answers.estimates import Estimate, Function, correlation, delta, paired_correlation, ratio
+from covey.answers.evidence import Evidence, evidence_of
+from covey.answers.moments import Feature, Moments, Rows
+from covey.core.arrays import Floats
+from covey.core.draw.balanced import sample_bits, sample_categories
+from covey.core.tables.domain import Domain
+from covey.entropy import Streams
+from covey.errors import CannotAnswerError, ParameterError, whole_number
+from covey.html import card
+from covey.release.contents import PrivateRelease
+from covey.release.load import Centres, draw_rows
+from covey.release.verify import Verified
+from covey.table.codec import Codec
+from covey.table.sources import Table, joined, like
+
+DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
+LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
+Z95 = 1.96  # of a normal law: half a 95% interval in deviations
+WILD = 1.5  # a correlation beyond it is noise over noise
+KEPT = 0.95  # part of the variance that bins must keep of two columns together: below it .80 were covered, above it .95
+MOST_COLUMNS = (
+    "this question is about {count} columns at once, and one and two at a time were measured. Ask about two, or use "
+    "release.interval(function), which is approximate."
+)
+
+
+@dataclass(frozen=True)
+class Release(PrivateRelease):
+    """A private release: `covey.load(folder)`, or `PrivateSynthesizer.release(m)`.
+
+    Answers are about the population that the confidential table was drawn from, or with about="table" about that table itself.
+    """
+
+    # Rows.
+
+    def rows(self, library: str = "polars") -> Any:
+        """The synthetic rows as a polars, pandas or arrow frame."""
+        return in_library(joined(list(self.parts)), library)
+
+    def sample(
+        self, m: int, where: Conditions | None = None, *, library: str = "polars", seed: int | None = None
+    ) -> Any:
+        """More synthetic rows, or rows that meet conditions on categories: drawn from the centres, at no cost."""
+        m = whole_number(m, "m", 1, "It counts the synthetic rows.")
+        wanted = {name: _category(value) for name, value in (where or {}).items()}
+        for name in wanted:
+            self.columns.place(name)
+        streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
+        centres = Centres(self.codec, self.centres, Verified(0, {}), self.numbers)
+        return in_library(joined(list(draw_rows(centres, m, wanted, streams))), library)
+
+    # What answers rest on.
+
+    @cached_property
+    def codec(self) -> Codec:
+        """How columns are categories."""
+        return Codec(self.schema)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Columns by name."""
+        return Columns(self.codec)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The measurements, as shares and their noise."""
+        if self.measurements is None:
+            raise CannotAnswerError(
+                f"this release keeps no measurements (it was made by covey {self.version}), so no honest interval can be given. "
+                "Ask for a bundle that is written again, or by method 'regain'."
+            )
+        return evidence_of(self.measurements)
+
+    @cached_property
+    def drawn(self) -> Rows:
+        """Rows of codes from the centres; the same each time."""
+        public = np.random.default_rng(0)
+        if self.flags:
+            return Rows(sample_bits(self.centres, DRAWN, public).astype(np.int64))
+        domain = Domain(self.codec.domain_sizes, self.codec.ordered)
+        return Rows(sample_categories(self.centres, domain, DRAWN, public).astype(np.int64))
+
+    @property
+    def flags(self) -> bool:
+        """Whether every column has two categories."""
+        return all(size == 2 for size in self.codec.domain_sizes)
+
+    @cached_property
+    def shares(self) -> list[Floats]:
+        """The centres' one-way tables."""
+        mean = self.centres.weights @ self.centres.points
+        if self.flags:
+            return [np.array([1 - m, m]) for m in mean]
+        return np.split(mean, np.cumsum(self.codec.domain_sizes)[:-1])
+
+    def sampled(self, about: About) -> float | None:
+        """How many independent rows the table is a sample of; persons with up to k rows count as n/k, which is the worst case."""
+        if about not in ("population", "table"):
+            raise ParameterError(f"about must be 'population' or 'table', got {about!r}.")
+        return self.privacy.n / self.privacy.budget.rows_per_person if about == "population" else None
+
+    def moments(self, features: tuple[Feature, ...]) -> Moments:
+        """Means and products of features."""
+        return Moments(self.evidence, features, self.drawn, self.shares)
+
+    # Answers.
+
+    def share(
+        self, of: Conditions, given: Conditions | None = None, *, confidence: float = 0.95, about: About = "population"
+    ) -> Answer:
+        """The share of rows that meet some conditions, among all or among those that meet `given`.
+
+        Conditions: {"ward": "surgery"}, several categories as a list, a range (65, None), None for missing.
+        """
+        top, bottom = self.columns.conditions(of), self.columns.conditions(given) if given else {}
+        for a, mask in bottom.items():
+            top[a] = top.get(a, 1.0) * mask
+            if not top[a].any():
+                raise ParameterError(f"no row meets both {said(of)} and {said(given or {})}.")
+        question = f"share {said(of)}" + (f" given {said(given)}" if given else "")
+        estimate = self._ratio(top, bottom, about)
+        return answers(estimate, [question], check(confidence), about, words(estimate), (0.0, 1.0))[0]
+
+    def mean(
+        self,
+        column: str,
+        by: str | None = None,
+        where: Conditions | None = None,
+        *,
+        confidence: float = 0.95,
+        about: About = "population",
+    ) -> Any:
+        """The mean of a number or flag, over rows that have it; with `by` a table, a row for each group."""
+        if by is None:
+            return self._mean(column, {}, where or {}, confidence, about)
+        place, found = self.columns.place(by), []
+        for label, mask in self.columns.groups(by, self.evidence.bins(place)):
+            try:
+                answer = self._mean(column, {place: mask}, where or {}, confidence, about)
+            except LostInNoiseError:
+                continue
+            found.append((label, replace(answer, question=f"{answer.question} in {by}={label}")))
+        if not found:
+            raise CannotAnswerError(f"every group of {by!r} is lost in the noise.")
+        labels, rows = zip(*found, strict=True)
+        return AnswerTable(rows, labels, by)
+
+    def _mean(
+        self, column: str, group: Mapping[int, Floats], where: Conditions, confidence: float, about: About
+    ) -> Answer:
+        scores, half = self.columns.number(column)
+        there, place = self.columns.there(column), self.columns.place(column)
+        chosen = dict(group)
+        for a, mask in (self.columns.conditions(where) if where else {}).items():
+            chosen[a] = chosen.get(a, 1.0) * mask
+        own = chosen.pop(place, 1.0)
+        if chosen:
+            feature, _ = self.number_feature(column)
+            self.require_kept(self.moments((feature, *(Feature(a, m) for a, m in chosen.items()))), {0: column})
+        estimate = self._ratio({place: scores * own, **chosen}, {place: there * own, **chosen}, about)
+        hidden = float(
+            np.max(half * (there * own > 0) * (self.shares[place] > 0)) and self.shares[place] @ (half * own)
+        )
+        hidden /= max(float(self.shares[place] @ (there * own)), 1e-9)
+        estimate = replace(estimate, below=estimate.below + hidden, above=estimate.above + hidden)
+        inside = scores[there > 0]
+        ends = float(np.min(inside - half[there > 0])), float(np.max(inside + half[there > 0]))
+        question = f"mean {column}" + (f" where {said(where)}" if where else "")
+        return answers(estimate, [question], check(confidence), about, words(estimate), ends)[0]
+
+    def quantile(
+        self,
+        column: str,
+        q: float,
+        where: Conditions | None = None,
+        *,
+        confidence: float = 0.95,
+        about: About = "population",
+    ) -> Answer:
+        """A quantile of a number, to the bins it was measured in: the interval ends at their edges."""
+        if not 0 < q < 1:
+            raise ParameterError(f"q must lie between 0 and 1, got {q!r}.")
+        scores, half = self.columns.number(column)
+        there, place = self.columns.there(column), self.columns.place(column)
+        chosen = self.columns.conditions(where) if where else {}
+        own = there * chosen.pop(place, 1.0)
+        order = np.flatnonzero(own)
+        if not len(order):
+            raise ParameterError(f"no value of {column!r} meets the condition.")
+        low, high, value = len(order) - 1, len(order) - 1, len(order) - 1
+        for k in range(len(order) - 1, -1, -1):  # the share at or below each bin, with its interval
+            upto = np.zeros(len(scores))
+            upto[order[: k + 1]] = 1.0
+            found = self._ratio({place: upto, **chosen}, {place: own, **chosen}, about) if k < len(order) - 1 else None
+            if found is None:
+                continue
+            reach = float(found.half(check(confidence))[0])
+            low = k if found.value[0] + found.above[0] + reach >= q else low
+            value = k if found.value[0] >= q else value
+            high = k if found.value[0] - found.below[0] - reach >= q else high
+        at = [order[k] for k in (low, value, high)]
+        ends = scores[at[0]] - half[at[0]], scores[at[1]], scores[at[2]] + half[at[2]]
+        question = f"quantile {q:g} {column}" + (f" where {said(where)}" if where else "")
+        se = float((ends[2] - ends[0]) / 2 / Z95)
+        return Answer(
+            question, float(ends[1]), float(ends[0]), float(ends[2]), se, confidence, about, "measured, to bins"
+        )
+
+    def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
+        """Pearson's correlation of two numbers or flags, over rows that have both."""
+        if self.columns.place(x) == self.columns.place(y):
+            raise ParameterError("a correlation needs two different columns.")
+        parts = [self.number_feature(name) for name in (x, y)]
+        if all(there.all() for _, there in parts):
+            moments = self.moments(tuple(feature for feature, _ in parts))
+            function = correlation
+        else:
+            moments, function = (
+                self.moments(tuple(f for part in parts for f in _with_square(*part))),
+                paired_correlation,
+            )
+        self.require_kept(moments, {0: x, len(moments.features) // 2: y})
+        require_varying(moments, function)
+        estimate = delta(moments, function, self.sampled(about))
+        return answers(estimate, [f"correlation {x} {y}"], check(confidence), about, words(estimate), (-1.0, 1.0))[0]
+
+    def regress(
+        self, formula: str, family: str = "linear", *, confidence: float = 0.95, about: About = "population"
+    ) -> AnswerTable:
+        """Coefficients of "cost ~ age + ward": categories are compared with their most common group.
+
+        family: "linear" for least squares, "logistic" for a flag as outcome.
+        """
+        model = regression.read(formula, family, self)
+        estimate = regression.fit(model, self, self.sampled(about))
+        questions = [f"regress {formula}: {term}" for term in model.terms]
+        found = answers(estimate, questions, check(confidence), about, words(estimate, model.note))
+        return AnswerTable(found, model.terms, "term")
+
+    # Steps.
+
+    def _ratio(self, top: Mapping[int, Floats], bottom: Mapping[int, Floats], about: About) -> Estimate:
+        """The mean of a product of scores, one factor an attribute, over that of another."""
+        attributes = sorted({*top, *bottom})
+        if len(attributes) > 2:
+            raise CannotAnswerError(MOST_COLUMNS.format(count=len(attributes)))
+        features: list[Feature] = []
+        places: list[tuple[int, ...]] = []
+        for side in (top, bottom):
+            places.append(tuple(range(len(features), len(features) + len(side))))
+            features += [Feature(a, np.asarray(scores, dtype=np.float64)) for a, scores in side.items()]
+        moments = self.moments(tuple(features))
+        if bottom:
+            base = delta(moments, ratio(places[1], ()), None)
+            if base.value[0] <= LOST * np.sqrt(base.variance[0]):
+                raise LostInNoiseError("the rows that meet the condition are so few that they are lost in the noise.")
+        return delta(moments, ratio(*places), self.sampled(about))
+
+    def number_feature(self, name: str) -> tuple[Feature, Floats]:
+        """A number as a feature, 0 where it is missing, and where it is there."""
+        scores, half = self.columns.number(name)
+        within = half**2 / 3 if half.any() else None
+        return Feature(self.columns.place(name), scores, within), self.columns.there(name)
+
+    def require_kept(self, moments: Moments, names: Mapping[int, str]) -> None:
+        """Refuse numbers of which bins lost too much to be held against another column."""
+        for i in names:
+            others = [k for k, f in enumerate(moments.features) if f.attribute != moments.features[i].attribute]
+            if others and moments.kept[i] * moments.kept[others].min() < KEPT:
+                worst = min(names, key=lambda k: float(moments.kept[k]))
+                raise CannotAnswerError(
+                    f"the bins in which {names[worst]!r} was measured together with other columns keep {moments.kept[worst]:.0%} "
+                    "of its variance, too little for this. Ask for shares; a release with more rows, a larger ε, a positive δ or "
+                    "fewer columns has finer bins."
+                )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, and what to ask."""
+        facts = [
+            ("Guarantee", str(self.privacy)),
+            ("Rows", f"{self.parts.m:,} synthetic, of {self.privacy.n:,} confidential {self.privacy.budget.counted}"),
+            ("Columns", ", ".join(self.schema.names[:8]) + (" …" if len(self.schema.names) > 8 else "")),
+            ("Ask", "share, mean, quantile, correlation, regress: each answers with an interval"),
+        ]
+        return card("Release", "synthetic", facts)
+
+    def __repr__(self) -> str:
+        return f"Release({self.parts.m} synthetic rows, {len(self.schema.names)} columns; {self.privacy})"
+
+
+class LostInNoiseError(CannotAnswerError):
+    """A group is too small to be told from noise."""
+
+
+def _with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:
+    within = feature.within if feature.within is not None else 0.0
+    square = (feature.scores**2 + within) * there
+    return replace(feature, within=None), Feature(feature.attribute, square), Feature(feature.attribute, there)
+
+
+def require_varying(moments: Moments, function: Function) -> None:
+    """Refuse a correlation of something that does not vary beyond its noise."""
+    with np.errstate(all="ignore"):
+        value = function(moments.mean.astype(np.complex128), moments.second.astype(np.complex128))
+    if not np.isfinite(value) or abs(complex(value).imag) > 0 or abs(complex(value).real) > WILD:
+        raise CannotAnswerError("one of the two columns does not vary beyond its noise.")
+
+
+def check(confidence: float) -> float:
+    """A confidence between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    return float(confidence)
+
+
+def words(estimate: Estimate, note: str = "measured") -> str:
+    """How an estimate was made."""
+    open_ = bool((estimate.below + estimate.above > 0).any())
+    return f"{note}; wider where bins are cut" if open_ else note
+
+
+def in_library(columns: Any, library: str) -> Any:
+    """Columns as a frame of the library that is wanted."""
+    if library not in FRAMES:
+        raise ParameterError(f"library must be one of {', '.join(FRAMES)}, got {library!r}.")
+    return like(Table({}, 0, "pyarrow" if library == "arrow" else library), columns)
+
+
+def _category(value: Any) -> str:
+    """A category as `draw_rows` names it."""
+    if isinstance(value, tuple | list | set | frozenset):
+        raise ParameterError(
+            "sample takes one category for a column. For ranges, draw more rows and keep those you want."
+        )
+    return "missing" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

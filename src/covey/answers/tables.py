@@ -1,0 +1,60 @@
+"""The noisy tables of a release as plain files: every column's counts, every pair's, each with the deviation of its noise."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from covey.answers.release import Release
+from covey.errors import CannotAnswerError, ParameterError
+
+COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"
+
+
+def write_tables(release: Release, folder: Path) -> list[Path]:
+    """Both files, in a new folder; pairs only where they were measured and can be told honestly."""
+    release.evidence  # noqa: B018 # refused before anything is written
+    if folder.exists():
+        raise ParameterError(f"{folder} exists. Choose another place.")
+    folder.mkdir(parents=True)
+    written = [_write(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), one_way(release))]
+    try:
+        found = list(pairs(release))
+    except CannotAnswerError:
+        return written
+    names = ("column_a", "category_a", "column_b", "category_b", "count", "sd")
+    return [*written, _write(folder / PAIRS_FILE, names, iter(found))]
+
+
+def one_way(release: Release) -> Iterator[tuple[object, ...]]:
+    """Counts of every category of every column; they sum to n."""
+    evidence, n = release.evidence, release.privacy.n
+    for a, name in enumerate(release.codec.names):
+        labels = [label for label, _ in release.columns.groups(name, np.arange(evidence.sizes[a]))]
+        sds = np.sqrt(evidence.noise({a: np.eye(len(labels))}, {}).variance)
+        for label, share, sd in zip(labels, evidence.one_way(a), sds, strict=True):
+            yield name, label, f"{n * share:.6g}", f"{n * sd:.6g}"
+
+
+def pairs(release: Release) -> Iterator[tuple[object, ...]]:
+    """Counts of every pair of bins of every two columns."""
+    evidence, n, names = release.evidence, release.privacy.n, release.codec.names
+    groups = [[label for label, _ in release.columns.groups(m, evidence.bins(a))] for a, m in enumerate(names)]
+    for a in range(len(names)):
+        for b in range(a + 1, len(names)):
+            table = evidence.pair(a, b)
+            each = np.eye(table.size).reshape(table.size, *table.shape)
+            sds = np.sqrt(evidence.noise({}, {(a, b): each}).variance).reshape(table.shape)
+            for i, j in np.ndindex(*table.shape):
+                yield names[a], groups[a][i], names[b], groups[b][j], f"{n * table[i, j]:.6g}", f"{n * sds[i, j]:.6g}"
+
+
+def _write(path: Path, names: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows(rows)
+    return path

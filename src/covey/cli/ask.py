@@ -1,0 +1,64 @@
+"""What an analyst asks of a bundle: answers with intervals, and the noisy tables themselves."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import click
+
+from covey.cli.family import example, main, say
+from covey.cli.options import json_option, number
+
+
+@main.command(
+    epilog=example(
+        'covey ask release/ "share ward=surgery age>=60"',
+        'covey ask release/ "mean cost by ward"',
+        'covey ask release/ "regress cost ~ age + ward" --json',
+    )
+)
+@click.argument("folder", type=Path)
+@click.argument("question", nargs=-1, required=True)
+@click.option(
+    "--confidence",
+    callback=number("confidence"),
+    default="0.95",
+    show_default=True,
+    help="How often such an interval holds the truth.",
+)
+@click.option(
+    "--about",
+    type=click.Choice(["population", "table"]),
+    default="population",
+    show_default=True,
+    help="The population that the confidential table is a sample of, or that table itself.",
+)
+@json_option
+def ask(folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, as_json: bool) -> None:
+    """Ask a private bundle a QUESTION: a share, mean, quantile, correlation or regression, with an honest interval.
+
+    Costs no privacy and needs no true data. Where no interval would be honest, it says so and what would help.
+    """
+    from covey.answers.asking import ask as answer
+    from covey.answers.load import load
+
+    found = answer(load(folder), " ".join(question), confidence=float(confidence), about=about)
+    say(as_json, found.as_dict(), repr(found))
+
+
+@main.command(epilog=example("covey tables release/ -o tables/"))
+@click.argument("folder", type=Path)
+@click.option("-o", "--out", "out", type=Path, required=True, help="Folder to write the tables to.")
+@json_option
+def tables(folder: Path, out: Path, as_json: bool) -> None:
+    """Write the noisy counts of a private bundle, of columns and of pairs, with the deviation of their noise, as CSV."""
+    from covey.answers.load import load
+    from covey.answers.tables import write_tables
+    from covey.errors import ParameterError
+    from covey.release.places import is_bundle
+
+    if is_bundle(out.parent):
+        raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
+    written = write_tables(load(folder), out)
+    say(as_json, {"files": [str(path) for path in written]}, "\n".join(f"→ {path}" for path in written))

@@ -1,0 +1,46 @@
+"""Columns that are carried along and never measured: declared constants, and functions of other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from covey.table.extras import optional
+from covey.table.fields import Field
+
+if TYPE_CHECKING:
+    from polars import Series
+
+
+def constant_column(field: Field, rows: int) -> Series:
+    """A column that holds the field's declared constant."""
+    value = None if field.constant is None else field.constant.value
+    one: Series = optional("polars").Series(field.name, [value], dtype=_dtype(field))
+    out: Series = one.new_from_index(0, rows)
+    return out
+
+
+def derived_column(field: Field, columns: Mapping[str, Series]) -> Series:
+    """A column that follows from others, in the field's type; an expression is rounded to its precision."""
+    pl = optional("polars")
+    assert field.derived is not None  # nosec B101 # for the type checker
+    found = field.derived.compute(columns)
+    if isinstance(found, list):
+        typed = [None if v is None else field.value(v, "derived value") for v in found]
+        listed: Series = pl.Series(field.name, typed, _dtype(field))
+        return listed
+    decimals = 0 if field.type != "number" else field.decimals
+    values = found if decimals is None else np.round(found, decimals)
+    column: Series = pl.Series(field.name, np.where(np.abs(values) < 2.0**53, values, np.nan)).fill_nan(None)
+    out: Series = column.cast(_dtype(field))
+    return out
+
+
+def _dtype(field: Field) -> Any:
+    """The type of a field's column."""
+    pl = optional("polars")
+    dtypes = {"boolean": pl.Boolean, "string": pl.String, "integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
+    dtypes["time"] = pl.Time
+    return dtypes.get(field.type, pl.Datetime("ms"))

@@ -1,0 +1,296 @@
+"""Derived columns: a public function of other columns, never measured, computed from each synthetic row.
+
+Under "covey" of a field, "derived" is one of
+
+    {"from": ["area"], "map": {"25-00503": 4381.2, …}}            a public list; for several columns, lists of cells and the value
+    {"from": ["area"], "table": "density.csv"}                    the same in a file beside the schema, with the columns' names
+    {"from": ["income"], "edges": [0, 1000, …], "labels": ["low", …]}     classes [edge, next edge); "map" may name special values
+    {"expression": "weight / (height / 100) ** 2"}                numbers, + - * / // % **, comparisons, and min, max, abs, floor,
+                                                                  ceil, round, year(date), days(from, to), years(from, to)
+
+Where a column that it is computed from is missing, or a list has no entry, the result is missing.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from covey.core.arrays import Floats
+from covey.errors import ParameterError
+from covey.table.document import refuse_unknown
+from covey.table.extras import optional
+
+if TYPE_CHECKING:
+    from polars import Series
+
+MOST_ENTRIES = 1_000_000  # of a public list; it stands in every bundle
+_WORDS = ("from", "map", "table", "edges", "labels", "expression")
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_DAY = 86400.0
+
+
+def _year(seconds: Floats) -> Floats:
+    return _calendar(seconds)[0]
+
+
+def _years(first: Floats, last: Floats) -> Floats:
+    """Whole years from one day to another, as ages are counted."""
+    (y1, d1), (y2, d2) = _calendar(first), _calendar(last)
+    return y2 - y1 - (d2 < d1)
+
+
+def _calendar(seconds: Floats) -> tuple[Floats, Floats]:
+    """Years, and month and day as one number that grows with them."""
+    there = np.isfinite(seconds)
+    days = np.where(there, np.floor(seconds / _DAY), 0).astype("datetime64[D]")
+    months = days.astype("datetime64[M]")
+    day = (days - months).astype(np.int64) + 1
+    month = months.astype(np.int64) % 12
+    year = days.astype("datetime64[Y]").astype(np.int64) + 1970
+    return np.where(there, year, np.nan), np.where(there, 100.0 * month + day, np.nan)
+
+
+_FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
+    "min": (2, np.minimum),
+    "max": (2, np.maximum),
+    "abs": (1, np.abs),
+    "floor": (1, np.floor),
+    "ceil": (1, np.ceil),
+    "round": (1, np.rint),
+    "year": (1, _year),
+    "days": (2, lambda first, last: np.floor(last / _DAY) - np.floor(first / _DAY)),
+    "years": (2, _years),
+}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """How a column follows from others."""
+
+    bases: tuple[str, ...]
+    entries: tuple[tuple[tuple[str, ...], Any], ...] = ()
+    edges: tuple[float, ...] = ()
+    labels: tuple[Any, ...] = ()
+    expression: str = ""
+
+    @classmethod
+    def from_dict(cls, data: Any, name: Any) -> Derived | None:
+        """Read what stands under "derived" of a field; a file is read by then (`with_tables`)."""
+        if data is None:
+            return None
+        if not isinstance(data, Mapping):
+            raise _wrong(
+                name, f"is derived by {data!r}", 'Give an object with "from" and "map", "edges" or "expression".'
+            )
+        refuse_unknown(data, _WORDS, f"derived of field {name!r}")
+        if "table" in data:
+            raise _wrong(
+                name, "is derived from a file", "Load the schema from its own file, beside which the table lies."
+            )
+        expression = data.get("expression", "")
+        if expression:
+            if set(data) - {"from", "expression"}:
+                raise _wrong(name, "has an expression and more", "Use an expression or a list, not both.")
+            return cls(_names(_parsed(expression, name)), expression=expression)
+        bases = data.get("from", ())
+        bases = (bases,) if isinstance(bases, str) else tuple(bases)
+        if not bases or not all(isinstance(base, str) for base in bases):
+            raise _wrong(name, "is derived from nothing", 'Name the columns under "from".')
+        edges, labels = tuple(data.get("edges", ())), tuple(data.get("labels", ()))
+        if bool(edges) != bool(labels) or (edges and len(labels) != len(edges) - 1):
+            raise _wrong(name, f"has {len(edges)} edges and {len(labels)} labels", "Give one label less than edges.")
+        if edges and (
+            len(bases) > 1 or not all(_is_number(e) for e in edges) or any(a >= b for a, b in pairwise(edges))
+        ):
+            raise _wrong(name, "has wrong edges", "Give growing numbers, for one column.")
+        entries = _entries(data.get("map", {}), len(bases), name)
+        if not entries and not edges:
+            raise _wrong(name, "is derived by no rule", 'Give "map", "table", "edges" or "expression".')
+        return cls(bases, entries, edges, labels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in a file."""
+        if self.expression:
+            return {"expression": self.expression}
+        out: dict[str, Any] = {"from": list(self.bases)}
+        if self.entries and len(self.bases) == 1:
+            out["map"] = {key[0]: value for key, value in self.entries}
+        elif self.entries:
+            out["map"] = [[*key, value] for key, value in self.entries]
+        if self.edges:
+            out |= {"edges": list(self.edges), "labels": list(self.labels)}
+        return out
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """All values that a list or classes can give."""
+        return (*(value for _, value in self.entries), *self.labels)
+
+    def compute(self, columns: Mapping[str, Series]) -> list[Any] | Floats:
+        """The value of every row: numbers (NaN for missing) of an expression, else entries of the list (None for missing)."""
+        if self.expression:
+            known = {name: _floats(columns[name]) for name in self.bases}
+            found = _value(_parsed(self.expression, "").body, known)
+            with np.errstate(all="ignore"):
+                return np.broadcast_to(np.asarray(found, dtype=np.float64), len(columns[self.bases[0]])).copy()
+        listed = dict(self.entries)
+        texts = [columns[name].cast(optional("polars").String).to_list() for name in self.bases]
+        out = [listed.get(key) for key in zip(*texts, strict=True)]
+        if self.edges:
+            values = _floats(columns[self.bases[0]])
+            place = np.searchsorted(np.array(self.edges), values, side="right") - 1
+            for i in np.flatnonzero(np.isfinite(values) & (place >= 0) & (place < len(self.labels))):
+                out[i] = self.labels[place[i]] if out[i] is None else out[i]
+        return out
+
+
+def with_tables(document: Any, folder: Path) -> Any:
+    """A schema's document with the files of derived columns read in: a bundle then holds all that they need."""
+    fields = document.get("fields") if isinstance(document, Mapping) else None
+    if not isinstance(fields, list):
+        return document
+    read = []
+    for field in fields:
+        own = field.get("covey") if isinstance(field, Mapping) else None
+        derived = own.get("derived") if isinstance(own, Mapping) else None
+        if isinstance(own, Mapping) and isinstance(derived, Mapping) and isinstance(derived.get("table"), str):
+            rows = _table(folder / derived["table"], derived.get("from", ()), field.get("name"))
+            rest = {word: what for word, what in derived.items() if word != "table"}
+            field = {**field, "covey": {**own, "derived": {**rest, "map": rows}}}
+        read.append(field)
+    return {**document, "fields": read}
+
+
+def _table(path: Path, bases: Any, name: Any) -> list[list[Any]]:
+    pl = optional("polars")
+    wanted = [*([bases] if isinstance(bases, str) else bases), name]
+    try:
+        frame = pl.read_csv(path, infer_schema_length=0, n_rows=MOST_ENTRIES + 1)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise _wrong(
+            name, f"is derived from {path.name}, which cannot be read: {type(error).__name__}", "Give a CSV file."
+        ) from None
+    for column in wanted:
+        if column not in frame.columns:
+            raise _wrong(
+                name, f"is derived from {path.name}, which has no column {column!r}", "Name its columns alike."
+            )
+    if frame.height > MOST_ENTRIES:
+        raise _wrong(name, f"is derived from {path.name}, which is too long", f"At most {MOST_ENTRIES:,} rows.")
+    numbers = frame[name].cast(pl.Float64, strict=False)  # a column of numbers holds numbers, any other one texts
+    own = frame[name] if numbers.null_count() > frame[name].null_count() else numbers
+    return [[*key, value] for key, value in zip(frame.select(wanted[:-1]).iter_rows(), own.to_list(), strict=True)]
+
+
+def _entries(listed: Any, width: int, name: Any) -> tuple[tuple[tuple[str, ...], Any], ...]:
+    rows = [[key, value] for key, value in listed.items()] if isinstance(listed, Mapping) else listed
+    if not isinstance(rows, Sequence) or any(not isinstance(row, Sequence) or len(row) != width + 1 for row in rows):
+        raise _wrong(name, "has a wrong map", "Give a value for each cell, or lists of cells and a value.")
+    found: dict[tuple[str, ...], Any] = {}
+    for *key, value in rows:
+        cells = tuple(str(cell) for cell in key)
+        if found.setdefault(cells, value) != value:
+            raise _wrong(name, f"has two values for {', '.join(cells)}", "Give one: it is a function.")
+    return tuple(found.items())
+
+
+def _wrong(name: Any, what: str, way_out: str) -> ParameterError:
+    return ParameterError(f"field {name!r} {what}. {way_out}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _floats(column: Series) -> Floats:
+    """A column as numbers; dates and times as seconds; NaN for what is neither."""
+    pl = optional("polars")
+    if column.dtype == pl.Date:
+        return np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64) * _DAY
+    if isinstance(column.dtype, pl.Datetime):
+        return np.asarray(column.dt.epoch("ms").cast(pl.Float64).to_numpy(), dtype=np.float64) / 1000
+    return np.asarray(column.cast(pl.Float64, strict=False).to_numpy(), dtype=np.float64)
+
+
+# Expressions: a small part of Python's, read by Python's parser and computed here.
+
+
+def _parsed(text: Any, name: Any) -> ast.Expression:
+    try:
+        tree: ast.Expression = ast.parse(text, mode="eval")
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+        raise _wrong(
+            name, f"is derived by {text!r}, which is no expression", "Write it as in: weight / height"
+        ) from None
+    _check(tree.body, name)
+    return tree
+
+
+def _check(node: ast.expr, name: Any) -> None:
+    """Refuse all that is not a number, a name, an operation or a known function."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
+        parts = [node.left, *node.comparators]
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        parts = [node.operand]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        if node.func.id not in _FUNCTIONS:
+            raise _wrong(
+                name, f"uses {node.func.id}, which is no known function", f"There are {', '.join(_FUNCTIONS)}."
+            )
+        if len(node.args) != _FUNCTIONS[node.func.id][0]:
+            raise _wrong(name, f"calls {node.func.id} with {len(node.args)} values", "Give as many as it takes.")
+        parts = node.args
+    elif not (isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and _is_number(node.value))):
+        raise _wrong(name, f"is derived by {ast.unparse(node)!r}, which is not understood", "Use numbers and columns.")
+    for part in parts:
+        _check(part, name)
+
+
+def _names(tree: ast.Expression) -> tuple[str, ...]:
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called]
+    if not names:
+        raise ParameterError("an expression of a derived column names no other column. Declare a constant instead.")
+    return tuple(dict.fromkeys(names))
+
+
+def _value(node: ast.expr, known: Mapping[str, Floats]) -> Any:
+    with np.errstate(all="ignore"):
+        if isinstance(node, ast.BinOp):
+            return _OPERATORS[type(node.op)](_value(node.left, known), _value(node.right, known))
+        if isinstance(node, ast.Compare):
+            one, other = (_value(part, known) for part in (node.left, node.comparators[0]))
+            there = np.isfinite(one) & np.isfinite(other)
+            return np.where(there, _OPERATORS[type(node.ops[0])](one, other), np.nan)
+        if isinstance(node, ast.UnaryOp):
+            return -_value(node.operand, known)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return _FUNCTIONS[node.func.id][1](*(_value(part, known) for part in node.args))
+        if isinstance(node, ast.Name):
+            return known[node.id]
+        return ast.literal_eval(node)

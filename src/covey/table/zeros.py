@@ -1,0 +1,130 @@
+"""Which rules of a schema are structural zeros of its codes, so that the fit can keep them.
+
+A rule that names single columns' values becomes boxes (`core.tables.zeros`): what is forbidden or required, few "at most" flags,
+and orders and sums of two numbers with declared bins, as far as whole bins are impossible. Numbers that are coded by their
+distance from another one, and what lies inside a bin, are left to repair after drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.core.tables.zeros import Box, Boxes, Range
+from covey.table.attributes import MISSING, SPECIAL, Grid, Labels
+from covey.table.numbers import NumberCodec
+from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule
+
+MOST_BOXES = 200  # of one rule; a fit that looks at more of them is slow, and such rules are loose
+
+
+def structural_zeros(codec: NumberCodec) -> Boxes:
+    """The boxes of all rules of a schema."""
+    found: list[Box] = []
+    for rule in codec.codec.schema.rules:
+        found += _boxes(codec, rule)
+    return Boxes(tuple(found))
+
+
+def _boxes(codec: NumberCodec, rule: Rule) -> list[Box]:
+    if isinstance(rule, Forbid):
+        return _box(codec, [(name, condition, False) for name, condition in rule.conditions])
+    if isinstance(rule, Requires):
+        given = [(name, condition, False) for name, condition in rule.conditions]
+        return [box for name, wanted in rule.then for box in _box(codec, [*given, (name, wanted, True)])]
+    if isinstance(rule, AtMost):
+        size = rule.limit + 1
+        if size > len(rule.fields) or comb(len(rule.fields), size) > MOST_BOXES:
+            return []
+        flags = [codec.names.index(name) for name in rule.fields]
+        return [Box(dict.fromkeys(some, ((1, 2),))) for some in combinations(flags, size)]
+    return _staircase(codec, rule)
+
+
+def _box(codec: NumberCodec, conditions: list[tuple[str, Condition, bool]]) -> list[Box]:
+    """One box, or none where a column's codes do not say whether its condition holds, or it never does."""
+    sides: dict[int, tuple[Range, ...]] = {}
+    for name, condition, turned in conditions:
+        if name in codec.links:
+            return []
+        j = codec.names.index(name)
+        codes = _codes(codec, name, condition, turned)
+        sides[j] = _meet(sides[j], codes) if j in sides else codes
+    return [Box(sides)] if all(sides.values()) else []
+
+
+def _codes(codec: NumberCodec, name: str, condition: Condition, turned: bool) -> tuple[Range, ...]:
+    """The codes for which a condition holds for certain; `turned`, for which it fails for certain."""
+    attribute = codec.codec.attributes[name]
+    if isinstance(attribute, Labels):
+        cells = np.append(np.arange(attribute.size), [] if attribute.field.required else [MISSING]).astype(np.int64)
+        return _runs(np.flatnonzero(attribute.meets(condition, cells) != turned))
+    if name not in codec.fine:
+        return _runs(np.flatnonzero(_bins(attribute, condition, turned)))
+    apart, low = codec.apart(name), attribute.axis.low
+    words = np.array([*attribute.words.values(), *([] if attribute.field.required else [MISSING])], dtype=np.int64)
+    before = _runs(np.flatnonzero(attribute.meets(condition, words) != turned)) if len(words) else ()
+    inside = [(apart + first - low, apart + last - low + 1) for first, last in sorted(attribute.intervals(condition))]
+    values = _outside(inside, apart, apart + attribute.axis.high - low + 1) if turned else tuple(inside)
+    return (*before, *values)
+
+
+def _bins(grid: Grid, condition: Condition, turned: bool) -> list[bool]:
+    """For each code of a number with bins, whether all values in it meet the condition, or all fail it."""
+    found = []
+    for start, end in zip(grid.axis.starts.tolist(), grid.axis.ends.tolist(), strict=True):
+        inside = sum(min(end, b) - max(start, a) + 1 for a, b in grid.intervals(condition) if a <= end and b >= start)
+        found.append(inside == 0 if turned else inside == end - start + 1)
+    apart = [*range(SPECIAL, SPECIAL + len(grid.words)), *([] if grid.field.required else [MISSING])]
+    return [*found, *(bool(hit) != turned for hit in grid.meets(condition, np.array(apart, dtype=np.int64)))]
+
+
+def _staircase(codec: NumberCodec, rule: LessEqual | Linear) -> list[Box]:
+    """Pairs of bins that an order or a sum of two numbers makes impossible as a whole."""
+    terms = [(rule.left, 1.0), (rule.right, -1.0)] if isinstance(rule, LessEqual) else list(rule.coefficients)
+    most = 0.0 if isinstance(rule, LessEqual) else rule.maximum
+    if len(terms) != 2 or any(name in codec.fine for name, _ in terms):
+        return []
+    (one, other), least = [codec.names.index(name) for name, _ in terms], [_least(codec, *term) for term in terms]
+    slack = 1e-9 * (abs(most) + sum(float(np.abs(part).max()) for part in least))
+    found = []
+    for i, value in enumerate(least[0].tolist()):
+        beyond = np.flatnonzero(value + least[1] > most + slack)
+        if len(beyond):
+            found.append(Box({one: ((i, i + 1),), other: _runs(beyond)}))
+    return found if len(found) <= MOST_BOXES else []
+
+
+def _least(codec: NumberCodec, name: str, factor: float) -> Floats:
+    """The least that a term of a sum can be in each bin."""
+    grid = codec.codec.attributes[name]
+    assert isinstance(grid, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
+    return factor * grid.value(grid.axis.starts if factor > 0 else grid.axis.ends)
+
+
+def _runs(codes: Integers) -> tuple[Range, ...]:
+    """Sorted codes as ranges."""
+    if not len(codes):
+        return ()
+    ends = np.flatnonzero(np.diff(codes) > 1)
+    first, last = codes[np.r_[0, ends + 1]], codes[np.r_[ends, len(codes) - 1]]
+    return tuple((int(a), int(b) + 1) for a, b in zip(first, last, strict=True))
+
+
+def _outside(inside: Iterable[Range], first: int, stop: int) -> tuple[Range, ...]:
+    found, at = [], first
+    for a, b in inside:
+        if a > at:
+            found.append((at, a))
+        at = max(at, b)
+    return tuple([*found, (at, stop)] if at < stop else found)
+
+
+def _meet(one: tuple[Range, ...], other: tuple[Range, ...]) -> tuple[Range, ...]:
+    """What two sides on one attribute have in common."""
+    both = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
+    return tuple(sorted((a, b) for a, b in both if a < b))

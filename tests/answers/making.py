@@ -1,0 +1,82 @@
+"""Releases without a fit, for tests: exact tables of given codes plus noise of a given size, and the codes as centres."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from covey.answers import moments
+from covey.answers.release import Release
+from covey.core.fit.targets import NoisyMoments
+from covey.core.noise.pairlaw import PairLaw
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.coding import Coding
+from covey.core.tables.domain import Domain
+from covey.methods.regain.measure import Means, OneWay, merge_pairs
+from covey.methods.regain.measured import MeasuredBits, MeasuredCategories
+from covey.privacy.budget import PrivacyStatement, make_budget
+from covey.table.codec import Codec
+
+TINY = Fraction(1, 10**12)  # noise that changes nothing
+
+
+class Rows:
+    """No rows are needed."""
+
+    m = 0
+
+    def __iter__(self):
+        return iter(())
+
+
+def one_hot(codes, sizes):
+    return np.hstack([np.eye(size)[codes[:, a]] for a, size in enumerate(sizes)])
+
+
+def categories(schema, codes, sd=0.0, generator=None, maps=None, family="gaussian"):
+    """A release of categories whose counts have noise of deviation sd, one-way and on centred pair tables."""
+    codec = Codec(schema)
+    sizes, n = codec.domain_sizes, len(codes)
+    domain = Domain(sizes, codec.ordered)
+    maps = maps or [np.arange(size) for size in sizes]
+    merged = Domain(tuple(int(m.max()) + 1 for m in maps), domain.ordered)
+    hot = one_hot(codes, sizes)
+    counts = hot.sum(axis=0)
+    scale = Fraction(sd**2) if family == "gaussian" else Fraction(sd / 2**0.5)
+    law = PairLaw(family, merged, scale or TINY)
+    whole = merge_pairs((hot.T @ hot).astype(int), maps, merged.sizes).astype(float)
+    pairs = merged.off_blocks(merged.centre(merged.off_blocks(whole)))
+    if sd:
+        gaussian = family == "gaussian"
+        draw = generator.normal if gaussian else generator.laplace
+        counts = counts + draw(0, sd if gaussian else sd / 2**0.5, len(counts))
+        pairs = pairs + law.simulate(generator)
+    one_way = OneWay([counts[domain.block(a)] for a in range(len(sizes))], np.full(len(sizes), max(sd, 1e-9)))
+    measured = MeasuredCategories(n, domain, family != "gaussian", one_way, maps, law, pairs)
+    return released(schema, n, hot, measured, codes)
+
+
+def bits(schema, X, sd=0.0, generator=None, centre=0.5):
+    """A release of bits whose coded means and products have noise of deviation sd."""
+    n, p = X.shape
+    coding = Coding(np.full(p, round(1024 * centre)), p * 2**20, clips=False)
+    u = X - coding.middle
+    mean, pair = u.mean(axis=0), u.T @ u / n
+    if sd:
+        noise = np.triu(generator.normal(0, sd, (p, p)), 1)
+        mean, pair = mean + generator.normal(0, sd, p), pair + noise + noise.T
+    np.fill_diagonal(pair, 0)
+    sd = max(sd, 1e-12)
+    means = Means(mean + coding.middle, sd)
+    measured = MeasuredBits(n, "ball", False, means, NoisyMoments(coding, mean, sd, pair, sd))
+    return released(schema, n, X.astype(float), measured, X)
+
+
+def released(schema, n, points, measured, drawn=None):
+    """A release with these centres; `drawn` are rows of codes to use in place of rows drawn from them."""
+    privacy = PrivacyStatement(make_budget(1.0), (), n, "regain", False)
+    rows, counts = np.unique(points, axis=0, return_counts=True)
+    cloud = WeightedPoints(counts / counts.sum(), rows)
+    release = Release(Rows(), schema, cloud, privacy, None, "0", measurements=measured)
+    if drawn is not None:
+        release.__dict__["drawn"] = moments.Rows(np.asarray(drawn))
+    return release

@@ -1,0 +1,186 @@
+"""Questions in words, and the command line that takes them; a bundle is loaded, asked, and its tables written."""
+
+import csv
+import json
+import shlex
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import covey
+from covey.answers.asking import ask, conditions
+from covey.cli import main
+from covey.errors import CannotAnswerError, InputError, ParameterError
+from covey.release import bundle as module
+from covey.release.bundle import write_bundle
+from covey.table.schema import Field, Schema
+from tests.answers.making import categories
+from tests.answers.test_release import TABLE, codes
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+
+
+@pytest.fixture(scope="module")
+def release():
+    return categories(TABLE, codes())
+
+
+@pytest.mark.parametrize(
+    ("question", "same"),
+    [
+        ("share ward=surgery", lambda r: r.share({"ward": "surgery"})),
+        (
+            "share ward=surgery,medicine age>=3 age <= 6",
+            lambda r: r.share({"ward": ["surgery", "medicine"], "age": (3, 6)}),
+        ),
+        ("share old=true given ward = surgery", lambda r: r.share({"old": True}, given={"ward": "surgery"})),
+        ("share age>4", lambda r: r.share({"age": (5, None)})),
+        ("share age<4.5", lambda r: r.share({"age": (None, 4)})),
+        ("share age=missing", lambda r: r.share({"age": None})),
+        ("mean age where ward=surgery", lambda r: r.mean("age", where={"ward": "surgery"})),
+        ("mean age by ward", lambda r: r.mean("age", by="ward")),
+        ("median age", lambda r: r.quantile("age", 0.5)),
+        ("quantile 0.9 age where ward=surgery", lambda r: r.quantile("age", 0.9, {"ward": "surgery"})),
+        ("correlation age old", lambda r: r.correlation("age", "old")),
+        ("regress old ~ ward + sex", lambda r: r.regress("old ~ ward + sex")),
+        ("logistic old ~ ward + sex", lambda r: r.regress("old ~ ward + sex", "logistic")),
+    ],
+)
+def test_a_question_in_words_is_the_same_as_a_call(release, question, same):
+    found, wanted = ask(release, question), same(release)
+    if isinstance(wanted, covey.answers.answer.Answer):
+        found, wanted = [found], [wanted]
+    assert [(a.value, a.low, a.high) for a in found] == [(a.value, a.low, a.high) for a in wanted]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("shares ward=surgery", "Did you mean 'share'"),
+        ("share ward", "is no condition"),
+        ("share", "what is asked for is missing"),
+        ("share ward=surgery where sex=f", "more of them after given"),
+        ("share ward>surgery", "not ordered"),
+        ("share age>missing", "missing is no value"),
+        ("share ward=surgery ward=medicine", "two conditions"),
+        ("share ward='surgery", "quotation mark"),
+        ("mean age by", "nothing follows 'by'"),
+        ("mean age by ward by sex", "stands twice"),
+        ("mean age ward", "takes one column"),
+        ("mean age given sex=f", "after where"),
+        ("quantile age", "takes its level first"),
+        ("correlation age", "takes two columns"),
+        ("share age>=x", "'x' is none"),
+    ],
+)
+def test_a_question_that_cannot_be_read_says_why(release, question, words):
+    with pytest.raises(ParameterError, match=words):
+        ask(release, question)
+
+
+def test_names_and_labels_with_spaces_and_signs():
+    schema = Schema(
+        (Field("blood group", "string", enum=("A, B", "0"), required=True), Field("x=y", "boolean", required=True))
+    )
+    release = categories(schema, np.array([[0, 0], [1, 1], [1, 0], [0, 1]] * 50))
+    assert conditions(release, ["blood group=A, B"]) == {"blood group": "A, B"}
+    assert ask(release, "share 'blood group=A, B'").value == pytest.approx(0.5)
+    assert [a.value for a in release.regress("`x=y` ~ `blood group`")] == pytest.approx([0.5, 0.0])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A bundle of wards, ages, sexes and flags; 3,000 rows at ε = 4."""
+    X = codes(3000)
+    labels = [np.array(f.labels) if f.enum else None for f in TABLE.fields]
+    table = {f.name: labels[j][X[:, j]] if f.enum else X[:, j] for j, f in enumerate(TABLE.fields)}
+    table["age"] = [None if v == 10 else int(v) for v in X[:, 1]]
+    place = tmp_path_factory.mktemp("asked") / "bundle"
+    return write_bundle(covey.PrivateSynthesizer(4.0, 1e-6, schema=TABLE).fit(table).release(400), place)
+
+
+def run(line):
+    return CliRunner().invoke(main, shlex.split(line))
+
+
+def test_a_bundle_is_loaded_without_true_data_and_gives_what_the_synthesizer_gave(folder, tmp_path):
+    release = covey.load(folder)
+    assert repr(release).startswith("Release(400 synthetic rows, 4 columns; (ε, δ)-DP")
+    assert release.rows().shape == release.rows("pandas").shape == (400, 4)
+    assert release.rows("arrow").num_rows == 400
+    assert release.rows()["age"].null_count() > 0
+    again = write_bundle(release, tmp_path / "again")  # a loaded release is as whole as a fresh one
+    for name in ("privacy.json", "certificate.json", "schema.json", "measurements.json", "synthetic.csv", "README.md"):
+        assert (again / name).read_text() == (folder / name).read_text(), name
+    assert repr(covey.load(again).share({"ward": "surgery"})) == repr(release.share({"ward": "surgery"}))
+
+
+def test_the_command_line_answers_in_words_and_in_json(folder):
+    words = run(f"ask {folder} 'share ward=surgery'")
+    assert words.exit_code == 0, words.stderr
+    assert words.stdout == repr(covey.load(folder).share({"ward": "surgery"})) + "\n"
+    said = json.loads(run(f"ask {folder} share ward=surgery --json --about table --confidence 0.9").stdout)
+    assert (said["about"], said["confidence"]) == ("table", 0.9)
+    assert said["low"] < said["value"] < said["high"]
+    rows = json.loads(run(f"ask {folder} 'regress old ~ ward + sex' --json").stdout)["rows"]
+    assert rows[0]["term"] == "(constant)"
+    assert {"value", "low", "high", "se", "confidence", "about", "method"} < set(rows[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("ask {folder} 'share wrad=surgery'", 2, "Did you mean 'ward'"),
+        ("ask {folder} 'share ward=surgery sex=f old=true'", 2, "3 columns at once"),
+        ("ask {folder} 'share ward=surgery' --confidence 2", 2, "confidence must lie between 0 and 1"),
+        ("ask {folder}/nowhere 'share ward=surgery'", 3, "there is no folder"),
+        ("tables {folder} -o {folder}/tables", 2, "no longer be whole"),
+    ],
+)
+def test_refusals_have_their_exit_codes(folder, line, code, words):
+    found = run(line.replace("{folder}", str(folder)))
+    assert found.exit_code == code
+    assert words in found.stderr
+
+
+def test_a_changed_an_anonymous_and_an_older_bundle_are_refused(folder, tmp_path):
+    changed = shutil.copytree(folder, tmp_path / "changed")
+    (changed / "measurements.npz").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"measurements\.npz was changed"):
+        covey.load(changed)
+    older = shutil.copytree(folder, tmp_path / "older")
+    for name in ("measurements.npz", "measurements.json", "SHA256SUMS"):
+        (older / name).unlink()
+    module._write_sums(older)
+    with pytest.raises(CannotAnswerError, match="keeps no measurements"):
+        covey.load(older).share({"ward": "surgery"})
+    assert covey.load(older).sample(3).shape == (3, 4)
+    table = {"a": np.arange(60) % 2, "b": np.arange(60) % 3 % 2}
+    schema = Schema((Field("a", "boolean", required=True), Field("b", "boolean", required=True)))
+    anonymous = write_bundle(
+        covey.AnonymousSynthesizer(10, schema=schema).fit(table).release(20), tmp_path / "anonymous"
+    )
+    with pytest.raises(InputError, match="averages of groups of 10 records"):
+        covey.load(anonymous)
+
+
+def read(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_tables_are_written_with_their_noise(folder, tmp_path):
+    assert run(f"tables {folder} -o {tmp_path}/tables").exit_code == 0
+    columns, pairs = (read(tmp_path / "tables" / name) for name in ("columns.csv", "pairs.csv"))
+    wards = [row for row in columns if row["column"] == "ward"]
+    assert [row["category"] for row in wards] == ["surgery", "medicine", "geriatrics"]
+    assert sum(float(row["count"]) for row in wards) == pytest.approx(3000, abs=0.1)
+    both = [r for r in pairs if (r["column_a"], r["column_b"]) == ("ward", "sex")]
+    assert len(both) == 6
+    release = covey.load(folder)
+    found = release.share({"ward": "surgery", "sex": "f"}, about="table")
+    assert float(both[0]["count"]) == pytest.approx(3000 * found.value, rel=1e-4)
+    assert float(both[0]["sd"]) == pytest.approx(3000 * found.se, rel=1e-4)
+    assert run(f"tables {folder} -o {tmp_path}/tables").exit_code == 2

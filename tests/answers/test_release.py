@@ -1,0 +1,268 @@
+"""Answers: right where there is no noise, honest where there is, and refused where they could not be."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from covey.answers.answer import Answer, AnswerTable
+from covey.errors import CannotAnswerError, ParameterError
+from covey.methods.regain.measure import Means
+from covey.methods.regain.measured import MeasuredBits
+from covey.table.schema import Field, Schema
+from tests.answers.making import bits, categories, released
+
+FLAGS = Schema(tuple(Field(name, "boolean", required=True) for name in "abcdef"))
+TABLE = Schema(
+    (
+        Field("ward", "string", enum=("surgery", "medicine", "geriatrics"), required=True),
+        Field("age", "integer", 0, 9, bins=10),
+        Field("sex", "string", enum=("f", "m"), required=True),
+        Field("old", "boolean", required=True),
+    )
+)
+EXACT = {"about": "table"}
+
+
+def flags(n=4000, seed=0):
+    g = np.random.default_rng(seed)
+    latent = g.random((n, 1))
+    return (g.random((n, 6)) < 0.2 + 0.5 * latent * np.linspace(0.2, 1, 6)).astype(np.int64)
+
+
+def codes(n=4000, seed=1):
+    """Ward, age with missing cells (10), sex, old; all but sex go together."""
+    g = np.random.default_rng(seed)
+    age = g.integers(0, 10, n)
+    ward = (age + g.integers(0, 9, n)) // 6
+    old = g.random(n) < age / 12
+    age = np.where(g.random(n) < 0.1, 10, age)
+    return np.stack([ward, age, g.integers(0, 2, n), old], axis=1).astype(np.int64)
+
+
+def least_squares(y, *xs):
+    return list(np.linalg.lstsq(np.column_stack([np.ones(len(y)), *xs]), y, rcond=None)[0])
+
+
+def test_answers_about_flags_are_those_of_the_table_when_there_is_no_noise():
+    X = flags()
+    a, b, c, *_ = X.T
+    for centre in (0.5, 0.25):
+        release = bits(FLAGS, X, centre=centre)
+        assert release.share({"a": True}, **EXACT).value == pytest.approx(a.mean())
+        assert release.share({"a": True, "b": False}, **EXACT).value == pytest.approx((a * (1 - b)).mean())
+        assert release.share({"a": True}, given={"b": False}, **EXACT).value == pytest.approx(a[b == 0].mean())
+        assert release.mean("a", where={"b": True}, **EXACT).value == pytest.approx(a[b == 1].mean())
+        assert release.correlation("a", "b", **EXACT).value == pytest.approx(np.corrcoef(a, b)[0, 1])
+        found = release.regress("a ~ b + c", **EXACT)
+        assert [x.value for x in found] == pytest.approx(least_squares(a, b, c))
+        assert found.labels == ("(constant)", "b", "c")
+        by = release.mean("a", by="c", **EXACT)
+        assert (by["false"].value, by["true"].value) == pytest.approx((a[c == 0].mean(), a[c == 1].mean()))
+
+
+def test_answers_about_categories_are_those_of_the_table_when_there_is_no_noise():
+    X = codes()
+    ward, age, sex, old = X.T
+    there = age < 10
+    release = categories(TABLE, X)
+    both = (age >= 4) & (age <= 7) & (sex == 0)
+    assert release.share({"ward": ["surgery", "medicine"]}, **EXACT).value == pytest.approx((ward < 2).mean())
+    assert release.share({"age": (4, 7), "sex": "f"}, **EXACT).value == pytest.approx(both.mean())
+    assert release.share({"age": None}, **EXACT).value == pytest.approx((~there).mean())
+    assert release.mean("age", **EXACT).value == pytest.approx(age[there].mean())
+    inside = there & (ward == 1)
+    assert release.mean("age", by="ward", **EXACT)["medicine"].value == pytest.approx(age[inside].mean())
+    assert release.correlation("age", "old", **EXACT).value == pytest.approx(np.corrcoef(age[there], old[there])[0, 1])
+    assert release.quantile("age", 0.5, **EXACT).value == np.quantile(age[there], 0.5, method="inverted_cdf")
+    found = release.regress("old ~ ward + sex", **EXACT)
+    common = np.argmax(np.bincount(ward))
+    dummies = [ward == k for k in range(3) if k != common]
+    right = least_squares(old, *dummies, sex == np.argmin(np.bincount(sex)))
+    assert [x.value for x in found] == pytest.approx(right)
+
+
+def logistic(y, *xs):
+    X, beta = np.column_stack([np.ones(len(y)), *xs]), np.zeros(len(xs) + 1)
+    for _ in range(30):
+        q = 1 / (1 + np.exp(-X @ beta))
+        beta = beta + np.linalg.solve(X.T @ (X * (q * (1 - q))[:, None]), X.T @ (y - q))
+    return beta
+
+
+def test_a_logistic_regression_moves_from_the_centres_to_the_measured_moments():
+    """The centres say that nothing depends on anything; the measurements say more. One step goes most of the way."""
+    X = flags(20_000)
+    right = logistic(X[:, 5], X[:, 4], X[:, 3])
+    release = bits(FLAGS, X)
+    assert [a.value for a in release.regress("f ~ e + d", "logistic")] == pytest.approx(list(right), abs=0.08)
+    flat = released(FLAGS, len(X), np.tile(X.mean(axis=0), (50, 1)), release.measurements)
+    moved = np.array([a.value for a in flat.regress("f ~ e + d", "logistic")])
+    assert np.abs(moved - right)[1:].max() < 0.25 * np.abs(right[1:]).max()
+    assert np.abs(right[1:]).min() > 0.2  # a program that forgets the step answers about 0
+
+
+QUESTIONS = {
+    "share": lambda r: [r.share({"age": (5, 9)}, **EXACT)],
+    "pair": lambda r: [r.share({"ward": "medicine", "age": (3, 6)}, **EXACT)],
+    "given": lambda r: [r.share({"old": True}, given={"ward": "surgery"}, **EXACT)],
+    "mean": lambda r: [r.mean("age", where={"ward": "medicine"}, **EXACT)],
+    "correlation": lambda r: [r.correlation("age", "old", **EXACT)],
+    "regression": lambda r: list(r.regress("old ~ ward + sex", **EXACT)),
+}
+
+
+@pytest.mark.parametrize("family", ["gaussian", "laplace"])
+def test_intervals_hold_the_truth_as_often_as_they_say(family):
+    """120 releases with known noise: coverage of .95 within chance; intervals half as long are found out."""
+    X, g = codes(), np.random.default_rng(4)
+    exact = {name: [a.value for a in ask(categories(TABLE, X))] for name, ask in QUESTIONS.items()}
+    hits, short = {name: [] for name in QUESTIONS}, {name: [] for name in QUESTIONS}
+    for _ in range(120):
+        release = categories(TABLE, X, 25.0, g, family=family)
+        for name, ask in QUESTIONS.items():
+            for a, truth in zip(ask(release), exact[name], strict=True):
+                hits[name].append(a.low <= truth <= a.high)
+                short[name].append(abs(a.value - truth) <= (a.high - a.low) / 4)
+    for name in QUESTIONS:
+        assert 0.89 <= np.mean(hits[name]) <= 0.992, name
+        assert np.mean(short[name]) < 0.85, name
+
+
+def test_flags_hold_the_truth_too_around_any_centre():
+    X, g = flags(), np.random.default_rng(5)
+    asks = (lambda r: r.share({"a": True, "b": False}, **EXACT), lambda r: r.correlation("a", "e", **EXACT))
+    for centre in (0.5, 0.2):
+        truths = [ask(bits(FLAGS, X, centre=centre)).value for ask in asks]
+        z = []
+        for _ in range(100):
+            release = bits(FLAGS, X, 0.01, g, centre)
+            z += [(ask(release).value - truth) / ask(release).se for ask, truth in zip(asks, truths, strict=True)]
+        assert 0.85 < np.std(z) < 1.15  # noise that is a fifth larger than said would show
+        assert abs(np.mean(z)) < 0.25
+
+
+def test_the_population_is_less_certain_than_the_table():
+    """Fresh tables of a population: sampling error enters, and intervals about the table would be too short."""
+    g, pool = np.random.default_rng(6), flags(60_000, seed=9)
+    truth = (pool[:, 4] * pool[:, 5]).mean()
+    hits, short = [], []
+    for _ in range(150):
+        release = bits(FLAGS, pool[g.integers(0, len(pool), 3000)], 0.004, g)
+        answers = [release.share({"e": True, "f": True}, about=about) for about in ("population", "table")]
+        hits.append(answers[0].low <= truth <= answers[0].high)
+        short.append(answers[1].low <= truth <= answers[1].high)
+    assert 0.90 <= np.mean(hits) <= 0.99
+    assert np.mean(short) < 0.85
+
+
+def test_a_range_that_cuts_bins_of_pairs_gets_the_bounds_that_are_certain():
+    """Whatever lies inside the bins, the interval holds it; a program that splits bins evenly would miss."""
+    n, g = 3000, np.random.default_rng(7)
+    age = g.integers(0, 10, n)
+    ward = np.where(age >= 8, 0, 1 + (age < 5))  # inside the bin of 5 to 9 the wards are apart
+    X = np.stack([ward, age, np.zeros(n, int), np.zeros(n, int)], axis=1)
+    maps = [np.arange(3), np.array([0] * 5 + [1] * 5 + [2]), np.arange(2), np.arange(2)]
+    release = categories(TABLE, X, maps=maps)
+    found = release.share({"ward": "surgery", "age": (8, None)}, **EXACT)
+    truth = ((ward == 0) & (age >= 8)).mean()
+    assert found.low - 1e-9 <= truth <= found.high + 1e-9
+    assert abs(found.value - truth) > 0.02
+    assert "bins are cut" in found.method
+    whole = release.share({"ward": "surgery", "age": (5, None)}, **EXACT)
+    assert whole.value == pytest.approx(((ward == 0) & (age >= 5)).mean(), abs=1e-6)
+    assert whole.high - whole.low < 1e-6
+
+
+def test_what_cannot_be_answered_honestly_is_refused():
+    X, coarse = codes(), [np.arange(3), np.array([0] * 6 + [1] * 5), np.arange(2), np.arange(2)]
+    release = categories(TABLE, X, 20.0, np.random.default_rng(1), maps=coarse)
+    with pytest.raises(CannotAnswerError, match=r"'age' .* keep \d+% of its variance"):
+        release.correlation("age", "old")
+    with pytest.raises(CannotAnswerError, match="3 columns at once"):
+        release.share({"age": (0, 5), "ward": "surgery", "sex": "f"})
+    noisy = categories(TABLE, X, 900.0, np.random.default_rng(1))
+    with pytest.raises(CannotAnswerError, match=r"does not support a regression|stands out|does not vary"):
+        noisy.regress("old ~ ward + sex")
+    with pytest.raises(CannotAnswerError, match="lost in the noise"):
+        categories(TABLE, X * [1, 1, 0, 1], 5.0, np.random.default_rng(2)).share({"old": True}, given={"sex": "m"})
+    means = MeasuredBits(100, "means", True, Means(np.full(6, 0.3), 0.01))
+    alone = released(FLAGS, 100, np.full((1, 6), 0.3), means)
+    assert alone.share({"a": True}).value == pytest.approx(0.3)
+    with pytest.raises(CannotAnswerError, match="pairs of columns were not measured"):
+        alone.share({"a": True, "b": True})
+    X = flags()
+    X[:, 5] = X[:, 4]
+    with pytest.raises(CannotAnswerError, match="nearly decide the outcome"):
+        bits(FLAGS, X).regress("f ~ e", "logistic")
+    with pytest.raises(CannotAnswerError, match="keeps no measurements"):
+        released(FLAGS, 100, np.full((1, 6), 0.3), None).share({"a": True})
+
+
+def test_cut_rows_leave_single_columns_only():
+    """The first means are those of whole rows: they answer, with their own noise; pairs are refused."""
+    kept = bits(FLAGS, flags()).measurements
+    cut = dataclasses.replace(kept, cut=True, means=Means(np.full(6, 0.25), 0.02))
+    release = released(FLAGS, 4000, flags().astype(float), cut)
+    found = release.share({"a": True}, **EXACT)
+    assert (found.value, found.se) == pytest.approx((0.25, 0.02))
+    with pytest.raises(CannotAnswerError, match="cut long rows"):
+        release.correlation("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda r: r.share({"wrad": "surgery"}), "Did you mean 'ward'"),
+        (lambda r: r.share({"ward": "surgry"}), "Did you mean 'surgery'"),
+        (lambda r: r.share({"age": (20, None)}), "its values lie between 0 and 9"),
+        (lambda r: r.share({"age": "old"}), "and 'old' is none"),
+        (lambda r: r.share({"ward": (1, 2)}), "a range of them is not defined"),
+        (lambda r: r.share({"ward": None}), "never missing"),
+        (lambda r: r.share({"ward": "surgery"}, given={"ward": "medicine"}), "no row meets both"),
+        (lambda r: r.share({}), "conditions are given as"),
+        (lambda r: r.mean("ward"), "have no mean"),
+        (lambda r: r.quantile("age", 1.5), "between 0 and 1"),
+        (lambda r: r.correlation("age", "age"), "two different columns"),
+        (lambda r: r.regress("old + ward"), "looks like"),
+        (lambda r: r.regress("old ~ ward * sex"), "interactions and functions were not measured"),
+        (lambda r: r.regress("old ~ ward + ward"), "once"),
+        (lambda r: r.regress("age ~ ward", "logistic"), "needs a flag"),
+        (lambda r: r.regress("old ~ ward", "probit"), "'linear' or 'logistic'"),
+        (lambda r: r.share({"sex": "f"}, confidence=95), "between 0 and 1"),
+        (lambda r: r.share({"sex": "f"}, about="world"), "'population' or 'table'"),
+        (lambda r: r.sample(0), "whole number"),
+        (lambda r: r.sample(3, library="excel"), "polars, pandas, arrow"),
+    ],
+)
+def test_wrong_questions_say_what_is_wrong(ask, words):
+    with pytest.raises(ParameterError, match=words):
+        ask(categories(TABLE, codes(500)))
+
+
+def test_answers_print_as_a_line_and_draw_themselves():
+    release = categories(TABLE, codes(), 25.0, np.random.default_rng(3))
+    one = release.share({"ward": "surgery"})
+    assert isinstance(one, Answer)
+    assert repr(one).startswith("share ward=surgery = 0.")
+    assert "95% interval" in repr(one)
+    assert "\n" not in repr(one)
+    assert one.low < one.value < one.high
+    assert "<svg" in one._repr_html_()
+    several = release.mean("age", by="ward")
+    assert isinstance(several, AnswerTable)
+    for library in ("polars", "pandas", "arrow"):
+        assert several.frame(library).shape == (3, 8)
+    assert several.frame().columns == ["ward", "value", "low", "high", "se", "confidence", "about", "method"]
+    assert several._repr_html_().count("<svg") == 3
+    assert repr(several).splitlines()[1].split()[:4] == ["ward", "value", "low", "high"]
+    wide = release.share({"ward": "surgery"}, confidence=0.999)
+    assert wide.high - wide.low > one.high - one.low
+
+
+def test_more_rows_are_drawn_under_a_condition():
+    release = categories(TABLE, codes())
+    rows = release.sample(50, {"ward": "medicine", "old": True}, seed=1)
+    assert set(rows["ward"]) == {"medicine"}
+    assert rows["old"].all()
+    assert release.sample(5, library="pandas").shape == (5, 4)

@@ -1,0 +1,149 @@
+"""Derived columns: computed, never measured, exact in every row."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import covey
+from covey.errors import ParameterError
+from covey.table.codec import Codec
+from covey.table.schema import Schema
+
+AREA = {"name": "area", "type": "string", "constraints": {"enum": ["north", "south"], "required": True}}
+PAY = {"name": "pay", "type": "integer", "constraints": {"minimum": 0, "maximum": 999}, "covey": {"special": ["N"]}}
+BORN = {"name": "born", "type": "date", "constraints": {"minimum": "1920-01-01", "maximum": "2019-12-31"}}
+SEEN = {"name": "seen", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2024-12-31"}}
+DENSITY = {
+    "name": "density",
+    "type": "number",
+    "covey": {"derived": {"from": ["area"], "map": {"north": 12.5, "south": 300}}},
+}
+BAND = {
+    "name": "band",
+    "type": "string",
+    "covey": {
+        "derived": {"from": "pay", "map": {"N": "none"}, "edges": [0, 100, 500, 1000], "labels": ["a", "b", "c"]}
+    },
+}
+AGE = {"name": "age", "type": "integer", "covey": {"derived": {"expression": "years(born, seen)"}}}
+OLD = {"name": "old", "type": "boolean", "covey": {"derived": {"expression": "age >= 65"}}}
+SHARE = {"name": "share", "type": "number", "covey": {"decimals": 2, "derived": {"expression": "pay / (density + 1)"}}}
+FIELDS = [OLD, AGE, DENSITY, BAND, AREA, PAY, BORN, SEEN, SHARE]
+
+
+def people(n=400, seed=0):
+    generator = np.random.default_rng(seed)
+    pay = generator.integers(0, 1000, n)
+    return pl.DataFrame(
+        {
+            "area": generator.choice(["north", "south"], n),
+            "pay": np.where(generator.random(n) < 0.2, "N", pay.astype(str)),
+            "born": np.datetime64("1925-01-01") + generator.integers(0, 34000, n),
+            "seen": np.datetime64("2020-01-01") + generator.integers(0, 1800, n),
+        }
+    )
+
+
+def by_hand(row):
+    age = (
+        row["seen"].year
+        - row["born"].year
+        - ((row["seen"].month, row["seen"].day) < (row["born"].month, row["born"].day))
+    )
+    density = {"north": 12.5, "south": 300.0}[row["area"]]
+    pay = None if row["pay"] == "N" or row["pay"] is None else int(row["pay"])
+    band = "none" if row["pay"] == "N" else None if pay is None else "a" if pay < 100 else "b" if pay < 500 else "c"
+    return age, age >= 65, density, band, None if pay is None else round(pay / (density + 1), 2)
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_a_release_computes_them_in_every_row_and_never_reads_them():
+    schema = Schema.from_dict({"fields": FIELDS})
+    table = people()  # has none of the derived columns
+    synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=1).fit(table)
+    rows = synth.sample(300)
+    assert set(rows.columns) == {f["name"] for f in FIELDS}
+    for row in rows.iter_rows(named=True):
+        if row["born"] is None or row["seen"] is None:
+            assert row["age"] is None
+            assert row["old"] is None
+        else:
+            assert (row["age"], row["old"]) == by_hand(row)[:2]
+            assert (row["density"], row["band"]) == by_hand(row)[2:4]
+            assert (
+                row["share"] == pytest.approx(by_hand(row)[4]) if by_hand(row)[4] is not None else row["share"] is None
+            )
+    assert schema.validate(rows) == []
+    # What the true table holds in their place changes nothing.
+    wrong = table.with_columns(density=pl.lit(-1.0), old=pl.lit(True))
+    again = covey.PrivateSynthesizer(1.0, schema=schema, seed=1).fit(wrong).sample(300)
+    assert again.equals(rows)
+
+
+def test_a_table_that_departs_from_the_function_is_told_to_its_owner():
+    schema = Schema.from_dict({"fields": [AREA, DENSITY]})
+    table = pl.DataFrame({"area": ["north", "south", "south"], "density": [12.5, 300, 12.5]})
+    assert schema.validate(table) == ["column 'density' is not what it is derived from in 1 rows"]
+
+
+def test_a_file_beside_the_schema_is_read_into_it(tmp_path):
+    (tmp_path / "density.csv").write_text("note,area,density\nx,north,12.5\ny,south,300\n", encoding="utf-8")
+    field = {"name": "density", "type": "number", "covey": {"derived": {"from": ["area"], "table": "density.csv"}}}
+    given = Schema.from_dict({"fields": [AREA, DENSITY]})
+    document = {"fields": [AREA, field]}
+    (tmp_path / "schema.json").write_text(json.dumps(document), encoding="utf-8")
+    read = Schema.load(tmp_path / "schema.json")
+    codes = np.array([[0], [1]])
+    a, b = (Codec(s).decode(codes, np.random.default_rng(0))["density"] for s in (given, read))
+    assert a.to_list() == b.to_list() == [12.5, 300.0]
+    read.save(tmp_path / "again.json")
+    assert Schema.load(tmp_path / "again.json") == read
+    with pytest.raises(ParameterError, match="Load the schema from its own file"):
+        Schema.from_dict(document)
+
+
+def derived(what, type_="number"):
+    return {"fields": [AREA, PAY, {"name": "d", "type": type_, "covey": {"derived": what}}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (derived("area"), "Give an object"),
+        (derived({"from": ["area"]}), "no rule"),
+        (derived({"map": {"a": 1}}), "from nothing"),
+        (derived({"from": ["aera"], "map": {"a": 1}}), "no field 'aera'"),
+        (derived({"from": ["area"], "map": {"north": "much"}}), "not a value of type number"),
+        (derived({"from": ["area", "pay"], "map": {"north": 1}}), "wrong map"),
+        (derived({"from": ["area"], "map": [["north", 1], ["north", 2]]}), "two values for north"),
+        (derived({"from": ["pay"], "edges": [0, 10], "labels": [1, 2]}), "2 edges and 2 labels"),
+        (derived({"from": ["pay"], "edges": [10, 0], "labels": [1]}), "wrong edges"),
+        (derived({"expression": "pay +"}), "no expression"),
+        (derived({"expression": "__import__('os')"}), "no known function"),
+        (derived({"expression": "pay.real"}), "not understood"),
+        (derived({"expression": "[pay for pay in pay]"}), "not understood"),
+        (derived({"expression": "years(pay)"}), "calls years with 1"),
+        (derived({"expression": "1 + 1"}), "names no other column"),
+        (derived({"expression": "d + 1"}), "derived from itself"),
+        (derived({"expression": "pay"}, "string"), "Expressions give numbers"),
+        (derived({"from": ["area"], "mapp": {}}), "mapp"),
+    ],
+)
+def test_wrong_functions_are_refused_in_words(document, words):
+    with pytest.raises(ParameterError, match=words):
+        Schema.from_dict(document)
+
+
+def test_they_stand_in_no_rule():
+    rule = {"forbid": {"density": {"minimum": 100}, "area": "north"}}
+    with pytest.raises(ParameterError, match="derived from others and stands in rule"):
+        Schema.from_dict({"fields": [AREA, DENSITY], "covey": {"rules": [rule]}})
+
+
+def test_division_by_zero_and_overflow_are_missing():
+    field = {"name": "d", "type": "number", "covey": {"derived": {"expression": "pay ** 40 / (pay - 1)"}}}
+    schema = Schema.from_dict({"fields": [{**PAY, "covey": {}}, field]})
+    found = Codec(schema).decode(np.array([[19], [20]]), np.random.default_rng(0))
+    assert found["d"].to_list() == [None, None]
