@@ -78,10 +78,11 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
     """Say that what SCHEMA tells about these fields is public knowledge."""
     from covey.table.schema import Schema
 
-    if everything == bool(fields):
+    if not everything and not fields:
         raise ParameterError("name the fields to confirm, or say --all.")
     before = Schema.load(schema_path)
-    schema = before.confirm(None if everything else list(fields))
+    schema = before.confirm(list(fields))
+    schema = schema.confirm() if everything else schema
     schema.save(schema_path)
     left = [field.name for field in schema.fields if not field.confirmed]
     now = [field for field in schema.fields if field.confirmed and not before[field.name].confirmed]
@@ -89,7 +90,11 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
     told = [f"{f.name} ({counted(labels[f.name], 'label')})" if f.name in labels else f.name for f in now]
     words = [f"now public: {', '.join(told)}"] if told else []
     words += [f"{name}: {warning}" for name, warning in schema.warnings.items()]
-    words += ["every field is confirmed" if not left else f"still to confirm, by name: {', '.join(left)}"]
+    warned = [name for name in left if name in schema.warnings]
+    plain = [name for name in left if name not in schema.warnings]
+    words += [f"still to confirm, by name: {', '.join(warned)}"] if warned else []
+    words += [f"still to confirm, by name or with --all: {', '.join(plain)}"] if plain else []
+    words += [] if left else ["every field is confirmed"]
     say(
         as_json,
         {

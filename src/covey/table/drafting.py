@@ -18,7 +18,7 @@ from covey.table.dialects import Dialect
 from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.guessing import PUBLIC_CODES, is_hierarchy
-from covey.table.pairing import propose_links
+from covey.table.pairing import functions, propose_links
 from covey.table.proposing import BLANK, FEW, ColumnDraft, Note, Proposal, number_values, present
 from covey.table.sniffing import assumptions, sniff
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
@@ -54,6 +54,7 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
     drafted = [column.draft() for column in columns]
     _hint_levels(columns, drafted)
+    _hint_functions(columns, drafted)
     _hint_order(columns, drafted, missing)
     fields = tuple(field for field, _ in drafted if field is not None)
     if not fields:
@@ -85,6 +86,20 @@ def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
             warning = f"{note.warning}. {hint}" if note.warning else None
             reason = note.reason if note.warning else f"{note.reason}; {hint}"
             drafted[place] = field, Note(note.field, note.choice, reason, warning)
+
+
+def _hint_functions(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
+    """Where each label of one column always goes with one value of another, say that the other may be derived.
+
+    The draft itself does not hold the function: it would be read off private rows.
+    """
+    kept = [place for place, (field, _) in enumerate(drafted) if field is not None]
+    bases = [p for p in kept if (field := drafted[p][0]) is not None and field.type == "string"]
+    found = functions([columns[p].series for p in kept], [kept.index(p) for p in bases])
+    for own, base in found.items():
+        field, note = drafted[kept[own]]
+        hint = f"each value of {columns[kept[base]].name!r} has one value of it: if that is public, declare it derived"
+        drafted[kept[own]] = field, Note(note.field, note.choice, f"{note.reason}; {hint}", note.warning)
 
 
 def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from covey.core.arrays import Floats
 from covey.errors import ParameterError
 from covey.table.attributes import MISSING, ColumnLog, Grid
 from covey.table.columns import spelled
+from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.following import Follows
 from covey.table.links import find_links
@@ -28,6 +29,8 @@ KEPT = 0.995  # of these rows have the order: a few mistakes of typing are forgi
 BY_CHANCE = 0.95  # an order that so many random pairs of values have is no rule
 NARROWER = 0.5  # times the spread of the later value is what the distance has at most; else the value says as much
 LOOKED_AT = 100_000  # rows, the first ones
+GLANCE = 1000  # rows that rule most functions out before whole columns are compared
+REPEATED = 20  # rows for each value of a column, on average, before it may be said to determine another
 WIDEST = 60  # columns beyond which pairs are not looked for
 
 
@@ -98,3 +101,28 @@ def _holds(fields: dict[str, Field], follows: dict[str, Follows]) -> bool:
     except ParameterError:
         return False
     return True
+
+
+def functions(columns: Sequence[Series], bases: Sequence[int]) -> dict[int, int]:
+    """Columns that are a function of one of the bases, by place: that with the fewest values.
+
+    A base says something only if its values repeat; both columns vary.
+    """
+    if not columns:
+        return {}
+    rows = len(columns[0])
+    first = np.stack([column.head(GLANCE).rank("dense").fill_null(0).to_numpy() for column in columns], axis=1)
+    found: dict[int, int] = {}
+    sizes = {base: columns[base].n_unique() for base in bases}
+    for base in sorted((b for b in bases if 1 < sizes[b] <= rows / REPEATED), key=lambda b: sizes[b]):
+        _, begins, place = np.unique(first[:, base], return_index=True, return_inverse=True)
+        for own in np.flatnonzero((first == first[begins[place.ravel()]]).all(axis=0)).tolist():
+            if own != base and own not in found and _is_function(columns[base], columns[own], sizes[base]):
+                found[own] = base
+    # Of two columns that say the same, the first one stays.
+    return {own: base for own, base in found.items() if found.get(base) != own or base < own}
+
+
+def _is_function(base: Series, own: Series, size: int) -> bool:
+    pair = optional("polars").DataFrame([base.alias("base"), own.alias("own")])
+    return bool(own.n_unique() > 1 and pair.n_unique() == size)
