@@ -42,14 +42,14 @@ def _anonymous(X, **options):
     return synth, synth.sample(200), None
 
 
-def _table(delta):
+def _table(delta, bins=True):
     from covey.table.schema import Field, Schema
 
     schema = Schema(
         fields=(
-            Field(name="age", type="integer", minimum=0, maximum=99, bins=10),
+            Field(name="age", type="integer", minimum=0, maximum=99, bins=10 if bins else None),
             Field(name="ward", type="string", enum=("A", "B", "C"), other="other"),
-            Field(name="cost", type="number", minimum=0, maximum=1000, bins=20),
+            Field(name="cost", type="number", minimum=0, maximum=1000, bins=20 if bins else None),
         )
     )
     g = np.random.default_rng(3)
@@ -81,6 +81,8 @@ CONFIGURATIONS = {
     "categories, (ε, δ)": lambda: _private(_codes(3000), 1.0, 1e-6, domain=DOMAIN, ordinal=[2, 4]),
     "schema": lambda: _table(0),
     "schema, (ε, δ)": lambda: _table(1e-6),
+    "numbers": lambda: _table(0, bins=False),
+    "numbers, (ε, δ)": lambda: _table(1e-6, bins=False),
     "paper": lambda: _private(_bits(3000, 5), 5.0, method="paper", t=1, alpha=0.5),
     "tree": lambda: _anonymous(_bits(1000, 12)),
     "groups of the paper": lambda: _anonymous(_bits(1000, 12), method="paper"),

@@ -308,11 +308,11 @@ def test_outputs_that_cannot_be_written_are_refused_before_data_is_opened(desk, 
     assert words in result.stderr
 
 
-@pytest.mark.parametrize("rows", [-1, 0, 19])
+@pytest.mark.parametrize("rows", [-1, 0, 99])
 def test_a_demo_of_too_few_rows_is_refused(desk, rows):
     result = run(f"demo --rows {rows} --out demo")
     assert result.exit_code == 2
-    assert f"--rows must be a whole number, 20 or more, got {rows}" in result.stderr
+    assert f"--rows must be a whole number, 100 or more, got {rows}" in result.stderr
     assert not Path("demo").exists()
 
 

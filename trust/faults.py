@@ -46,7 +46,7 @@ from covey.privacy.ledger import Ledger
 from covey.release.claim import tidy
 from covey.release.places import SUMS
 from covey.release.verify import verify_bundle
-from covey.table.metadata import draft
+from covey.table.schema import Schema
 from covey.table.sources import read_table
 from covey.web.desk import Desk
 
@@ -146,9 +146,9 @@ def furnish(place):
     example_visits(place.table, ROWS)
     head, *lines = place.table.read_text().splitlines()
     place.table.write_text(f"{head},name\n" + "".join(f"{line},{MARK} {i}\n" for i, line in enumerate(lines)))
-    schema = draft(read_table(place.table))
+    schema = Schema.draft(read_table(place.table))
     kept = tuple(field for field in schema.fields if field.name != "name")
-    schema = type(schema)(kept, schema.missing_values, schema.rules, drafted=True)
+    schema = Schema(kept, schema.missing_values, schema.rules, drafted=True)
     schema.confirm([field.name for field in kept]).save(place.schema)
     # A value that the schema does not know: read, encoded as unknown, never written.
     place.table.write_text(place.table.read_text().replace("surgery", MARK))

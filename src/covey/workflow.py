@@ -181,7 +181,9 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
         raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
     if order.schema is None and not order.learn:
-        raise ArgumentError("give ", "schema", ", the public description of the table, or learn it with noise.")
+        raise ArgumentError(
+            "give ", "schema", ", the public description of the table, or say learn to have it learned with noise."
+        )
     if order.learn and order.person is not None:
         raise ArgumentError(
             "domains are learned from rows, not by person: leave out ", "learn", ", or the column of persons."

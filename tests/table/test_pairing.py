@@ -6,7 +6,9 @@ import pytest
 
 import covey
 from covey.errors import ParameterError
-from covey.table.schema import Schema
+from covey.table.following import Follows
+from covey.table.pairing import with_links_that_hold
+from covey.table.schema import Field, Schema
 
 
 def stays(n=400, seed=0):
@@ -100,6 +102,19 @@ def test_validation_names_rows_out_of_order():
     assert not schema.validate(frame)
     turned = frame.with_columns(frame["came"].alias("operated"), frame["operated"].alias("came"))
     assert any("less_equal" in found for found in schema.validate(turned))
+
+
+def test_proposals_that_others_made_impossible_are_dropped_and_the_rest_stays():
+    came = Field("came", "date", "2020-01-01", "2021-12-31")
+    left = Field("left", "date", "2020-01-01", "2022-12-31", follows=Follows("came"))
+    paid = Field("paid", "date", "2020-01-01", "2023-12-31", follows=Follows("left"))
+    follows = lambda *fields: [f.follows and f.follows.base for f in with_links_that_hold(fields)]  # noqa: E731
+    assert follows(came, left, paid) == [None, "came", "left"]
+    assert follows(left, paid) == [None, "left"]  # its base was left out
+    assert follows(Field("came", "date", "2020-01-01", "2021-12-31", bins=4), left, paid) == [None, None, "left"]
+    assert follows(Field("came", "integer", 0, 9), left) == [None, None]
+    assert follows(Field("came", "date", "2020-01-01", "2031-12-31"), left) == [None, None]
+    assert with_links_that_hold(()) == ()
 
 
 def test_columns_that_follow_from_one_column_are_hinted_at_without_their_values():

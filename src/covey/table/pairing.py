@@ -83,6 +83,16 @@ def _gap(base: Floats, end: Floats) -> float | None:
     return spread if chance < BY_CHANCE and 0 < spread <= NARROWER * float(y.std()) else None
 
 
+def with_links_that_hold(fields: Sequence[Field]) -> tuple[Field, ...]:
+    """The fields without proposals that others have made impossible: a base that was left out, or that has bins now."""
+    own = {field.name: replace(field, follows=None) for field in fields}
+    kept: dict[str, Follows] = {}
+    for field in fields:
+        if field.follows is not None and _holds(own, proposed := kept | {field.name: field.follows}):
+            kept = proposed
+    return tuple(replace(field, follows=kept.get(field.name)) for field in fields)
+
+
 def _holds(fields: dict[str, Field], follows: dict[str, Follows]) -> bool:
     """Whether a schema with these links is possible: no circles, and bounds that allow them."""
     linked = {name: replace(field, follows=follows.get(name)) for name, field in fields.items()}
