@@ -318,7 +318,7 @@ def test_a_demo_of_too_few_rows_is_refused(desk, rows):
 
 def test_a_failure_of_the_system_names_the_path(desk):
     Path("taken").write_text("")
-    result = run("demo --rows 20 --out taken/demo")
+    result = run("demo --rows 200 --out taken/demo")
     assert result.exit_code == 1
     assert "taken" in result.stderr
 
