@@ -16,8 +16,16 @@ $(STAMP): pyproject.toml constraints.txt
 	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt pycanon
 	touch $(STAMP)
 
-demo: $(STAMP)
-	$(RUN)python -m covey.demo --out build/demo --force
+# The demonstration needs little: the environment of the tests if there is one, otherwise a small one of its own.
+DEMO := $(if $(wildcard $(STAMP)),$(ENV),build/demo-env)
+build/demo-env/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
+	$(PYTHON) -m venv build/demo-env
+	build/demo-env/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli]'
+	touch $@
+
+demo: $(DEMO)/.installed
+	$(DEMO)/bin/python -m covey.demo --out build/demo --force
 
 check: $(STAMP)
 	$(RUN)ruff format --check .

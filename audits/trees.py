@@ -10,6 +10,7 @@ from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey.core.numbers.differences import Difference
 from covey.core.numbers.tree import Tree
+from covey.methods.regain.important import Important
 from covey.privacy.gate import WHOLE, Gate, Joint, Moves, Payment
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, LessEqual, Schema
@@ -38,8 +39,8 @@ def table(seed, first):
     return dict(zip([f.name for f in FIELDS], map(list, zip(*rows, strict=True)), strict=True))
 
 
-def number_ride(name, *arguments, **options):
-    schema = Schema(FIELDS, rules=(LessEqual("came", "left"),))
+def number_ride(name, *arguments, important=(), **options):
+    schema = Schema(FIELDS, rules=(LessEqual("came", "left"),), important=important)
     neighbours = {
         "a random one": table(0, ("1234", "77", "2021-01-01", "2021-01-01", "C")),
         "the ends of all grids": table(0, ("10000000", "120", "2030-12-31", "2031-12-31", "C")),
@@ -58,6 +59,8 @@ def number_rides():
         number_ride("numbers", 3.0),
         number_ride("numbers, (ε, δ)", 2.0, 1e-6),
         number_ride("numbers, persons", 6.0, rows_per_person=2),
+        number_ride("numbers, important pairs", 3.0, important=(("income", "age"), ("age", "ward"), ("came",))),
+        number_ride("numbers, important pairs, (ε, δ)", 2.0, 1e-6, important=(("income", "age"), ("left", "ward"))),
     ]
 
 
@@ -136,6 +139,15 @@ def ranks_halved():
     return replaced((plan, "flips", lambda real: lambda p: max(1, real(p) // 4)))
 
 
+def one_important_pair():
+    """However many pairs are important, they are noised like one."""
+
+    def first(real):
+        return lambda self, sizes: real(type(self)(self.attributes, self.pairs[:1]), sizes)
+
+    return replaced((Important, "moves", first))
+
+
 def differences_by_the_table():
     """Distances are measured from the earliest base of the batch."""
 
@@ -157,5 +169,11 @@ def tree_faults():
         Fault("split on exact counts", "odometer: numbers, (ε, δ)", split_on_exact_counts()),
         Fault("tree noise as for add or remove", "odometer: numbers", one_cell_moves()),
         Fault("rank sums' sensitivity quartered", "odometer: numbers, (ε, δ)", ranks_halved()),
+        Fault("important pairs noised like one", "odometer: numbers, important pairs", one_important_pair()),
+        Fault(
+            "important pairs noised like one, (ε, δ)",
+            "odometer: numbers, important pairs, (ε, δ)",
+            one_important_pair(),
+        ),
         Fault("differences from the earliest date", "odometer: numbers, (ε, δ)", differences_by_the_table()),
     ]

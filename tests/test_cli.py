@@ -308,17 +308,17 @@ def test_outputs_that_cannot_be_written_are_refused_before_data_is_opened(desk, 
     assert words in result.stderr
 
 
-@pytest.mark.parametrize("rows", [-1, 0, 19])
+@pytest.mark.parametrize("rows", [-1, 0, 99])
 def test_a_demo_of_too_few_rows_is_refused(desk, rows):
     result = run(f"demo --rows {rows} --out demo")
     assert result.exit_code == 2
-    assert f"--rows must be a whole number, 20 or more, got {rows}" in result.stderr
+    assert f"--rows must be a whole number, 100 or more, got {rows}" in result.stderr
     assert not Path("demo").exists()
 
 
 def test_a_failure_of_the_system_names_the_path(desk):
     Path("taken").write_text("")
-    result = run("demo --rows 20 --out taken/demo")
+    result = run("demo --rows 200 --out taken/demo")
     assert result.exit_code == 1
     assert "taken" in result.stderr
 

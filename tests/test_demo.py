@@ -1,6 +1,10 @@
 import numpy as np
+import polars as pl
+import pytest
 
 from covey.demo import example_patients, main
+from covey.errors import ArgumentError
+from covey.release.verify import verify_bundle
 
 
 def test_the_example_table_is_realistic_and_reproducible():
@@ -14,12 +18,19 @@ def test_the_example_table_is_realistic_and_reproducible():
     assert correlation[at("copd"), at("smoker")] > 0.1
 
 
-def test_the_demo_says_where_and_how_good(tmp_path, capsys):
-    assert main(["--out", str(tmp_path), "--rows", "1000"]) == 0
+def test_the_demo_takes_patients_the_whole_way_and_ends_with_a_report(tmp_path, capsys):
+    assert main(["--out", str(tmp_path), "--rows", "400"]) == 0
     said = capsys.readouterr().out
-    assert str(tmp_path / "private.csv") in said
-    assert "typical error" in said
+    report = tmp_path / "release" / "report.html"
+    assert said.splitlines()[-1] == f"Open this report: {report}"
     assert "with 95% confidence" in said
-    header, *rows = (tmp_path / "private.csv").read_text().splitlines()
-    assert header.startswith("female,over_65")
-    assert len(rows) == 1000
+    table = pl.read_csv(tmp_path / "patients.csv", infer_schema=False)
+    assert table.height == 400
+    assert table["weight"].null_count() > 5  # holes, as in any real table
+    written = b"".join(path.read_bytes() for path in (tmp_path / "release").iterdir())
+    assert not any(cell.encode() in written for name in ("record", "name") for cell in table[name])
+    assert verify_bundle(tmp_path / "release").rows == 400
+    with pytest.raises(ArgumentError, match="exists"):
+        main(["--out", str(tmp_path), "--rows", "400"])
+    with pytest.raises(ArgumentError, match="100 or more"):
+        main(["--out", str(tmp_path / "few"), "--rows", "9"])

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 import csv
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Bits
-from covey.core.tables.marginals import marginal_error
+from covey.core.arrays import Bits
 from covey.errors import ArgumentError
-from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+
+FEWEST = 100  # patients: with fewer nothing could be seen
+DELTA = Fraction(1, 10**9)  # far below one in as many patients as a demonstration has
 
 # Flag: (share in the population, loading on age, on metabolic disease, on smoking, on frailty).
 PATIENT_FLAGS: dict[str, tuple[float, float, float, float, float]] = {
@@ -56,10 +63,6 @@ def example_patients(n: int, seed: int = 7) -> tuple[list[str], Bits]:
     return names, (score > cut).astype(np.uint8)
 
 
-TABLE_NAMES = ("patients", "private", "private-delta", "anonymous")
-GROUP_SIZE = 20  # of the anonymous table
-
-
 def example_visits(path: Path, n: int = 5000, seed: int = 11) -> None:
     """Write a fictitious table as stewards have them: names, categories, numbers, dates, flags and holes."""
     generator = np.random.default_rng(seed)
@@ -85,13 +88,71 @@ def example_visits(path: Path, n: int = 5000, seed: int = 11) -> None:
             writer.writerow(["" if generator.random() < 0.02 else value for value in row])
 
 
-def write_csv(path: Path, names: list[str], rows: Array) -> None:
-    """Write a table of 0 and 1."""
+FIRST = (
+    "Ada",
+    "Amir",
+    "Bela",
+    "Chen",
+    "Dina",
+    "Emeka",
+    "Greta",
+    "Hana",
+    "Ivo",
+    "Kaya",
+    "Lena",
+    "Mateo",
+    "Nora",
+    "Omar",
+    "Zoe",
+)
+LAST = (
+    "Abara",
+    "Brandt",
+    "Costa",
+    "Dupont",
+    "Eriksen",
+    "Fischer",
+    "Garcia",
+    "Haddad",
+    "Ivanov",
+    "Kowalski",
+    "Moreau",
+    "Weber",
+)
+# What anyone could know about the columns of the demonstration, whatever the table holds.
+PUBLIC_LIMITS: dict[str, tuple[Any, Any]] = {
+    "born": (date(1900, 1, 1), date(2024, 12, 31)),
+    "admitted": (date(2024, 1, 1), date(2024, 12, 31)),
+    "weight": (0.0, 250.0),
+    "cost": (0.0, 50_000.0),
+}
+
+
+def example_hospital(path: Path, n: int, seed: int = 19) -> None:
+    """Write a fictitious table of patients: names, numbers that identify them, dates, measurements, flags and holes."""
+    g = np.random.default_rng(seed)
+    age = np.clip(g.normal(55, 20, n), 0, 103)
+    sex = g.choice(["female", "male"], n, p=[0.53, 0.47])
+    frail = g.random(n) < 1 / (1 + np.exp(-(age - 80) / 8))
+    ward = np.where(frail, g.choice(["geriatrics", "medicine"], n), g.choice(["medicine", "surgery", "maternity"], n))
+    ward = np.where((ward == "maternity") & ((sex == "male") | (age > 50) | (age < 16)), "surgery", ward)
+    diabetes = g.random(n) < 0.03 + 0.0025 * age
+    weight = np.clip(g.normal(np.where(sex == "male", 82, 68) + 7 * diabetes, 13, n), 3, 210).round(1)
+    cost = np.exp(g.normal(7.2 + 0.5 * frail + 0.3 * diabetes, 0.6, n)).round(2)
+    admitted = np.datetime64("2024-01-01") + g.integers(0, 366, n)
+    born = admitted - (age * 365.25).astype("timedelta64[D]")
+    names = [f"{a} {b}" for a, b in zip(g.choice(FIRST, n), g.choice(LAST, n), strict=True)]
+    record = [f"MRN-{j:07}" for j in g.choice(10**7, n, replace=False)]
+    columns = {"record": record, "name": names, "sex": sex, "born": born, "admitted": admitted, "ward": ward}
+    columns |= {"weight": weight, "diabetes": np.where(diabetes, "yes", "no"), "cost": cost}
+    holes = {"weight": 0.08, "diabetes": 0.03}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(names)
-        writer.writerows(rows.tolist())
+        writer.writerow(columns)
+        gaps = {name: g.random(n) < share for name, share in holes.items()}
+        for i in range(n):
+            writer.writerow(["" if name in gaps and gaps[name][i] else column[i] for name, column in columns.items()])
 
 
 def write_example(table: Path, force: bool, tell: Callable[[str], object] = print) -> None:
@@ -102,46 +163,53 @@ def write_example(table: Path, force: bool, tell: Callable[[str], object] = prin
 
 
 def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object] = print) -> None:
-    """Make the example table, synthesize it, and tell where the results are and how good they are."""
-    if rows < GROUP_SIZE:
-        wrong = f" must be a whole number, {GROUP_SIZE} or more, got {rows}. The demo makes groups of {GROUP_SIZE}."
-        raise ArgumentError("", "rows", wrong)
-    _refuse_existing([out / f"{name}.csv" for name in TABLE_NAMES], force)
-    names, X = example_patients(rows)
-    n = len(X)
-    write_csv(out / "patients.csv", names, X)
-    tell(f"example table: {n} fictitious patients × {len(names)} flags → {out / 'patients.csv'}\n")
+    """The whole way of a table, from a file with names in it to a report that can be shown: draft, release, verify, evaluate."""
+    from covey.privacy.ledger import Ledger
+    from covey.release.confidential import write_confidential
+    from covey.release.verify import verify_bundle
+    from covey.workflow import PrivateOrder, draft, evaluate, release
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a warning would say is in the table below, measured
-        pure = PrivateSynthesizer(epsilon=1.0).fit(X)
-        approximate = PrivateSynthesizer(epsilon=1.0, delta=1e-9).fit(X)
-        paper = PrivateSynthesizer(epsilon=1.0, method="paper").fit(X)
-    anonymous = AnonymousSynthesizer(group_size=GROUP_SIZE).fit(X)
-    tables = {
-        "private": ("private, ε = 1", pure.sample(n)),
-        "private-delta": ("private, ε = 1, δ = 1e-9", approximate.sample(n)),
-        "anonymous": (f"anonymous, groups of {GROUP_SIZE}", anonymous.sample(n)),
-    }
-    independent = (np.random.default_rng(0).random(X.shape) < X.mean(axis=0)).astype(np.uint8)
+    if rows < FEWEST:
+        raise ArgumentError("", "rows", f" must be a whole number, {FEWEST} or more, got {rows}: fewer drown in noise.")
+    table, schema, bundle, mirror = (out / n for n in ("patients.csv", "schema.json", "release", "evaluation.html"))
+    _refuse_existing([table, schema, bundle, mirror], force)
+    shutil.rmtree(bundle, ignore_errors=True)
+    example_hospital(table, rows)
+    tell(f"1  a table of {rows:,} patients who do not exist → {table}")
 
-    tell("typical error of a share (root mean square over subsets of columns):")
-    tell(f"{'':38}{'1 column':>10}{'2 columns':>11}{'3 columns':>11}")
-    yardsticks = [
-        ("the paper's own constants, ε = 1", paper.sample(n)),
-        ("yardstick: independent columns", independent),
-        ("yardstick: the true rows, resampled", X[np.random.default_rng(1).integers(0, n, n)]),
+    drafted = draft(table)
+    left = [note for note in drafted.notes if note.field is not None and note.field not in drafted.schema.names]
+    tell(f"2  drafted {len(drafted.schema.fields)} columns; left out, since they point to persons:")
+    for note in left:
+        tell(f"      {note.field}: {note.reason}")
+    fields = [
+        replace(field, **dict(zip(("minimum", "maximum"), PUBLIC_LIMITS[field.name], strict=True)), bins=None)
+        if field.name in PUBLIC_LIMITS
+        else field
+        for field in drafted.schema.fields
     ]
-    for label, Z in [*tables.values(), *yardsticks]:
-        errors = [marginal_error(X, Z, degree) for degree in (1, 2, 3)]
-        tell(f"{label:38}" + "".join(f"{e:>{w}.4f}" for e, w in zip(errors, (10, 11, 11), strict=True)))
-    tell("")
-    for name, (label, Z) in tables.items():
-        write_csv(out / f"{name}.csv", names, Z)
-        tell(f"{label:26} → {out / f'{name}.csv'}")
-    tell(f"\nThe private table's own certificate, part of its ε: {pure.certificate}")
-    tell(f"It carries {pure.privacy}.")
-    tell("The anonymous table is not differentially private: a group that agrees on a flag discloses it.")
+    public = replace(drafted.schema, fields=tuple(fields))
+    public.confirm(public.names).save(schema)
+    tell(f"   limits that anyone could know instead of those in the data: {', '.join(PUBLIC_LIMITS)} → {schema}")
+
+    with TemporaryDirectory() as folder:  # a steward has one ledger for good: `covey ledger open`
+        books = Path(folder) / "ledger.sqlite"
+        Ledger(books).open_dataset("patients", Fraction(3), Fraction(1, 10**6))
+        order = PrivateOrder(table, schema, bundle, 1, DELTA, "patients", ledger=books)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a warning would say is in the report
+            done = release(order)
+    tell(f"3  released with ε = 1, δ = {float(DELTA):g}, charged before any noise was drawn → {bundle}")
+    tell(f"      {done.certificate}")
+    tell(f"4  verified: {verify_bundle(bundle).rows:,} rows, each as the schema says; checksums and budget add up")
+    found = evaluate(table, bundle)
+    write_confidential(mirror, found.page())
+    off, free = (found.figures[n]["2"] for n in ("total_variation", "total_variation_of_resampled_true_rows"))
+    tell(
+        f"5  beside the true table: of 100 rows, {100 * off:.1f} stand in the wrong cell of a typical table of two columns"
+    )
+    tell(f"      (as many true rows, drawn again: {100 * free:.1f}); confidential, for its owner's eyes → {mirror}")
+    tell(f"\nOpen this report: {bundle / 'report.html'}")
 
 
 def _refuse_existing(paths: list[Path], force: bool) -> None:
@@ -153,10 +221,12 @@ def _refuse_existing(paths: list[Path], force: bool) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """`make demo`: the demonstration for whoever has installed nothing but the library."""
     parser = argparse.ArgumentParser(prog="python -m covey.demo", description=demonstrate.__doc__)
-    parser.add_argument("--out", type=Path, default=Path("covey-demo"), help="folder for the tables")
-    parser.add_argument("--rows", type=int, default=20_000, help="patients in the example table")
+    parser.add_argument(
+        "--out", type=Path, default=Path("covey-demo"), help="folder for the table, the release and its report"
+    )
+    parser.add_argument("--rows", type=int, default=5_000, help="patients in the example table")
     parser.add_argument("--table", type=Path, help="only write a table with names, numbers, dates and holes, here")
-    parser.add_argument("--force", action="store_true", help="replace tables of the same names")
+    parser.add_argument("--force", action="store_true", help="replace what is there")
     options = parser.parse_args(arguments)
     if options.table is not None:
         write_example(options.table, options.force)

@@ -24,9 +24,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
-from covey.methods.regain.predict import Prediction, predict
+from covey.methods.regain.important import Important
+from covey.methods.regain.plan_numbers import Focus, NumberPlan
+from covey.methods.regain.plan_numbers import expected_focus as focus
+from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, predict
 from covey.preparing import PLAIN, Drafted, Fit, check, draft, imported
-from covey.privacy.budget import exact, make_budget
+from covey.privacy.budget import Budget, exact, make_budget
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.release import evaluation
@@ -39,6 +42,7 @@ from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesize
 from covey.table.codec import Codec
 from covey.table.databases import Database
 from covey.table.dialects import Dialect
+from covey.table.numbers import NumberCodec
 from covey.table.persons import without
 from covey.table.schema import Schema
 
@@ -95,6 +99,13 @@ def plan(
     return predict(sizes, rows, epsilon, delta, target_error, rows_per_person)
 
 
+def expected_focus(schema: Schema, n: int, budget: Budget) -> Focus | None:
+    """What the important columns of a schema gain, and the others lose, from public sizes alone; None if there are none."""
+    codec = Codec(schema)
+    plan = NumberPlan(NumberCodec(codec).attributes, Important.of(codec.important, len(codec.names), budget.pure))
+    return focus(plan, n, budget, LEFT_AFTER_DENOISING) if plan.important.pairs else None
+
+
 # A release.
 
 
@@ -114,6 +125,7 @@ class PrivateOrder:
     dataset: str | None = None
     rows: int | None = None
     person: str | None = None
+    important: tuple[tuple[str, ...], ...] = ()
     rows_per_person: int = 1
     parquet: bool = False
     confirm_large_epsilon: bool = False
@@ -169,7 +181,9 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
         raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
     if order.schema is None and not order.learn:
-        raise ArgumentError("give ", "schema", ", the public description of the table, or learn it with noise.")
+        raise ArgumentError(
+            "give ", "schema", ", the public description of the table, or say learn to have it learned with noise."
+        )
     if order.learn and order.person is not None:
         raise ArgumentError(
             "domains are learned from rows, not by person: leave out ", "learn", ", or the column of persons."
@@ -222,6 +236,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
 
 def _public(schema: Schema, order: PrivateOrder) -> Schema:
     """A schema that is confirmed, or of whose other fields nothing is used but names and types."""
+    schema = schema.focus(*order.important) if order.important else schema
     schema = schema.to_learn() if order.learn else schema
     schema = schema if order.person is None else without(schema, order.person)
     schema.require_confirmed()

@@ -196,3 +196,36 @@ def test_the_address_opens_from_another_page_too(steward, server):
     page.goto(f'data:text/html,<a href="{server.home}">covey</a>')
     page.get_by_role("link", name="covey").click()
     page.get_by_text("Open the address that covey printed").wait_for()
+
+
+def test_three_hundred_columns_are_a_table_to_walk_and_to_filter(steward, tmp_path):
+    page, path = steward.page, tmp_path / "wide.csv"
+    header = ",".join(f"value_{j:03}" for j in range(300))
+    rows = [",".join(str((i * (j + 3)) % 97 + 0.5) for j in range(300)) for i in range(60)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    steward.upload(path)
+    steward.look()
+    assert page.evaluate("document.documentElement.scrollHeight") < 300 * 60 + 1000
+    page.locator("#filter").fill("value_12")
+    page.get_by_text("10 of 300 columns").wait_for()
+    first = page.locator("#column-120 summary")
+    first.focus()
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#column-121 summary").evaluate("row => row === document.activeElement")
+    page.keyboard.press("Enter")
+    steward.look()
+    card = page.locator("#column-121")
+    picture = card.locator(".sight svg")
+    picture.wait_for()
+    before = float(card.get_by_label("Largest value").input_value())
+    box = picture.bounding_box()
+    # Drawing from the right end to the middle moves the upper limit, and shades what lies beyond.
+    page.mouse.move(box["x"] + 0.98 * box["width"], box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 20, steps=4)
+    page.mouse.up()
+    drawn = float(card.get_by_label("Largest value").input_value())
+    assert 40 <= drawn <= 60 < before
+    shaded = picture.locator(".beyond[data-side=maximum]").get_attribute("width")
+    assert float(shaded) == pytest.approx(60, abs=10)  # half of thirty bars of four
+    card.get_by_text("Kept as you typed it").wait_for()

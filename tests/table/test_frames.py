@@ -1,6 +1,8 @@
 """Frames come back as they went in, as far as their form is their owner's choice and no record's."""
 
+import copy
 import datetime as dt
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -181,6 +183,15 @@ def test_a_frame_of_zeros_and_ones_comes_back_as_a_frame(kind):
             assert list(out.dtypes) == list(frame.dtypes)
     codes = PrivateSynthesizer(5.0, domain=[2, 2], seed=1).fit(frame).sample(5)
     assert type(codes) is type(frame)
+
+
+def test_a_fitted_synthesizer_is_pickled_with_the_form_of_its_frame():
+    frame = pd.DataFrame(columns()).astype({"ward": "category", "count": "int16[pyarrow]", "share": "float32"})
+    synth = AnonymousSynthesizer(3, schema=SCHEMA, seed=1).fit(frame)
+    again = pickle.loads(pickle.dumps(synth))
+    assert list(again.sample(5).dtypes) == list(synth.sample(5).dtypes)
+    bits = PrivateSynthesizer(5.0, seed=1).fit(pd.DataFrame({"a": [0, 1] * 50, "b": [1, 0] * 50}))
+    assert list(copy.deepcopy(bits).sample(3).columns) == ["a", "b"]
 
 
 def test_nullable_flags_come_back_and_certify_takes_a_frame():

@@ -16,12 +16,12 @@ from covey.cli.options import (
 
 @main.command(epilog=example("covey demo --out demo/", "covey demo --table visits.csv"))
 @click.option("--out", "out", type=Path, default=Path("covey-demo"), show_default=True)
-@click.option("--rows", type=int, default=20_000, show_default=True)
+@click.option("--rows", type=int, default=5_000, show_default=True)
 @click.option("--table", type=Path, help="Only write an example table with names, numbers, dates and holes.")
 @force_option
 @json_option
 def demo(out: Path, rows: int, table: Path | None, force: bool, as_json: bool) -> None:
-    """Make an example table, synthesize it, and show how good the result is."""
+    """Take a table of fictitious patients the whole way: draft, release, verify, evaluate."""
     from covey.demo import demonstrate, write_example
 
     said: list[str] = []

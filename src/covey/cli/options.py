@@ -81,6 +81,13 @@ person_option = click.option(
     metavar="COLUMN",
     help="The column that says whose a row is: several rows of a person count as one person.",
 )
+important_option = click.option(
+    "--important",
+    metavar="COLUMN[,COLUMN]",
+    multiple=True,
+    callback=lambda _context, _option, named: tuple(tuple(part.strip() for part in one.split(",")) for one in named),
+    help="A column, or a pair of columns, that gets more of the budget; may be given several times.",
+)
 ledger_option = click.option(
     "--ledger", "ledger_path", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."
 )

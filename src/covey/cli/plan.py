@@ -12,6 +12,7 @@ from covey.cli.family import example, main, say
 from covey.cli.options import (
     delta_option,
     epsilon_option,
+    important_option,
     json_option,
     number,
     person_option,
@@ -31,6 +32,7 @@ from covey.errors import ParameterError
 @click.option("--persons", type=int, help="Persons in it instead, for a release with --person.")
 @click.option("--rows-per-person", type=int, default=1, show_default=True, help="As for a release.")
 @person_option
+@important_option
 @epsilon_option
 @delta_option
 @click.option(
@@ -43,6 +45,7 @@ def plan(  # click passes each option by its name
     persons: int | None,
     rows_per_person: int,
     person: str | None,
+    important: tuple[tuple[str, ...], ...],
     epsilon: Fraction | None,
     delta: Fraction,
     target_error: Fraction | None,
@@ -54,6 +57,7 @@ def plan(  # click passes each option by its name
     from covey.table.codec import Codec
     from covey.table.persons import without
     from covey.table.schema import Schema
+    from covey.workflow import expected_focus
     from covey.workflow import plan as predicted
 
     if (epsilon is None) == (target_error is None):
@@ -66,6 +70,7 @@ def plan(  # click passes each option by its name
     if person is not None and persons is None:
         raise ParameterError("with --person give --persons, their number: that of rows is not public.")
     schema = Schema.load(schema_path)
+    schema = schema.focus(*important) if important else schema
     if person is not None:
         schema = without(schema, person)
     if schema.learns and persons is not None:
@@ -76,12 +81,15 @@ def plan(  # click passes each option by its name
     check_learning(schema, delta)
     cost = learning_cost(schema, n, budget)
     facts = prediction.as_dict() | ({} if cost is None else {"learning": asdict(cost)})
+    focus = None if schema.learns else expected_focus(schema, n, budget)
+    facts |= {} if focus is None else {"important": asdict(focus)}
     words = [
         f"n = {n}{'' if persons is None else ' persons'}, {len(sizes)} attributes, {sum(sizes)} categories",
         f"ε = {prediction.epsilon:g}, δ = {float(delta):g}",
         f"predicted error of a 2-way share: about {prediction.error:.2g}",
         f"time about {prediction.seconds:.0f} s, memory about {prediction.memory_gib:.2g} GiB",
         *([] if cost is None else [cost.words()]),
+        *([] if focus is None else [focus.words()]),
         *(f"warning: {warning}" for warning in prediction.warnings),
     ]
     say(as_json, facts, "\n".join(words))

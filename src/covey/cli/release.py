@@ -14,6 +14,7 @@ from covey.cli.options import (
     dialect_options,
     epsilon_option,
     force_option,
+    important_option,
     json_option,
     ledger_option,
     log_option,
@@ -47,6 +48,7 @@ from covey.cli.options import (
 @click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has rows, or persons).")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
 @person_option
+@important_option
 @click.option(
     "--rows-per-person",
     type=int,
@@ -82,6 +84,7 @@ def release(  # click passes each option by its name
     m: int | None,
     dataset: str | None,
     person: str | None,
+    important: tuple[tuple[str, ...], ...],
     rows_per_person: int,
     parquet: bool,
     confirm_large_epsilon: bool,
@@ -109,6 +112,7 @@ def release(  # click passes each option by its name
         dataset=dataset,
         rows=m,
         person=person,
+        important=important,
         rows_per_person=rows_per_person,
         parquet=parquet,
         confirm_large_epsilon=confirm_large_epsilon,

@@ -28,6 +28,7 @@ from covey.methods.learning import SHARE, Learned, check_learning, learn, with_k
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.records import Limit, boolean_records, real_records
+from covey.methods.regain.important import Important
 from covey.methods.regain.measured import Measurements
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
@@ -180,7 +181,12 @@ class PrivateSynthesizer(_Synthesizer):
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
         fine = NumberCodec(codec)
         self._boxes = structural_zeros(fine)
-        self._numbers = fine if (fine.fine or self._boxes) and not flags else None
+        self._important = Important.of(codec.important, len(codec.names), self._budget.pure)
+        if self._important and flags:
+            raise ParameterError(
+                "no column of a table of required flags can be important: all pairs are measured alike."
+            )
+        self._numbers = fine if (fine.fine or self._boxes or self._important) and not flags else None
         reader = TableReader(codec, "codes" if self._numbers is None else "numbers")
         self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
 
@@ -207,7 +213,7 @@ class PrivateSynthesizer(_Synthesizer):
     def _regain(self, p: int | None = None) -> Method:
         """The method for bits, categories or numbers; p is the number of columns, where it is known."""
         if self._numbers is not None:
-            return RegainNumbers(self._share, self._numbers.attributes, self._boxes)
+            return RegainNumbers(self._share, self._numbers.attributes, self._boxes, self._important)
         if self.domain is not None:
             return RegainCategories(self._share, self.domain)
         width = p if p is not None or self._codec is None else len(self._codec.names)

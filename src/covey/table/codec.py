@@ -93,6 +93,12 @@ class Codec:
         rules = [rule for rule in self.schema.rules if isinstance(rule, AtMost)]
         return [([self.names.index(n) for n in rule.fields if n in self.names], rule.limit) for rule in rules]
 
+    @property
+    def important(self) -> list[list[int]]:
+        """The columns and pairs that matter most, by attribute; those that do not vary are left out."""
+        groups = [group for group in self.schema.important if all(name in self.names for name in group)]
+        return [[self.names.index(name) for name in group] for group in groups]
+
     def encode(self, table: Any, *, cells: bool = False) -> tuple[Array, EncodeLog]:
         """Category codes (or cells), a row per record and a column per encoded field, and the private log."""
         source = open_source(table, self.schema)

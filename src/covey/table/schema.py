@@ -64,6 +64,7 @@ class Schema:
     drafted: bool = False
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
     dialect: Dialect = Dialect()  # noqa: RUF009 # frozen
+    important: tuple[tuple[str, ...], ...] = ()  # columns, and pairs of columns, that get more of a budget
 
     def __post_init__(self) -> None:
         if not self.fields:
@@ -83,9 +84,22 @@ class Schema:
                 if self[name].learn:  # a rule could turn out impossible once the budget is spent
                     raise self[name].wrong("is to be learned and stands in a rule", "Declare it, or drop the rule.")
             check_rule(rule, {name: self[name] for name in rule.fields})
+        for group in self.important:
+            self._check_important(group)
         _ = self.derived  # circles are refused
         if all(field.confirmed or field.follows is None for field in self.fields):
             _ = self.links  # circles and bounds that cannot hold are refused
+
+    def _check_important(self, group: tuple[str, ...]) -> None:
+        if not 1 <= len(set(group)) == len(group) <= 2:
+            raise ParameterError(f"important names columns and pairs of two columns, got {list(group)}.")
+        for name in group:
+            if not self[name].measured:
+                raise self[name].wrong("is important and not measured", "Name a column that it is derived from.")
+
+    def focus(self, *groups: str | Sequence[str]) -> Schema:
+        """The schema with these columns, and pairs of columns, as the important ones: they get more of a release's budget."""
+        return replace(self, important=tuple((g,) if isinstance(g, str) else tuple(g) for g in groups))
 
     def __getitem__(self, name: str) -> Field:
         for field in self.fields:
@@ -160,15 +174,21 @@ class Schema:
         if not isinstance(rules, list):
             raise ParameterError(f"rules must be a list, got {rules!r}.")
         by_name = {field.name: field for field in fields}
+        important = own.get("important", [])
+        if not isinstance(important, list):
+            raise ParameterError(f"important must be a list of columns and pairs of columns, got {important!r}.")
+        groups = tuple((g,) if isinstance(g, str) else tuple(g) for g in important)
         notes = {k: v for k, v in data.items() if k not in ("fields", "missingValues", "covey", "dialect", "encoding")}
         checked = tuple(read_rule(rule, by_name) for rule in rules)
-        return cls(fields, tuple(missing), checked, draft, notes, Dialect.from_dict(data))
+        return cls(fields, tuple(missing), checked, draft, notes, Dialect.from_dict(data), groups)
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the schema's file."""
         own: dict[str, Any] = {"draft": DRAFT_MARK} if self.drafted else {}
         if self.rules:
             own["rules"] = [rule.to_dict() for rule in self.rules]
+        if self.important:
+            own["important"] = [group[0] if len(group) == 1 else list(group) for group in self.important]
         out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.drafted) for field in self.fields]}
         out["missingValues"] = list(self.missing_values)
         out |= self.dialect.to_dict()

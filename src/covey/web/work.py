@@ -26,6 +26,7 @@ from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
 from covey.web.choices import Choices
 from covey.web.drafts import ColumnDraft, drafts, edited, refused
 from covey.web.jobs import Job
+from covey.web.pictures import Picture, pictures
 from covey.web.security import Form, Refused
 from covey.workflow import Fit, check, draft, plan
 
@@ -68,6 +69,7 @@ class Work:
         self.review: str | None = None
         self._sizes: tuple[int, ...] | None = None
         self._fit: tuple[tuple[Schema, str], Fit] | None = None
+        self._pictures: dict[tuple[str, str], Picture] = {}  # of true columns, by name and kind, in memory alone
         self.jobs: dict[str, Job] = {}  # by the review that ordered them
 
     # The table.
@@ -115,6 +117,7 @@ class Work:
             with suppress(FileNotFoundError):
                 self.table.path.unlink()
             self.table = self._fit = None
+            self._pictures = {}
 
     # The schema.
 
@@ -206,6 +209,19 @@ class Work:
         if choices.person not in {column.field.name for column in self.columns}:
             raise ParameterError(f"the table has no column {choices.person!r}. Choose one that says whose a row is.")
         return self.fit(choices.person).persons or 1
+
+    def picture(self, place: int) -> Picture | None:
+        """A picture of a true column that is kept. Confidential: for its owner's screen, written nowhere."""
+        with self.lock:
+            column = self.columns[place]
+            key = (column.field.name, column.field.type)
+            if self.table is None or not column.kept or column.field.constant is not None:
+                return None
+            if key not in self._pictures:  # all at once: reading the table is what takes time
+                fields = [c.field for c in self.columns if c.kept and c.field.constant is None]
+                found = pictures(self.table.path, self.dialect, fields, self.missing_values)
+                self._pictures |= {(f.name, f.type): found[f.name] for f in fields if f.name in found}
+            return self._pictures.get(key)
 
     def fit(self, person: str = "") -> Fit:
         """How the true table fits the schema. Confidential: for its owner's screen, written nowhere."""

@@ -48,6 +48,7 @@ class Goal:
     domain: Domain
     directions: Directions | None = None
     zeros: Zeros | None = None
+    emphasis: Floats | None = None  # how much each pair of attributes counts; 1 where it is not given
 
     @property
     def pairs(self) -> Floats:
@@ -137,7 +138,8 @@ def _pull(goal: Goal, k: int, public: np.random.Generator) -> Callable[[Array], 
         values, basis = imputed_directions(target, domain.inside_blocks, start, lambda found: np.maximum(found, 0))
         inside = core(np, basis, np.diag(values))
         return lambda y: f4(4 / q**2) * moment_gap(np, y, inside)[1]
-    off = (~domain.same_block / q**2).astype(f4)
+    weight = 1.0 if goal.emphasis is None else domain.spread(goal.emphasis)
+    off = (~domain.same_block * weight / q**2).astype(f4)
     target *= off
     return lambda y: y @ (4 * ((y.T @ y) * (off / f4(k)) - target))
 

@@ -20,12 +20,14 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import merge_maps, unmerge
 from covey.core.tables.zeros import Zeros
+from covey.methods.regain.important import Important, measure_important
 from covey.methods.regain.measure import Tables, measure_histograms, measure_pairs
 from covey.methods.regain.measure_numbers import measure_ranks
 from covey.methods.regain.measured import MeasuredCategories
 from covey.methods.regain.plan import bin_mass, fit_steps, most_bins, pair_law
 from covey.privacy.gate import Gate
 
+NOTHING = Important()
 CENTRES = 300  # more gave nothing on the tables of docs/benchmarks
 
 
@@ -50,7 +52,8 @@ class Merging:
     """What pair tables start from: exact tables, denoised shares of their categories, category → bin, and a public domain.
 
     `declared` is what public formulas look at; `ranks` says that rank covariances are measured too, and how many categories of
-    each attribute, its first ones, have no rank; `zeros` are combinations of categories that cannot occur.
+    each attribute, its first ones, have no rank; `zeros` are combinations of categories that cannot occur, and `important`
+    pairs are measured a second time.
     """
 
     tables: Tables
@@ -59,6 +62,7 @@ class Merging:
     declared: Domain
     ranks: Integers | None = None
     zeros: Zeros | None = None
+    important: Important = NOTHING
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class MergedFit:
 def merged_centres(
     merging: Merging, gate: Gate, public: tuple[np.random.Generator, np.random.Generator], tick: Tick
 ) -> MergedFit:
-    """Centres over the categories from noisy pair tables of bins; spends the charge "pairs", and "ranks" if there are any."""
+    """Centres over the categories from noisy pair tables of bins; spends "pairs", and "ranks" and "important" if planned."""
     tables, fine, maps = merging.tables, merging.shares, merging.maps
     n, (generator, shown) = tables.n, public
     budget = gate.allowance("pairs")
@@ -82,7 +86,10 @@ def merged_centres(
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
     law = pair_law(merged, budget, tables.steps)
     counted = measure_pairs(tables, maps, law, gate)
-    pairs = counted / n
+    pairs, extra = counted / n, None
+    if gate.has("important") and merging.important.live(merged.sizes):
+        extra = measure_important(tables, maps, merging.important, merged, gate)
+        pairs = extra.joined(pairs, law.sd / n, merged)
     spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)
     covariances = (
@@ -90,6 +97,8 @@ def merged_centres(
         if law.family == "none"
         else pair_covariances(pairs, lambda: law.simulate(generator) / n, law.sd / n, shares, merged, generator)
     )
+    if extra is not None:
+        covariances = extra.restored(covariances, centred(pairs, shares, merged), law.sd / n, merged)
     directions = None
     if merging.ranks is not None and law.family != "none":
         ranks = rank_scores(shares, merged, merging.ranks)
@@ -100,7 +109,8 @@ def merged_centres(
     tick(0.4)
     steps = fit_steps(n, merging.declared, budget, merged.total)
     zeros = merging.zeros.gathered(maps, merged) if merging.zeros else None
-    goal = Goal(shares, covariances, merged, directions, zeros)
+    emphasis = merging.important.weights(len(merged.sizes)) if extra is not None else None
+    goal = Goal(shares, covariances, merged, directions, zeros, emphasis)
     found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + 0.6 * t))
     cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged))
     return MergedFit(cloud, spectrum, law, counted)

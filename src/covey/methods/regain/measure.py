@@ -226,7 +226,8 @@ def _strip_above(m: Moments, begin: int, end: int, above: Array) -> Integers:
     return np.asarray(m.second[begin:end][above].astype(np.int64))
 
 
-def _entries(matrix: Array, *places: Any) -> Array:
+def entries(matrix: Array, *places: Any) -> Array:
+    """A part of a matrix."""
     return np.asarray(matrix[places])
 
 
@@ -320,7 +321,7 @@ def measure_histograms(tables: Tables, gate: Gate) -> OneWay:
     whole = sum(shares)
     counts, sds = [], []
     for a, share in enumerate(shares):
-        own = tables.one_way.map(_entries, domain.block(a))
+        own = tables.one_way.map(entries, domain.block(a))
         found = gate.measure("histograms", own, domain.sizes[a], Moves(l1=2, l2_squared=2), share / whole)
         counts.append(found.values.astype(np.float64))
         sds.append(found.sd)
@@ -372,7 +373,7 @@ def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) ->
             if size == 1:
                 continue
             weight = Fraction(1) if law.family == "laplace" else Fraction(1, (ca * size) ** 2)
-            found = joint.add(exact.map(_entries, d.block(a), others), (ca, len(others)), weight).values
+            found = joint.add(exact.map(entries, d.block(a), others), (ca, len(others)), weight).values
             out[d.block(a), others] = found
             out[others, d.block(a)] = found.T
     return out

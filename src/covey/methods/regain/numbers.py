@@ -27,7 +27,8 @@ from covey.core.threads import blas_threads
 from covey.engines.rows import Mapped, Rows
 from covey.methods.draws import NumberCells, on_cells
 from covey.methods.method import Fitted, Public
-from covey.methods.regain.categories import MergedFit, Merging, merged_centres
+from covey.methods.regain.categories import NOTHING, MergedFit, Merging, merged_centres
+from covey.methods.regain.important import Important
 from covey.methods.regain.measure import Tables
 from covey.methods.regain.measure_numbers import (
     OneWayCounts,
@@ -53,11 +54,12 @@ class RegainNumbers:
     certificate: Fraction
     attributes: tuple[Attribute, ...]
     boxes: Boxes = NO_BOXES
+    important: Important = NOTHING
 
     @cached_property
     def plan(self) -> NumberPlan:
         """The public formulas."""
-        return NumberPlan(self.attributes)
+        return NumberPlan(self.attributes, self.important)
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
@@ -78,7 +80,8 @@ class RegainNumbers:
             seen = self._look(one_way, rows.n, gate, public("numbers"))
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
             tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
-            merging = Merging(tables, seen.shares, seen.maps, self.plan.declared, seen.specials, seen.zeros(self.boxes))
+            zeros, declared = seen.zeros(self.boxes), self.plan.declared
+            merging = Merging(tables, seen.shares, seen.maps, declared, seen.specials, zeros, self.important)
             fit = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
             score = rank_scores(np.concatenate(seen.shares), seen.domain, seen.specials).score
             numbers = NumberCells(seen.domain, seen.cells, score, self.boxes)

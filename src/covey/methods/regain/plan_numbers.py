@@ -12,7 +12,9 @@ import numpy as np
 from covey.core.numbers.grid import BRANCHING, Attribute, NumberGrid
 from covey.core.numbers.ranks import UNIT, flips
 from covey.core.tables.domain import Domain
-from covey.methods.regain.plan import bin_mass, histogram_share
+from covey.methods.regain.important import ONE_WAY, Important
+from covey.methods.regain.important import SHARE as IMPORTANT
+from covey.methods.regain.plan import CERTIFICATE_SHARE, bin_mass, coarse, histogram_share, pair_law
 from covey.privacy.budget import Budget, exact
 from covey.privacy.gate import Moves
 
@@ -26,6 +28,7 @@ class NumberPlan:
     """Public formulas of the attributes, the number of rows and the budget."""
 
     attributes: tuple[Attribute, ...]
+    important: Important = Important()  # noqa: RUF009 # frozen
 
     @cached_property
     def declared(self) -> Domain:
@@ -45,15 +48,20 @@ class NumberPlan:
         shares = {"histograms": first, "pairs": rest - first}
         if self.ranked > 1 and first < rest:
             shares |= {"pairs": rest - first - ranks, "ranks": ranks}
+        if self.important.live(self.declared.sizes) and shares["pairs"]:
+            extra = IMPORTANT * shares["pairs"]
+            shares |= {"pairs": shares["pairs"] - extra, "important": extra}
         return shares
 
     def one_way(self, pure: bool) -> list[Fraction]:
         """Parts of the one-way charge by attribute; they sum to 1.
 
-        Proportional to √c (Laplace) or c^{2/3} (Gaussian) in the number of codes, as for categories; numbers count double.
+        Proportional to √c (Laplace) or c^{2/3} (Gaussian) in the number of codes, as for categories; numbers count double, and
+        important attributes three times.
         """
         weight = self.declared.counts ** (1 / 2 if pure else 2 / 3)
         weight = weight * [NUMBER if isinstance(a, NumberGrid) else 1.0 for a in self.attributes]
+        weight = weight * [ONE_WAY if j in self.important.attributes else 1.0 for j in range(len(weight))]
         parts = [exact(float(w), "share") for w in weight / weight.sum()]
         return [part / sum(parts) for part in parts]
 
@@ -61,6 +69,39 @@ class NumberPlan:
         """Mass of a bin of an ordered attribute: at least twelve bins if the noise allows it, at most forty."""
         finest = 1 / float(np.clip(400 // len(self.attributes), 12, 40))
         return max(finest, BINS[budget.pure] * bin_mass(n, self.declared, budget))
+
+
+@dataclass(frozen=True)
+class Focus:
+    """Predicted errors of 2-way shares: of important pairs, of the others, and of all if none were important."""
+
+    important: float
+    others: float
+    without: float
+
+    def words(self) -> str:
+        """In one line."""
+        return (
+            f"predicted error of an important 2-way share: about {self.important:.2g} (without this choice {self.without:.2g}; "
+            f"of other pairs {self.others:.2g})"
+        )
+
+
+def expected_focus(plan: NumberPlan, n: int, budget: Budget, left: float) -> Focus:
+    """What important pairs gain and the others lose; `left` is the part of the noise that denoising leaves."""
+    guess, rest = coarse(plan.declared), 1 - CERTIFICATE_SHARE
+
+    def others(own: NumberPlan) -> float:
+        return pair_law(guess, budget.part(own.shares(n, budget, rest)["pairs"])).sd / n
+
+    share = budget.part(plan.shares(n, budget, rest)["important"])
+    moves = plan.important.moves(guess.sizes)
+    sd = (
+        2**0.5 * float(share.laplace_scale(moves.l1)) if budget.pure else float(share.variance(moves.l2_squared)) ** 0.5
+    )
+    first, second = others(plan), sd / n
+    both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
+    return Focus(left * both, left * first, left * others(NumberPlan(plan.attributes)))
 
 
 def rank_moves(p: int) -> Moves:

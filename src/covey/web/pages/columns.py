@@ -14,12 +14,15 @@ from covey.web.pages.shared import Checked, Named, by_htmx, go, page, status, tu
 from covey.web.security import Form, Refused
 from covey.web.work import Work
 
+OPEN = 8  # columns up to which all stand open: they fit a few screens, and nobody has to look for what to do
+
 router = APIRouter()
 
 
 def columns_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
     """Every column, with what is known and typed about it."""
-    return page(request, "columns.html", code, work=work, step="columns", error=error)
+    few = sum(column.kept for column in work.columns) <= OPEN
+    return page(request, "columns.html", code, work=work, step="columns", error=error, opened=few)
 
 
 @router.get("/work/{work_id}/columns")
@@ -111,7 +114,7 @@ def change_column(request: Request, work: Named, place: int, form: Checked) -> R
     error = error or work.columns[place].problem
     code = 422 if error else 200
     if by_htmx(request):
-        values: dict[str, Any] = {"place": place, "column": work.columns[place], "error": error}
+        values: dict[str, Any] = {"place": place, "column": work.columns[place], "error": error, "opened": True}
         return page(request, "column_piece.html", code, work=work, step="columns", **values)
     if error:
         return columns_page_with(request, work, error, code)
@@ -137,6 +140,13 @@ def act(work: Work, place: int, form: Form) -> None:
     work.edit_column(place, form)
     if action == "confirm":
         work.set_column(place, confirmed(work.columns[place], form))
+
+
+@router.get("/work/{work_id}/columns/{place}/picture")
+def picture_piece(request: Request, work: Named, place: int) -> Response:
+    """What the true column looks like, for its owner's eyes."""
+    picture = work.picture(the_place(work, place))
+    return page(request, "picture_piece.html", work=work, picture=picture, field=work.columns[place].field)
 
 
 @router.post("/work/{work_id}/columns/{place}/typed")

@@ -30,7 +30,16 @@ templates.env.filters["rule"] = rule_words
 templates.env.filters["megabytes"] = megabytes
 templates.env.filters["fraction"] = Fraction
 templates.env.filters["rows"] = lambda columns: list(zip(*columns, strict=True))
-templates.env.globals.update(version=__version__, STEPS=STEPS, TYPES=TYPES)
+KINDS = {
+    "boolean": "Yes or no",
+    "string": "Categories",
+    "integer": "Whole number",
+    "number": "Number",
+    "date": "Date",
+    "datetime": "Date and time",
+    "time": "Time of day",
+}
+templates.env.globals.update(version=__version__, STEPS=STEPS, TYPES=TYPES, KINDS=KINDS)
 
 
 def sentence(words: str) -> str:

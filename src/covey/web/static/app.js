@@ -66,6 +66,79 @@
     (next ? next.querySelector("h2") : document.getElementById("go-on") || card.querySelector("h2")).focus();
   });
 
+  // Many columns: show some of them, and walk through those that are shown.
+  const rows = () => [...document.querySelectorAll(".columns > .column")];
+  const filter = () => {
+    const word = document.getElementById("filter")?.value.trim().toLowerCase() ?? "";
+    const state = document.getElementById("filter-state")?.value ?? "";
+    let shown = 0;
+    for (const row of rows()) {
+      row.hidden = !row.dataset.name.toLowerCase().includes(word) || (state !== "" && row.dataset.state !== state);
+      shown += row.hidden ? 0 : 1;
+    }
+    const count = document.getElementById("filter-count");
+    if (count) count.textContent = word || state ? `${shown} of ${rows().length} columns` : "";
+  };
+  document.addEventListener("input", (event) => { if (event.target.id === "filter" || event.target.id === "filter-state") filter(); });
+  document.addEventListener("htmx:afterSettle", () => { if (document.getElementById("filter")) filter(); });
+  document.addEventListener("keydown", (event) => {
+    const down = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const here = event.target.closest?.(".columns > .column");
+    if (!down || !here || event.target.matches("input, select, textarea")) return;
+    const open = rows().filter((row) => !row.hidden);
+    const next = open[open.indexOf(here) + down];
+    if (!next) return;
+    event.preventDefault();
+    (next.querySelector("summary") || next.querySelector("button, h2")).focus();
+  });
+
+  // Limits on the picture of a column: what lies beyond them is shaded, and drawing on it moves the nearer one.
+  const DAY = 86400, asNumber = { date: (t) => Date.parse(t) / 1000 / DAY, datetime: (t) => Date.parse(`${t}Z`) / 1000 };
+  const two = (value) => Number(value.toPrecision(2));
+  const asText = {
+    date: (v) => new Date(Math.round(v) * DAY * 1000).toISOString().slice(0, 10),
+    datetime: (v) => new Date(Math.round(v / 3600) * 3600000).toISOString().slice(0, 19),
+    integer: (v) => String(Math.round(two(v))),
+    number: (v) => String(two(v)),
+  };
+  const shade = (form) => {
+    for (const svg of form.closest(".column").querySelectorAll("svg[data-low]")) {
+      const low = Number(svg.dataset.low), high = Number(svg.dataset.high), width = svg.viewBox.baseVal.width;
+      for (const rect of svg.querySelectorAll(".beyond")) {
+        const text = form.elements[rect.dataset.side]?.value ?? "";
+        const value = text === "" ? NaN : (asNumber[svg.dataset.kind] ?? Number)(text);
+        const at = Number.isFinite(value) ? Math.min(Math.max((value - low) / (high - low), 0), 1) * width : NaN;
+        const left = rect.dataset.side === "minimum";
+        rect.setAttribute("x", left || Number.isNaN(at) ? 0 : at);
+        rect.setAttribute("width", Number.isNaN(at) ? 0 : left ? at : width - at);
+      }
+    }
+  };
+  const shadeAll = () => { for (const form of document.querySelectorAll(".column form[data-place]")) shade(form); };
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest?.(".column form[data-place]");
+    if (form) shade(form);
+  });
+  document.addEventListener("htmx:afterSettle", shadeAll);
+  document.addEventListener("pointerdown", (event) => {
+    const svg = event.target.closest?.(".sight svg[data-low]");
+    const form = svg?.closest("form[data-place]");
+    if (!form || !asText[svg.dataset.kind]) return;
+    const low = Number(svg.dataset.low), high = Number(svg.dataset.high), box = svg.getBoundingClientRect();
+    const at = (x) => low + (high - low) * Math.min(Math.max((x - box.left) / box.width, 0), 1);
+    const ends = ["minimum", "maximum"].map((name) => form.elements[name]);
+    const from = ends.map((field, k) => (field.value === "" ? [low, high][k] : (asNumber[svg.dataset.kind] ?? Number)(field.value)));
+    const nearer = Math.abs(at(event.clientX) - from[0]) <= Math.abs(at(event.clientX) - from[1]) ? ends[0] : ends[1];
+    const move = (moved) => {
+      nearer.value = asText[svg.dataset.kind](at(moved.clientX));
+      nearer.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+    const stop = () => { window.removeEventListener("pointermove", move); window.removeEventListener("pointerup", stop); };
+    window.addEventListener("pointermove", move);
+    window.addEventListener("pointerup", stop);
+    move(event);
+  });
+
   // The server has ended: say so once, instead of waiting in silence. Leaving a page also breaks off what it asked.
   let leaving = false;
   window.addEventListener("beforeunload", () => { leaving = true; });

@@ -1,0 +1,104 @@
+"""Small pictures of true columns, for their owner's screen: nothing of them is written anywhere or leaves the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Floats
+from covey.table.attributes import Grid
+from covey.table.columns import spelled
+from covey.table.dialects import Dialect
+from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.proposing import present
+from covey.table.sources import read_table, spelling_in
+
+BARS = 30  # as many as can be told apart in a picture the width of a thumb
+MOST_LABELS = 20  # bars of categories, the most frequent first
+AROUND = 0.08  # of the range, left free on both sides, so that a limit can be drawn beyond the data
+MASS = 0.1  # share of one single value that is worth a word
+VISIBLE = 0.05  # height of the smallest bar: a long tail must be seen
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A histogram: bars of height 0 to 1, the ends of its axis for numbers and dates, and what to know. Confidential."""
+
+    bars: tuple[float, ...]
+    words: str
+    low: float | None = None
+    high: float | None = None
+
+
+def pictures(path: Path, dialect: Dialect, fields: Sequence[Field], missing: tuple[str, ...]) -> dict[str, Picture]:
+    """A picture of each of these columns of a table."""
+    table = read_table(path, dialect=dialect)
+    out = {}
+    for field in fields:
+        if field.name in table.columns:
+            series = spelled(table.columns[field.name], spelling_in(field, table.origin))
+            out[field.name] = _picture(series, field, missing)
+    return out
+
+
+def _picture(series: Any, field: Field, missing: tuple[str, ...]) -> Picture:
+    rows = len(series)
+    if field.type in ORDERED_TYPES:
+        values = _grid(field, missing).parse(series)
+        values = values[np.isfinite(values)]
+        return _of_numbers(values, rows, field) if len(values) else Picture((), "no cell is of this kind")
+    counts = present(series, missing).value_counts(sort=True)
+    shares = counts["count"].to_numpy() / max(rows, 1)
+    if not len(shares):
+        return Picture((), "every cell is missing")
+    words = f"{len(shares):,} different; the most frequent holds {shares[0]:.0%}"
+    return Picture(_heights(shares[:MOST_LABELS]), words + _gaps(1 - float(shares.sum())))
+
+
+def _of_numbers(values: Floats, rows: int, field: Field) -> Picture:
+    low, high = float(values.min()), float(values.max())
+    room = AROUND * (high - low) or 1.0
+    counts, _ = np.histogram(values, BARS, (low - room, high + room))
+    middle, most = (_shown(float(v), field) for v in np.quantile(values, (0.5, 0.99)))
+    words = f"half below {middle}, 1% above {most}"
+    distinct, times = np.unique(values, return_counts=True)
+    top = int(times.argmax())
+    if times[top] >= MASS * rows and len(distinct) > MOST_LABELS:
+        words += f"; {times[top] / rows:.0%} are exactly {_shown(float(distinct[top]), field)}"
+    return Picture(_heights(counts / counts.max()), words + _gaps(1 - len(values) / rows), low - room, high + room)
+
+
+def _heights(shares: Floats) -> tuple[float, ...]:
+    scaled = shares / max(float(shares.max()), 1e-12)
+    return tuple(round(float(max(s, VISIBLE)), 3) if s > 0 else 0.0 for s in scaled)
+
+
+def _gaps(share: float) -> str:
+    return f"; {share:.0%} missing" if share >= 0.005 else ""
+
+
+def _shown(value: float, field: Field) -> str:
+    if field.type == "date":
+        return str(date.fromordinal(date(1970, 1, 1).toordinal() + int(value)))
+    if field.type == "datetime":
+        return str(np.datetime64(int(value), "s"))
+    if field.type == "time":
+        return f"{int(value) // 3600:02}:{int(value) % 3600 // 60:02}"
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+def _grid(field: Field, missing: tuple[str, ...]) -> Grid:
+    """The field's reader; any limits will do."""
+    ends: Mapping[str, tuple[Any, Any]] = {
+        "date": (date(2000, 1, 1), date(2001, 1, 1)),
+        "datetime": (datetime(2000, 1, 1), datetime(2001, 1, 1)),
+        "time": (time(0), time(23)),
+    }
+    low, high = ends.get(field.type, (0, 1))
+    some = Field(field.name, field.type, low, high, special=field.special, spelling=field.spelling, confirmed=False)
+    return Grid(some, missing)

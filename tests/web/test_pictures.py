@@ -1,0 +1,61 @@
+"""Pictures of true columns: right, quick to tell long tails and point masses, and of nothing that is left out."""
+
+import numpy as np
+import pytest
+
+from covey.table.dialects import Dialect
+from covey.table.fields import Field
+from covey.web.pictures import VISIBLE, pictures
+from tests.web.conftest import words
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    costs = [0] * 60 + list(range(1, 40)) + [5000]
+    lines = [f"{cost};{'ab'[j % 2]};{j % 28 + 1:02}.01.2024;{'' if j < 10 else 1}" for j, cost in enumerate(costs)]
+    path.write_text("\n".join(["cost;ward;seen;hole", *lines]) + "\n")
+    return path
+
+
+def test_a_long_tail_and_a_point_mass_are_seen(table):
+    fields = [Field("cost", "integer", confirmed=False), Field("ward", "string", confirmed=False)]
+    found = pictures(table, Dialect(";"), fields, ("",))
+    cost = found["cost"]
+    assert cost.low < 0 < 5000 < cost.high
+    assert sum(bar > 0 for bar in cost.bars) == 2
+    assert min(bar for bar in cost.bars if bar) == VISIBLE
+    assert "60% are exactly 0" in cost.words
+    assert found["ward"].bars == (1.0, 1.0)
+
+
+def test_dates_are_read_as_the_schema_spells_them_and_gaps_are_told(table):
+    from covey.table.dialects import Spelling
+
+    seen = Field("seen", "date", spelling=Spelling(date_format="%d.%m.%Y"), confirmed=False)
+    found = pictures(table, Dialect(";"), [seen, Field("hole", "integer", confirmed=False)], ("",))
+    assert found["seen"].words.startswith("half below 2024-01-1")
+    assert found["hole"].words.endswith("10% missing")
+    days = (np.datetime64("2024-01-01") - np.datetime64("1970-01-01")).astype(int)
+    assert found["seen"].low < days < found["seen"].high
+    wrong = pictures(table, Dialect(";"), [Field("ward", "number", confirmed=False)], ("",))
+    assert wrong["ward"].bars == ()
+
+
+def test_the_page_brings_pictures_of_kept_columns_alone_and_forgets_them_with_the_table(page):
+    work = page.new_work()
+    rows = "".join(f"MRN-{i:05},{20 + i % 60}\n" for i in range(300))
+    assert page.upload(work, f"patient,age\n{rows}").status_code == 303
+    places = {column.field.name: place for place, column in enumerate(page.desk.work(work).columns)}
+    drawn = page.get(f"/work/{work}/columns/{places['age']}/picture")
+    assert "<svg" in drawn.text
+    assert "half below" in words(drawn)
+    assert drawn.headers["cache-control"] == "no-store"
+    blank = page.get(f"/work/{work}/columns/{places['patient']}/picture")
+    assert "<svg" not in blank.text
+    assert "MRN" not in blank.text
+    assert page.get(f"/work/{work}/columns/99/picture").status_code == 404
+    files = b"".join(path.read_bytes() for path in page.desk.work(work).folder.iterdir() if "table" not in path.name)
+    assert b"half below" not in files
+    page.desk.work(work).forget_table()
+    assert page.desk.work(work)._pictures == {}
