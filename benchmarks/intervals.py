@@ -71,7 +71,7 @@ def adult():
     for name, values in columns.items():
         top = int(values.max())
         if name in NUMBERS:
-            fields.append(Field(name, "integer", 0, top, bins=top + 1, required=True))
+            fields.append(Field(name, "integer", 0, top, required=True))
         elif top == 1:
             fields.append(Field(name, "boolean", required=True))
         else:

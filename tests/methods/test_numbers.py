@@ -1,5 +1,6 @@
 """`regain` for tables with numbers, from schema to rows."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.plan_numbers import NumberPlan, matrix_is_better, rank_moves
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
+from covey.release.statements import certificate_facts
 from covey.table.schema import Field, Schema
 
 N = 4000
@@ -66,6 +68,8 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
     )
     assert worst <= found.certificate.bound[1]
     assert "share of rows below any value" in found.certificate.sentence
+    assert certificate_facts(found.certificate)["distribution_functions"]["bound"] == found.certificate.bound[1]
+    assert "distribution_functions" not in certificate_facts(replace(found.certificate, numbers=False))
 
 
 def test_charges_of_trees_are_fixed_by_public_numbers():

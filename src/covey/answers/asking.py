@@ -109,10 +109,10 @@ def _split(word: str) -> tuple[str, str, str]:
 
 
 def _value(release: Release, name: str, sign: str, text: str) -> Any:
-    grid = release.columns.grid(name)
+    scale = release.columns.scale(name)
     if sign == "=":
         return text.split(",") if "," in text and not _is_category(release, name, text) else text
-    if grid is None:
+    if scale is None:
         raise ParameterError(
             f"{name!r} has categories, which are not ordered: write {name}=… with one or several of them."
         )
@@ -120,12 +120,12 @@ def _value(release: Release, name: str, sign: str, text: str) -> Any:
         raise ParameterError(f"missing is no value to compare with. Write {name}=missing.")
     up = sign in (">", ">=")
     if sign in (">", "<"):  # the next step of the column's precision
-        text = release.columns.shown(grid, release.columns.step(grid, text, up=not up) + (1 if up else -1))
+        text = scale.shown(release.columns.step(scale, text, up=not up) + (1 if up else -1))
     return (text, None) if up else (None, text)
 
 
 def _is_category(release: Release, name: str, text: str) -> bool:
-    return release.columns.grid(name) is None and text in release.columns.field(name).labels
+    return release.columns.scale(name) is None and text in release.columns.field(name).labels
 
 
 def _number(text: str) -> float:

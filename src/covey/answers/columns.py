@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from covey.answers.moments import Feature
 from covey.core.arrays import Floats, Integers
 from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.html import shorten
@@ -23,20 +22,47 @@ from covey.table.values import typed
 
 MISSING = "missing"
 NAMED = 3  # categories of a merged group that its label names
+LIGHT = 0.05  # a bin with a larger share is not cut: the bounds on what lies on either side would say little
 Conditions = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class Scale:
+    """A number or date in bins: `first` is the category of the first bin, and bins hold the steps from starts to ends."""
+
+    grid: Grid
+    first: int
+    starts: Integers
+    ends: Integers
+    words: Mapping[str, int]  # special values, by category
+
+    @property
+    def bins(self) -> slice:
+        """The categories that are bins."""
+        return slice(self.first, self.first + len(self.starts))
+
+    def shown(self, step: int) -> str:
+        """A step as it is written; a column with special words is written as text too."""
+        return str(self.grid.render(np.array([step]))[0])
+
+
+@dataclass(frozen=True)
 class Columns:
-    """The encoded columns of a schema."""
+    """The encoded columns of a schema; `edges` are those of a number's units in codes, where it was measured so."""
 
     codec: Codec
+    edges: Mapping[str, Integers] = field(default_factory=dict)
+    shares: Mapping[str, Floats] = field(default_factory=dict)  # of a number's categories: which bins are light
 
     def place(self, name: Any) -> int:
         """Which attribute a column is."""
         if name in self.codec.names:
             return self.codec.names.index(name)
         if name in self.codec.schema.names:
+            if self.codec.schema[name].derived is not None:
+                raise CannotAnswerError(
+                    f"{name!r} is computed from other columns and was not measured: ask about those."
+                )
             raise CannotAnswerError(f"{name!r} has the same value in every row: there is nothing to estimate.")
         raise ParameterError(f"there is no column {name!r}. {nearest(str(name), self.codec.schema.names, 'columns')}")
 
@@ -46,19 +72,33 @@ class Columns:
 
     def size(self, name: str) -> int:
         """How many categories a column has."""
-        return int(self.codec.domain_sizes[self.place(name)])
+        return len(self.edges[name]) - 1 if name in self.edges else int(self.codec.domain_sizes[self.place(name)])
 
-    def grid(self, name: str) -> Grid | None:
+    def scale(self, name: str) -> Scale | None:
         """How a number or date is binned; None for labels."""
         self.place(name)
-        attribute = self.codec.attributes[name]
-        return attribute if isinstance(attribute, Grid) else None
+        grid = self.codec.attributes[name]
+        if not isinstance(grid, Grid):
+            return None
+        special = grid.field.special
+        if name not in self.edges:
+            words = {word: grid.bins + k for k, word in enumerate(special)}
+            return Scale(grid, 0, grid.axis.starts, grid.axis.ends, words)
+        if name in self.codec.schema.links:
+            link = self.codec.schema.links[name]
+            raise CannotAnswerError(
+                f"{name!r} was measured by its distance from {link.base!r}, not by itself: no honest interval can be given. "
+                "Use release.interval(function), which is approximate."
+            )
+        apart = len(special) + (not grid.field.required)
+        values = self.edges[name][self.edges[name] >= apart] - apart + grid.axis.low
+        return Scale(grid, apart, values[:-1], values[1:] - 1, {word: k for k, word in enumerate(special)})
 
     def missing(self, name: str) -> Floats:
         """1 for the category of missing cells, 0 for the others."""
-        out = np.zeros(self.size(name))
+        out, scale = np.zeros(self.size(name)), self.scale(name)
         if not self.field(name).required:
-            out[-1] = 1.0
+            out[scale.first - 1 if scale is not None and name in self.edges else -1] = 1.0
         return out
 
     # Conditions.
@@ -79,17 +119,17 @@ class Columns:
         return np.asarray(found)
 
     def _one(self, name: str, value: Any) -> Floats:
-        field, grid, out = self.field(name), self.grid(name), np.zeros(self.size(name))
-        labels = [] if grid is not None else list(field.labels)
+        field, scale, out = self.field(name), self.scale(name), np.zeros(self.size(name))
+        labels = [] if scale is not None else list(field.labels)
         if value is None or (value == MISSING and MISSING not in labels):
             if field.required:
                 raise ParameterError(f"{name!r} is never missing.")
             return self.missing(name)
-        if grid is not None:
-            if value in field.special:
-                out[grid.bins + field.special.index(value)] = 1.0
+        if scale is not None:
+            if isinstance(value, str) and value in scale.words:
+                out[scale.words[value]] = 1.0
                 return out
-            return self._range(grid, value, out)
+            return self._range(scale, value, out)
         if isinstance(value, tuple):
             raise ParameterError(f"{name!r} has categories: a range of them is not defined. Give a list.")
         word = str(value).lower() if field.type == "boolean" else str(value)
@@ -100,33 +140,36 @@ class Columns:
         out[labels.index(word)] = 1.0
         return out
 
-    def _range(self, grid: Grid, value: Any, out: Floats) -> Floats:
-        """Bins between two values. A range that cuts a bin is refused: how many lie on either side was not measured."""
+    def _range(self, scale: Scale, value: Any, out: Floats) -> Floats:
+        """The part of every bin between two values. A bin that is cut is refused unless it is light.
+
+        How many of its rows lie on either side was not measured.
+        """
         low, high = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
-        axis = grid.axis
-        first = axis.low if low is None else self.step(grid, low, up=True)
-        last = axis.high if high is None else self.step(grid, high, up=False)
+        axis, name = scale.grid.axis, scale.grid.field.name
+        first = axis.low if low is None else self.step(scale, low, up=True)
+        last = axis.high if high is None else self.step(scale, high, up=False)
         if first > last or last < axis.low or first > axis.high:
             raise ParameterError(
-                f"no value of {grid.field.name!r} in the schema meets {value!r}: its values lie between "
-                f"{self.shown(grid, axis.low)} and {self.shown(grid, axis.high)}."
+                f"no value of {name!r} in the schema meets {value!r}: its values lie between "
+                f"{scale.shown(axis.low)} and {scale.shown(axis.high)}."
             )
-        first, last = max(first, axis.low), min(last, axis.high)
-        for edge, starts in ((first, axis.starts), (last, axis.ends)):
-            if edge not in starts:
-                near = starts[np.argsort(np.abs(starts - edge), kind="stable")[:2]]
-                options = " or ".join(self.shown(grid, int(s)) for s in np.sort(near))
-                word = "begin" if starts is axis.starts else "end"
-                raise CannotAnswerError(
-                    f"{grid.field.name!r} was measured in bins, and {self.shown(grid, edge)} lies inside one: how many rows lie "
-                    f"on either side is not known. Let the range {word} at {options}; a release with more bins would tell more."
-                )
-        out[: grid.bins] = (axis.starts >= first) & (axis.ends <= last)
+        width = scale.ends - scale.starts + 1
+        part = np.clip(np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1, 0, width) / width
+        heavy = (part > 0) & (part < 1) & (self.shares.get(name, np.ones(len(out)))[scale.bins] > LIGHT)
+        if heavy.any():
+            k = int(np.flatnonzero(heavy)[0])
+            raise CannotAnswerError(
+                f"{name!r} was measured in bins, and the range cuts the one from {scale.shown(int(scale.starts[k]))} to "
+                f"{scale.shown(int(scale.ends[k]))}: how many rows lie on either side is not known. Let the range include it or "
+                "leave it out; a release without declared bins, or with more of them, would tell more."
+            )
+        out[scale.bins] = part
         return out
 
-    def step(self, grid: Grid, value: Any, up: bool) -> int:
+    def step(self, scale: Scale, value: Any, up: bool) -> int:
         """The first step of a number's or date's precision at or above (up), or the last at or below a value."""
-        field = grid.field
+        field = scale.grid.field
         given = value.item() if isinstance(value, np.generic) else value
         if isinstance(given, str) and field.type in ("integer", "number"):
             try:
@@ -140,33 +183,29 @@ class Columns:
             raise ParameterError(f"{field.name!r} holds values of type {field.type}, and {value!r} is none.")
         return int(field.on_grid(read, "ROUND_CEILING" if up else "ROUND_FLOOR"))
 
-    @staticmethod
-    def shown(grid: Grid, step: int) -> str:
-        """A step of a number or date as it is written."""
-        return str(grid.render(np.array([step]))[0])
-
     # Numbers.
 
     def number(self, name: str) -> tuple[Floats, Floats]:
         """Each category's value and half the width of its bin; flags are 0 and 1. Missing and special categories get 0."""
-        field, grid = self.field(name), self.grid(name)
+        field, scale = self.field(name), self.scale(name)
         out, half = np.zeros((2, self.size(name)))
         if field.type == "boolean":
             out[1] = 1.0
             return out, half
-        if grid is None or field.type not in ("integer", "number"):
-            kind = "categories" if grid is None else f"values of type {field.type}"
+        if scale is None or field.type not in ("integer", "number"):
+            kind = "categories" if scale is None else f"values of type {field.type}"
             raise ParameterError(f"{name!r} holds {kind}, which have no mean. Ask for shares of its categories.")
-        out[: grid.bins] = (grid.axis.starts + grid.axis.ends) / 2 / grid.scale
-        half[: grid.bins] = (grid.axis.ends - grid.axis.starts) / 2 / grid.scale
+        out[scale.bins] = (scale.starts + scale.ends) / 2 / scale.grid.scale
+        half[scale.bins] = (scale.ends - scale.starts) / 2 / scale.grid.scale
         return out, half
 
     def there(self, name: str) -> Floats:
         """1 for the categories of a number that are numbers."""
-        grid = self.grid(name)
-        out = 1 - self.missing(name)
-        if grid is not None:
-            out[grid.bins : grid.size] = 0.0
+        scale = self.scale(name)
+        if scale is None:
+            return 1 - self.missing(name)
+        out = np.zeros(self.size(name))
+        out[scale.bins] = 1.0
         return out
 
     # Groups.
@@ -178,15 +217,14 @@ class Columns:
         ]
 
     def _label(self, name: str, members: Integers) -> str:
-        field, grid = self.field(name), self.grid(name)
+        field, scale = self.field(name), self.scale(name)
         words: list[str] = []
-        if grid is not None:
-            own = members[members < grid.bins]
+        if scale is not None:
+            own = members[(members >= scale.first) & (members < scale.bins.stop)] - scale.first
             if len(own):
-                low, high = int(grid.axis.starts[own[0]]), int(grid.axis.ends[own[-1]])
-                ends = [self.shown(grid, low), *([self.shown(grid, high)] if high > low else [])]
-                words.append(" to ".join(ends))
-            words += [field.special[c - grid.bins] for c in members if grid.bins <= c < grid.size]
+                low, high = int(scale.starts[own[0]]), int(scale.ends[own[-1]])
+                words.append(" to ".join(scale.shown(step) for step in ([low, high] if high > low else [low])))
+            words += [word for word, c in scale.words.items() if c in members]
             words += [MISSING] * bool(self.missing(name)[members].any())
             return shorten(" or ".join(words))
         labels = [*field.labels, *([] if field.required else [MISSING])]
@@ -213,8 +251,3 @@ def _said(name: str, value: Any) -> str:
 
 def _word(value: Any) -> str:
     return MISSING if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def features(scores: Sequence[tuple[int, Floats]]) -> tuple[Feature, ...]:
-    """Features without spread inside categories."""
-    return tuple(Feature(a, np.asarray(s, dtype=np.float64)) for a, s in scores)

@@ -7,7 +7,7 @@ in which pairs were measured. Noise enters a combination through its slopes: `on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -15,8 +15,9 @@ from typing import Protocol
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
+from covey.core.noise.pairlaw import PairLaw
 from covey.errors import CannotAnswerError
-from covey.methods.regain.measured import MeasuredBits, MeasuredCategories, MeasuredNumbers, Measurements
+from covey.methods.regain.measured import MeasuredBits, MeasuredCategories
 
 One = Mapping[int, Floats]
 Two = Mapping[tuple[int, int], Floats]
@@ -50,13 +51,6 @@ class Evidence(Protocol):
 
     def noise(self, one: One, two: Two) -> Noise:
         """The noise on combinations with these slopes."""
-
-
-def evidence_of(measured: Measurements) -> Evidence:
-    """The evidence of a release."""
-    if isinstance(measured, MeasuredNumbers):
-        raise CannotAnswerError("this release measured numbers at their own precision, which is not answered yet.")
-    return BitEvidence(measured) if isinstance(measured, MeasuredBits) else CategoryEvidence(measured)
 
 
 NOT_MEASURED = (
@@ -107,7 +101,7 @@ class BitEvidence:
         """Slopes in the tables become slopes in m and q."""
         m = self.measured
         slopes = {a: s[:, 1] - s[:, 0] for a, s in one.items()}
-        variance, zero = np.zeros(_count(one, two)), np.zeros(_count(one, two))
+        variance, zero = np.zeros(combinations(one, two)), np.zeros(combinations(one, two))
         for (a, b), s in two.items():
             assert m.moments is not None  # `pair` was asked before
             both = s[:, 1, 1] - s[:, 1, 0] - s[:, 0, 1] + s[:, 0, 0]
@@ -153,25 +147,14 @@ class CategoryEvidence:
         m = self.measured
         if m.law.family == "none":
             raise CannotAnswerError(NOT_MEASURED)
-        d, rows, columns = m.law.domain, self.binned(a), self.binned(b)
-        centred = m.pairs[d.block(a), d.block(b)] / m.n
-        margins = rows[:, None] / len(columns) + columns / len(rows) - 1 / (len(rows) * len(columns))
-        return np.asarray(centred + margins)
+        d = m.law.domain
+        return from_centred(m.pairs[d.block(a), d.block(b)] / m.n, self.binned(a), self.binned(b))
 
     def noise(self, one: One, two: Two) -> Noise:
         """Both kinds of noise live on centred tables: the mean of the slopes, in rows and columns, does not count."""
         m = self.measured
-        slopes = {a: np.asarray(s, dtype=np.float64) for a, s in one.items()}
-        variance, fourth = np.zeros((2, _count(one, two)))
-        cells = TAILS if m.law.family == "laplace" else 0.0
-        for (a, b), s in two.items():
-            for attribute, axis in ((a, 2), (b, 1)):
-                own = s.mean(axis=axis)[:, self.bins(attribute)]
-                slopes[attribute] = slopes[attribute] + own if attribute in slopes else own
-            free = (s - s.mean(axis=1, keepdims=True)) - (s - s.mean(axis=1, keepdims=True)).mean(axis=2, keepdims=True)
-            sd = m.law.sd / m.n
-            variance = variance + sd**2 * (free**2).sum(axis=(1, 2))
-            fourth = fourth + cells * sd**4 * (free**4).sum(axis=(1, 2))
+        slopes, found = pair_noise(m.law, m.n, self.bins, one, two)
+        variance, fourth = found.variance, found.fourth
         for a, slope in slopes.items():
             sd, free = m.one_way.sds[a] / m.n, slope - slope.mean(axis=1, keepdims=True)
             variance = variance + sd**2 * (free**2).sum(axis=1)
@@ -179,6 +162,30 @@ class CategoryEvidence:
         return Noise(variance, fourth)
 
 
-def _count(one: One, two: Two) -> int:
+def from_centred(centred: Floats, rows: Floats, columns: Floats) -> Floats:
+    """A pair table from its centred part and its margins: row share/columns + column share/rows − 1/(rows·columns)."""
+    margins = rows[:, None] / len(columns) + columns / len(rows) - 1 / (len(rows) * len(columns))
+    return np.asarray(centred + margins)
+
+
+def pair_noise(
+    law: PairLaw, n: int, bins: Callable[[int], Integers], one: One, two: Two
+) -> tuple[dict[int, Floats], Noise]:
+    """The noise of pair tables, and the slopes in one-way tables, to which the tables' margins add."""
+    slopes = {a: np.asarray(s, dtype=np.float64) for a, s in one.items()}
+    variance, fourth = np.zeros((2, combinations(one, two)))
+    cells, sd = (TAILS if law.family == "laplace" else 0.0), law.sd / n if two else 0.0
+    for (a, b), s in two.items():
+        for attribute, axis in ((a, 2), (b, 1)):
+            own = s.mean(axis=axis)[:, bins(attribute)]
+            slopes[attribute] = slopes[attribute] + own if attribute in slopes else own
+        rows = s - s.mean(axis=1, keepdims=True)
+        free = rows - rows.mean(axis=2, keepdims=True)
+        variance = variance + sd**2 * (free**2).sum(axis=(1, 2))
+        fourth = fourth + cells * sd**4 * (free**4).sum(axis=(1, 2))
+    return slopes, Noise(variance, fourth)
+
+
+def combinations(one: One, two: Two) -> int:
     """How many combinations there are."""
     return len(next(iter([*one.values(), *two.values()])))

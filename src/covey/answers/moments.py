@@ -2,8 +2,8 @@
 
 Where a feature is not constant inside a bin of the pair tables, its products are not measured. For a condition (scores 0 and 1)
 the share in each cut cell lies between Fréchet's bounds, which are kept. For a number the product lies between what the
-centres say of the inside of bins and what a straight line says; the midpoint is taken, and half the gap counts as a standard
-deviation. docs/proofs/intervals.md.
+centres say of the inside of bins and what a straight line says; the midpoint is taken, half the gap counts as a standard
+deviation, and so does a correlation of ½ inside the bins of two numbers. docs/proofs/intervals.md.
 """
 
 from __future__ import annotations
@@ -20,20 +20,31 @@ from covey.core.arrays import Floats, Integers
 
 K = TypeVar("K")
 TINY = 1e-12  # shares below it count as none
+CLEAR = (
+    5.0  # deviations of its noise beyond which a bin's own counts say how it splits: a fifth is then its largest error
+)
+HIDDEN = (
+    0.5  # deviation of the correlation of two numbers inside their bins, of unknown sign: hump-shaped ones reach it
+)
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A function of one attribute: a score for each category. `within` is the variance of what it stands for inside each."""
+    """A function of one attribute: a score for each category. `within` is the variance of what it stands for inside each.
+
+    A condition's scores are the part of each category that meets it: 0 or 1, or between where it cuts a category.
+    """
 
     attribute: int
     scores: Floats
     within: Floats | None = None
+    condition: bool = False
 
     @property
-    def is_condition(self) -> bool:
-        """Whether it says yes or no."""
-        return bool(np.isin(self.scores, (0.0, 1.0)).all())
+    def open(self) -> tuple[Floats, Floats]:
+        """How much less, and how much more, of each category that a condition cuts may meet it."""
+        cut = self.condition & (self.scores > 0) & (self.scores < 1)
+        return np.where(cut, self.scores, 0.0), np.where(cut, 1 - self.scores, 0.0)
 
 
 @dataclass(frozen=True)
@@ -69,14 +80,23 @@ class Moments:
         """Each feature's mean score in every bin."""
         out = []
         for f in self.features:
-            bins, share = self.evidence.bins(f.attribute), self.shares[f.attribute] + TINY
-            out.append(np.bincount(bins, share * f.scores) / np.bincount(bins, share))
+            bins, share = self.evidence.bins(f.attribute), self._split(f.attribute)
+            score = np.bincount(bins, share * f.scores) / np.bincount(bins, share)
+            out.append(np.clip(score, 0.0, 1.0) if f.condition else score)
         return out
+
+    def _split(self, a: int) -> Floats:
+        """Shares that say how bins split: as measured where a bin stands well out of its noise, the centres' elsewhere."""
+        bins, own, centres = self.evidence.bins(a), self.evidence.one_way(a), self.shares[a] + TINY
+        each = (bins == np.arange(bins.max() + 1)[:, None]).astype(np.float64)
+        clear = each @ own > CLEAR * np.sqrt(self.evidence.noise({a: each}, {}).variance)
+        return np.where(clear[bins], own, centres)
 
     def _constant(self, i: int) -> bool:
         """Whether a feature is constant inside every bin."""
         f = self.features[i]
-        return bool(np.allclose(self.scores[i][self.evidence.bins(f.attribute)], f.scores, atol=1e-9))
+        same = np.allclose(self.scores[i][self.evidence.bins(f.attribute)], f.scores, atol=1e-9)
+        return bool(same) and not any(part.any() for part in f.open)
 
     @cached_property
     def kept(self) -> Floats:
@@ -105,14 +125,16 @@ class Moments:
     def _product(self, i: int, j: int) -> tuple[float, float, float, float]:
         f, h = self.features[i], self.features[j]
         if f.attribute == h.attribute:
+            share = self.evidence.one_way(f.attribute)
             inside = 0.0 if f.within is None or i != j else float(self.shares[f.attribute] @ f.within)
-            return float((f.scores * h.scores) @ self.evidence.one_way(f.attribute)) + inside, 0.0, 0.0, inside
+            loose = [np.maximum(share, 0) @ (f.open[side] * h.scores + f.scores * h.open[side]) for side in (0, 1)]
+            return float((f.scores * h.scores) @ share) + inside, float(loose[0]), float(loose[1]), inside
         table = self.evidence.pair(f.attribute, h.attribute)
         s, t = self.scores[i], self.scores[j]
         product = float(s @ table @ t)
         if self._constant(i) and self._constant(j):
             return product, 0.0, 0.0, 0.0
-        if f.is_condition and h.is_condition:
+        if f.condition and h.condition:
             low, high = _frechet(table, s, t)
             product = min(max(product, low), high)
             return product, product - low, high - product, 0.0
@@ -135,9 +157,27 @@ class Moments:
     def unknown(self, slopes: Floats) -> tuple[Floats, Floats, Floats]:
         """How far below and above the truth may lie by Fréchet's bounds, and a standard deviation for the gaps, by slopes."""
         _, below, above, gap = (matrix[np.triu_indices(len(self.features))] for matrix in self._products)
+        shares = [np.maximum(self.evidence.one_way(f.attribute), 0) for f in self.features]
+        less, more = (
+            np.array([f.open[side] @ share for f, share in zip(self.features, shares, strict=True)]) for side in (0, 1)
+        )
+        below, above = np.concatenate([less, below]), np.concatenate([more, above])
+        up, down = np.maximum(slopes, 0), np.maximum(-slopes, 0)
         own = slopes[:, len(self.features) :]
-        up, down = np.maximum(own, 0), np.maximum(-own, 0)
-        return up @ below + down @ above, up @ above + down @ below, np.abs(own @ gap)
+        variance = (own @ gap) ** 2 + own**2 @ self._hidden[np.triu_indices(len(self.features))]
+        return up @ below + down @ above, up @ above + down @ below, np.sqrt(variance)
+
+    @cached_property
+    def _hidden(self) -> Floats:
+        """The variance of what two numbers may share inside their bins, which no table tells: of unknown sign, pair by pair."""
+        spread = np.array([float(self.shares[f.attribute] @ (f.scores - s) ** 2) for f, s in self._between])
+        inside = np.where([f.condition for f in self.features], 0.0, (1 - self.kept) * spread)
+        apart = np.array([[f.attribute != h.attribute for h in self.features] for f in self.features])
+        return np.asarray(HIDDEN**2 * np.outer(inside, inside) * apart)
+
+    @property
+    def _between(self) -> list[tuple[Feature, float]]:
+        return [(f, float(self.shares[f.attribute] @ f.scores)) for f in self.features]
 
     def noise(self, slopes: Floats) -> Noise:
         """The noise on combinations of means and products (upper triangle), by their slopes."""

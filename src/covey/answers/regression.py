@@ -58,7 +58,7 @@ def read(formula: str, family: str, release: Release) -> Model:
     features, labels, numbers = [Feature(feature.attribute, filled, feature.within)], [CONSTANT], {0: outcome}
     for name in terms:
         for label, found in _terms(name, release):
-            numbers |= {len(features): name} if label == name and columns.grid(name) is not None else {}
+            numbers |= {len(features): name} if label == name and columns.scale(name) is not None else {}
             features.append(found)
             labels.append(label)
     return Model(family, tuple(features), tuple(labels), numbers, there)
@@ -92,17 +92,21 @@ def _terms(name: str, release: Release) -> list[tuple[str, Feature]]:
     columns, place = release.columns, release.columns.place(name)
     field, evidence = columns.field(name), release.evidence
     groups = columns.groups(name, evidence.bins(place))
-    if field.type == "boolean" or (columns.grid(name) is not None and field.type in ("integer", "number")):
+    if field.type == "boolean" or (columns.scale(name) is not None and field.type in ("integer", "number")):
         feature, there = release.number_feature(name)
         own = release.shares[place] * there
         filled = np.where(there > 0, feature.scores, feature.scores @ own / max(own.sum(), 1e-12))
         out = [(name, Feature(place, filled, feature.within))]
         apart = [(label, mask) for label, mask in groups if not (mask * there).any()]
-        return out + [(f"{name}={label}", Feature(place, m)) for label, m in apart if _stands_out(place, m, release)]
+        return out + [
+            (f"{name}={label}", Feature(place, m, condition=True))
+            for label, m in apart
+            if _stands_out(place, m, release)
+        ]
     shares = [float(release.shares[place] @ mask) for _, mask in groups]
     common = int(np.argmax(shares))
     out = [
-        (f"{name}={label}", Feature(place, mask))
+        (f"{name}={label}", Feature(place, mask, condition=True))
         for k, (label, mask) in enumerate(groups)
         if k != common and _stands_out(place, mask, release)
     ]
@@ -126,7 +130,7 @@ def fit(model: Model, release: Release, rows: float | None) -> Estimate:
         return logistic(moments, rows)
     if model.there.all():
         return by_delta(moments, least_squares, rows)
-    whole = release.moments((*features, Feature(features[0].attribute, model.there)))
+    whole = release.moments((*features, Feature(features[0].attribute, model.there, condition=True)))
 
     def scaled(mean: Array, second: Array) -> Array:
         """Filling missing outcomes with their mean shrinks slopes by the share that is there."""

@@ -92,6 +92,12 @@ def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
 
 def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     """certificate.json."""
+    numbers = {
+        "distribution_functions": {
+            "measure": "Kolmogorov distance: by how much the share of rows below any value of a single number is off",
+            "bound": max(certificate.bound.values()),
+        }
+    }
     return {
         "sentence": certificate.sentence,
         "confidence": certificate.confidence,
@@ -101,6 +107,7 @@ def certificate_facts(certificate: Certificate) -> dict[str, Any]:
         else "δ_d: root mean square error of d-way shares",
         "bound": {str(d): b for d, b in certificate.bound.items()},
         "estimate": {str(d): b for d, b in certificate.estimate.items()},
+        **(numbers if certificate.numbers else {}),
         "about": "the centres; a table drawn from them adds its own, exactly computable, distance",
         "cost": {"amount": str(certificate.charge.amount), "unit": certificate.charge.unit},
     }
