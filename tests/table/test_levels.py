@@ -54,18 +54,17 @@ def test_groups_of_many_codes_come_out_closer_with_levels():
     generator = np.random.default_rng(2)
     share = np.repeat(generator.dirichlet(np.full(8, 1.0)), 40) * generator.dirichlet(np.full(40, 0.3), 8).ravel()
     code = generator.choice(320, 4000, p=share)
-    table = pl.DataFrame(
-        {"code": np.array(CODES)[code], "sex": np.where(generator.random(4000) < 0.3 + 0.05 * (code // 40), "f", "m")}
-    )
+    sex = np.where(generator.random(4000) < 0.3 + 0.05 * (code // 40), "f", "m")
+    table = pl.DataFrame({"code": np.array(CODES)[code], "sex": sex})
     true = np.bincount(code // 40, minlength=8) / 4000
 
     def error(field, seed):
         schema = Schema.from_dict({"fields": [field, SEX]})
-        rows = covey.PrivateSynthesizer(1.0, schema=schema, seed=seed).fit(table).sample(4000)
+        rows = covey.PrivateSynthesizer(0.3, 1e-9, schema=schema, seed=seed).fit(table).sample(4000)
         first = rows["code"].drop_nulls().str.slice(0, 1).to_list()
         found = np.array([first.count(letter) for letter in "ABCDEFGH"]) / 4000
         return np.abs(found - true).sum() / 2
 
     flat = {**CODE, "covey": {}}
     plain, grouped = (np.mean([error(field, seed) for seed in range(3)]) for field in (flat, CODE))
-    assert grouped < 0.6 * plain
+    assert grouped < 0.75 * plain
