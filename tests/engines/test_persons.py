@@ -8,6 +8,7 @@ import pytest
 
 import covey
 from audits.gates import opened
+from covey.core.numbers.counting import CodeCounts, RangeCounts
 from covey.core.tables.coding import Coding
 from covey.core.tables.counts import (
     coded_moments,
@@ -28,7 +29,8 @@ from covey.table.codec import Codec
 from covey.table.persons import named
 from covey.table.schema import AtMost, Field, Schema
 
-from .test_engines import FLAGS, SCHEMA, flags, place, survey  # noqa: F401 # a fixture
+from .test_engines import FLAGS, NUMBERS, SCHEMA, flags, place, survey  # noqa: F401 # a fixture
+from .test_engines import visits as stays
 from .test_spark import collected  # noqa: F401 # a fixture
 
 NOBODY = (None, "", "  ", "NaN")
@@ -79,6 +81,8 @@ KERNELS = {
     "norms": lambda batch: norm_counts(batch, np.full(9, 100), np.array([300_000, 900_000])),
     "scores": lambda batch: score_counts(batch, np.ones((9, 1)), np.array([[2, 4]])),
     "subsets": SubsetCounts(3),
+    "codes": CodeCounts((0, 4), (2, 3)),
+    "ranges": RangeCounts((1, 2), (np.array([0, 1, 2]), np.array([0, 2]))),
 }
 
 
@@ -96,12 +100,28 @@ def test_every_engine_gives_the_sums_of_persons(place):  # noqa: F811
 
 
 def test_every_engine_releases_the_same(place):  # noqa: F811
-    """Seed for seed, whatever the order and the parts."""
-    frame = visits(survey())
-    one = synth().fit(place(frame))
-    two = synth().fit(frame.sample(fraction=1, shuffle=True, seed=1))
-    assert one.centres.points.tobytes() == two.centres.points.tobytes()
-    assert (one.certificate, one.privacy) == (two.certificate, two.privacy)
+    """Seed for seed, whatever the order and the parts; numbers by their trees too."""
+    for table, schema in ((survey(), SCHEMA), (stays(), NUMBERS)):
+        frame = visits(table)
+        one = synth(schema).fit(place(frame))
+        two = synth(schema).fit(frame.sample(fraction=1, shuffle=True, seed=1))
+        assert one.centres.points.tobytes() == two.centres.points.tobytes()
+        assert (one.certificate, one.privacy) == (two.certificate, two.privacy)
+        assert (one.numbers is None) == (schema is SCHEMA)
+
+
+def test_numbers_of_persons_are_those_of_a_random_row_of_a_random_person():
+    """One person with half of all rows moves a median of rows, and hardly one of persons."""
+    g = np.random.default_rng(0)
+    own = np.round(g.normal(300, 40, 800))
+    frame = pl.DataFrame({"who": [f"p{k}" for k in range(800)] + ["one"] * 800, "x": [*own, *[900.0] * 800]})
+    schema = Schema((Field("x", "number", 0, 10**6, decimals=0, required=True), Field("b", "boolean")))
+    frame = frame.with_columns(b=pl.Series(g.random(1600) < 0.5))
+    made = covey.PrivateSynthesizer(8.0, 1e-6, schema=schema, person="who", seed=1).fit(frame).sample(800)
+    assert made["x"].median() == pytest.approx(np.median(own), abs=8)
+    assert (made["x"] == 900).mean() < 0.03
+    rows = covey.PrivateSynthesizer(8.0, 1e-6, schema=schema, seed=1).fit(frame.drop("who")).sample(800)
+    assert (rows["x"] == 900).mean() > 0.4
 
 
 @pytest.mark.parametrize("name", KERNELS)
