@@ -19,11 +19,9 @@ from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.numbers import NumberEvidence, evidence_of
 from covey.answers.steps import category_of, check, first, in_library, require_varying, with_square, words
 from covey.core.arrays import Floats, Integers
-from covey.core.tables.domain import Domain
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
-from covey.methods.draws import draw_of
 from covey.release.contents import PrivateRelease
 from covey.release.load import Centres, draw_rows
 from covey.release.verify import Verified
@@ -95,10 +93,7 @@ class Release(PrivateRelease):
     @cached_property
     def drawn(self) -> Rows:
         """Rows of codes from the centres; the same each time."""
-        streams = Streams.from_seed(0).child("answers")
-        limits = self.codec.limits if self.flags else []
-        domain = None if self.flags else Domain(self.codec.domain_sizes, self.codec.ordered)
-        codes = np.asarray(draw_of(domain, limits, self.numbers)(self.centres, DRAWN, streams)).astype(np.int64)
+        codes = again.Mechanism(self).table(DRAWN, Streams.from_seed(0).child("answers")).astype(np.int64)
         if self.numbers is not None and isinstance(self.evidence, NumberEvidence):
             for j in self.numbers.cells:
                 codes[:, j] = np.searchsorted(self.evidence.units[j].edges, codes[:, j], side="right") - 1
