@@ -31,6 +31,7 @@ def test_public_names_are_pinned():
         "core",
         "covariance_loss",
         "errors",
+        "load",
         "marginal_error",
         "paper",
     ]
