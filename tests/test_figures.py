@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.intervals import page as page_of_intervals
 from benchmarks.regain import show
 
 PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
@@ -62,3 +63,10 @@ def test_claims_about_peers_name_the_strongest_known_ones():
         float(re.search(rf"\| nltcs \| {name}.*?\| \.\d+ (\.\d+)", page)[1]) for name in (r"\*\*covey", "Private-GSD")
     )
     assert f"{theirs / ours:.1f} times covey's δ₂" in page
+
+
+def test_the_page_of_intervals_is_that_of_its_csv():
+    with (PAGES / "intervals.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) >= 14
+    assert (PAGES / "intervals.md").read_text() == page_of_intervals(rows)
