@@ -15,7 +15,7 @@ import covey.methods.regain.bits
 import covey.methods.regain.categories
 import covey.methods.regain.measure as measure
 import covey.methods.regain.pipeline as pipeline
-from audits import persons
+from audits import bodies, persons
 from audits.planting import Fault, replaced
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
@@ -217,4 +217,5 @@ def leaks():
         Fault("the same noise for two fits", "fresh", same_noise_twice()),
         Fault("rows drawn from a noise stream", "streams", rows_from_noise()),
         *persons.faults(),
+        *bodies.faults(),
     ]

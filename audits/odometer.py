@@ -19,8 +19,10 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import norm
 
+import covey.core.fit.reals
 import covey.methods.regain.categories
 import covey.methods.regain.pipeline
+import covey.methods.regain.reals
 import covey.synthesizers.private
 from covey.errors import InternalError
 from covey.privacy.budget import rho_for
@@ -284,4 +286,6 @@ def cheap_fits():
         stack.enter_context(patch.object(pipeline, "plan_bits", small))
         stack.enter_context(patch.object(categories, "CENTRES", 30))
         stack.enter_context(patch.object(categories, "fit_steps", lambda *_: 10))
+        stack.enter_context(patch.object(covey.methods.regain.reals, "POINTS", 40))
+        stack.enter_context(patch.object(covey.core.fit.reals, "ROUNDS", 2))
         yield

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from audits import persons
+from audits import bodies, persons
 from audits.odometer import Ride
 from covey.core.paper.bodies import Ball, ProductOfSimplices
 from covey.synthesizers import PrivateSynthesizer
@@ -208,5 +208,13 @@ def paper_rides():
 
 def rides():
     """All configurations by name."""
-    found = [*bit_rides(), *person_rides(), *category_rides(), *table_rides(), *paper_rides(), *persons.rides()]
+    found = [
+        *bit_rides(),
+        *person_rides(),
+        *category_rides(),
+        *table_rides(),
+        *paper_rides(),
+        *persons.rides(),
+        *bodies.rides(),
+    ]
     return {ride.name: ride for ride in found}

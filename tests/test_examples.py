@@ -45,3 +45,8 @@ def test_numeric_records_stay_in_their_set():
     means = re.findall(r"([\d.]+)/([\d.]+)", printed)
     assert len(means) == 4
     assert all(abs(float(a) - float(b)) < 0.01 for a, b in means)
+    private = re.findall(r"([\d.]+)\|([\d.]+)", printed)
+    assert len(private) == 4
+    assert all(abs(float(a) - float(b)) < 0.02 for a, b in private)  # the paper's method is off by 0.3
+    true, made = map(float, re.search(r"savings: (-?[\d.]+) confidential, (-?[\d.]+) private", printed).groups())
+    assert abs(true - made) < 0.2

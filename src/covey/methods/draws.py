@@ -19,6 +19,7 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.distance import bit_distances, category_distances
 from covey.core.tables.domain import Domain
+from covey.core.tables.reals import RealGrid, distances_between
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams
 
@@ -116,6 +117,9 @@ def distances(draw: Draw | None, rows: Array, centres: WeightedPoints) -> dict[i
     """How far public rows are from the centres that `regain` draws them from, by degree: exact."""
     if isinstance(draw, DrawNumbers):
         return category_distances(draw.numbers.of(rows), draw.numbers.domain.sizes, centres)
+    if isinstance(draw, DrawBody):
+        inside, points = (draw.grid.scaled(np.asarray(x, dtype=np.float64)) for x in (rows, centres.points))
+        return distances_between(inside, points, centres.weights)
     if isinstance(draw, DrawCodes):
         return category_distances(rows.astype(np.int64), draw.domain.sizes, centres)
     return bit_distances(rows.astype(np.uint8), centres)
@@ -165,3 +169,22 @@ def balanced(body: Body | None, rounded: bool, codes: bool) -> Draw:
     if isinstance(body, ProductOfSimplices) and rounded:
         return DrawCodes(Domain(body.sizes, (False,) * len(body.sizes)), as_one_hot=not codes)
     return DrawPoints()
+
+
+@dataclass(frozen=True)
+class DrawBody:
+    """Rows of a body that are its points; of a product of simplices, where records were integers, one-hot rows.
+
+    Args:
+        body: the body.
+        grid: its public grid, in whose scale rows are compared with the points.
+        rounded: whether points of a product of simplices are rounded to categories.
+    """
+
+    body: Body
+    grid: RealGrid
+    rounded: bool
+
+    def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
+        """m rows."""
+        return balanced(self.body, self.rounded, codes=False)(centres, m, streams)

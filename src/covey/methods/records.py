@@ -14,8 +14,11 @@ from scipy.sparse import csr_array
 
 from covey.core.arrays import Array, Floats
 from covey.core.paper.bodies import Body, l1_radius
+from covey.core.paper.boxes import bounding_box
+from covey.core.tables.reals import RealGrid
 from covey.core.tables.sparse import Batch, dense, is_sparse
-from covey.engines.local import ArrayRows
+from covey.engines.local import BATCH_ENTRIES, ArrayRows
+from covey.errors import ParameterError
 
 REAL_BITS = 20  # of a coordinate: `integer_squares` sums products of such entries exactly
 FAR = 16.0  # radii of K: farther records are pulled in first, which keeps projections quick and finite
@@ -63,6 +66,22 @@ def real_records(X: Array, body: Body) -> Records:
         return np.asarray(np.trunc(inside * grid))
 
     return Records(ArrayRows(X, prepare), unit=body.radius / grid, radius=float(grid))
+
+
+def body_grid(body: Body) -> RealGrid:
+    """The public grid of a body that `regain` counts on, or a refusal."""
+    lower, upper = bounding_box(body)
+    grid = RealGrid.of(lower, upper)
+    if not np.isfinite(grid.width).all() or not len(grid.live):
+        raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
+    return grid
+
+
+def code_records(X: Array, body: Body, grid: RealGrid) -> ArrayRows:
+    """Records in K as codes on its grid, each from its own row alone. They are coded once: projections may take long."""
+    step = max(1, BATCH_ENTRIES // X.shape[1])
+    parts = [grid.codes(_inside(X[i : i + step], body)) for i in range(0, len(X), step)]
+    return ArrayRows(np.concatenate(parts))
 
 
 @dataclass(frozen=True)

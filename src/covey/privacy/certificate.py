@@ -37,12 +37,18 @@ class Certificate:
     categorical: bool
     confidence: float = float(CONFIDENCE)
     numbers: bool = False  # whether the bound covers the distribution functions of single numbers as well
+    products: bool = False  # of real records: means of products of columns, each scaled to lie between 0 and 1
 
     @property
     def sentence(self) -> str:
         """What a steward reads."""
         degrees = sorted(self.bound)
         main = 2 if 2 in self.bound else degrees[0]
+        if self.products:
+            of = "a product of two columns" if main == 2 else "a column"
+            also_one = ", and so is that of a single column" if main == 2 else ""
+            bound = f"within {_show(self.bound[main])} of the truth"
+            return f"The typical mean of {of}, each between 0 and 1, is {bound}, with 95% confidence{also_one}."
         what = f"typical {main}-way {'table' if self.categorical else 'share'}"
         also = [str(d) for d in degrees if d != main]
         holds = [f"{_and(also)}-way ones"] if also else []

@@ -23,17 +23,17 @@ from covey.engines.weights import STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
 from covey.html import card, meter, tag
-from covey.methods.draws import Draw, DrawLikeThePaper, NumberCells, distances, draw_of
+from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, NumberCells, distances, draw_of
 from covey.methods.learning import SHARE, Learned, check_learning, learn, with_known_domains
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
-from covey.methods.records import Limit, boolean_records, real_records
+from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
 from covey.methods.regain.important import Important
 from covey.methods.regain.measured import Measurements
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, refuse_too_wide
-from covey.methods.regain.predict import mostly_noise, predicted_error
+from covey.methods.regain.reals import RegainBody
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.privacy.gate import WHOLE, Gate
@@ -50,6 +50,7 @@ from covey.records import (
     read_codes,
     read_reals,
 )
+from covey.synthesizers.advice import warn_of_noisy_shares, warn_of_numbers, warn_of_the_papers_noise
 from covey.synthesizers.base import _Synthesizer, promise_words, schema_facts, synthesized
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
@@ -80,7 +81,7 @@ class PrivateSynthesizer(_Synthesizer):
         neighbours: "replace-one", the only notion there is here.
         certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
         noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
-        body: the convex set K of real-valued records (method "paper").
+        body: the convex set K of real-valued records; records outside are moved to its nearest point, and all rows lie in it.
         kappa: κ of method "paper"; for this and the five that follow, None takes the theorem's choice.
         t: the dimension of its subspace.
         alpha: the mesh of its lattice.
@@ -199,9 +200,13 @@ class PrivateSynthesizer(_Synthesizer):
                     "method 'paper' takes no delta, schema, domain, at_most or noise: it is pure ε-DP on K."
                 )
             check_options(self.body, **self._options)
-        elif self._options or self.body is not None:
-            given = ", ".join([*self._options, *(["body"] if self.body is not None else [])])
-            raise ParameterError(f"{given.replace('shares', 'split')}: only method='paper' takes this.")
+        elif self._options:
+            given = ", ".join(self._options).replace("shares", "split")
+            raise ParameterError(f"{given}: only method='paper' takes this.")
+        elif self.body is not None:
+            if self.domain or self._limits or self.schema is not None:
+                raise ParameterError("body is about rows of real numbers: it goes without schema, domain and at_most.")
+            self._grid = body_grid(self.body)
 
     def fit(self, X: Any) -> Self:
         """Measure the table privately: this is the step that spends ε. X is not changed."""
@@ -217,6 +222,8 @@ class PrivateSynthesizer(_Synthesizer):
             return RegainNumbers(self._share, self._numbers.attributes, self._boxes, self._important)
         if self.domain is not None:
             return RegainCategories(self._share, self.domain)
+        if self.body is not None:
+            return RegainBody(self._share, self.body, self._grid)
         width = p if p is not None or self._codec is None else len(self._codec.names)
         limited = self._limits and width is not None
         declared = declared_coding(width, self._limits) if limited and width is not None else None
@@ -241,7 +248,11 @@ class PrivateSynthesizer(_Synthesizer):
         method, streams = self._regain(p), streams or self._next_streams()
         gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise, rows.steps))
         fitted = method.fit(rows, gates[-1], streams.postprocessing)
-        self._finish(fitted, draw_of(self.domain, self._limits, fitted.numbers), gates, n, domains)
+        draw = draw_of(self.domain, self._limits, fitted.numbers)
+        if self.body is not None:
+            rounded = isinstance(self._form, Form) and self._form.dtype.kind in "biu"
+            draw = DrawBody(self.body, self._grid, rounded)
+        self._finish(fitted, draw, gates, n, domains)
 
     def _learn(self, X: Any, reader: LearningReader, gate: Gate) -> tuple[Prepared, Learned]:
         """Learn the domains of a table, anew for each one, and read it again under the schema that comes of it."""
@@ -265,6 +276,9 @@ class PrivateSynthesizer(_Synthesizer):
         if self.domain is not None:
             codes, form = read_codes(X, self.domain)
             return ArrayRows(codes), form
+        if self.body is not None:
+            matrix, form = read_reals(X, self.body)
+            return code_records(matrix, self.body, self._grid), form
         bits, form = read_bits(X, sparse=True)
         return boolean_records(bits).rows, form
 
@@ -280,7 +294,7 @@ class PrivateSynthesizer(_Synthesizer):
         self.check(n)
         method = Algorithm4(body, self._options)
         par = method.parameters(n, self._budget)
-        _warn_if_noise(par)
+        warn_of_the_papers_noise(par)
         gate = Gate(self._budget, par.shares, self._next_streams())
         self.parameters = par
         draw = DrawLikeThePaper(self.body, self._form.dtype.kind in "biu", codes=False)
@@ -316,15 +330,10 @@ class PrivateSynthesizer(_Synthesizer):
     def _advise(self, n: int, sizes: Sequence[int]) -> None:
         """Checks and advice that need the public size of the table."""
         self.check(n)
-        error = predicted_error(sizes, n, self._budget)
-        if mostly_noise(error):
-            warnings.warn(
-                f"with n = {n}, {len(sizes)} columns and epsilon = {float(self.epsilon):g} a 2-way share is predicted to be "
-                f"off by {error:.2g}: expect noise, not data. More {self._budget.counted}, a larger epsilon, a positive "
-                "delta or fewer columns help.",
-                CoveyWarning,
-                stacklevel=4,
-            )
+        if self.body is None:
+            warn_of_noisy_shares(n, sizes, self._budget)
+        else:
+            warn_of_numbers(n, len(sizes), self._budget)
 
     @property
     def n(self) -> int:
@@ -380,17 +389,3 @@ class PrivateSynthesizer(_Synthesizer):
             ]
             mark = SEEDED_MARK if self.seeded else "differentially private"
         return card("PrivateSynthesizer", mark, [*facts, *schema_facts(self.schema)])
-
-
-def _warn_if_noise(par: PaperParameters) -> None:
-    """Say, from public numbers alone, that the paper's constants will give noise."""
-    # Noise on a coordinate of a damped mean, in units where the coordinate of a Boolean record is 0 or 1.
-    sd = par.means_noise * float(np.sqrt(2 * par.p))
-    if sd > 0.5:
-        warnings.warn(
-            f"with n = {par.n}, p = {par.p} and these parameters the paper's noise on a block mean has standard "
-            f"deviation {sd:.2g} for columns between 0 and 1: expect noise, not data. Use method='regain', or more rows, "
-            "a larger epsilon or fewer columns.",
-            CoveyWarning,
-            stacklevel=4,
-        )

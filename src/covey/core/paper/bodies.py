@@ -145,12 +145,18 @@ def linear_radius(G: Floats, h: Floats, within: Box) -> float:
     Where l ≤ x ≤ u, x² ≤ (l + u)x − lu, coordinate by coordinate: so ‖x‖² is at most a linear function, whose maximum is a linear
     program. l and u are first drawn in, by two linear programs each. Exact where every vertex has its coordinates at l or u.
     """
+    lower, upper = linear_bounds(G, h, within)
+    square = _maximum(lower + upper, G, h, within) - float(lower @ upper)
+    return min(within.radius, float(np.sqrt(max(square, 0.0))))
+
+
+def linear_bounds(G: Floats, h: Floats, within: Box) -> tuple[Floats, Floats]:
+    """The least and the largest value of every coordinate where Gx ≤ h in the box."""
     lower, upper = within.lower.copy(), within.upper.copy()
     for i, e in enumerate(np.eye(within.dimension)):
         lower[i] = max(lower[i], -_maximum(-e, G, h, within))
         upper[i] = min(upper[i], _maximum(e, G, h, within))
-    square = _maximum(lower + upper, G, h, within) - float(lower @ upper)
-    return min(within.radius, float(np.sqrt(max(square, 0.0))))
+    return lower, upper
 
 
 def _maximum(c: Floats, G: Floats, h: Floats, within: Box) -> float:
@@ -204,6 +210,10 @@ class Polytope:
     def radius(self) -> float:
         """R with K ⊂ R·B₂ᵖ, from linear programs: often far below the box's."""
         return linear_radius(self.G, self.h, self.within)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and stored ones set up a solver of their own."""
+        return self.__dict__ | {"_solver": None}
 
     def _problem(self) -> Any:
         if self._solver is None:
