@@ -21,8 +21,9 @@ FIELDS = (
     Field("came", "date", "2015-01-01", "2030-12-31", required=True),
     Field("left", "date", "2015-01-01", "2031-12-31"),
     Field("ward", "string", enum=("A", "B", "C"), required=True),
+    Field("code", "string", enum=("I10", "I11", "I20", "J45", "J46", "K50"), other="other", levels=1),
 )
-PLAIN = ("30000", "40", "2020-05-05", "2020-05-07", "A")
+PLAIN = ("30000", "40", "2020-05-05", "2020-05-07", "A", "J45")
 
 
 def table(seed, first):
@@ -34,7 +35,9 @@ def table(seed, first):
     left = came + g.geometric(0.3, n) - 1
     age = np.clip(20 + np.log1p(income) * 4 + g.normal(0, 5, n), 0, 120).astype(int)
     words = [("refused" if g.random() < 0.05 else str(x)) for x in income]
-    rows = list(zip(words, age.astype(str), came.astype(str), left.astype(str), g.choice(list("ABC"), n), strict=True))
+    codes = g.choice(["I10", "I11", "J45", "K50", "?", ""], n)
+    columns = (words, age.astype(str), came.astype(str), left.astype(str), g.choice(list("ABC"), n), codes)
+    rows = list(zip(*columns, strict=True))
     rows[0] = first
     return dict(zip([f.name for f in FIELDS], map(list, zip(*rows, strict=True)), strict=True))
 
@@ -42,13 +45,13 @@ def table(seed, first):
 def number_ride(name, *arguments, important=(), **options):
     schema = Schema(FIELDS, rules=(LessEqual("came", "left"),), important=important)
     neighbours = {
-        "a random one": table(0, ("1234", "77", "2021-01-01", "2021-01-01", "C")),
-        "the ends of all grids": table(0, ("10000000", "120", "2030-12-31", "2031-12-31", "C")),
-        "holes": table(0, ("refused", "", "", "", "")),
-        "beyond the limits, and out of order": table(0, ("-1e30", "1e9", "2025-01-01", "1066-10-14", "Z")),
-        "one step aside": table(0, ("30001", "40", "2020-05-05", "2020-05-07", "A")),
+        "a random one": table(0, ("1234", "77", "2021-01-01", "2021-01-01", "C", "I10")),
+        "the ends of all grids": table(0, ("10000000", "120", "2030-12-31", "2031-12-31", "C", "other")),
+        "holes": table(0, ("refused", "", "", "", "", "")),
+        "beyond the limits, and out of order": table(0, ("-1e30", "1e9", "2025-01-01", "1066-10-14", "Z", "Z99")),
+        "one step aside": table(0, ("30001", "40", "2020-05-05", "2020-05-07", "A", "J46")),
     }
-    stranger = table(7, ("5", "5", "2016-06-06", "2018-06-06", "B"))
+    stranger = table(7, ("5", "5", "2016-06-06", "2018-06-06", "B", "K50"))
     make = lambda: PrivateSynthesizer(*arguments, schema=schema, seed=3, **options)  # noqa: E731 # as short as it gets
     return Ride(name, make, table(0, PLAIN), neighbours, stranger)
 

@@ -13,6 +13,17 @@ DELAY = 1.0  # seconds before anything is shown: quick fits stay silent
 
 Listener = Callable[[float, str], None]
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Fits inside show nothing: they are many, and something else tells how far they have come."""
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)
 
 
 @contextmanager
@@ -36,7 +47,7 @@ class Progress:
         self._stage = -1
         self._begin = time.monotonic()
         self._shown = False
-        self._live = bool(getattr(self._stream, "isatty", lambda: False)())
+        self._live = not _SILENT.get() and bool(getattr(self._stream, "isatty", lambda: False)())
 
     def __enter__(self) -> Self:
         return self

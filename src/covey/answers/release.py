@@ -10,28 +10,27 @@ from typing import Any
 import numpy as np
 
 from covey.answers import regression
-from covey.answers.answer import FRAMES, About, Answer, AnswerTable, answers
+from covey.answers import replicates as again
+from covey.answers.answer import About, Answer, AnswerTable, answers
 from covey.answers.columns import Columns, Conditions, said
-from covey.answers.estimates import Estimate, Function, correlation, delta, paired_correlation, ratio
+from covey.answers.estimates import Estimate, correlation, delta, paired_correlation, ratio
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.numbers import NumberEvidence, evidence_of
+from covey.answers.steps import category_of, check, first, in_library, require_varying, with_square, words
 from covey.core.arrays import Floats, Integers
-from covey.core.tables.domain import Domain
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
-from covey.methods.draws import draw_of
 from covey.release.contents import PrivateRelease
 from covey.release.load import Centres, draw_rows
 from covey.release.verify import Verified
 from covey.table.codec import Codec
-from covey.table.sources import Table, joined, like
+from covey.table.sources import joined
 
 DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
 LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
 Z95 = 1.96  # of a normal law: half a 95% interval in deviations
-WILD = 1.5  # a correlation beyond it is noise over noise
 KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
 MOST_COLUMNS = (
     "this question is about {count} columns at once, and one and two at a time were measured. Ask about two, or use "
@@ -57,7 +56,7 @@ class Release(PrivateRelease):
     ) -> Any:
         """More synthetic rows, or rows that meet conditions on categories: drawn from the centres, at no cost."""
         m = whole_number(m, "m", 1, "It counts the synthetic rows.")
-        wanted = {name: _category(value) for name, value in (where or {}).items()}
+        wanted = {name: category_of(value) for name, value in (where or {}).items()}
         for name in wanted:
             self.columns.place(name)
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
@@ -94,10 +93,7 @@ class Release(PrivateRelease):
     @cached_property
     def drawn(self) -> Rows:
         """Rows of codes from the centres; the same each time."""
-        streams = Streams.from_seed(0).child("answers")
-        limits = self.codec.limits if self.flags else []
-        domain = None if self.flags else Domain(self.codec.domain_sizes, self.codec.ordered)
-        codes = np.asarray(draw_of(domain, limits, self.numbers)(self.centres, DRAWN, streams)).astype(np.int64)
+        codes = again.Mechanism(self).table(DRAWN, Streams.from_seed(0).child("answers")).astype(np.int64)
         if self.numbers is not None and isinstance(self.evidence, NumberEvidence):
             for j in self.numbers.cells:
                 codes[:, j] = np.searchsorted(self.evidence.units[j].edges, codes[:, j], side="right") - 1
@@ -248,7 +244,7 @@ class Release(PrivateRelease):
             function = correlation
         else:
             moments, function = (
-                self.moments(tuple(f for part in parts for f in _with_square(*part))),
+                self.moments(tuple(f for part in parts for f in with_square(*part))),
                 paired_correlation,
             )
         self.require_kept(moments, {0: x, len(moments.features) // 2: y})
@@ -268,6 +264,26 @@ class Release(PrivateRelease):
         questions = [f"regress {formula}: {term}" for term in model.terms]
         found = answers(estimate, questions, check(confidence), about, words(estimate, model.note))
         return AnswerTable(found, model.terms, "term")
+
+    def interval(  # the function, and how its interval is wanted
+        self,
+        function: Callable[[Any], float],
+        replicates: int = 16,
+        *,
+        confidence: float = 0.95,
+        about: About = "population",
+        seed: int | None = None,
+    ) -> Answer:
+        """An approximate interval for any function of a polars frame, by running the mechanism again on tables of the centres.
+
+        It takes as long as so many fits. Smooth functions are covered nearly as often as it says; a model's score may not be.
+        """
+        self.sampled(about)
+        return again.interval(self, function, replicates, check(confidence), about, seed)
+
+    def replicates(self, count: int, *, seed: int | None = None) -> list[again.Replicate]:
+        """Tables drawn from the centres, each with the synthetic rows of a release of it: for studies of one's own."""
+        return again.replicates(self, count, seed)
 
     # Steps.
 
@@ -326,55 +342,3 @@ class Release(PrivateRelease):
 
 class LostInNoiseError(CannotAnswerError):
     """A group is too small to be told from noise."""
-
-
-def _with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:
-    within = feature.within if feature.within is not None else 0.0
-    square = (feature.scores**2 + within) * there
-    return replace(feature, within=None), Feature(feature.attribute, square), Feature(feature.attribute, there)
-
-
-def require_varying(moments: Moments, function: Function) -> None:
-    """Refuse a correlation of something that does not vary beyond its noise."""
-    with np.errstate(all="ignore"):
-        value = function(moments.mean.astype(np.complex128), moments.second.astype(np.complex128))
-    if not np.isfinite(value) or abs(complex(value).imag) > 0 or abs(complex(value).real) > WILD:
-        raise CannotAnswerError("one of the two columns does not vary beyond its noise.")
-
-
-def first(holds: Callable[[int], bool], count: int) -> int:
-    """The first of 0 … count − 1 for which something holds that goes on to hold; the last where it never does."""
-    low, high = 0, count - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
-
-
-def check(confidence: float) -> float:
-    """A confidence between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
-    return float(confidence)
-
-
-def words(estimate: Estimate, note: str = "measured") -> str:
-    """How an estimate was made."""
-    open_ = bool((estimate.below + estimate.above > 0).any())
-    return f"{note}; wider where bins are cut" if open_ else note
-
-
-def in_library(columns: Any, library: str) -> Any:
-    """Columns as a frame of the library that is wanted."""
-    if library not in FRAMES:
-        raise ParameterError(f"library must be one of {', '.join(FRAMES)}, got {library!r}.")
-    return like(Table({}, 0, "pyarrow" if library == "arrow" else library), columns)
-
-
-def _category(value: Any) -> str:
-    """A category as `draw_rows` names it."""
-    if isinstance(value, tuple | list | set | frozenset):
-        raise ParameterError(
-            "sample takes one category for a column. For ranges, draw more rows and keep those you want."
-        )
-    return "missing" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -186,7 +186,8 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError(
                 "no column of a table of required flags can be important: all pairs are measured alike."
             )
-        self._numbers = fine if (fine.fine or self._boxes or self._important) and not flags else None
+        levels = any(field.levels is not None for field in schema.encoded)
+        self._numbers = fine if (fine.fine or self._boxes or self._important or levels) and not flags else None
         reader = TableReader(codec, "codes" if self._numbers is None else "numbers")
         self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
 

@@ -99,6 +99,20 @@ class Codec:
         groups = [group for group in self.schema.important if all(name in self.names for name in group)]
         return [[self.names.index(name) for name in group] for group in groups]
 
+    def groups(self, name: str) -> tuple[int, ...]:
+        """The group of each category of a field with levels, by the order in which groups occur; "missing" is one by itself."""
+        field, size = self.schema[name], self.domain_sizes[self.names.index(name)]
+        if field.levels is None:
+            return ()
+        if isinstance(field.levels, int):
+            words: list[Any] = [label[: field.levels] for label in field.labels]
+        else:
+            column = optional("polars").Series(name, field.labels)
+            words = derived_column(self.schema[field.levels], {name: column}).to_list()
+        words = [*((word,) for word in words), *([None] * (size - len(words)))]  # no group is like "missing"
+        order = list(dict.fromkeys(words))
+        return tuple(order.index(word) for word in words)
+
     def encode(self, table: Any, *, cells: bool = False) -> tuple[Array, EncodeLog]:
         """Category codes (or cells), a row per record and a column per encoded field, and the private log."""
         source = open_source(table, self.schema)

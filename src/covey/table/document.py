@@ -32,6 +32,7 @@ SECTIONS = {
         "decimals",
         "constant",
         "derived",
+        "levels",
         "ordered",
         "special",
         "learn",

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Integers
 from covey.errors import ParameterError, whole_number
+from covey.table.axis import Axis
 from covey.table.deriving import Derived
 from covey.table.dialects import USUAL_FORMATS, Spelling
 from covey.table.document import (
@@ -36,6 +36,7 @@ from covey.table.values import as_written, below, is_label, typed
 TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
 ORDERED_TYPES = TYPES[2:]
 DEFAULT_BINS = 20  # a histogram that a person takes in at a glance, and noise that is spread over few cells
+LEVELS = {"icd10": 3, "nace": 2}  # first letters that name the group of a code
 MOST_DECIMALS = 15  # a float holds no more digits
 GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
@@ -49,25 +50,6 @@ class Constant:
     """A public constant, carried along and never measured; None means always missing."""
 
     value: Value | None
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Bins on the whole multiples of 10^-decimals (days for dates, seconds for times): bin b is starts[b], …, ends[b]."""
-
-    starts: Integers
-    ends: Integers
-    decimals: int
-
-    @property
-    def low(self) -> int:
-        """The least multiple."""
-        return int(self.starts[0])
-
-    @property
-    def high(self) -> int:
-        """The largest multiple."""
-        return int(self.ends[-1])
 
 
 @dataclass(frozen=True)
@@ -92,6 +74,7 @@ class Field:
     special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
     follows: Follows | None = None  # another field, from which this one is measured
     derived: Derived | None = None  # a public function of other fields: computed, not measured
+    levels: int | str | None = None  # how its categories are grouped: by so many first letters, or by a derived field
     warning: str | None = None  # of a draft: why this field is confirmed by its name alone
     spelling: Spelling = Spelling()  # noqa: RUF009 # frozen
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)  # title, description: kept, never read
@@ -117,6 +100,10 @@ class Field:
             raise self.wrong("is required, and its constant is missing", "Give the constant a value.")
         if self.derived is not None:
             self._check_derived(self.derived)
+        plain = isinstance(self.levels, int | str) and not isinstance(self.levels, bool) and self.levels not in (0, "")
+        if self.levels is not None and (self.type != "string" or self.ordered or not plain):
+            what = f"has levels {self.levels!r} and type {self.type}"
+            raise self.wrong(what, "Give categories a number of letters, or the name of a field derived from them.")
         if self.confirmed and not self.learn:
             self.require_complete()
             object.__setattr__(self, "warning", None)  # it was heard
@@ -360,6 +347,7 @@ class Field:
             special=tuple(special) if isinstance(special, list) else special,
             follows=Follows.from_dict(own, name),
             derived=Derived.from_dict(own.get("derived"), name),
+            levels=_levels(own.get("levels")),
             warning=own.get("warning"),
             spelling=Spelling.from_field(data, name),
             notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in USUAL_FORMATS)},
@@ -384,6 +372,7 @@ class Field:
             "special": list(self.special) or None,
             **({} if self.follows is None else self.follows.to_dict()),
             "derived": None if self.derived is None else self.derived.to_dict(),
+            "levels": self.levels,
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }
@@ -396,3 +385,8 @@ class Field:
         if given:
             out["covey"] = given
         return out
+
+
+def _levels(given: Any) -> Any:
+    """A number of letters for the name of a well-known hierarchy; anything else as it is."""
+    return LEVELS.get(given, given) if isinstance(given, str) else given

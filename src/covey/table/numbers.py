@@ -34,7 +34,7 @@ class NumberCodec:
     def _attribute(self, j: int) -> Attribute:
         name = self.names[j]
         if name not in self.fine:
-            return Category(self.codec.domain_sizes[j], j in self.codec.ordinal)
+            return Category(self.codec.domain_sizes[j], j in self.codec.ordinal, self.codec.groups(name))
         grid, link = self.fine[name], self.links.get(name)
         apart = self.apart(name)
         if link is not None:

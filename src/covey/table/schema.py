@@ -87,6 +87,10 @@ class Schema:
         for group in self.important:
             self._check_important(group)
         _ = self.derived  # circles are refused
+        for field in self.fields:
+            if isinstance(field.levels, str) and getattr(self[field.levels].derived, "bases", None) != (field.name,):
+                what = f"has levels by {field.levels!r}, which is not derived from it alone"
+                raise field.wrong(what, "Name such a field, or a number of letters.")
         if all(field.confirmed or field.follows is None for field in self.fields):
             _ = self.links  # circles and bounds that cannot hold are refused
 

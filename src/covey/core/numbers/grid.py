@@ -71,10 +71,11 @@ class NumberGrid:
 
 @dataclass(frozen=True)
 class Category:
-    """Public: an attribute with so many categories."""
+    """Public: an attribute with so many categories, and the group of each where they are in groups."""
 
     size: int
     ordered: bool = False
+    groups: tuple[int, ...] = ()
 
 
 Attribute = Category | NumberGrid

@@ -15,17 +15,19 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.numbers.cells import Cells
 from covey.core.numbers.counting import CodeCounts, RangeCounts, counted_fully, ranges_of
 from covey.core.numbers.distance import comparison_edges, kolmogorov_bound, released_below
-from covey.core.numbers.grid import Attribute
+from covey.core.numbers.grid import Attribute, NumberGrid
 from covey.core.numbers.ranks import RankScores, rank_matrix
 from covey.core.numbers.tree import Tree
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import Counts
 from covey.core.tables.domain import Domain
+from covey.core.tables.hierarchy import group_counts
 from covey.engines.rows import Rows
 from covey.methods.regain.measure import Tables
 from covey.methods.regain.plan_numbers import NumberPlan, grids, matrix_is_better, rank_moves
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
 
+GROUPS = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
 ONE_ROW = Moves(l1=2, l2_squared=2)  # two counts of a partition by one
 
 
@@ -73,21 +75,29 @@ def _entry(counts: Counts, i: int) -> Integers:
 
 @dataclass(frozen=True)
 class OneWayMeasured:
-    """Noisy counts of categories, and trees of numbers, by attribute."""
+    """Noisy counts of categories, trees of numbers, and noisy counts of groups of categories, by attribute."""
 
     categories: dict[int, Measured]
     trees: dict[int, Tree]
+    groups: dict[int, Measured]
 
 
 def measure_one_way(counts: OneWayCounts, plan: NumberPlan, gate: Gate) -> OneWayMeasured:
-    """Counts of categories once, trees of numbers in rounds; spends the charge "histograms"."""
+    """Counts of categories once, of their groups too, trees of numbers in rounds; spends the charge "histograms"."""
     numbers = grids(plan.attributes)
     parts = plan.one_way(gate.budget.pure)
-    categories = {
-        j: gate.measure("histograms", counts.codes(j), a.size, ONE_ROW, parts[j])
-        for j, a in enumerate(plan.attributes)
-        if j not in numbers
-    }
+    categories, groups = {}, {}
+    for j, a in enumerate(plan.attributes):
+        if isinstance(a, NumberGrid):
+            continue
+        part, codes = parts[j], counts.codes(j)
+        if a.groups:
+            of = np.array(a.groups)
+            groups[j] = gate.measure(
+                "histograms", codes.map(group_counts, of), max(a.groups) + 1, ONE_ROW, GROUPS * part
+            )
+            part = (1 - GROUPS) * part
+        categories[j] = gate.measure("histograms", codes, a.size, ONE_ROW, part)
     trees = {j: Tree(grid, counts.rows.n) for j, grid in numbers.items()}
     for turn in range(max((grid.rounds for grid in numbers.values()), default=0)):
         growing = [j for j, grid in numbers.items() if turn < grid.rounds]
@@ -99,7 +109,7 @@ def measure_one_way(counts: OneWayCounts, plan: NumberPlan, gate: Gate) -> OneWa
             trees[j].see(found.values, found.sd)
             if turn + 1 < numbers[j].rounds:
                 trees[j].grow()
-    return OneWayMeasured(categories, trees)
+    return OneWayMeasured(categories, trees, groups)
 
 
 def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, gate: Gate) -> tuple[Floats, float, int]:

@@ -21,6 +21,7 @@ from covey.core.numbers.consistency import tree_measure
 from covey.core.numbers.grid import Attribute, Category
 from covey.core.numbers.ranks import rank_scores
 from covey.core.tables.domain import Domain
+from covey.core.tables.hierarchy import grouped_bins, grouped_histogram
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.core.threads import blas_threads
@@ -105,9 +106,14 @@ class RegainNumbers:
         for j, a in enumerate(self.attributes):
             if isinstance(a, Category):
                 found = measured.categories[j]
-                p = denoise_histogram(found.values.astype(np.float64), found.sd, n, a.ordered, public) / n
-                classes = self.boxes.signature(j, a.size)
-                maps.append(category_bins(p, a.ordered, mass, 3 * found.sd / n, most, classes))
+                classes, cut = self.boxes.signature(j, a.size), 3 * found.sd / n
+                if a.groups:
+                    of, coarse = np.array(a.groups), measured.groups[j]
+                    p = grouped_histogram((found.values, found.sd), (coarse.values, coarse.sd), of, n, public) / n
+                    maps.append(grouped_bins(p, of, cut, most, classes))
+                else:
+                    p = denoise_histogram(found.values.astype(np.float64), found.sd, n, a.ordered, public) / n
+                    maps.append(category_bins(p, a.ordered, mass, cut, most, classes))
             else:
                 cuts = self.boxes.cuts(j)
                 cells[j] = make_cells(tree_measure(measured.trees[j], gate.budget.pure, public), cuts)

@@ -1,0 +1,181 @@
+"""Any function of a table: the whole mechanism is run again on tables drawn from the centres, where the truth is known.
+
+Each replicate draws as many rows as the confidential table has, measures them with the same budget, fits from scratch and draws
+synthetic rows again: what a function of these rows misses of the truth is what it may have missed before. Starting a fit
+at the centres would be quicker and wrong: they are the truth that it should not know (docs/proofs/intervals.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from covey.answers.answer import About, Answer
+from covey.core.arrays import Array
+from covey.core.draw.balanced import keep_limits
+from covey.core.draw.rounding import bootstrap, round_bits, round_categories
+from covey.core.tables.domain import Domain
+from covey.core.threads import processors
+from covey.engines.local import ArrayRows
+from covey.entropy import Streams
+from covey.errors import CannotAnswerError, ParameterError, whole_number
+from covey.methods.draws import NumberCells, draw_of
+from covey.methods.method import Method
+from covey.methods.regain.important import Important
+from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
+from covey.methods.regain.numbers import RegainNumbers
+from covey.methods.regain.pipeline import RegainBits, RegainCategories
+from covey.methods.regain.plan import declared_coding
+from covey.privacy.budget import DOMAINS, Budget
+from covey.privacy.gate import Gate
+from covey.progress import Progress, silent
+from covey.table.frames import FrameForm
+from covey.table.numbers import NumberCodec
+from covey.table.zeros import structural_zeros
+
+if TYPE_CHECKING:
+    from covey.answers.release import Release
+
+NONE = Fraction(0)  # no certificate is bought: nobody reads it
+TRUTH_ROWS = 8  # times n: what a function says of the centres themselves is read off so many rows
+FEWEST = 4  # replicates: fewer say next to nothing of their own spread
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """A table drawn from the centres, and the synthetic rows of a release of it."""
+
+    table: Any
+    rows: Any
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """What made a release, to be run again on public tables."""
+
+    release: Release
+
+    @property
+    def budget(self) -> Budget:
+        """What the release spent on all but learning domains and its certificate."""
+        privacy = self.release.privacy
+        spent = sum((c.amount for c in privacy.charges if c.purpose not in ("certificate", DOMAINS)), NONE)
+        return privacy.budget.part(spent / privacy.budget.amount)
+
+    def method(self) -> Method:
+        """The method for bits, categories or numbers, as public facts decide it."""
+        codec, measured = self.release.codec, self.release.measurements
+        if isinstance(measured, MeasuredNumbers):
+            fine = NumberCodec(codec)
+            important = Important.of(codec.important, len(codec.names), self.budget.pure)
+            return RegainNumbers(NONE, fine.attributes, structural_zeros(fine), important)
+        if isinstance(measured, MeasuredBits):
+            width = len(codec.names)
+            return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)
+        return RegainCategories(NONE, Domain(codec.domain_sizes, codec.ordered))
+
+    def codes(self, cloud: Any, numbers: NumberCells | None, m: int, streams: Streams) -> Array:
+        """Rows of codes drawn from centres."""
+        release, codec = self.release, self.release.codec
+        domain = None if release.flags else Domain(codec.domain_sizes, codec.ordered)
+        return np.asarray(draw_of(domain, codec.limits if release.flags else [], numbers)(cloud, m, streams))
+
+    def table(self, m: int, streams: Streams) -> Array:
+        """Rows of codes as independent as people are. Balanced rows, which a release draws, would hide what sampling adds."""
+        release, public = self.release, streams.postprocessing("table")
+        cloud, codec, numbers = release.centres, release.codec, release.numbers
+        chosen = bootstrap(cloud, m, public)
+        if release.flags:
+            bits = round_bits(cloud.points, chosen, public)
+            return keep_limits(bits, codec.limits, public) if codec.limits else bits
+        sizes = codec.domain_sizes if numbers is None else numbers.domain.sizes
+        codes = round_categories(cloud.points, chosen, sizes, public)
+        for j, cells in ({} if numbers is None else numbers.cells).items():
+            codes[:, j] = cells.values(codes[:, j], public)
+        return codes
+
+    def frame(self, codes: Array, numbers: NumberCells | None, streams: Streams) -> Any:
+        """Codes as a polars frame of values."""
+        codec = self.release.codec
+        fine = codec if numbers is None else NumberCodec(codec)
+        return FrameForm("polars").restore(fine.decode(codes.astype(np.int64), streams.postprocessing("decode")))
+
+    def truth(self, streams: Streams) -> Any:
+        """What the centres themselves say: many of their rows."""
+        own, release = streams.child("truth"), self.release
+        codes = self.codes(release.centres, release.numbers, TRUTH_ROWS * release.privacy.n, own)  # balanced: exact
+        return self.frame(codes, release.numbers, own)
+
+    def again(self, streams: Streams) -> Replicate:
+        """One replicate."""
+        release, n = self.release, self.release.privacy.n
+        drawn = streams.child("table")
+        table = self.table(n, drawn)
+        method, budget, fit = self.method(), self.budget, streams.child("fit")
+        with silent():
+            gate = Gate(budget, method.shares(n, table.shape[1], budget), fit)
+            fitted = method.fit(ArrayRows(table), gate, fit.postprocessing)
+        own = streams.child("rows")
+        rows = self.codes(fitted.cloud, fitted.numbers, release.parts.m or n, own)
+        return Replicate(self.frame(table, release.numbers, drawn), self.frame(rows, fitted.numbers, own))
+
+
+def replicates(release: Release, count: int, seed: int | None = None) -> list[Replicate]:
+    """So many replicates, as many at a time as there are processors."""
+    count = whole_number(count, "replicates", 1)
+    if release.measurements is None:
+        raise CannotAnswerError("this release does not say how it was measured, so it cannot be run again.")
+    mechanism, streams = Mechanism(release), _streams(seed)
+    with Progress((("replicates", 1.0),)) as progress, ThreadPoolExecutor(min(count, processors())) as pool:
+        progress.next()
+        found = []
+        for one in pool.map(lambda k: mechanism.again(streams.child(f"replicate {k}")), range(count)):
+            found.append(one)
+            progress.tick(len(found) / count)
+    return found
+
+
+def interval(  # the function, and how its interval is wanted
+    release: Release,
+    function: Callable[[Any], float],
+    count: int,
+    confidence: float,
+    about: About,
+    seed: int | None = None,
+) -> Answer:
+    """value ± t·rms of the errors of replicates: approximate, because the centres are not the population."""
+    whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
+    value = _number(function(release.rows()))
+    found = replicates(release, count, seed)
+    truth = _number(function(Mechanism(release).truth(_streams(seed)))) if about == "population" else None
+    errors = [_number(function(r.rows)) - (_number(function(r.table)) if truth is None else truth) for r in found]
+    se = float(np.sqrt(np.mean(np.square(errors))))
+    half = float(student.ppf((1 + confidence) / 2, count)) * se
+    name = getattr(function, "__name__", "function")
+    method = f"approximate: {count} replicates"
+    return Answer(
+        "function" if name == "<lambda>" else name, value, value - half, value + half, se, confidence, about, method
+    )
+
+
+def _number(value: Any) -> float:
+    """What the function gave, as one number."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"the function must give one number for a frame, it gave {type(value).__name__}."
+        ) from None
+    if not np.isfinite(found):
+        raise CannotAnswerError("the function has no finite value for these rows, so no interval can be given.")
+    return found
+
+
+def _streams(seed: int | None) -> Streams:
+    return Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))

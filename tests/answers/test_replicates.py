@@ -1,0 +1,94 @@
+"""Intervals for any function, by running the mechanism again on tables of the centres."""
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+
+import covey
+from audits.odometer import cheap_fits
+from covey.answers.replicates import Mechanism
+from covey.errors import CannotAnswerError, ParameterError
+from covey.table.schema import Field, Schema
+from tests.answers.test_release import FLAGS, flags
+
+pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+
+
+def released(schema, columns, *budget, m=None):
+    synth = covey.PrivateSynthesizer(*budget, schema=schema, seed=2, certificate_share=0).fit(columns)
+    return synth.release(m or len(next(iter(columns.values()))))
+
+
+@pytest.fixture(scope="module")
+def release():
+    X = flags(2000)
+    with cheap_fits():
+        return released(FLAGS, {name: X[:, j] for j, name in enumerate("abcdef")}, 1.0)
+
+
+def share_of_a(frame):
+    return frame["a"].mean()
+
+
+def test_replicates_err_as_much_as_the_noise_says(release):
+    """The spread of a share over replicates is that of its noise and of sampling; noise of half the size would show."""
+    with cheap_fits():
+        found = release.replicates(40, seed=5)
+    assert all(r.table.shape == r.rows.shape == (2000, 6) for r in found)
+    truth = float(release.centres.weights @ release.centres.points[:, 0])
+    errors = [share_of_a(r.rows) - truth for r in found]
+    said = release.share({"a": True}).se
+    assert 0.7 < np.sqrt(np.mean(np.square(errors))) / said < 1.4
+    assert len({r.rows["a"].sum() for r in found}) > 5  # each has noise of its own
+
+
+def test_an_interval_for_a_function_says_that_it_is_approximate(release):
+    with cheap_fits():
+        found = release.interval(share_of_a, 6, seed=1)
+        same = release.interval(share_of_a, 6, seed=1)
+        table = release.interval(lambda f: float(f["a"].mean()), 6, about="table", seed=1)
+    assert repr(found) == repr(same)
+    assert found.question == "share_of_a"
+    assert found.method == "approximate: 6 replicates"
+    assert found.value == pytest.approx(share_of_a(release.rows()))
+    assert found.low < found.value < found.high
+    assert (table.question, table.about) == ("function", "table")
+
+
+def test_the_mechanism_that_is_run_again_is_the_one_that_ran(release):
+    mechanism = Mechanism(release)
+    spent = sum(c.amount for c in release.privacy.charges)
+    assert mechanism.budget.amount == spent
+    assert mechanism.method().plan(2000, 6, mechanism.budget).mechanism == release.measurements.mechanism
+
+
+def test_numbers_and_categories_are_run_again_too():
+    schema = Schema(
+        (
+            Field("age", "integer", 0, 99),
+            Field("ward", "string", enum=("x", "y", "z")),
+            Field("ill", "boolean", required=True),
+        )
+    )
+    g = np.random.default_rng(3)
+    columns = {"age": g.integers(0, 99, 600), "ward": g.choice(["x", "y", "z"], 600), "ill": g.random(600) < 0.3}
+    with cheap_fits():
+        for own in (schema, Schema((dataclasses.replace(schema["age"], bins=10), *schema.fields[1:]))):
+            release = released(own, columns, 2.0, m=300)
+            (one,) = release.replicates(1, seed=1)
+            assert one.table.columns == ["age", "ward", "ill"]
+            assert (len(one.table), len(one.rows)) == (600, 300)
+            assert one.rows["age"].dtype == pl.Int64
+
+
+def test_what_is_no_number_or_cannot_be_run_again_is_refused(release):
+    with pytest.raises(ParameterError, match="one number"):
+        release.interval(lambda frame: frame, 4)
+    with pytest.raises(CannotAnswerError, match="no finite value"):
+        release.interval(lambda frame: float("nan"), 4)
+    with pytest.raises(ParameterError, match="4 or more"):
+        release.interval(share_of_a, 2)
+    with pytest.raises(CannotAnswerError, match="cannot be run again"):
+        dataclasses.replace(release, measurements=None).replicates(1)
