@@ -183,13 +183,16 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
     for note in left:
         tell(f"      {note.field}: {note.reason}")
     fields = [
-        replace(field, **dict(zip(("minimum", "maximum"), PUBLIC_LIMITS[field.name], strict=True)), bins=None)
+        replace(
+            field, minimum=PUBLIC_LIMITS[field.name][0], maximum=PUBLIC_LIMITS[field.name][1], bins=None, warning=None
+        )
         if field.name in PUBLIC_LIMITS
         else field
         for field in drafted.schema.fields
     ]
-    public = replace(drafted.schema, fields=tuple(fields))
-    public.confirm(public.names).save(schema)
+    public = replace(drafted.schema, fields=tuple(fields)).confirm()  # all that carry no warning, as --all does
+    public.require_confirmed()
+    public.save(schema)
     tell(f"   limits that anyone could know instead of those in the data: {', '.join(PUBLIC_LIMITS)} → {schema}")
 
     with TemporaryDirectory() as folder:  # a steward has one ledger for good: `covey ledger open`

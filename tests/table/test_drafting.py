@@ -50,6 +50,16 @@ def test_a_draft_holds_nothing_that_points_to_a_person(tmp_path):
     assert all(note.choice and note.reason for note in notes)
 
 
+def test_names_that_many_rows_share_are_left_out_all_the_same():
+    """Two hundred names in five thousand rows are no near-unique column, and each is a person's."""
+    g = np.random.default_rng(2)
+    names = [f"{a} {b}" for a in ("Ada", "Bela", "Chen", "Dina") for b in (f"Smith{j}" for j in range(50))]
+    schema, notes = Schema.draft_with_notes({"name": g.choice(names, 5000), "ward": g.choice(["a", "b"], 5000)})
+    assert schema.names == ("ward",)
+    assert "names of persons" in str(notes[0])
+    assert "Smith" not in json.dumps(schema.to_dict()) + "".join(map(str, notes))
+
+
 def test_what_carries_a_warning_is_confirmed_by_its_name_alone(tmp_path):
     pd.DataFrame(people()).to_csv(tmp_path / "t.csv", index=False)
     schema = Schema.draft(tmp_path / "t.csv")

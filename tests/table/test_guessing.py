@@ -6,6 +6,7 @@ from covey.table.dialects import Spelling
 from covey.table.guessing import (
     convention,
     date_formats,
+    holds_names,
     is_hierarchy,
     looks_coded,
     named_for_persons,
@@ -116,3 +117,10 @@ def test_codes_are_told_from_quantities():
     assert is_hierarchy(pl.Series(["I10", "I10.9", "E11.65", "C50.911"]))
     assert is_hierarchy(pl.Series(["01.1", "01.11", "62.01"]))
     assert not is_hierarchy(pl.Series(["Rome", "I10"]))
+
+
+def test_columns_of_names_are_known_by_theirs():
+    for name in ("name", "Name", "Patient name", "first_name", "lastName", "SURNAME", "Nachname", "full-name", "nom"):
+        assert holds_names(name), name
+    for name in ("station_name", "username_length", "nominal", "named", "product", "names_count"):
+        assert not holds_names(name), name

@@ -38,6 +38,10 @@ _PERSONAL = re.compile(
     r"first_?name|last_?name|surname|full_?name|name|person|patient_?(id|nr|no|number)|passport|licen[cs]e|ip|url|"
     r"comment\w*|remark\w*|notes?|free_?text|description)([^a-z]|$)"
 )
+_NAMES = re.compile(
+    r"^((patient|person|client|customer|employee|subject|full|first|last|middle|family|given|sur|maiden)_?)?names?$|"
+    r"^(vor|nach|familien)name$|^(pre)?nom(_de_famille)?$|^(nombre|apellidos?|cognome)$"
+)
 _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$|^(https?://|www\.)|^\+?[\d ()/-]{9,}$|^\d{1,3}(\.\d{1,3}){3}$"
 _HIERARCHY = r"^[A-Z]\d\d(\.?\d{1,4}[A-Z]?)?$|^\d\d\.\d{1,2}(\.\d{1,2})?$"
 
@@ -150,6 +154,12 @@ def named_for_persons(name: str) -> bool:
     """Whether a column's name says that it identifies somebody."""
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return _PERSONAL.search(snake) is not None
+
+
+def holds_names(name: str) -> bool:
+    """Whether a column's name says that it holds names of persons: each of them is one, however many share it."""
+    snake = re.sub(r"[^a-z]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
+    return _NAMES.search(snake) is not None
 
 
 def is_hierarchy(words: Series) -> bool:

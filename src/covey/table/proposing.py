@@ -24,6 +24,7 @@ from covey.table.guessing import (
     all_match,
     convention,
     date_formats,
+    holds_names,
     looks_coded,
     named_for_persons,
     number_spelling,
@@ -294,6 +295,8 @@ class ColumnDraft:
             return self._leave(why)
         if self.distinct == n > 3 or (self.distinct > 0.5 * n and n > FEW):
             return self._leave("nearly every value is different: it may identify somebody")
+        if holds_names(self.name) and self.distinct > FEW:
+            return self._leave("its name says that it holds names of persons")
         if named_for_persons(self.name) and self.distinct > max(FEW, 0.1 * n):
             return self._leave("its name and its many different values say that it may identify somebody")
         least = rare(self.rows)
