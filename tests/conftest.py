@@ -16,6 +16,17 @@ from urllib.parse import quote
 
 import pytest
 
+from covey.core.fit.descent import descend
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    """Fits that take a few steps: for tests about what is read, charged, measured and written, not about accuracy."""
+    for home in ("factors", "terms"):
+        module = f"covey.core.fit.{home}.descend"
+        monkeypatch.setattr(module, lambda device, goal, start, steps: descend(device, goal, start, min(steps, 5)))
+    monkeypatch.setattr("covey.methods.regain.categories.fit_steps", lambda *_: 20)
+
 
 @pytest.hookimpl(optionalhook=True)  # without xdist (-p no:xdist) nobody asks
 def pytest_xdist_make_scheduler(config, log):

@@ -6,6 +6,8 @@ import pytest
 from audits.statistics import _bound
 from audits.suite import alarm, all_checks, all_faults, cases, planted
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 QUICK = [name for name, case in cases().items() if case.fast]
 
 

@@ -35,6 +35,8 @@ from covey.table.schema import Schema
 from covey.table.sources import GUARDED, open_source
 from covey.workflow import CHARGE_STAYS
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 HEADER = "city,age,income,member,joined"
 CLEAN = "Rome,34,1234.56,true,2020-05-17"
 PLACE = 17  # of the record that differs between neighbours

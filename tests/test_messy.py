@@ -8,7 +8,10 @@ from click.testing import CliRunner
 from covey.cli import main
 from tests.messy import FILES, N
 
-pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+pytestmark = [
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,11 @@ def test_only_these_functions_read_records():
         "pipeline.farthest_bits",
         "measure_numbers.of",  # codes of numbers and categories, which leave through measure_one_way: docs/proofs/trees.md
         "measure_numbers.ranges",  # the same, by ranges
+        "reals.measure_scales",  # real records in a body: docs/proofs/bodies.md
+        "reals.measure_radius",
+        "reals.measure_moments",
+        "reals.measure_margins",
+        "reals.farthest_reals",  # their certificate
         "learning.learn",  # limits and labels: docs/proofs/learned.md
         "paper.private_centres",
         "paper.private_subspace",

@@ -33,6 +33,8 @@ from .test_engines import FLAGS, NUMBERS, SCHEMA, flags, place, survey  # noqa: 
 from .test_engines import visits as stays
 from .test_spark import collected  # noqa: F401 # a fixture
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 NOBODY = (None, "", "  ", "NaN")
 
 

@@ -261,7 +261,7 @@ def test_warnings_come_from_public_sizes_alone():
         {"at_most": 3},
         {"kappa": 0.5},
         {"t": 2},
-        {"body": covey.bodies.Cube(2)},
+        {"body": covey.bodies.Cube(2), "domain": [2, 2]},
         {"domain": [2, 2], "at_most": [([0], 1)]},
         {"method": "paper", "delta": 1e-9},
         {"method": "paper", "domain": [2]},

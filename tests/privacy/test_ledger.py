@@ -26,7 +26,7 @@ from covey.privacy.ledger import file as module
 from covey.privacy.ledger.file import LedgerFile
 
 KILLS = 40  # 200 and more were run by hand with the same outcome: COVEY_KILLS=200 pytest tests/privacy/test_ledger.py
-PROCESSES, ATTEMPTS, AFFORDABLE = 16, 200, 150
+PROCESSES, ATTEMPTS, AFFORDABLE = 6, 100, 150
 CENT = Fraction(1, 100)
 
 # A worker starts in a blink when the package's __init__, which imports scipy, is stepped around. It also proves that the

@@ -96,12 +96,12 @@ def measure_margins(rows: Rows, plan: RealPlan, gate: Gate, public: np.random.Ge
     """
     grid, p = plan.grid, rows.p
     trees = [Tree(grid, rows.n) for _ in range(p)]
-    coarse = Mapped(rows, Coarser(grid.size))
+    coarse_rows = Mapped(rows, Coarser(grid.size))
     share = Fraction(1, p * grid.rounds)
     law = ""
     for turn in range(grid.rounds):
         edges = tuple(tree.edges for tree in trees)
-        counts = coarse.reduce(RangeCounts(tuple(range(p)), edges))
+        counts = coarse_rows.reduce(RangeCounts(tuple(range(p)), edges))
         for i, tree in enumerate(trees):
             found = gate.measure("margins", counts.map(_part, i), len(edges[i]) - 1, Moves(l1=2, l2_squared=2), share)
             tree.see(found.values, found.sd)
