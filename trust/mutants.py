@@ -35,7 +35,9 @@ TESTS = {
     "covey.privacy.budget": ["tests/privacy/test_budget.py"],
     "covey.privacy.certificate": ["tests/privacy/test_certificate.py"],
     "covey.privacy.gate": ["tests/privacy/test_gate.py"],
+    "covey.privacy.gaussian": ["tests/privacy/test_gaussian.py"],
     "covey.privacy.ledger": ["tests/privacy/test_ledger.py"],
+    "covey.privacy.selection": ["tests/privacy/test_selection.py"],
 }
 # Tests that wait, start processes or draw for long, and that find nothing in one module that the others do not.
 LEFT_OUT = (
