@@ -9,7 +9,7 @@ import numpy as np
 
 import covey.methods.regain.reals as reals
 from audits.odometer import Ride
-from audits.planting import Fault, replaced
+from audits.planting import Fault, replaced, told
 from covey.core.paper.bodies import Ball, Box, Polytope, Simplex
 from covey.core.tables.reals import Spread
 from covey.privacy.gate import WHOLE, Gate, Moves
@@ -78,18 +78,6 @@ def rides():
 
 
 # Faults.
-
-
-def told(purpose, change):
-    """A measurement whose sensitivity is misstated."""
-
-    def lying(real):
-        def measure_it(self, name, exact, shape, moves, share=WHOLE):
-            return real(self, name, exact, shape, change(moves) if name == purpose else moves, share)
-
-        return measure_it
-
-    return replaced((Gate, "measure", lying))
 
 
 def peeking(purpose):

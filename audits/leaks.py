@@ -16,7 +16,7 @@ import covey.methods.regain.categories
 import covey.methods.regain.measure as measure
 import covey.methods.regain.pipeline as pipeline
 from audits import bodies, persons
-from audits.planting import Fault, replaced
+from audits.planting import Fault, replaced, told
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
 from covey.entropy import Streams
@@ -85,18 +85,6 @@ def exact_counts_kept():
 
 
 # Sensitivities and factors.
-
-
-def told(purpose, change):
-    """A measurement whose sensitivity is misstated."""
-
-    def lying(real):
-        def measure_it(self, name, exact, shape, moves, share=WHOLE):
-            return real(self, name, exact, shape, change(moves) if name == purpose else moves, share)
-
-        return measure_it
-
-    return replaced((Gate, "measure", lying))
 
 
 def one_score():

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from unittest.mock import patch
 
+from covey.privacy.gate import WHOLE, Gate
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -27,3 +29,15 @@ def replaced(*changes):
         return stack
 
     return plant
+
+
+def told(purpose, change):
+    """A measurement whose sensitivity is misstated."""
+
+    def lying(real):
+        def measure_it(self, name, exact, shape, moves, share=WHOLE):
+            return real(self, name, exact, shape, change(moves) if name == purpose else moves, share)
+
+        return measure_it
+
+    return replaced((Gate, "measure", lying))

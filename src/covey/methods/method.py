@@ -45,3 +45,8 @@ class Method(Protocol):
 
     def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
         """Measure through the gate, then fit."""
+
+
+def with_certificate(shares: Mapping[str, Fraction], certificate: Fraction) -> dict[str, Fraction]:
+    """A plan's shares of what the certificate leaves, and the certificate's own."""
+    return {name: share * (1 - certificate) for name, share in shares.items()} | {"certificate": certificate}

@@ -134,8 +134,8 @@ class Schema:
     @cached_property
     def derived(self) -> tuple[Field, ...]:
         """The fields that are computed from others, each after those that it needs."""
-        known, left, found = {f.name for f in self.fields if f.derived is None}, list(self.fields), []
-        left = [f for f in left if f.derived is not None]
+        known, found = {f.name for f in self.fields if f.derived is None}, []
+        left = [f for f in self.fields if f.derived is not None]
         for field in left:
             for name in () if field.derived is None else field.derived.bases:
                 if self[name].learn:

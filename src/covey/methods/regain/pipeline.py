@@ -29,7 +29,7 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.moments import moments
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import Rows
-from covey.methods.method import Fitted, Public
+from covey.methods.method import Fitted, Public, with_certificate
 from covey.methods.regain.bits import BitFit, bit_centres
 from covey.methods.regain.categories import category_centres
 from covey.methods.regain.measure import Tables, first_kernel
@@ -75,10 +75,7 @@ class RegainBits:
 
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """The plan's shares, and the certificate's."""
-        rest = 1 - self.certificate
-        return {name: s * rest for name, s in self.plan(n, p, budget).shares.items()} | {
-            "certificate": self.certificate
-        }
+        return with_certificate(self.plan(n, p, budget).shares, self.certificate)
 
     def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
         """Private centres and their certificate."""

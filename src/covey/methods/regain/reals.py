@@ -38,7 +38,7 @@ from covey.core.tables.reals import (
 )
 from covey.core.threads import blas_threads
 from covey.engines.rows import Mapped, Rows
-from covey.methods.method import Fitted, Public
+from covey.methods.method import Fitted, Public, with_certificate
 from covey.methods.regain.realplan import (
     MEAN_WEIGHT,
     POINTS,
@@ -309,10 +309,7 @@ class RegainBody:
 
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """The plan's shares, and the certificate's."""
-        rest = 1 - self.certificate
-        return {name: s * rest for name, s in self.plan(n, p, budget).shares.items()} | {
-            "certificate": self.certificate
-        }
+        return with_certificate(self.plan(n, p, budget).shares, self.certificate)
 
     def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
         """Private points of K and their certificate."""
