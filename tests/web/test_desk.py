@@ -174,6 +174,12 @@ def test_rules_are_read_checked_and_told_in_words(page):
             "limit": "1",
         },
         "1 × age + -0.5 × cost is at most 100.": {"kind": "linear", "terms": "1 × age\n-0.5 * cost", "maximum": "100"},
+        "Together: age + cost is 100.": {
+            "kind": "linear",
+            "terms": "1 × age\n1 × cost",
+            "bound": "exactly",
+            "maximum": "100",
+        },
         "age is never above cost.": {"kind": "less_equal", "left": "age", "right": "cost"},
         "If age is at most 15, then ward is surgery.": {
             "kind": "requires",
@@ -197,7 +203,7 @@ def test_rules_are_read_checked_and_told_in_words(page):
         {"kind": "forbid", "field0": "emergency", "values0": "true; false; missing"},
     ):
         assert page.post(f"/work/{work}/rules", wrong).status_code == 422, wrong
-    assert len(state.rules) == 5
+    assert len(state.rules) == 6
     # A column that a rule names cannot be left out before the rule goes.
     assert page.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 422
     page.post(f"/work/{work}/rules/0/remove")

@@ -1,7 +1,8 @@
 """Rows that break a rule, found and altered, on cells.
 
-Each repair is a fixed random rule on single rows; rules may undo each other's work, so they take turns, and what is still broken
-after a number of rounds is replaced by a valid row. All of this sees released values alone.
+Sums of numbers are kept by geometry (`bodies`): all rows are moved at once. Each other repair is a fixed random rule on single
+rows; rules may undo each other's work, so they take turns, and what is still broken after a number of rounds is replaced by a
+valid row. All of this sees released values alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 from covey.errors import ParameterError
 from covey.table.attributes import Attribute, Cells, Grid, Mask, attributes
+from covey.table.bodies import Region, regions
+from covey.table.bodyrule import BodyRule
 from covey.table.rules import AtMost, Domain, Forbid, LessEqual, Linear, Requires, Rule
 
 _ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced
@@ -27,6 +30,7 @@ class RuleBook:
         for field in domain.fields:
             field.require_complete()
         self.attributes = attributes(domain)
+        self.regions = regions(self.rules, self.attributes)
         encoded = domain.encoded
         if not encoded:
             raise ParameterError(
@@ -63,6 +67,8 @@ class RuleBook:
         if not self.rules:
             return cells
         cells = {name: column.copy() for name, column in cells.items()}
+        for region in self.regions:
+            region.settle(cells, np.arange(len(next(iter(cells.values())))))
         bad = self._take_turns(cells, generator)
         if bad.any():
             good, broken = np.flatnonzero(~bad), np.flatnonzero(bad)
@@ -112,8 +118,15 @@ class RuleBook:
         assert isinstance(attribute, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
         return attribute
 
+    def _region(self, rule: Rule) -> Region | None:
+        """The polytope that keeps a rule, if one does."""
+        return next((region for region in self.regions if any(rule is kept for kept in region.rules)), None)
+
     def broken(self, rule: Rule, cells: Mapping[str, Integers]) -> Mask:
         """Which rows break a rule."""
+        region = self._region(rule)
+        if region is not None and isinstance(rule, BodyRule | Linear):
+            return region.broken(rule, cells)
         if isinstance(rule, AtMost):
             return np.asarray(sum((cells[name] == 1).astype(np.int64) for name in rule.fields) > rule.limit)
         if isinstance(rule, Forbid | Requires):
@@ -121,6 +134,7 @@ class RuleBook:
             if isinstance(rule, Requires):
                 met &= ~np.logical_and.reduce([self.attributes[n].meets(c, cells[n]) for n, c in rule.then])
             return np.asarray(met)
+        assert isinstance(rule, LessEqual | Linear)  # nosec B101 # for the type checker: every body has a region
         present = np.logical_and.reduce([self._grid(name).has_value(cells[name]) for name in rule.fields])
         if isinstance(rule, LessEqual):
             left, right = (self._grid(name).value(cells[name]) for name in rule.fields)
@@ -130,7 +144,10 @@ class RuleBook:
         return np.asarray(present & (sum(terms) > rule.maximum + slack))
 
     def _mend(self, rule: Rule, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
-        if isinstance(rule, AtMost):
+        region = self._region(rule)
+        if region is not None:
+            region.settle(cells, rows, turns=0)
+        elif isinstance(rule, AtMost):
             self._clear_flags(rule, cells, rows, generator)
         elif isinstance(rule, LessEqual):
             self._put_in_order(rule, cells, rows, generator)
@@ -138,7 +155,7 @@ class RuleBook:
             self._move_inside(rule, cells, rows, generator)
         elif isinstance(rule, Requires):
             self._fulfil(rule, cells, rows, generator)
-        else:
+        elif isinstance(rule, Forbid):
             self._leave_zero(rule, cells, rows, generator)
 
     def _clear_flags(self, rule: AtMost, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:

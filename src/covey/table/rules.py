@@ -1,6 +1,7 @@
 """Rules that every row of a table obeys.
 
-At most so many flags are set, one value is no larger than another, a weighted sum has a bound, a combination cannot occur.
+At most so many flags are set, one value is no larger than another, a weighted sum has a bound, numbers lie in a body together, a
+combination cannot occur.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from covey.errors import ParameterError, whole_number
+from covey.table.bodyrule import BodyRule
 from covey.table.dialects import Dialect
 from covey.table.document import refuse_unknown, shown
 from covey.table.fields import ORDERED_TYPES, TYPES, Field, Value
@@ -117,7 +119,7 @@ class Requires:
         return {"requires": {"if": given, "then": wanted}}
 
 
-Rule = AtMost | LessEqual | Linear | Forbid | Requires
+Rule = AtMost | LessEqual | Linear | BodyRule | Forbid | Requires
 
 
 class Domain(Protocol):
@@ -164,6 +166,8 @@ def check_rule(rule: Rule, known_fields: Mapping[str, Field]) -> None:
         wanted = ("integer", "number")
         if not all(math.isfinite(a) and a for _, a in rule.coefficients) or not math.isfinite(rule.maximum):
             raise ParameterError(f"rule {_line(rule)} needs finite coefficients other than 0 and a finite maximum.")
+    elif isinstance(rule, BodyRule):
+        wanted = ("integer", "number")
     elif isinstance(rule, LessEqual):
         first = fields[0].type
         wanted = ("integer", "number") if first in ("integer", "number") else (first,)
@@ -193,7 +197,7 @@ def read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:
     """A rule as it stands in a file."""
     if not isinstance(rule, Mapping) or len(rule) != 1:
         raise ParameterError(
-            f"a rule is an object with one key, at_most, less_equal, linear, forbid or requires, got {rule!r}."
+            f"a rule is an object with one key, at_most, less_equal, linear, body, forbid or requires, got {rule!r}."
         )
     [(word, body)] = rule.items()
     try:
@@ -207,6 +211,8 @@ def read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:
             refuse_unknown(body, ("coefficients", "maximum"), "linear")
             terms = tuple((name, float(a)) for name, a in body["coefficients"].items())
             return Linear(terms, float(body["maximum"]))
+        if word == "body":
+            return BodyRule.from_dict(body)
         if word == "forbid":
             return Forbid(_read_conditions(fields, body, "forbid"))
         if word == "requires":
@@ -216,7 +222,7 @@ def read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:
         if isinstance(error, ParameterError):
             raise
         raise ParameterError(f"rule {rule!r} is incomplete or has a wrong type: {error!r}.") from None
-    raise ParameterError(f"there is no rule {word!r}. Use at_most, less_equal, linear, forbid or requires.")
+    raise ParameterError(f"there is no rule {word!r}. Use at_most, less_equal, linear, body, forbid or requires.")
 
 
 def _read_conditions(fields: Mapping[str, Field], body: Any, word: str) -> tuple[tuple[str, Condition], ...]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import ParameterError
+from covey.table.bodyrule import BodyRule, Sum
 from covey.table.checks import problems
 from covey.table.deriving import with_tables
 from covey.table.dialects import Dialect, Spelling
@@ -39,6 +40,7 @@ __all__ = [
     "ORDERED_TYPES",
     "TYPES",
     "AtMost",
+    "BodyRule",
     "Condition",
     "Constant",
     "Field",
@@ -48,6 +50,7 @@ __all__ = [
     "Requires",
     "Rule",
     "Schema",
+    "Sum",
     "Value",
 ]
 

@@ -16,6 +16,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.zeros import Box, Boxes, Range
 from covey.table.attributes import MISSING, SPECIAL, Grid, Labels
+from covey.table.bodyrule import BodyRule
 from covey.table.numbers import NumberCodec
 from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule
 
@@ -42,7 +43,7 @@ def _boxes(codec: NumberCodec, rule: Rule) -> list[Box]:
             return []
         flags = [codec.names.index(name) for name in rule.fields]
         return [Box(dict.fromkeys(some, ((1, 2),))) for some in combinations(flags, size)]
-    return _staircase(codec, rule)
+    return [] if isinstance(rule, BodyRule) else _staircase(codec, rule)
 
 
 def _box(codec: NumberCodec, conditions: list[tuple[str, Condition, bool]]) -> list[Box]:

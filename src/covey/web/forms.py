@@ -13,6 +13,7 @@ from covey.table.schema import (
     ORDERED_TYPES,
     TYPES,
     AtMost,
+    BodyRule,
     Condition,
     Field,
     Forbid,
@@ -21,6 +22,7 @@ from covey.table.schema import (
     Requires,
     Rule,
     Schema,
+    Sum,
     Value,
 )
 from covey.web.choices import Choices
@@ -96,7 +98,10 @@ def read_rule(form: Form, schema: Schema) -> Rule:
         for line in lines(form.get("terms")):
             factor, _, name = line.partition("×" if "×" in line else "*")
             terms.append((name.strip(), float(_number(factor, "a coefficient"))))
-        return Linear(tuple(terms), float(_number(form.get("maximum"), "the maximum")))
+        bound = float(_number(form.get("maximum"), "the bound"))
+        if form.get("bound") == "exactly":
+            return BodyRule(tuple(name for name, _ in terms), (Sum(tuple(terms), bound, bound),))
+        return Linear(tuple(terms), bound)
     if rule == "forbid":
         return Forbid(_conditions(form, schema, range(CONDITIONS)))
     if rule == "requires":
@@ -188,6 +193,8 @@ def rule_words(rule: Rule) -> str:
         return f"{rule.left} is never above {rule.right}."
     if isinstance(rule, Linear):
         return f"{' + '.join(f'{a:g} × {name}' for name, a in rule.coefficients)} is at most {rule.maximum:g}."
+    if isinstance(rule, BodyRule):
+        return f"Together: {rule}."
     if isinstance(rule, Requires):
         return f"If {_condition_words(rule.conditions, ' and ')}, then {_condition_words(rule.then, ' and ')}."
     return f"Never together: {_condition_words(rule.conditions, '; ')}."
