@@ -207,7 +207,7 @@ def test_rules_are_read_checked_and_told_in_words(page):
     # A column that a rule names cannot be left out before the rule goes.
     assert page.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 422
     page.post(f"/work/{work}/rules/0/remove")
-    assert len(state.rules) == 4
+    assert len(state.rules) == 5
 
 
 def test_predictions_come_from_public_sizes_alone(page):
