@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import webbrowser
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -18,6 +18,8 @@ from covey.web.app import make_app
 from covey.web.desk import Desk
 from covey.web.folders import private_file
 from covey.web.security import Secrets, plain_page
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM)  # Ctrl+C, and what a supervisor sends
 
 
 def serve(
@@ -35,9 +37,25 @@ def serve(
             f"port {port} cannot be used: {error.strerror}. Choose another with ", "port", "."
         ) from None
     listener.listen(128)  # before the address is told, so that nobody comes too early
-    port = listener.getsockname()[1]
-    keys = Secrets()
+    for ending in ENDINGS:
+        signal.signal(ending, _end)
     desk = Desk(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
+    try:
+        _run(desk, listener, browser, tell)
+    finally:  # at a second Ctrl+C uvicorn skips its own cleaning up, and no row may stay behind
+        desk.close()
+
+
+def _end(*_: object) -> None:
+    """The first signal ends the app, at whatever moment (uvicorn raises it once more when it is done); more change nothing."""
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)
+    sys.exit(0)
+
+
+def _run(desk: Desk, listener: socket.socket, browser: bool, tell: Callable[[str], None]) -> None:
+    """Tell the address, and serve."""
+    keys, port = Secrets(), listener.getsockname()[1]
     app = make_app(desk, keys, port)
     address = f"http://127.0.0.1:{port}/?token={keys.token}"
     tell(address)
@@ -55,5 +73,4 @@ def serve(
         timeout_keep_alive=75,
         timeout_graceful_shutdown=3,
     )
-    with suppress(KeyboardInterrupt):  # the way to end it
-        uvicorn.Server(config).run(sockets=[listener])
+    uvicorn.Server(config).run(sockets=[listener])
