@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from covey.answers.answer import About, Answer
 from covey.core.arrays import Array
@@ -156,7 +156,7 @@ def interval(  # the function, and how its interval is wanted
     truth = _number(function(Mechanism(release).truth(_streams(seed)))) if about == "population" else None
     errors = [_number(function(r.rows)) - (_number(function(r.table)) if truth is None else truth) for r in found]
     se = float(np.sqrt(np.mean(np.square(errors))))
-    half = float(student.ppf((1 + confidence) / 2, count)) * se
+    half = float(stdtrit(count, (1 + confidence) / 2)) * se
     name = getattr(function, "__name__", "function")
     method = f"approximate: {count} replicates"
     return Answer(
