@@ -7,7 +7,7 @@ import os
 import shlex
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -37,11 +37,11 @@ from covey.table.schema import Field, Schema
 
 @dataclass(frozen=True)
 class Check:
-    """A promise that is kept or broken, without chance. `run(seed)` lists what is broken."""
+    """A promise that is kept or broken, without chance. `run(seed)` tells what is broken."""
 
     name: str
     promise: str
-    run: Callable[[int], list[str]]
+    run: Callable[[int], Iterable[str]]
 
 
 # Runs of every measurement, each on two neighbouring tables with the same randomness.

@@ -220,35 +220,35 @@ class Ride:
 
 
 def ride(one: Ride, quick=True):
-    """What is wrong with a configuration: charges that spent more than their amount, and things that left unpaid."""
-    tape, found = Tape(), []
+    """What is wrong with a configuration, in turn: charges that spent more than their amount, things that left unpaid."""
+    tape = Tape()
     with cheap_fits() if quick else ExitStack():
         try:
             synth, face = fitted(one, one.table, recording_gate(tape))
         except InternalError as error:
-            return [f"{one.name}: {error}"]
+            yield f"{one.name}: {error}"
+            return
         if promise_broken(synth.privacy):
-            found.append(f"{one.name}: the charges need a larger δ than was promised")
+            yield f"{one.name}: the charges need a larger δ than was promised"
         for name, other in {**one.neighbours, "a stranger": one.stranger}.items():
             moved = {}
             try:
                 again = run(one, other, replaying_gate(tape, moved))
             except Diverged as error:
-                found.append(f"{one.name}, {name}: given the same releases {error}")
+                yield f"{one.name}, {name}: given the same releases {error}"
                 continue
             if again != face:
-                found.append(f"{one.name}, {name}: something left that was not measured")
+                yield f"{one.name}, {name}: something left that was not measured"
             if name == "a stranger":
                 continue
             for chance, paid in selection_losses(moved):
                 if chance > paid * (1 + SLACK):
-                    found.append(f"{one.name}, {name}: a label is named with chance {chance:.3g}, {paid:.3g} was paid")
+                    yield f"{one.name}, {name}: a label is named with chance {chance:.3g}, {paid:.3g} was paid"
             for changes in moved.values():
                 line = changes[0][1].line
                 spent = loss(changes, tape.weights)
                 if spent > float(line.amount) * (1 + SLACK):
-                    found.append(f"{one.name}, {name}: {line.purpose} spent {spent:.3g} of {float(line.amount):.3g}")
-    return found
+                    yield f"{one.name}, {name}: {line.purpose} spent {spent:.3g} of {float(line.amount):.3g}"
 
 
 def run(one, table, make_gate):
