@@ -3,11 +3,12 @@ import importlib
 import io
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from covey.cli import main
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(set(re.findall(r"`((?:covey|tests)\.[\w.]+)`", (ROOT / "docs/paper-map.md").read_text())))
@@ -89,8 +90,8 @@ def test_every_code_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch
             words = shlex.split(line, comments=True)
             if words:
                 assert words[0] == "covey", line
-                done = subprocess.run([sys.executable, "-m", "covey.cli", *words[1:]], capture_output=True, text=True)
-                assert done.returncode == 0, (line, done.stderr)
+                done = CliRunner().invoke(main, words[1:])
+                assert done.exit_code == 0, (line, done.output)
 
 
 def test_pages_with_code_were_found():

@@ -24,6 +24,7 @@ from covey.workflow import CHARGE_STAYS, PrivateOrder, release
 
 ROOT = Path(__file__).parents[1]
 pytestmark = [
+    pytest.mark.usefixtures("few_steps"),
     pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
     pytest.mark.skipif(sys.platform != "linux", reason="signals, limits and /proc as Linux has them"),
 ]
@@ -61,8 +62,12 @@ def command(order, *more, limit=None):
     return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+# What is killed here is the writing: the fit takes a few steps.
+FEW_STEPS = "import covey.methods.regain.categories as c; c.fit_steps = lambda *_: 20"
+
+
 def run_faults(*words, before=""):
-    script = f"{before}\nimport sys\nfrom trust.faults import main\nsys.exit(main({list(words)!r}))"
+    script = f"{FEW_STEPS}\n{before}\nimport sys\nfrom trust.faults import main\nsys.exit(main({list(words)!r}))"
     return subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 

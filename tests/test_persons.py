@@ -16,7 +16,10 @@ from covey.privacy.ledger import Ledger
 from covey.release.evaluation import once_a_person
 from covey.table.schema import Field, Schema
 
-pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+pytestmark = [
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+]
 PERSONS = 311
 FIELDS = (
     Field("ward", "string", enum=("A", "B", "C"), required=True),

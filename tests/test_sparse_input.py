@@ -8,7 +8,10 @@ import covey
 from covey.errors import InputError, ParameterError
 
 N, P = 60, 30
-pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+pytestmark = [
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+]
 
 
 def bits(seed=0, share=0.2):

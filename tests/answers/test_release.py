@@ -114,11 +114,11 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("family", ["gaussian", "laplace"])
 def test_intervals_hold_the_truth_as_often_as_they_say(family):
-    """120 releases with known noise: coverage of .95 within chance; intervals half as long are found out."""
+    """80 releases with known noise: coverage of .95 within chance; intervals half as long are found out."""
     X, g = codes(), np.random.default_rng(4)
     exact = {name: [a.value for a in ask(categories(TABLE, X))] for name, ask in QUESTIONS.items()}
     hits, short = {name: [] for name in QUESTIONS}, {name: [] for name in QUESTIONS}
-    for _ in range(120):
+    for _ in range(80):
         release = categories(TABLE, X, 25.0, g, family=family)
         for name, ask in QUESTIONS.items():
             for a, truth in zip(ask(release), exact[name], strict=True):

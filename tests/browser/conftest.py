@@ -107,13 +107,19 @@ class Steward:
             self.foreign.append(request.url)
 
     def look(self):
-        """No serious accessibility problem, and nothing to scroll sideways for."""
+        """No serious accessibility problem in either colour scheme, and nothing to scroll sideways for."""
         self.page.evaluate(self._axe)
-        found = self.page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
-        grave = [f for f in found if f["impact"] in ("serious", "critical")]
-        assert not grave, [(f["id"], [node["html"][:200] for node in f["nodes"]]) for f in grave]
+        self.page.emulate_media(color_scheme="light")
+        self._judge({"resultTypes": ["violations"]})
+        self.page.emulate_media(color_scheme="dark")  # which changes colours and nothing else
+        self._judge({"resultTypes": ["violations"], "runOnly": ["color-contrast"]})
         wide, seen = self.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert wide <= seen, f"{self.page.url} is {wide} wide on a screen of {seen}"
+
+    def _judge(self, rules):
+        found = self.page.evaluate("rules => axe.run(rules)", rules)["violations"]
+        grave = [f for f in found if f["impact"] in ("serious", "critical")]
+        assert not grave, [(f["id"], [node["html"][:200] for node in f["nodes"]]) for f in grave]
 
     def enter(self):
         self.page.goto(self.server.address)

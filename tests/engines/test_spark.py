@@ -23,6 +23,8 @@ from covey.table.schema import Constant, Field, Schema
 
 from .test_engines import FLAGS, SCHEMA, N, flags, survey
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 
 def synth(schema=SCHEMA, seed=7):
     return covey.PrivateSynthesizer(2.0, 1e-6, schema=schema, seed=seed)

@@ -152,7 +152,7 @@ def test_the_release_is_private_and_halved_noise_is_caught():
     n, epsilon, generator = 50, Fraction(3), np.random.default_rng(3)
 
     def draws(value, amount):
-        return [release({2: value}, True, generator, amount, n).bound[2] for _ in range(2000)]
+        return [release({2: value}, True, generator, amount, n).bound[2] for _ in range(1200)]
 
     assert 1.5 < epsilon_lower_bound(draws(0.5, epsilon), draws(0.52, epsilon)) <= epsilon
     assert epsilon_lower_bound(draws(0.5, 2 * epsilon), draws(0.52, 2 * epsilon)) > epsilon

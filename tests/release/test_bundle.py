@@ -30,7 +30,10 @@ from covey.table.frames import FrameForm
 from covey.table.schema import Schema
 from covey.table.sources import Table, joined, read_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+pytestmark = [
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,10 @@ from covey.table.schema import Field, Schema
 from covey.table.sources import joined, read_table
 from tests.release.pages import Page, check_page, table_named
 
-pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+pytestmark = [
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+]
 DIGEST = "ab" * 32
 
 
