@@ -6,7 +6,7 @@ RUN := $(ENV)/bin/
 STAMP := $(ENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 2
 
-.PHONY: demo test quick dist minimum check bench bench-peers figures audit trust fuzz attacks docs clean
+.PHONY: demo test quick dist minimum check bench bench-nist bench-peers figures audit trust fuzz attacks docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
@@ -97,6 +97,16 @@ bench-peers: $(STAMP)
 	PYTHON=$(PYTHON) benchmarks/peers/environments.sh
 	$(RUN)python -m benchmarks.peers.compare --data $(DATA)
 	$(RUN)python -m benchmarks.peers.growth
+
+# NIST's survey excerpt, judged by SDNist itself, which wants an old Python and old packages. SDNIST is its folder of the excerpts.
+OLD_PYTHON ?= python3.10
+build/sdnist/.installed: benchmarks/nist/constraints.txt
+	$(OLD_PYTHON) -m venv --clear build/sdnist
+	build/sdnist/bin/python -m pip install --quiet --disable-pip-version-check -c $< sdnist
+	touch $@
+
+bench-nist: $(STAMP) build/sdnist/.installed
+	$(RUN)python -m benchmarks.nist --data $(DATA) --sdnist $(SDNIST) --without
 
 # The pictures of docs/paper.md, from the notebooks of examples/paper: a few minutes.
 figures: $(STAMP)

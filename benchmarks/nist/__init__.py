@@ -1,0 +1,1 @@
+"""NIST's own benchmark: the Collaborative Research Cycle's survey excerpt, judged by the SDNist package."""
