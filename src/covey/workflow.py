@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
-from covey.methods.regain.important import Important
-from covey.methods.regain.plan_numbers import Focus, NumberPlan
+from covey.methods.regain.numbers import RegainNumbers
+from covey.methods.regain.plan_numbers import Focus
 from covey.methods.regain.plan_numbers import expected_focus as focus
 from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, predict
 from covey.preparing import PLAIN, Drafted, Fit, check, draft, imported
@@ -101,8 +101,7 @@ def plan(
 
 def expected_focus(schema: Schema, n: int, budget: Budget) -> Focus | None:
     """What the important columns of a schema gain, and the others lose, from public sizes alone; None if there are none."""
-    codec = Codec(schema)
-    plan = NumberPlan(NumberCodec(codec).attributes, Important.of(codec.important, len(codec.names), budget.pure))
+    plan = RegainNumbers.of(NumberCodec(Codec(schema)), Fraction(0), budget.pure).plan
     return focus(plan, n, budget, LEFT_AFTER_DENOISING) if plan.important.pairs else None
 
 

@@ -27,7 +27,6 @@ from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.methods.draws import NumberCells, draw_of
 from covey.methods.method import Method
-from covey.methods.regain.important import Important
 from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
@@ -37,7 +36,6 @@ from covey.privacy.gate import Gate
 from covey.progress import Progress, silent
 from covey.table.frames import FrameForm
 from covey.table.numbers import NumberCodec
-from covey.table.zeros import structural_zeros
 
 if TYPE_CHECKING:
     from covey.answers.release import Release
@@ -72,9 +70,7 @@ class Mechanism:
         """The method for bits, categories or numbers, as public facts decide it."""
         codec, measured = self.release.codec, self.release.measurements
         if isinstance(measured, MeasuredNumbers):
-            fine = NumberCodec(codec)
-            important = Important.of(codec.important, len(codec.names), self.budget.pure)
-            return RegainNumbers(NONE, fine.attributes, structural_zeros(fine), important)
+            return RegainNumbers.of(NumberCodec(codec), NONE, self.budget.pure)
         if isinstance(measured, MeasuredBits):
             width = len(codec.names)
             return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)

@@ -28,7 +28,6 @@ from covey.methods.learning import SHARE, Learned, check_learning, learn, with_k
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
-from covey.methods.regain.important import Important
 from covey.methods.regain.measured import Measurements
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
@@ -56,7 +55,6 @@ from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
-from covey.table.zeros import structural_zeros
 from covey.version import __version__
 
 
@@ -181,14 +179,14 @@ class PrivateSynthesizer(_Synthesizer):
         limits = check_limits(codec.limits if flags else ())
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
         fine = NumberCodec(codec)
-        self._boxes = structural_zeros(fine)
-        self._important = Important.of(codec.important, len(codec.names), self._budget.pure)
-        if self._important and flags:
+        self._by_number = method = RegainNumbers.of(fine, self._share, self._budget.pure)
+        if method.important and flags:
             raise ParameterError(
                 "no column of a table of required flags can be important: all pairs are measured alike."
             )
         levels = any(field.levels is not None for field in schema.encoded)
-        self._numbers = fine if (fine.fine or self._boxes or self._important or levels) and not flags else None
+        apart = fine.fine or method.boxes or method.important or levels
+        self._numbers = fine if apart and not flags else None
         reader = TableReader(codec, "codes" if self._numbers is None else "numbers")
         self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
 
@@ -219,7 +217,7 @@ class PrivateSynthesizer(_Synthesizer):
     def _regain(self, p: int | None = None) -> Method:
         """The method for bits, categories or numbers; p is the number of columns, where it is known."""
         if self._numbers is not None:
-            return RegainNumbers(self._share, self._numbers.attributes, self._boxes, self._important)
+            return self._by_number
         if self.domain is not None:
             return RegainCategories(self._share, self.domain)
         if self.body is not None:

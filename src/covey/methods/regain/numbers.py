@@ -46,6 +46,8 @@ from covey.privacy.budget import Budget
 from covey.privacy.certificate import certify
 from covey.privacy.gate import Exact, Gate
 from covey.progress import Progress
+from covey.table.numbers import NumberCodec
+from covey.table.zeros import structural_zeros
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,12 @@ class RegainNumbers:
     attributes: tuple[Attribute, ...]
     boxes: Boxes = NO_BOXES
     important: Important = NOTHING
+
+    @classmethod
+    def of(cls, codec: NumberCodec, certificate: Fraction, pure: bool) -> RegainNumbers:
+        """The method for tables of a codec: its attributes, what its rules exclude, and what its schema says matters most."""
+        important = Important.of(codec.codec.important, len(codec.names), pure)
+        return cls(certificate, codec.attributes, structural_zeros(codec), important)
 
     @cached_property
     def plan(self) -> NumberPlan:
