@@ -43,6 +43,9 @@ def release():
         ("mean age by ward", lambda r: r.mean("age", by="ward")),
         ("median age", lambda r: r.quantile("age", 0.5)),
         ("quantile 0.9 age where ward=surgery", lambda r: r.quantile("age", 0.9, {"ward": "surgery"})),
+        ("quantile age 90% where ward=surgery", lambda r: r.quantile("age", 0.9, {"ward": "surgery"})),
+        ("mean of age where ward=surgery", lambda r: r.mean("age", where={"ward": "surgery"})),
+        ("share ward=surgery and age>4", lambda r: r.share({"ward": "surgery", "age": (5, None)})),
         ("correlation age old", lambda r: r.correlation("age", "old")),
         ("regress old ~ ward + sex", lambda r: r.regress("old ~ ward + sex")),
         ("logistic old ~ ward + sex", lambda r: r.regress("old ~ ward + sex", "logistic")),
@@ -70,7 +73,7 @@ def test_a_question_in_words_is_the_same_as_a_call(release, question, same):
         ("mean age by ward by sex", "stands twice"),
         ("mean age ward", "takes one column"),
         ("mean age given sex=f", "after where"),
-        ("quantile age", "takes its level first"),
+        ("quantile age", "takes a level between 0 and 1"),
         ("correlation age", "takes two columns"),
         ("share age>=x", "'x' is none"),
     ],
@@ -85,8 +88,9 @@ def test_names_and_labels_with_spaces_and_signs():
         (Field("blood group", "string", enum=("A, B", "0"), required=True), Field("x=y", "boolean", required=True))
     )
     release = categories(schema, np.array([[0, 0], [1, 1], [1, 0], [0, 1]] * 50))
-    assert conditions(release, ["blood group=A, B"]) == {"blood group": "A, B"}
+    assert conditions(release.columns, ["blood group=A, B"]) == {"blood group": "A, B"}
     assert ask(release, "share 'blood group=A, B'").value == pytest.approx(0.5)
+    assert ask(release, "share x=y=true").value == pytest.approx(0.5)
     assert [a.value for a in release.regress("`x=y` ~ `blood group`")] == pytest.approx([0.5, 0.0])
 
 

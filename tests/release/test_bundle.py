@@ -274,7 +274,7 @@ def test_evaluation_is_confidential_and_right(visits, folder):
 
 def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
     _, schema = visits
-    parts = list(draw_rows(load_centres(folder), 50, {}, Streams.from_seed(0)))
+    parts = list(draw_rows(load_centres(folder), 50, [], Streams.from_seed(0)))
     assert Codec(schema).problems(parts[0]) == []
     assert {len(column) for column in parts[0].values()} == {50}
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import covey
+from covey.answers.columns import Columns
 from covey.cli import main
 from covey.core.paper.blocks import WeightedPoints
 from covey.demo import example_visits
@@ -40,6 +41,10 @@ def some_centres(schema, seed=0):
     return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified(0, {}))
 
 
+def wished(centres, where):
+    return Columns(centres.codec).wishes(where)
+
+
 def joint(centres, cloud):
     """The probability of every row, by listing them all."""
     sizes, table = centres.codec.domain_sizes, {}
@@ -56,23 +61,25 @@ def joint(centres, cloud):
 @pytest.mark.parametrize(
     ("schema", "where", "codes"),
     [
-        (Schema((WARDS, OLD, SEX)), {"ward": "B"}, {0: 1}),
-        (Schema((WARDS, OLD, SEX)), {"ward": "C", "old": "true"}, {0: 2, 1: 1}),
-        (Schema((WARDS, OLD, SEX)), {"sex": "missing"}, {2: 2}),
-        (Schema((OLD, Field("ill", "boolean", required=True))), {"ill": "false"}, {1: 0}),
+        (Schema((WARDS, OLD, SEX)), {"ward": "B"}, {0: [1]}),
+        (Schema((WARDS, OLD, SEX)), {"ward": ["A", "C"], "old": "true"}, {0: [0, 2], 1: [1]}),
+        (Schema((WARDS, OLD, SEX)), {"sex": None}, {2: [2]}),
+        (Schema((OLD, Field("ill", "boolean", required=True))), {"ill": False}, {1: [0]}),
+        (Schema((Field("age", "integer", 0, 9, bins=5), OLD)), {"age": (2, 5)}, {0: [1, 2]}),
     ],
-    ids=["one", "two", "missing", "flags"],
+    ids=["one", "two", "missing", "flags", "range"],
 )
 def test_conditioning_is_bayes_rule(schema, where, codes):
     centres = some_centres(schema)
     before = joint(centres, centres.cloud)
     assert sum(before.values()) == pytest.approx(1)
-    kept = {row: p for row, p in before.items() if all(row[a] == code for a, code in codes.items())}
+    kept = {row: p for row, p in before.items() if all(row[a] in some for a, some in codes.items())}
     right = {row: kept.get(row, 0.0) / sum(kept.values()) for row in before}
-    found = joint(centres, conditioned(centres, where))
+    wishes = wished(centres, where)
+    found = joint(centres, conditioned(centres, wishes))
     assert max(abs(found[row] - right[row]) for row in right) < 1e-12
     # A program that makes the column certain and forgets the weights is found out.
-    careless = WeightedPoints(centres.cloud.weights, conditioned(centres, where).points)
+    careless = WeightedPoints(centres.cloud.weights, conditioned(centres, wishes).points)
     wrong = joint(centres, careless)
     assert max(abs(wrong[row] - right[row]) for row in right) > 0.01
 
@@ -80,13 +87,13 @@ def test_conditioning_is_bayes_rule(schema, where, codes):
 def test_every_row_meets_the_condition_though_rules_move_some():
     rule = Forbid((("ward", Condition(("A",))), ("old", Condition((True,)))))
     centres = some_centres(Schema((WARDS, OLD, SEX), rules=(rule,)))
-    parts = list(draw_rows(centres, 3000, {"old": "true"}, Streams.from_seed(1)))
+    parts = list(draw_rows(centres, 3000, wished(centres, {"old": "true"}), Streams.from_seed(1)))
     rows = pl.concat([pl.DataFrame(dict(part)) for part in parts])
     assert len(rows) == 3000
     assert rows["old"].all()
     assert "A" not in set(rows["ward"])
     with pytest.raises(ParameterError, match="rules of the schema leave no such rows"):
-        list(draw_rows(centres, 10, {"old": "true", "ward": "A"}, Streams.from_seed(1)))
+        list(draw_rows(centres, 10, wished(centres, {"old": "true", "ward": "A"}), Streams.from_seed(1)))
 
 
 @pytest.fixture(scope="module")
@@ -127,10 +134,11 @@ def test_more_rows_are_drawn_and_a_seed_draws_them_again(place, tmp_path, monkey
     [
         ("private --rows 0 -o x.csv", 2, "--rows must be a whole number"),
         ("private --rows 5 -o x.txt", 2, "must end in .csv or .parquet"),
-        ("private --rows 5 --where ward -o x.csv", 2, "FIELD=CATEGORY"),
-        ("private --rows 5 --where ward=mars -o x.csv", 2, "--where names 'mars', which is no category of 'ward'"),
-        ("private --rows 5 --where planet=mars -o x.csv", 2, "--where names 'planet', which is no column"),
-        ("private --rows 5 --where cost=100 -o x.csv", 2, "'cost' is measured in steps"),
+        ("private --rows 5 --where ward -o x.csv", 2, "'ward' is no condition"),
+        ("private --rows 5 --where ward=mars -o x.csv", 2, "'ward' has no category 'mars'"),
+        ("private --rows 5 --where planet=mars -o x.csv", 2, "there is no column 'planet'"),
+        ("private --rows 5 --where cost=dear -o x.csv", 2, "and 'dear' is none"),
+        ("private --rows 5 --where 'ward>surgery' -o x.csv", 2, "not ordered"),
         ("private --rows 5 -o {place}/private/x.csv", 2, "no longer be whole"),
         ("anonymous --rows 5 -o x.csv", 3, "has no centres"),
     ],
@@ -165,9 +173,26 @@ def test_numbers_are_drawn_from_their_measures_and_conditioned_on_what_is_missin
     table = {"income": income, "ward": ["A" if x is None else "B" for x in income]}
     synth = covey.PrivateSynthesizer(20.0, schema=schema, seed=1).fit(table)
     centres = load_centres(write_bundle(synth.release(100), tmp_path / "bundle"))
-    rows = pl.concat([pl.DataFrame(dict(part)) for part in draw_rows(centres, 400, {}, Streams.from_seed(1))])
+    rows = pl.concat([pl.DataFrame(dict(part)) for part in draw_rows(centres, 400, [], Streams.from_seed(1))])
     assert rows["income"].cast(pl.Float64, strict=False).max() < 60
-    missing = pl.DataFrame(dict(next(draw_rows(centres, 200, {"income": "missing"}, Streams.from_seed(2)))))
+    wishes = wished(centres, {"income": None})
+    missing = pl.DataFrame(dict(next(draw_rows(centres, 200, wishes, Streams.from_seed(2)))))
     assert missing["income"].null_count() == len(missing)
     assert (missing["ward"] == "A").mean() > 0.9
     assert (rows["ward"] == "A").mean() < 0.4
+
+
+def test_a_range_of_a_number_is_drawn_though_it_cuts_cells(tmp_path):
+    """Cells do not end where the ranges do: rows beyond them are drawn again."""
+    generator = np.random.default_rng(0)
+    income, ward = generator.integers(0, 5000, 3000), generator.random(3000)
+    table = {"income": income, "ward": np.where(ward < income / 5000, "A", "B")}
+    schema = Schema((Field("income", "integer", 0, 4999, required=True), WARDS))
+    release = covey.PrivateSynthesizer(20.0, schema=schema, seed=1, certificate_share=0).fit(table).release(100)
+    rows = release.sample(500, {"income": (4321, None)}, seed=2)
+    assert len(rows) == 500
+    assert rows["income"].min() >= 4321
+    assert (rows["ward"] == "A").mean() > 0.8
+    both = release.sample(50, {"income": [(0, 100), (4900, 4950)], "ward": "B"}, seed=2)
+    assert (both["income"].is_between(0, 100) | both["income"].is_between(4900, 4950)).all()
+    assert both["income"].is_between(0, 100).mean() > 0.8  # ward B is where incomes are low: weights follow it

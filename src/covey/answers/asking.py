@@ -2,24 +2,28 @@
 
 share ward=surgery age>=65 given sex=f
 mean cost by ward where sex=f
-median cost, quantile 0.9 cost where ward=surgery
+median cost, quantile 0.9 cost where ward=surgery; also quantile cost 0.9
 correlation age cost
 regress cost ~ age + ward
 logistic readmitted ~ age + ward
+
+The words "of" and "and" may stand where they would in a sentence: mean of cost where sex=f and age>=65.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from covey.answers.answer import Answer, AnswerTable
-from covey.answers.columns import MISSING
+from covey.answers.columns import MISSING, Columns
 from covey.answers.release import Release
 from covey.errors import ParameterError, nearest
 
 VERBS = ("share", "mean", "median", "quantile", "correlation", "regress", "logistic")
+FILLERS = ("of", "and")
 SIGNS = (">=", "<=", ">", "<", "=")
 HELP = (
     "Ask for example: share ward=surgery age>=65; mean cost by ward; correlation age cost; regress cost ~ age + ward."
@@ -29,9 +33,10 @@ HELP = (
 def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable:
     """The answer to a question in words; options are `confidence` and `about`."""
     verb, _, rest = question.strip().partition(" ")
+    verb = verb.lower()
     if verb not in VERBS:
         raise ParameterError(
-            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, VERBS, 'words')}"
+            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, VERBS, 'words')} {HELP}"
         )
     if verb in ("regress", "logistic"):
         return release.regress(rest.strip(), "logistic" if verb == "logistic" else "linear", **options)
@@ -39,12 +44,12 @@ def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable
         words = shlex.split(re.sub(r"\s*(>=|<=|>|<|=)\s*", r"\1", rest))
     except ValueError:
         raise ParameterError(f"a quotation mark is not closed in {question!r}.") from None
-    own, by, where, given = _clauses(words)
-    wanted = conditions(release, where or given)
+    own, by, where, given = _clauses([w for w in words if w not in FILLERS or w in release.schema.names])
+    wanted = conditions(release.columns, where or given)
     if verb == "share":
         if by is not None or where:
             raise ParameterError("a share takes conditions, and more of them after given. " + HELP)
-        return release.share(conditions(release, own), wanted or None, **options)
+        return release.share(conditions(release.columns, own), wanted or None, **options)
     if given:
         raise ParameterError(f"{verb} takes conditions after where. " + HELP)
     if verb == "correlation":
@@ -56,10 +61,10 @@ def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable
             raise ParameterError("a mean takes one column. " + HELP)
         found: Answer | AnswerTable = release.mean(own[0], by, wanted or None, **options)
         return found
-    q = 0.5 if verb == "median" else _number(own.pop(0) if own else "")
-    if len(own) != 1 or by is not None:
-        raise ParameterError("a quantile takes its level and one column: quantile 0.9 cost. " + HELP)
-    return release.quantile(own[0], q, wanted or None, **options)
+    q, column = (0.5, own) if verb == "median" else _level(own, release.schema.names)
+    if len(column) != 1 or by is not None:
+        raise ParameterError(f"a {verb} takes one column, and conditions after where. " + HELP)
+    return release.quantile(column[0], q, wanted or None, **options)
 
 
 def _clauses(words: list[str]) -> tuple[list[str], str | None, list[str], list[str]]:
@@ -84,13 +89,13 @@ def _clauses(words: list[str]) -> tuple[list[str], str | None, list[str], list[s
     return parts[""], by[0], parts.get("where", []), parts.get("given", [])
 
 
-def conditions(release: Release, words: list[str]) -> dict[str, Any]:
+def conditions(columns: Columns, words: list[str]) -> dict[str, Any]:
     """Conditions such as ward=surgery,medicine or age>=65; two ends of a range may be given one after the other."""
     out: dict[str, Any] = {}
     for word in words:
-        name, sign, text = _split(word)
-        release.columns.place(name)
-        value = _value(release, name, sign, text)
+        name, sign, text = _split(word, columns.codec.schema.names)
+        columns.place(name)
+        value = _value(columns, name, sign, text)
         if name not in out:
             out[name] = value
         elif isinstance(value, tuple) and isinstance(out[name], tuple):
@@ -100,7 +105,13 @@ def conditions(release: Release, words: list[str]) -> dict[str, Any]:
     return out
 
 
-def _split(word: str) -> tuple[str, str, str]:
+def _split(word: str, names: Sequence[str]) -> tuple[str, str, str]:
+    """A column, a sign and a value. A column's own name may hold signs: the longest name that fits is meant."""
+    for name in sorted((n for n in names if word.startswith(n)), key=len, reverse=True):
+        rest = word[len(name) :]
+        sign = next((sign for sign in SIGNS if rest.startswith(sign)), None)
+        if sign is not None:
+            return name, sign, rest[len(sign) :]
     places = [(word.find(sign), -len(sign), sign) for sign in SIGNS if sign in word]
     if not places:
         raise ParameterError(f"{word!r} is no condition. Write ward=surgery or age>=65.")
@@ -108,10 +119,10 @@ def _split(word: str) -> tuple[str, str, str]:
     return word[:place], sign, word[place + len(sign) :]
 
 
-def _value(release: Release, name: str, sign: str, text: str) -> Any:
-    scale = release.columns.scale(name)
+def _value(columns: Columns, name: str, sign: str, text: str) -> Any:
+    scale = columns.scale(name)
     if sign == "=":
-        return text.split(",") if "," in text and not _is_category(release, name, text) else text
+        return text.split(",") if "," in text and not _is_category(columns, name, text) else text
     if scale is None:
         raise ParameterError(
             f"{name!r} has categories, which are not ordered: write {name}=… with one or several of them."
@@ -120,16 +131,23 @@ def _value(release: Release, name: str, sign: str, text: str) -> Any:
         raise ParameterError(f"missing is no value to compare with. Write {name}=missing.")
     up = sign in (">", ">=")
     if sign in (">", "<"):  # the next step of the column's precision
-        text = scale.shown(release.columns.step(scale, text, up=not up) + (1 if up else -1))
+        text = scale.shown(columns.step(scale, text, up=not up) + (1 if up else -1))
     return (text, None) if up else (None, text)
 
 
-def _is_category(release: Release, name: str, text: str) -> bool:
-    return release.columns.scale(name) is None and text in release.columns.field(name).labels
+def _is_category(columns: Columns, name: str, text: str) -> bool:
+    return columns.scale(name) is None and text in columns.field(name).labels
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(f"a quantile takes its level first, such as 0.9, got {text!r}.") from None
+def _level(words: list[str], names: Sequence[str]) -> tuple[float, list[str]]:
+    """The level of a quantile, before or after its column, and the other words; 90% is 0.9."""
+    for word in sorted(words, key=names.__contains__):  # a column may be called 2024
+        part = word.removesuffix("%")
+        try:
+            found = float(part) / (100 if part != word else 1)
+        except ValueError:
+            continue
+        rest = list(words)
+        rest.remove(word)
+        return found, rest
+    raise ParameterError(f"a quantile takes a level between 0 and 1, such as 0.9: quantile 0.9 cost. {HELP}")

@@ -15,6 +15,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.html import shorten
+from covey.release.load import Wish
 from covey.table.attributes import Grid
 from covey.table.codec import Codec
 from covey.table.fields import Field
@@ -145,15 +146,7 @@ class Columns:
 
         How many of its rows lie on either side was not measured.
         """
-        low, high = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
-        axis, name = scale.grid.axis, scale.grid.field.name
-        first = axis.low if low is None else self.step(scale, low, up=True)
-        last = axis.high if high is None else self.step(scale, high, up=False)
-        if first > last or last < axis.low or first > axis.high:
-            raise ParameterError(
-                f"no value of {name!r} in the schema meets {value!r}: its values lie between "
-                f"{scale.shown(axis.low)} and {scale.shown(axis.high)}."
-            )
+        name, (first, last) = scale.grid.field.name, self._ends(scale, value)
         width = scale.ends - scale.starts + 1
         part = np.clip(np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1, 0, width) / width
         heavy = (part > 0) & (part < 1) & (self.shares.get(name, np.ones(len(out)))[scale.bins] > LIGHT)
@@ -166,6 +159,41 @@ class Columns:
             )
         out[scale.bins] = part
         return out
+
+    def _ends(self, scale: Scale, value: Any) -> tuple[int, int]:
+        """The first and the last step of a range, or of a single value; refused where the schema has none in it."""
+        low, high = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+        axis, name = scale.grid.axis, scale.grid.field.name
+        first = axis.low if low is None else self.step(scale, low, up=True)
+        last = axis.high if high is None else self.step(scale, high, up=False)
+        if first > last or last < axis.low or first > axis.high:
+            raise ParameterError(
+                f"no value of {name!r} in the schema meets {_said(name, value)}: its values lie between "
+                f"{scale.shown(axis.low)} and {scale.shown(axis.high)}."
+            )
+        return first, last
+
+    def wishes(self, wanted: Conditions) -> list[Wish]:
+        """Conditions as those who draw rows take them: ranges need not end where bins do."""
+        return [self._wish(name, value) for name, value in wanted.items()]
+
+    def _wish(self, name: str, value: Any) -> Wish:
+        several = list(value) if isinstance(value, list | set | frozenset) else [value]
+        place, scale = self.place(name), self.scale(name)
+        words = {} if scale is None else {word: k for k, word in enumerate(scale.words)}
+        ranges, apart = [], []
+        for one in several:
+            if scale is None or one is None or one == MISSING or (isinstance(one, str) and one in words):
+                apart.append(one)
+            else:
+                ranges.append(self._ends(scale, one))
+        found = self.condition(name, apart) if apart or not ranges else np.zeros(self.size(name))
+        missing = bool((found * self.missing(name)).any())
+        if scale is None:
+            codes = np.flatnonzero(found * (1 - self.missing(name)))
+            return Wish(place, codes=tuple(codes.tolist()), missing=missing)
+        specials = tuple(words[one] for one in apart if one in words)
+        return Wish(place, ranges=tuple(ranges), specials=specials, missing=missing)
 
     def step(self, scale: Scale, value: Any, up: bool) -> int:
         """The first step of a number's or date's precision at or above (up), or the last at or below a value."""

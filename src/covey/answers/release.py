@@ -17,7 +17,7 @@ from covey.answers.estimates import Estimate, correlation, delta, paired_correla
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.numbers import NumberEvidence, evidence_of
-from covey.answers.steps import category_of, check, first, in_library, require_varying, with_square, words
+from covey.answers.steps import check, first, in_library, require_varying, with_square, words
 from covey.core.arrays import Floats, Integers
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
@@ -54,11 +54,9 @@ class Release(PrivateRelease):
     def sample(
         self, m: int, where: Conditions | None = None, *, library: str = "polars", seed: int | None = None
     ) -> Any:
-        """More synthetic rows, or rows that meet conditions on categories: drawn from the centres, at no cost."""
+        """More synthetic rows, or rows that meet conditions, as `share` takes them: drawn from the centres, at no cost."""
         m = whole_number(m, "m", 1, "It counts the synthetic rows.")
-        wanted = {name: category_of(value) for name, value in (where or {}).items()}
-        for name in wanted:
-            self.columns.place(name)
+        wanted = Columns(self.codec).wishes(where or {})
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
         centres = Centres(self.codec, self.centres, Verified(0, {}), self.numbers)
         return in_library(joined(list(draw_rows(centres, m, wanted, streams))), library)

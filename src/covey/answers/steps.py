@@ -60,12 +60,3 @@ def in_library(columns: Any, library: str) -> Any:
     if library not in FRAMES:
         raise ParameterError(f"library must be one of {', '.join(FRAMES)}, got {library!r}.")
     return FrameForm("pyarrow" if library == "arrow" else library).restore(columns)
-
-
-def category_of(value: Any) -> str:
-    """A category as `draw_rows` names it."""
-    if isinstance(value, tuple | list | set | frozenset):
-        raise ParameterError(
-            "sample takes one category for a column. For ranges, draw more rows and keep those you want."
-        )
-    return "missing" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -105,7 +105,7 @@ def evaluate(  # click passes each option by its name
 @main.command(
     epilog=example(
         "covey sample release/ --rows 100000 -o more.csv",
-        "covey sample release/ --rows 500 --where ward=surgery -o s.csv",
+        "covey sample release/ --rows 500 --where ward=surgery --where 'age>=65' -o s.csv",
     )
 )
 @click.argument("folder", type=Path)
@@ -114,8 +114,8 @@ def evaluate(  # click passes each option by its name
     "--where",
     "conditions",
     multiple=True,
-    metavar="FIELD=CATEGORY",
-    help="Only rows with this category (or 'missing'); may be given for several fields.",
+    metavar="CONDITION",
+    help="Only such rows: ward=surgery, ward=surgery,medicine, 'age>=65', age=missing; may be given several times.",
 )
 @click.option("-o", "--out", "out", type=Path, required=True, help="File to write: .csv or .parquet.")
 @click.option("--seed", type=int, help="Draw the same rows again.")
@@ -124,7 +124,9 @@ def evaluate(  # click passes each option by its name
 def sample(  # click passes each option by its name
     folder: Path, m: int, conditions: tuple[str, ...], out: Path, seed: int | None, force: bool, as_json: bool
 ) -> None:
-    """Draw more rows from a private bundle, or those of one category. Costs no privacy and needs no true data."""
+    """Draw more rows from a private bundle, or those that meet conditions. Costs no privacy and needs no true data."""
+    from covey.answers.asking import conditions as read
+    from covey.answers.columns import Columns
     from covey.entropy import Streams
     from covey.errors import whole_number
     from covey.release.load import draw_rows, load_centres
@@ -132,24 +134,23 @@ def sample(  # click passes each option by its name
     from covey.table.sources import write_csv, write_parquet
 
     m = whole_number(m, "--rows", 1, "It counts the synthetic rows.")
-    where = {name: value for name, _, value in (condition.partition("=") for condition in conditions)}
-    if any("=" not in condition for condition in conditions) or len(where) < len(conditions):
-        raise ParameterError("--where takes FIELD=CATEGORY, once for a field.")
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"{out} must end in .csv or .parquet.")
     check_new_file(out, folder / "schema.json", force)
     if is_bundle(out.parent):
         raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
     centres = load_centres(folder)
+    columns = Columns(centres.codec)
+    wishes = columns.wishes(read(columns, list(conditions)))
     streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "--seed", 0))
-    parts, draft = draw_rows(centres, m, where, streams), out.with_name(f".{out.name}.part")
+    parts, draft = draw_rows(centres, m, wishes, streams), out.with_name(f".{out.name}.part")
     try:  # there is never a file with a part of the rows
         (write_parquet if out.suffix == ".parquet" else write_csv)(parts, draft)
         draft.replace(out)
     finally:
         draft.unlink(missing_ok=True)
     given = f" with {', '.join(conditions)}" if conditions else ""
-    say(as_json, {"out": str(out), "rows": m, "where": where}, f"{counted(m, 'row')}{given} → {out}")
+    say(as_json, {"out": str(out), "rows": m, "where": list(conditions)}, f"{counted(m, 'row')}{given} → {out}")
 
 
 @main.command(epilog=example("covey cite release/"))

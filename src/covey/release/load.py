@@ -1,4 +1,4 @@
-"""A private bundle as a source of rows: more of them, or those with a given category, drawn from its centres at no cost.
+"""A private bundle as a source of rows: more of them, or those that meet a condition, drawn from its centres at no cost.
 
 A centre is a product distribution: column by column, the probability of each category. Conditioning on a category is
 therefore exact inside the centres: by Bayes' rule a centre's weight is multiplied by the probability it gives the category,
@@ -7,30 +7,33 @@ and within the centre that column becomes certain. What is drawn this way is pos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from covey.core.arrays import Array, Integers
 from covey.core.numbers.cells import Cells
 from covey.core.numbers.grid import NumberGrid
 from covey.core.numbers.measure import Measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.entropy import Streams
-from covey.errors import ArgumentError, InputError, ParameterError
+from covey.errors import InputError, ParameterError
 from covey.methods.draws import NumberCells, draw_of
 from covey.release.verify import Verified, verify_bundle
+from covey.table.attributes import MISSING as MISSING_CELL
+from covey.table.attributes import SPECIAL, Grid
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
-from covey.table.schema import Field, Schema
+from covey.table.schema import Schema
 from covey.table.zeros import structural_zeros
 
 PART_ROWS = 1 << 16  # rows that are drawn and decoded at a time
 PATIENCE = 50  # parts without a single row that keeps both the rules and the condition, before that is an answer
-MISSING = "missing"
+FEWEST = 1 << 12  # rows that are drawn at a time for a range, of which some will lie beyond its ends
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,10 @@ class Centres:
         """Those, and which columns are ordered."""
         return Domain(self.sizes, tuple(a in self.codec.ordinal for a in range(len(self.sizes))))
 
-    def place(self, a: int, code: int) -> int:
-        """Where a category stands among those of its column: of a number only "missing" is one, behind the special values."""
-        if self.numbers is None or a not in self.numbers.cells:
-            return code
-        return self.numbers.cells[a].measure.grid.specials - 1 - (self.codec.names[a] in self.codec.schema.links)
+    def grid(self, a: int) -> Grid | None:
+        """How the values of a number or date are counted in steps; None for labels."""
+        found = self.codec.attributes[self.codec.names[a]]
+        return found if isinstance(found, Grid) else None
 
     @property
     def flags(self) -> bool:
@@ -95,36 +97,70 @@ def _numbers(codec: Codec, arrays: Mapping[str, Any]) -> NumberCells | None:
     return NumberCells(domain, cells, arrays["score"], structural_zeros(fine))
 
 
-def category(field: Field, codec: Codec, text: str) -> int:
-    """The place of a category among those of its column."""
-    attribute = codec.attributes[field.name]
-    known = () if attribute.ordered else field.labels
-    if text == MISSING and not field.required and MISSING not in known:
-        return int(codec.domain_sizes[codec.names.index(field.name)]) - 1  # the last category
-    if attribute.ordered:
-        raise ArgumentError("", "where", f" takes a category, and {field.name!r} is measured in steps.")
-    labels = [str(label).lower() if field.type == "boolean" else str(label) for label in known]
-    if text not in labels:
-        raise ArgumentError("", "where", f" names {text!r}, which is no category of {field.name!r}.")
-    return labels.index(text)
+@dataclass(frozen=True)
+class Wish:
+    """What is asked of one column: labels by their codes; numbers by ranges of steps and special values by their places."""
+
+    attribute: int
+    codes: tuple[int, ...] = ()
+    ranges: tuple[tuple[int, int], ...] = ()
+    specials: tuple[int, ...] = ()
+    missing: bool = False
+
+    def kept(self, centres: Centres, cells: Integers) -> Array:
+        """Which cells of decoded rows meet it."""
+        grid = centres.grid(self.attribute)
+        if grid is None:
+            codes = centres.codec.attributes[centres.codec.names[self.attribute]].codes(cells)
+            return np.isin(codes, self._labels(centres))
+        apart = [SPECIAL + k for k in self.specials] + [MISSING_CELL] * self.missing
+        found = np.isin(cells, apart)
+        for first, last in self.ranges:
+            found |= grid.has_value(cells) & (cells >= first) & (cells <= last)
+        return found
+
+    def possible(self, centres: Centres) -> Array:
+        """Which of the centres' categories may hold rows that meet it."""
+        a, grid = self.attribute, centres.grid(self.attribute)
+        out = np.zeros(centres.sizes[a], dtype=bool)
+        if grid is None:
+            out[self._labels(centres)] = True
+        elif centres.numbers is None or a not in centres.numbers.cells:  # declared bins, special values, missing
+            for first, last in self.ranges:
+                out[: grid.bins] |= (grid.axis.ends >= first) & (grid.axis.starts <= last)
+            out[[grid.bins + k for k in self.specials] + [len(out) - 1] * self.missing] = True
+        else:
+            edges, words = centres.numbers.cells[a].edges, len(grid.field.special)
+            out[[*self.specials] + [words] * self.missing] = True
+            apart = words + (not grid.field.required)
+            if self.ranges and centres.codec.names[a] in centres.codec.schema.links:
+                out[apart:] = True  # a distance from another column says nothing of the value alone
+            else:
+                for first, last in self.ranges:
+                    low, high = (apart + step - grid.axis.low for step in (first, last))
+                    out |= (edges[1:] > max(low, apart)) & (edges[:-1] <= high)
+        return out
+
+    def _labels(self, centres: Centres) -> list[int]:
+        return [*self.codes] + [centres.codec.domain_sizes[self.attribute] - 1] * self.missing
 
 
-def conditioned(centres: Centres, where: Mapping[str, str]) -> WeightedPoints:
-    """The centres given that some columns have these categories (Bayes' rule, centre by centre)."""
+def conditioned(centres: Centres, wishes: Sequence[Wish]) -> WeightedPoints:
+    """The centres given that some columns lie in what may meet the wishes (Bayes' rule, centre by centre)."""
     weights, points = centres.cloud.weights.copy(), centres.cloud.points.copy()
     starts = np.concatenate([[0], np.cumsum(centres.sizes)])
-    for name, text in where.items():
-        if name not in centres.codec.names:
-            raise ArgumentError("", "where", f" names {name!r}, which is no column that varies.")
-        a, code = centres.codec.names.index(name), category(centres.codec.schema[name], centres.codec, text)
+    for wish in wishes:
+        a, mask = wish.attribute, wish.possible(centres).astype(np.float64)
         if centres.flags:
-            weights *= points[:, a] if code else 1 - points[:, a]
-            points[:, a] = code
+            one, zero = mask[1] * points[:, a], mask[0] * (1 - points[:, a])
+            weights *= one + zero
+            points[:, a] = np.divide(one, one + zero, out=np.zeros_like(one), where=one + zero > 0)
         else:
-            block, code = slice(int(starts[a]), int(starts[a + 1])), centres.place(a, code)
-            weights *= points[:, starts[a] + code]
-            points[:, block] = 0.0
-            points[:, starts[a] + code] = 1.0
+            block = points[:, starts[a] : starts[a + 1]]
+            block *= mask
+            held = block.sum(axis=1, keepdims=True)
+            weights *= held[:, 0]
+            np.divide(block, held, out=block, where=held > 0)
     total = weights.sum()
     if not total > 0:
         raise ParameterError("no centre of this bundle has such rows: nothing can be drawn.")
@@ -132,39 +168,44 @@ def conditioned(centres: Centres, where: Mapping[str, str]) -> WeightedPoints:
     return WeightedPoints(weights[kept] / total, points[kept])
 
 
-def draw_rows(centres: Centres, m: int, where: Mapping[str, str], streams: Streams) -> Iterator[Mapping[str, Any]]:
-    """m rows as columns of values, part by part. A row that its schema's rules move out of the condition is drawn again."""
-    cloud, codec = conditioned(centres, where), centres.codec  # refused here, before anything is written
+def draw_rows(centres: Centres, m: int, wishes: Sequence[Wish], streams: Streams) -> Iterator[Mapping[str, Any]]:
+    """m rows as columns of values, part by part.
+
+    A row that lies beyond the ends of a range, or that the rules of its schema move out of the condition, is drawn again.
+    """
+    cloud, codec = conditioned(centres, wishes), centres.codec  # refused here, before anything is written
     draw = draw_of(None if centres.flags else centres.domain, codec.limits, centres.numbers)
-    wanted = {codec.names.index(name): category(codec.schema[name], codec, text) for name, text in where.items()}
     fine = codec if centres.numbers is None else NumberCodec(codec)
 
     def rows(count: int, own: Streams) -> Mapping[str, Any]:
         drawn = np.asarray(draw(cloud, count, own)).astype(np.int64)
         return fine.decode(drawn, own.postprocessing("decode"))
 
-    return _parts(codec, rows, m, wanted, streams)
+    return _parts(centres, rows, m, wishes, streams)
 
 
 def _parts(
-    codec: Codec,
+    centres: Centres,
     draw: Callable[[int, Streams], Mapping[str, Any]],
     m: int,
-    wanted: Mapping[int, int],
+    wishes: Sequence[Wish],
     streams: Streams,
 ) -> Iterator[Mapping[str, Any]]:
-    """Parts of drawn rows, until m of them have the wanted codes."""
+    """Parts of drawn rows, until m of them meet the wishes."""
     left, part, idle = m, 0, 0
+    least = FEWEST if any(wish.ranges for wish in wishes) else 1
     while left:
-        own = streams.child(f"part {part}")
-        columns = draw(min(PART_ROWS, left), own)
-        keep = np.ones(min(PART_ROWS, left), dtype=bool)
-        if wanted:
-            codes, _ = codec.encode(columns)
-            keep = np.all([codes[:, a] == code for a, code in wanted.items()], axis=0)
+        own, count = streams.child(f"part {part}"), max(least, min(PART_ROWS, left))
+        columns, keep = draw(count, own), np.ones(count, dtype=bool)
+        if wishes:
+            cells, _ = centres.codec.encode(columns, cells=True)
+            keep = np.all([wish.kept(centres, cells[:, wish.attribute]) for wish in wishes], axis=0)
+            keep &= np.cumsum(keep) <= left
             columns = {name: values.filter(keep) for name, values in columns.items()}
         part, left, idle = part + 1, left - int(keep.sum()), 0 if keep.any() else idle + 1
         if idle == PATIENCE:
-            raise ParameterError("the rules of the schema leave no such rows: nothing can be drawn.")
+            raise ParameterError(
+                "the rules of the schema leave no such rows, or next to none has values in the range: nothing can be drawn."
+            )
         if keep.any():
             yield columns
