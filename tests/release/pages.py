@@ -56,7 +56,7 @@ def check_page(markup):
             assert not name.startswith("on"), name
             assert name not in ("src", "srcset", "xlink:href", "action", "formaction"), name
             assert name != "style" or re.fullmatch(
-                r"((max-|min-)?width|flex-grow):[\d.]+(px|%)?(;min-width:\d+px)?", value
+                r"((max-|min-)?width|flex-grow):[\d.]+(px|%)?(;min-width:\d+px)?|left:[\d.]+%;width:[\d.]+%", value
             )
         assert element["attrs"].get("href", "#").startswith("#")
     css = page.all("style")[0]["text"]

@@ -21,7 +21,7 @@ from covey.methods.regain.measure import measure_ball, measure_matrix
 from covey.methods.regain.plan import plan_bits
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
-from covey.release import sections
+from covey.release import looks, sections
 from covey.release.charts import certificate_chart, number, percent, ticks, up
 from covey.release.contents import AnonymousRelease
 from covey.release.page import style_sheet
@@ -89,11 +89,11 @@ def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
 def test_the_pictures_show_the_synthetic_rows(page, release):
     """The shares on the page are those of the very rows beside it."""
     rows = pl.DataFrame(dict(joined(release.parts)))
-    wards = {a: c for a, _, c in table_named(page, "Shares of ward")}
+    wards = {a: c for a, _, c, _ in table_named(page, "Shares of ward")}
     for ward, count in rows["ward"].fill_null("missing").value_counts().iter_rows():
         assert wards[ward] == percent(count / len(rows))
     ages = table_named(page, "Shares of age")
-    assert sum(float(share.rstrip("%")) for _, share in ages) == pytest.approx(100, abs=1.5)
+    assert sum(float(share.rstrip("%")) for _, share, _ in ages) == pytest.approx(100, abs=1.5)
     first, last = ages[0][0].split(" – ")
     inside = rows["age"].is_between(int(first), int(last)).sum()
     assert ages[0][1] == percent(inside / len(rows))
@@ -235,9 +235,9 @@ def test_a_thousand_columns_stay_small_and_the_page_says_what_it_leaves_out():
     texts = [Field(f"text {i}", "string", enum=tuple(f"category {j} of {i}" for j in range(30))) for i in range(300)]
     bins = [Field(f"number {i}", "number", 0, 1e6, bins=500) for i in range(300)]
     page = check_page(shown(draw([*flags, *texts, *bins], 300)))
-    assert f"{sections.FLAGS + sections.CHARTS} of 1,000 columns" in page.text
+    assert f"{looks.FLAGS + looks.CHARTS} of 1,000 columns" in page.text
     assert "first 40 of 1,000 columns" in page.text
-    assert len(page.all("article")) == sections.FLAGS / sections.FLAGS_TOGETHER + sections.CHARTS
+    assert len(page.all("article")) == looks.FLAGS / looks.FLAGS_TOGETHER + looks.CHARTS
 
 
 def test_many_bins_and_categories_are_joined_for_the_eye():

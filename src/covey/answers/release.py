@@ -12,6 +12,7 @@ import numpy as np
 from covey.answers import regression
 from covey.answers import replicates as again
 from covey.answers.answer import About, Answer, AnswerTable, answers
+from covey.answers.bands import ReportBands
 from covey.answers.columns import Columns, Conditions, said
 from covey.answers.estimates import Estimate, correlation, delta, paired_correlation, ratio
 from covey.answers.evidence import Evidence
@@ -96,6 +97,11 @@ class Release(PrivateRelease):
             for j in self.numbers.cells:
                 codes[:, j] = np.searchsorted(self.evidence.units[j].edges, codes[:, j], side="right") - 1
         return Rows(codes)
+
+    @property
+    def bands(self) -> ReportBands | None:
+        """Error bands for the report."""
+        return None if self.measurements is None else ReportBands(self)
 
     @property
     def flags(self) -> bool:

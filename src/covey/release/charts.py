@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats
+from covey.core.arrays import Array, Floats
 from covey.html import Html, breakable, shorten, tag
 
 _NUMBER = re.compile(r"[<≤+−-]? ?[0-9][0-9.,]*(e-?[0-9]+)?%?( [ερ]| points)?")
@@ -24,6 +24,11 @@ def percent(share: float, digits: int = 1) -> str:
     if 0 < share < 0.5 * 10 ** -(digits + 2):
         return f"< {10**-digits:.{digits}f}%"
     return f"{100 * share:.{digits}f}%"
+
+
+def span(low: float, high: float) -> str:
+    """Both ends of a band of shares."""
+    return f"{100 * low:.1f} – {100 * high:.1f}%"
 
 
 def number(value: float) -> str:
@@ -98,14 +103,21 @@ def ticks(top: float, count: int = 4) -> list[float]:
     return [i * step for i in range(int(top / step * 1.0001) + 1)]
 
 
-def bars(rows: Sequence[tuple[str, Sequence[float]]], caption: str, kinds: Sequence[str] = ("share",)) -> Html:
+def bars(
+    rows: Sequence[tuple[str, Sequence[float]]],
+    caption: str,
+    kinds: Sequence[str] = ("share",),
+    bands: Sequence[tuple[float, float] | None] = (),
+) -> Html:
     """Categories with a bar and a share each; with two kinds (true, synthetic) two bars beside each other.
 
-    Bars are drawn on one scale, the largest share filling the width.
+    Bars are drawn on one scale, the largest share or the end of its error band filling the width.
     """
-    top = max((max(values) for _, values in rows), default=0.0) or 1.0
+    bands = bands if any(bands) else [None] * len(rows)
+    banded = any(bands)
+    top = max([*(max(values) for _, values in rows), *(band[1] for band in bands if band)], default=0.0) or 1.0
     body = []
-    for label, values in rows:
+    for (label, values), band in zip(rows, bands, strict=True):
         drawn = [
             tag(
                 "i", class_=f"bar b{k}" + (" absent" if label == "missing" else ""), style=f"width:{100 * v / top:.1f}%"
@@ -113,6 +125,11 @@ def bars(rows: Sequence[tuple[str, Sequence[float]]], caption: str, kinds: Seque
             for k, v in enumerate(values)
         ]
         cells = [tag("td", percent(v), class_="n") for v in values]
+        if banded:
+            cells.append(tag("td", span(*band) if band else "–", class_="n note"))
+        if band:
+            ends = f"left:{100 * band[0] / top:.1f}%;width:{100 * (band[1] - band[0]) / top:.1f}%"
+            drawn.append(tag("i", class_="band", style=ends))
         body.append(
             tag(
                 "tr",
@@ -125,26 +142,32 @@ def bars(rows: Sequence[tuple[str, Sequence[float]]], caption: str, kinds: Seque
         "tr",
         tag("th", "value", scope="col"),
         tag("td", class_="track", aria_hidden="true"),
-        [tag("th", kind, scope="col", class_="n") for kind in kinds],
+        [tag("th", kind, scope="col", class_="n") for kind in [*kinds, *["95%"] * banded]],
     )
     visible = None if len(kinds) > 1 else "quiet"
+    last = tag("col", class_="ends") if banded else None
     return tag(
         "table",
         tag("caption", caption, class_="quiet"),
-        tag("colgroup", tag("col", class_="what"), tag("col"), [tag("col", class_="how") for _ in kinds]),
+        tag("colgroup", tag("col", class_="what"), tag("col"), [tag("col", class_="how") for _ in kinds], last),
         tag("thead", head, class_=visible),
         tag("tbody", body),
-        class_="bars" if len(kinds) == 1 else "bars pair",
+        class_="bars" + (" banded" if banded else "" if len(kinds) == 1 else " pair"),
     )
 
 
 def histogram(
-    name: str, labels: Sequence[str], shares: Sequence[Floats], missing: Sequence[float] | None, kinds: Sequence[str]
+    name: str,
+    labels: Sequence[str],
+    shares: Sequence[Floats],
+    missing: Sequence[float] | None,
+    kinds: Sequence[str],
+    bands: tuple[Floats, Floats] | None = None,
 ) -> Html:
-    """Ordered bins as columns side by side; a share that is missing stands apart."""
+    """Ordered bins as columns side by side, with error bands if there are any; a share that is missing stands apart."""
     width, height, left, base, head = 340, 150, 4, 122, 14
     room = width - 2 * left - (44 if missing is not None else 0)
-    top = max(float(np.max(s)) for s in shares)
+    top = max(float(np.max(s)) for s in [*shares, *(bands[1:] if bands is not None else ())])
     top = max(top, max(missing) if missing is not None else 0.0) or 1.0
     step = room / len(labels)
     wide = max(step - 1.5, step * 0.7) / len(shares)
@@ -153,7 +176,12 @@ def histogram(
         for k, s in enumerate(shares):
             tall = (base - head) * float(s[i]) / top
             hint = f"{label}: {percent(float(s[i]))}" + (f" ({kinds[k]})" if len(kinds) > 1 else "")
+            if bands is not None:
+                hint += f", in the confidential table {span(bands[0][i], bands[1][i])}"
             drawn.append(_column(left + i * step + k * wide, base, wide, tall, f"b{k}", hint))
+        if bands is not None:
+            x, (y, z) = _r(left + (i + 0.5) * step), (_r(base - (base - head) * float(b[i]) / top) for b in bands)
+            drawn.append(tag("line", x1=x, x2=x, y1=y, y2=z, class_="band"))
     if missing is not None:
         own = 24 / len(shares)
         for k, share in enumerate(missing):
@@ -183,8 +211,11 @@ def _column(x: float, base: float, wide: float, tall: float, class_: str, hint: 
     )
 
 
-def heat_map(names: Sequence[str], values: Floats, title: str, what: str) -> Html:
-    """The lower triangle of a symmetric matrix between 0 and 1, darker where it is larger, on a scale that suits it."""
+def heat_map(names: Sequence[str], values: Floats, title: str, what: str, lost: Array | None = None) -> Html:
+    """The lower triangle of a symmetric matrix between 0 and 1, darker where it is larger, on a scale that suits it.
+
+    Pairs that are `lost` in noise stay empty.
+    """
     q = len(names)
     cell = int(np.clip(560 / q, 13, 44))
     margin = min(150, 12 + 7 * max(len(shorten(n, 22)) for n in names))
@@ -201,6 +232,12 @@ def heat_map(names: Sequence[str], values: Floats, title: str, what: str) -> Htm
             tag("rect", x=x, y=y, width=cell - 1, height=cell - 1, class_="self"),
         ]
         for j in range(i):
+            if lost is not None and lost[i, j]:
+                hint = tag("title", f"{name} × {names[j]}: lost in noise")
+                drawn.append(
+                    tag("rect", hint, x=margin + j * cell, y=y, width=cell - 1, height=cell - 1, class_="lost")
+                )
+                continue
             value = float(values[i, j])
             depth = min(1.0, value / top)
             hint = tag("title", f"{name} × {names[j]}: {value:.3f}")

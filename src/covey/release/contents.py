@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.spectrum import Spectrum
 from covey.core.paper.blocks import WeightedPoints
 from covey.methods.draws import NumberCells
 from covey.methods.regain.measured import Measurements
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate
+from covey.release.summary import Column
 from covey.table.schema import Schema
 from covey.table.sources import Columns
 
@@ -31,6 +33,37 @@ class Parts(Protocol):
         """The parts, the same ones each time."""
 
 
+MEASURED, MODELLED, LOST = "measured", "modelled", "lost in noise"
+
+
+@dataclass(frozen=True)
+class PairBands:
+    """Associations of pairs in the confidential table, as far as its measurements tell: Cramér's V over the bins of pair tables.
+
+    Args:
+        value: as measured, 0 where it does not stand out of the noise.
+        low, high: its band.
+        synthetic: that of the synthetic rows, over the same bins.
+        kind: "measured", "modelled" or "lost in noise".
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+    synthetic: Floats
+    kind: Array
+
+
+class Bands(Protocol):
+    """How far what a report shows may be from the confidential table: 95% bands, read off the measurements."""
+
+    def column(self, j: int, column: Column) -> tuple[Floats, Floats] | None:
+        """Both ends of the band of every label of an attribute, if it was measured by itself."""
+
+    def pairs(self, codes: Integers, count: int) -> PairBands | None:
+        """Bands of the associations of the first so many attributes, if pairs were measured."""
+
+
 @dataclass(frozen=True)
 class PrivateRelease:
     """Everything a differentially private release may contain."""
@@ -44,6 +77,11 @@ class PrivateRelease:
     spectrum: Spectrum | None = None
     measurements: Measurements | None = None
     numbers: NumberCells | None = None  # what the centres' cells of numbers are
+
+    @property
+    def bands(self) -> Bands | None:
+        """Error bands for its report, where its measurements are at hand."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
 from covey.release import charts
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
+from covey.release.looks import distributions, pair_map
 from covey.release.page import Part, facts, page, points, section
-from covey.release.sections import accuracy, budget_bar, distributions, epsilon_words, guarantee, pair_map, spectrum
+from covey.release.sections import accuracy, budget_bar, epsilon_words, guarantee, spectrum
 from covey.release.summary import describe, domain_words
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
@@ -40,12 +41,11 @@ def report_html(
     today = datetime.now(UTC).date().isoformat()
     files = Files(release.schema, release.parts.m, len(codes), table, digest, today, release.version)
     columns = describe(codec)
-    private = isinstance(release, PrivateRelease)
-    looks = [distributions(columns, codes, private=private), *pair_map(columns, codes)]
     if isinstance(release, PrivateRelease):
         fine = codes if release.numbers is None else release.numbers.of(NumberCodec(codec).encode(first)[0])
+        looks = [distributions(columns, codes, True, release.bands), *pair_map(columns, codes, release.bands, fine)]
         return private_page(release, files, fine, codec, looks)
-    return anonymous_page(release, files, looks)
+    return anonymous_page(release, files, [distributions(columns, codes, False), *pair_map(columns, codes)])
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""The parts of a report: guarantee, accuracy, budget, columns, pairs, spectrum. Each is made from public values alone."""
+"""The parts of a report: guarantee, accuracy, budget, spectrum. Each is made from public values alone; `looks` has the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import exp
 
 import numpy as np
@@ -20,14 +19,8 @@ from covey.release.charts import number, percent
 from covey.release.contents import PrivateRelease
 from covey.release.page import Part, facts, points, section
 from covey.release.statements import guarantee_words
-from covey.release.summary import MISSING, Column, associations, every_so_many, ranked
 from covey.table.codec import Codec
 
-CHARTS = 48  # columns that get a picture of their own
-FLAGS = 160  # flags that get a bar
-FLAGS_TOGETHER = 16  # bars in one list
-MAPPED = 40  # columns of the map of associations
-MAPPED_ROWS = 50_000  # that associations are computed from: they are read to two digits
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
 
 PURPOSES = {
@@ -200,77 +193,6 @@ def budget_bar(privacy: PrivacyStatement) -> Part:
         charts.stacked(shares),
         charts.table(("measurement", "what it asks", "amount", "share"), rows, "Charges by purpose"),
     )
-
-
-def distributions(columns: Sequence[Column], codes: Integers, *, private: bool) -> Part:
-    """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind."""
-    flags = [(column, codes[:, j]) for j, column in enumerate(columns) if column.is_flag]
-    lists = flags if len(flags) > 3 else []
-    single = [(c, codes[:, j]) for j, c in enumerate(columns) if not (lists and c.is_flag)]
-    cards = [_flag_list(lists[i : i + FLAGS_TOGETHER]) for i in range(0, min(len(lists), FLAGS), FLAGS_TOGETHER)]
-    cards += [_column_card(column, own) for column, own in single[:CHARTS]]
-    hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
-    words = "How the synthetic rows are spread over the values of each column. " + (
-        "Nothing here was taken from the true rows."
-        if private
-        else "Averages of groups keep the totals of a column, so these shares can be those of the true rows."
-    )
-    if hidden:
-        words += f" To stay small, the page shows {len(columns) - hidden:,} of {len(columns):,} columns: the first of each kind."
-    return section("columns", "What the table looks like", tag("p", words), tag("div", cards, class_="grid"))
-
-
-def _flag_list(flags: Sequence[tuple[Column, Integers]]) -> Html:
-    shares = [column.shares(own) for column, own in flags]
-    rows = [(column.name, [float(s[1])]) for (column, _), s in zip(flags, shares, strict=True)]
-    missing = max(float(s[2]) if len(s) > 2 else 0.0 for s in shares)
-    note = "share of rows that are true" + (f"; up to {percent(missing)} missing" if missing > 0 else "")
-    return tag("article", tag("h3", "Flags"), tag("p", note, class_="note"), charts.bars(rows, "Share of true"))
-
-
-def _column_card(column: Column, own: Integers) -> Html:
-    shares = column.shares(own)
-    note = f"{column.type}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
-    caption = f"Shares of {column.name}"
-    if not column.ordered:
-        rows = [(label, [float(v[0])]) for label, v in ranked(column.labels, shares, column.has_missing)]
-        picture = charts.bars(rows, caption)
-    else:
-        bins = len(column.labels) - column.has_missing
-        missing = [float(shares[-1])] if column.has_missing and shares[-1] > 0 else None
-        drawn = charts.histogram(column.name, column.labels[:bins], [shares[:bins]], missing, ("share",))
-        numbers = [
-            (label, percent(float(v)))
-            for label, v in zip(column.labels, shares, strict=True)
-            if label != MISSING or v > 0
-        ]
-        picture = charts.figure(caption, drawn, charts.table(("value", "share"), numbers, caption))
-    return tag("article", tag("h3", column.name), tag("p", note, class_="note"), picture)
-
-
-def pair_map(columns: Sequence[Column], codes: Integers) -> list[Part]:
-    """The associations of the synthetic rows as a map, and the strongest of them as a list; nothing for one column."""
-    shown = columns[:MAPPED]
-    if len(shown) < 2:
-        return []
-    some = every_so_many(codes, MAPPED_ROWS)
-    values = associations(some[:, : len(shown)], shown)
-    names = [column.name for column in shown]
-    words = (
-        "How strongly two columns of the synthetic table depend on each other: Cramér’s V, from 0 (not at all) to 1 (each "
-        "determines the other), corrected for chance."
-    )
-    if len(columns) > MAPPED:
-        words += f" The map shows the first {MAPPED} of {len(columns):,} columns."
-    if len(some) < len(codes):
-        words += f" It was computed on {len(some):,} of the {len(codes):,} rows, evenly chosen."
-    pairs = [(pair, value) for pair, value in charts.strongest_pairs(names, values, 10) if float(value) > 0.01]
-    strongest = tag("p", "No pair has more than 0.01: these columns are as good as independent.", class_="note")
-    if pairs:
-        strongest = charts.table(("pair", "Cramér’s V"), pairs, f"The {len(pairs)} strongest associations")
-    title = "Associations in the synthetic data"
-    picture = tag("div", charts.heat_map(names, values, title, "Cramér’s V"), strongest, class_="beside")
-    return [section("pairs", "What goes together", tag("p", words), charts.figure(title, picture))]
 
 
 def spectrum(seen: Spectrum) -> Part:

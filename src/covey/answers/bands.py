@@ -1,0 +1,188 @@
+"""Error bands for a report: where the share of every bar, and the association of every pair, lies in the confidential table.
+
+Read off the measurements, so they cost nothing (docs/proofs/intervals.md, "Bands in the report"). A bar has a band of its own. Of
+a pair the size of its association is held against what noise alone would show: its edge is what
+simulated noise of the same law, all pairs of the map at once, exceeds in less than one of twenty draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from covey.core.arrays import Floats, Integers
+from covey.core.noise.matrix import simulated_matrix
+from covey.core.tables.domain import Domain
+from covey.entropy import Streams
+from covey.errors import CannotAnswerError
+from covey.methods.regain.measured import MeasuredBits
+from covey.release.contents import LOST, MEASURED, MODELLED, PairBands
+from covey.release.summary import Column, cramers_v
+
+if TYPE_CHECKING:
+    from covey.answers.release import Release
+
+CONFIDENCE = 0.95  # of every band, as of answers and of the certificate
+DRAWS = 200  # of simulated noise
+EDGE = 0.975  # of the largest norms of these draws: 0.95, and what so few draws may miss
+NEXT_TO_NOTHING = 0.05  # an association whose band ends below it is known to be none that matters
+SEEN = 0.02  # an association of synthetic rows that a reader would take for one
+RARE = 1e-4  # shares of bins are not taken for less: dividing by them would show noise alone
+
+
+@dataclass(frozen=True)
+class ReportBands:
+    """Bands of one release."""
+
+    release: Release
+
+    def column(self, j: int, column: Column) -> tuple[Floats, Floats] | None:
+        """Both ends of the band of every label of an attribute; None where it was not measured by itself."""
+        evidence = self.release.evidence
+        try:
+            parts = self._parts(j, column)
+        except CannotAnswerError:
+            return None
+        share, sd = evidence.one_way(j), np.sqrt(evidence.noise({j: parts}, {}).variance)
+        open_ = (parts > 0) & (parts < 1)
+        held = np.maximum(share, 0)
+        below, above = (open_ * parts) @ held, (open_ * (1 - parts)) @ held
+        value, half = parts @ share, float(ndtri((1 + CONFIDENCE) / 2)) * sd
+        return np.clip(value - below - half, 0, 1), np.clip(value + above + half, 0, 1)
+
+    def _parts(self, j: int, column: Column) -> Floats:
+        """For every label the part of each measured category that counts toward it."""
+        columns, name = self.release.columns, self.release.codec.names[j]
+        labels = np.arange(len(column.labels))[:, None]
+        if name not in columns.edges:
+            return np.asarray(column.group == labels, dtype=np.float64)
+        scale = columns.scale(name)
+        assert scale is not None  # only numbers have edges
+        axis = scale.grid.axis
+        out = np.zeros((len(labels), columns.size(name)))
+        group = column.group[: scale.grid.bins]
+        for label in np.unique(group):
+            own = np.flatnonzero(group == label)
+            first, last = axis.starts[own[0]], axis.ends[own[-1]]
+            width = scale.ends - scale.starts + 1
+            inside = np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1
+            out[label, scale.bins] = np.clip(inside, 0, width) / width
+        for k, place in enumerate(scale.words.values()):
+            out[column.group[scale.grid.bins + k], place] = 1.0
+        if column.has_missing:
+            out[-1] = columns.missing(name)
+        return out
+
+    def pairs(self, codes: Integers, count: int) -> PairBands | None:
+        """Of the first so many attributes; codes are synthetic rows, numbers by cells. None where pairs were not measured."""
+        try:
+            return Pairs(self.release, codes, count).found
+        except CannotAnswerError:
+            return None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of the first `count` attributes, and synthetic rows."""
+
+    release: Release
+    codes: Integers
+    count: int
+
+    @property
+    def _upper(self) -> list[tuple[int, int]]:
+        return [(a, b) for a in range(self.count) for b in range(a + 1, self.count)]
+
+    @cached_property
+    def _bins(self) -> list[Integers]:
+        measured = self.release.measurements
+        if measured is None or isinstance(measured, MeasuredBits):
+            return [np.arange(2)] * self.count
+        return [np.asarray(bins) for bins in measured.maps[: self.count]]
+
+    @cached_property
+    def _weights(self) -> list[Floats]:
+        """One over the roots of the shares of bins, by attribute: what makes a table of covariances one of associations."""
+        found = []
+        for a, bins in enumerate(self._bins):
+            units = self.release.evidence.bins(a)
+            share = np.bincount(units, np.maximum(self.release.shares[a], 0), minlength=int(bins.max()) + 1)
+            found.append(np.where(share > RARE, 1 / np.sqrt(np.maximum(share, RARE)), 0.0))
+        return found
+
+    @cached_property
+    def found(self) -> PairBands:
+        """All pairs."""
+        q = self.count
+        value, low, high, synthetic = np.zeros((4, q, q))
+        kind = np.full((q, q), LOST, dtype=object)
+        norms, noise, edge = self._norms, *self._noise
+        for a, b in self._upper:
+            most = np.sqrt(max(min(len(self._weights[a]), len(self._weights[b])) - 1, 1))
+            own = cramers_v(self._synthetic(a, b), len(self.codes))
+            ends = np.array([norms[a, b] - noise[a, b], norms[a, b] + noise[a, b]]) / most
+            ends = np.clip(ends, 0, 1)
+            stands = norms[a, b] > edge[a, b]
+            here = MEASURED if stands or ends[1] <= NEXT_TO_NOTHING else MODELLED if own > SEEN else LOST
+            for i, j in ((a, b), (b, a)):
+                value[i, j], synthetic[i, j] = norms[a, b] / most if stands else 0.0, own
+                low[i, j], high[i, j] = ends if stands else (0.0, ends[1])
+                kind[i, j] = here
+        return PairBands(value, low, high, synthetic, kind)
+
+    @cached_property
+    def _norms(self) -> Floats:
+        """How large the measured association of each pair is: the root of φ²."""
+        out = np.zeros((self.count, self.count))
+        for a, b in self._upper:
+            table = self.release.evidence.pair(a, b)
+            free = table - np.outer(table.sum(axis=1), table.sum(axis=0))
+            out[a, b] = self._weighed(free, a, b)
+        return out
+
+    def _weighed(self, table: Floats, a: int, b: int) -> float:
+        return float(np.linalg.norm(self._weights[a][:, None] * table * self._weights[b]))
+
+    @cached_property
+    def _noise(self) -> tuple[Floats, Floats]:
+        """The norm that noise stays below in 95 of 100 draws: of each pair by itself, and of all pairs at once."""
+        public = Streams.from_seed(0).child("bands").postprocessing("noise")
+        upper = np.triu_indices(self.count, 1)
+        norms = np.array([self._drawn(public)[upper] for _ in range(DRAWS)])
+        own = np.quantile(norms, CONFIDENCE, axis=0)
+        typical = np.maximum(norms.mean(axis=0), 1e-300)
+        together = float(np.quantile((norms / typical).max(axis=1), EDGE)) * typical
+        out = np.zeros((2, self.count, self.count))
+        out[0][upper], out[1][upper] = own, together
+        return out[0], out[1]
+
+    def _drawn(self, public: np.random.Generator) -> Floats:
+        """Norms of simulated noise, pair by pair."""
+        measured, q = self.release.measurements, self.count
+        if isinstance(measured, MeasuredBits):
+            assert measured.moments is not None  # a pair was asked for before
+            matrix = public.standard_normal((q, q))
+            if measured.mechanism == "matrix":
+                whole = len(measured.means.values) + 1
+                matrix = simulated_matrix(1.0, whole, public)[1 : q + 1, 1 : q + 1] / np.sqrt((whole + 1) / 2)
+            size = np.array([np.linalg.norm(w) for w in self._weights])  # the noise of a table is that of its product
+            return np.asarray(measured.moments.pair_sd * np.abs(matrix) * np.outer(size, size))
+        assert measured is not None  # whoever has evidence has measurements
+        law = measured.law
+        domain = Domain(law.domain.sizes[:q], law.domain.ordered[:q])
+        noise = replace(law, domain=domain).simulate(public)
+        noise *= law.sd / replace(law, domain=domain).sd / measured.n  # that of matrix noise grows with all columns
+        weights = np.concatenate(self._weights)
+        squares = (weights[:, None] * noise * weights) ** 2
+        for axis in (0, 1):
+            squares = np.add.reduceat(squares, np.cumsum([0, *domain.sizes[:-1]]), axis=axis)
+        return np.sqrt(squares)
+
+    def _synthetic(self, a: int, b: int) -> Integers:
+        sizes = [int(self._bins[x].max()) + 1 for x in (a, b)]
+        one, two = (self._bins[x][self.codes[:, x]] for x in (a, b))
+        return np.bincount(one * sizes[1] + two, minlength=sizes[0] * sizes[1]).reshape(sizes)

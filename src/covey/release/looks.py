@@ -1,0 +1,159 @@
+"""What a table looks like: its columns and what goes together, from public values alone; in private reports with error bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.html import Html, tag
+from covey.release import charts
+from covey.release.charts import percent, span
+from covey.release.contents import LOST, MEASURED, MODELLED, Bands, PairBands
+from covey.release.page import Part, section
+from covey.release.summary import MISSING, Column, associations, every_so_many, ranked
+
+CHARTS = 48  # columns that get a picture of their own
+FLAGS = 160  # flags that get a bar
+FLAGS_TOGETHER = 16  # bars in one list
+MAPPED = 40  # columns of the map of associations
+MAPPED_ROWS = 50_000  # that associations are computed from: they are read to two digits
+LISTED = 10  # associations in the list
+
+Ends = tuple[Floats, Floats]  # of the bands of a column's labels
+
+
+def distributions(columns: Sequence[Column], codes: Integers, private: bool, bands: Bands | None = None) -> Part:
+    """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind."""
+    every = [(column, codes[:, j], j) for j, column in enumerate(columns)]
+    flags = [one for one in every if one[0].is_flag]
+    lists = flags if len(flags) > 3 else []
+    single = [one for one in every if not (lists and one[0].is_flag)]
+
+    def ends(j: int, column: Column) -> Ends | None:
+        return None if bands is None else bands.column(j, column)
+
+    cards = []
+    for i in range(0, min(len(lists), FLAGS), FLAGS_TOGETHER):
+        cards.append(_flag_list([(c, own, ends(j, c)) for c, own, j in lists[i : i + FLAGS_TOGETHER]]))
+    cards += [_column_card(column, own, ends(j, column)) for column, own, j in single[:CHARTS]]
+    hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
+    words = "How the synthetic rows are spread over the values of each column. " + (
+        "Nothing here was taken from the true rows."
+        if private
+        else "Averages of groups keep the totals of a column, so these shares can be those of the true rows."
+    )
+    if bands is not None:
+        words += (
+            " The thin line at a bar is its error band: the share in the confidential table lies in it with 95% confidence. "
+            "It was read off the noisy measurements, and costs no privacy."
+        )
+    if hidden:
+        words += f" To stay small, the page shows {len(columns) - hidden:,} of {len(columns):,} columns: the first of each kind."
+    return section("columns", "What the table looks like", tag("p", words), tag("div", cards, class_="grid"))
+
+
+def _flag_list(flags: Sequence[tuple[Column, Integers, Ends | None]]) -> Html:
+    shares = [column.shares(own) for column, own, _ in flags]
+    rows = [(column.name, [float(s[1])]) for (column, _, _), s in zip(flags, shares, strict=True)]
+    bands = [None if e is None else (float(e[0][1]), float(e[1][1])) for _, _, e in flags]
+    missing = max(float(s[2]) if len(s) > 2 else 0.0 for s in shares)
+    note = "share of rows that are true" + (f"; up to {percent(missing)} missing" if missing > 0 else "")
+    return tag(
+        "article", tag("h3", "Flags"), tag("p", note, class_="note"), charts.bars(rows, "Share of true", bands=bands)
+    )
+
+
+def _column_card(column: Column, own: Integers, ends: Ends | None) -> Html:
+    shares = column.shares(own)
+    note = f"{column.type}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
+    caption = f"Shares of {column.name}"
+    if not column.ordered:
+        order = ranked(column.labels, np.stack([shares, *(ends or ())]), column.has_missing)
+        bands = [(float(v[1]), float(v[2])) if len(v) > 1 and label in column.labels else None for label, v in order]
+        picture = charts.bars([(label, [float(v[0])]) for label, v in order], caption, bands=bands)
+    else:
+        bins = len(column.labels) - column.has_missing
+        missing = [float(shares[-1])] if column.has_missing and shares[-1] > 0 else None
+        drawn = None if ends is None else (ends[0][:bins], ends[1][:bins])
+        bars = charts.histogram(column.name, column.labels[:bins], [shares[:bins]], missing, ("share",), drawn)
+        head, numbers = ["value", "share"], []
+        for k, (label, v) in enumerate(zip(column.labels, shares, strict=True)):
+            if label != MISSING or v > 0:
+                numbers.append([label, percent(float(v)), *([] if ends is None else [span(ends[0][k], ends[1][k])])])
+        picture = charts.figure(caption, bars, charts.table(head + ["95%"] * (ends is not None), numbers, caption))
+    return tag("article", tag("h3", column.name), tag("p", note, class_="note"), picture)
+
+
+def pair_map(
+    columns: Sequence[Column], codes: Integers, bands: Bands | None = None, fine: Integers | None = None
+) -> list[Part]:
+    """The associations of the synthetic rows as a map, and the strongest of them as a list; nothing for one column.
+
+    With bands it also says which of them the measurements show; `fine` has the rows with numbers by cells.
+    """
+    shown = columns[:MAPPED]
+    if len(shown) < 2:
+        return []
+    some = every_so_many(codes, MAPPED_ROWS)
+    known = None if bands is None or fine is None else bands.pairs(every_so_many(fine, MAPPED_ROWS), len(shown))
+    values = associations(some[:, : len(shown)], shown) if known is None else known.synthetic
+    names = [column.name for column in shown]
+    words = (
+        "How strongly two columns of the synthetic table depend on each other: Cramér’s V, from 0 (not at all) to 1 (each "
+        "determines the other), corrected for chance."
+    )
+    if len(columns) > MAPPED:
+        words += f" The map shows the first {MAPPED} of {len(columns):,} columns."
+    if len(some) < len(codes):
+        words += f" It was computed on {len(some):,} of the {len(codes):,} rows, evenly chosen."
+    if bands is not None and known is None:
+        words += (
+            " All of them are modelled: tables of two columns were not measured by themselves, or only of rows that were cut, so "
+            "there are no error bands for pairs."
+        )
+    title = "Associations in the synthetic data"
+    lost = None if known is None else known.kind == LOST
+    picture = charts.heat_map(names, values, title, "Cramér’s V", lost)
+    listed = _strongest(names, values) if known is None else _measured(names, known)
+    told = [] if known is None else [tag("p", _kinds(known))]
+    drawn = tag("div", picture, listed, class_="beside")
+    return [section("pairs", "What goes together", tag("p", words), *told, charts.figure(title, drawn))]
+
+
+def _strongest(names: Sequence[str], values: Floats) -> Html:
+    pairs = [(pair, value) for pair, value in charts.strongest_pairs(names, values, LISTED) if float(value) > 0.01]
+    if not pairs:
+        return tag("p", "No pair has more than 0.01: these columns are as good as independent.", class_="note")
+    return charts.table(("pair", "Cramér’s V"), pairs, f"The {len(pairs)} strongest associations")
+
+
+def _measured(names: Sequence[str], known: PairBands) -> Html:
+    """The strongest associations whose bands leave out 0: what lies below the edge of the noise is not listed."""
+    i, j = np.triu_indices(len(names), 1)
+    order = [k for k in np.argsort(-known.value[i, j], kind="stable")[:LISTED] if known.value[i[k], j[k]] > 0]
+    if not order:
+        return tag("p", "No association stands out of the noise of this release.", class_="note")
+    rows = [
+        (
+            f"{names[i[k]]} × {names[j[k]]}",
+            f"{known.synthetic[i[k], j[k]]:.3f}",
+            f"{known.low[i[k], j[k]]:.3f} – {known.high[i[k], j[k]]:.3f}",
+        )
+        for k in order
+    ]
+    head = ("pair", "synthetic", "confidential, 95%")
+    return charts.table(head, rows, f"The {len(rows)} strongest associations that were measured")
+
+
+def _kinds(known: PairBands) -> str:
+    """How many pairs are of which kind."""
+    upper = known.kind[np.triu_indices(len(known.kind), 1)]
+    count = {kind: int(np.sum(upper == kind)) for kind in (MEASURED, MODELLED, LOST)}
+    return (
+        f"Of {len(upper):,} pairs {count[MEASURED]:,} are measured: their noisy tables show the association, or show that it is "
+        f"next to none. {count[MODELLED]:,} are modelled: the synthetic rows have an association that follows from other columns "
+        f"alone, and noise hides whether it is there. {count[LOST]:,} are lost in noise: nothing is seen, and a weak "
+        "association may be there; the map leaves these empty. With 95% confidence noise alone made none of the listed ones."
+    )
