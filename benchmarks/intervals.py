@@ -85,7 +85,10 @@ SETTINGS = {
     "nltcs, 16 flags, pure 1": (lambda: bits("nltcs"), 1.0, 0.0),
     "nltcs, 16 flags, (1, 1e-9)": (lambda: bits("nltcs"), 1.0, 1e-9),
     "plants, 20 flags, pure 1": (lambda: bits("plants", 20), 1.0, 0.0),
+    "plants, 69 flags, pure 1": (lambda: bits("plants"), 1.0, 0.0),
     "plants, 69 flags, (1, 1e-9)": (lambda: bits("plants"), 1.0, 1e-9),
+    "kdd, 64 flags, (1, 1e-9)": (lambda: bits("kdd"), 1.0, 1e-9),
+    "baudio, 100 flags, (1, 1e-9)": (lambda: bits("baudio"), 1.0, 1e-9),
     "adult, 8 columns, pure 1": (adult, 1.0, 0.0),
     "adult, 8 columns, (1, 1e-9)": (adult, 1.0, 1e-9),
 }

@@ -174,6 +174,27 @@ def test_a_range_that_cuts_bins_of_pairs_gets_the_bounds_that_are_certain():
     assert whole.high - whole.low < 1e-6
 
 
+def test_a_number_in_coarse_bins_gets_by_group_the_bounds_that_are_certain():
+    """Inside the upper bin one ward has the largest ages: the interval holds them; one around the bin's mean would not."""
+    n, g = 3000, np.random.default_rng(8)
+    age = g.integers(0, 10, n)
+    ward = np.where(age >= 8, 0, 1 + (age < 5))
+    X = np.stack([ward, age, g.integers(0, 2, n), age > 5], axis=1)
+    maps = [np.arange(3), np.array([0] * 5 + [1] * 5 + [2]), np.arange(2), np.arange(2)]
+    release = categories(TABLE, X, maps=maps)
+    for label, k in (("surgery", 0), ("medicine", 1)):
+        found, truth = release.mean("age", by="ward", **EXACT)[label], age[ward == k].mean()
+        assert found.low - 1e-6 <= truth <= found.high + 1e-6
+        assert abs(found.value - truth) > 0.3
+        assert found.high - found.low < 5
+        assert "only bounds are known" in found.method
+    noisy = categories(TABLE, X, 10.0, np.random.default_rng(3), maps=maps)
+    wide = noisy.mean("age", where={"ward": "surgery"}, **EXACT)
+    assert wide.low <= age[ward == 0].mean() <= wide.high
+    with pytest.raises(CannotAnswerError, match="keep"):
+        release.regress("age ~ ward")
+
+
 def test_what_cannot_be_answered_honestly_is_refused():
     X, coarse = codes(), [np.arange(3), np.array([0] * 6 + [1] * 5), np.arange(2), np.arange(2)]
     release = categories(TABLE, X, 20.0, np.random.default_rng(1), maps=coarse)

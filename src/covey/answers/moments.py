@@ -32,13 +32,15 @@ HIDDEN = (
 class Feature:
     """A function of one attribute: a score for each category. `within` is the variance of what it stands for inside each.
 
-    A condition's scores are the part of each category that meets it: 0 or 1, or between where it cuts a category.
+    A condition's scores are the part of each category that meets it: 0 or 1, or between where it cuts a category. A number that
+    is `bounded` may lie anywhere inside its bins together with a condition: only what is certain is said of their product.
     """
 
     attribute: int
     scores: Floats
     within: Floats | None = None
     condition: bool = False
+    bounded: bool = False
 
     @property
     def open(self) -> tuple[Floats, Floats]:
@@ -92,7 +94,7 @@ class Moments:
         clear = each @ own > CLEAR * np.sqrt(self.evidence.noise({a: each}, {}).variance)
         return np.where(clear[bins], own, centres)
 
-    def _constant(self, i: int) -> bool:
+    def constant(self, i: int) -> bool:
         """Whether a feature is constant inside every bin."""
         f = self.features[i]
         same = np.allclose(self.scores[i][self.evidence.bins(f.attribute)], f.scores, atol=1e-9)
@@ -107,7 +109,7 @@ class Moments:
             spread = share @ (f.scores - share @ f.scores) ** 2 + (0.0 if f.within is None else share @ f.within)
             between = self.scores[i][self.evidence.bins(f.attribute)]
             kept = float(share @ (between - share @ between) ** 2 / np.maximum(spread, 1e-300))
-            found.append(1.0 if self._constant(i) and f.within is None else min(1.0, kept))
+            found.append(1.0 if self.constant(i) and f.within is None else min(1.0, kept))
         return np.array(found)
 
     @cached_property
@@ -132,16 +134,33 @@ class Moments:
         table = self.evidence.pair(f.attribute, h.attribute)
         s, t = self.scores[i], self.scores[j]
         product = float(s @ table @ t)
-        if self._constant(i) and self._constant(j):
+        if self.constant(i) and self.constant(j):
             return product, 0.0, 0.0, 0.0
         if f.condition and h.condition:
             low, high = _frechet(table, s, t)
             product = min(max(product, low), high)
             return product, product - low, high - product, 0.0
+        if f.bounded or h.bounded:
+            own, other, held = (f, t, table) if f.bounded else (h, s, table.T)
+            least, most = self._extremes(own, np.maximum(held @ other, 0.0))
+            product = min(max(product, least), most)
+            return product, product - least, most - product, 0.0
         between = product - float((table.sum(axis=1) @ s) * (table.sum(axis=0) @ t))
         line = between * (1 / (self.kept[i] * self.kept[j]) - 1)
         centres = self._inside(f, h, s, t)
         return product + (line + centres) / 2, 0.0, 0.0, (line - centres) / 2
+
+    def _extremes(self, f: Feature, held: Floats) -> tuple[float, float]:
+        """The least and the most that a number can add up to over rows that hold such a share of each of its bins."""
+        bins, share, ends = self.evidence.bins(f.attribute), np.maximum(self._split(f.attribute), 0.0), [0.0, 0.0]
+        for b, wanted in enumerate(held):
+            own = np.flatnonzero(bins == b)
+            own = own[np.argsort(f.scores[own], kind="stable")]
+            for end, order in enumerate((own, own[::-1])):
+                room = share[order] * max(1.0, wanted / max(share[order].sum(), TINY))
+                before = np.cumsum(room) - room
+                ends[end] += float(f.scores[order] @ np.clip(wanted - before, 0.0, room))
+        return ends[0], ends[1]
 
     def _inside(self, f: Feature, h: Feature, s: Floats, t: Floats) -> float:
         """What rows of the centres have inside bins: mean product minus that of the bins' mean scores."""

@@ -181,13 +181,15 @@ class Release(PrivateRelease):
         chosen = dict(group)
         for a, mask in (self.columns.conditions(where) if where else {}).items():
             chosen[a] = chosen.get(a, 1.0) * mask
-        own = chosen.pop(place, 1.0)
+        own, bounded = chosen.pop(place, 1.0), False
         if chosen:
             feature, _ = self.number_feature(column)
-            self.require_kept(
-                self.moments((feature, *(Feature(a, m, condition=True) for a, m in chosen.items()))), {0: column}
-            )
-        estimate = self._ratio({place: scores * own, **chosen}, {place: there * own, **chosen}, about, place)
+            both = self.moments((feature, *(Feature(a, m, condition=True) for a, m in chosen.items())))
+            bounded = not self.keeps(both, 0) and all(both.constant(i) for i in range(1, len(both.features)))
+            if not bounded:
+                self.require_kept(both, {0: column})
+        number = Factor(place, bounded)
+        estimate = self._ratio({place: scores * own, **chosen}, {place: there * own, **chosen}, about, number)
         hidden = float(
             np.max(half * (there * own > 0) * (self.shares[place] > 0)) and self.shares[place] @ (half * own)
         )
@@ -196,7 +198,12 @@ class Release(PrivateRelease):
         inside = scores[there > 0]
         ends = float(np.min(inside - half[there > 0])), float(np.max(inside + half[there > 0]))
         question = f"mean {column}" + (f" where {said(where)}" if where else "")
-        return answers(estimate, [question], check(confidence), about, words(estimate), ends)[0]
+        note = (
+            f"{words(estimate)}: of where {column!r} lies inside them only bounds are known"
+            if bounded
+            else words(estimate)
+        )
+        return answers(estimate, [question], check(confidence), about, note, ends)[0]
 
     def quantile(
         self,
@@ -292,7 +299,7 @@ class Release(PrivateRelease):
     # Steps.
 
     def _ratio(
-        self, top: Mapping[int, Floats], bottom: Mapping[int, Floats], about: About, number: int | None = None
+        self, top: Mapping[int, Floats], bottom: Mapping[int, Floats], about: About, number: Factor | None = None
     ) -> Estimate:
         """The mean of a product of scores, one factor an attribute, over that of another; `number` is a factor with values."""
         attributes = sorted({*top, *bottom})
@@ -303,8 +310,11 @@ class Release(PrivateRelease):
         for side in (top, bottom):
             places.append(tuple(range(len(features), len(features) + len(side))))
             for a, scores in side.items():
-                value = side is top and a == number and not np.isin(scores, (0.0, 1.0)).all()
-                features.append(Feature(a, np.asarray(scores, dtype=np.float64), condition=not value))
+                value = (
+                    side is top and number is not None and a == number.place and not np.isin(scores, (0.0, 1.0)).all()
+                )
+                bounded = value and number is not None and number.bounded
+                features.append(Feature(a, np.asarray(scores, dtype=np.float64), condition=not value, bounded=bounded))
         moments = self.moments(tuple(features))
         if bottom:
             base = delta(moments, ratio(places[1], ()), None)
@@ -321,14 +331,18 @@ class Release(PrivateRelease):
     def require_kept(self, moments: Moments, names: Mapping[int, str]) -> None:
         """Refuse numbers of which bins lost too much to be held against another column."""
         for i in names:
-            others = [k for k, f in enumerate(moments.features) if f.attribute != moments.features[i].attribute]
-            if others and moments.kept[i] * moments.kept[others].min() < KEPT:
+            if not self.keeps(moments, i):
                 worst = min(names, key=lambda k: float(moments.kept[k]))
                 raise CannotAnswerError(
                     f"the bins in which {names[worst]!r} was measured together with other columns keep {moments.kept[worst]:.0%} "
                     "of its variance, too little for this. Ask for shares; a release with more rows, a larger ε, a positive δ or "
                     "fewer columns has finer bins."
                 )
+
+    def keeps(self, moments: Moments, i: int) -> bool:
+        """Whether bins keep enough of a number to hold it against the other columns."""
+        others = [k for k, f in enumerate(moments.features) if f.attribute != moments.features[i].attribute]
+        return not others or bool(moments.kept[i] * moments.kept[others].min() >= KEPT)
 
     def _repr_html_(self) -> str:
         """For notebooks: what it is, and what to ask."""
@@ -342,6 +356,14 @@ class Release(PrivateRelease):
 
     def __repr__(self) -> str:
         return f"Release({self.parts.m} synthetic rows, {len(self.schema.names)} columns; {self.privacy})"
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The factor of a product that is a number; bounded where its bins keep too little of it."""
+
+    place: int
+    bounded: bool
 
 
 class LostInNoiseError(CannotAnswerError):
