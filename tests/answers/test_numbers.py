@@ -7,10 +7,12 @@ import pytest
 
 import covey
 from covey.answers.numbers import NumberEvidence
+from covey.core.arrays import symmetric
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
 from covey.errors import CannotAnswerError, ParameterError
-from covey.methods.regain.measured import MeasuredNumbers, MeasuredRanges
+from covey.methods.regain.important import ImportantPairs
+from covey.methods.regain.measured import MeasuredGroups, MeasuredNumbers, MeasuredRanges
 from covey.release.bundle import write_bundle
 from covey.table.following import Follows
 from covey.table.schema import Field, Schema
@@ -77,6 +79,41 @@ def test_the_noise_of_ranges_is_what_simulation_says():
     equal = [ranges([0, 4, 8, 10], true[0], [3.0] * 3), evidence.measured.one_way[1]]
     flat = NumberEvidence(dataclasses.replace(evidence.measured, one_way=equal))
     assert float(flat.noise({0: one[None]}, {(0, 1): two[None]}).variance[0]) < 0.8 * np.var(errors)
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_what_was_measured_twice_is_averaged_and_its_noise_is_what_simulation_says(pure):
+    """Counts of groups, and a second table of an important pair; a program that forgets either says too much noise."""
+    g, n, k = np.random.default_rng(3), 1000, 5
+    domain = Domain((k, 2), (False, False))
+    law = PairLaw("laplace" if pure else "gaussian", domain, 9 if pure else 160)
+    of, true = np.array([0, 0, 1, 1, 1]), [np.array([200.0, 100, 300, 150, 250]), np.array([400.0, 600.0])]
+    maps, cells = [np.arange(k), np.arange(2)], [np.arange(k + 1), np.arange(3)]
+    draw = (lambda sd, size: g.laplace(0, sd / 2**0.5, size)) if pure else (lambda sd, size: g.normal(0, sd, size))
+
+    def drawn(noise):
+        counts = [t + noise * draw(20.0, len(t)) for t in true]
+        own = [ranges(np.arange(len(c) + 1), c, np.full(len(c), 20.0)) for c in counts]
+        second = domain.off_blocks(domain.centre(domain.off_blocks(symmetric(draw(8.0, 21), 7)))) / n
+        important = ImportantPairs([(0, 1)], noise * second, 8.0 / n)
+        groups = {0: MeasuredGroups(of, np.bincount(of, true[0]) + noise * draw(5.0, 2), 5.0)}
+        pairs = noise * law.simulate(g)
+        return NumberEvidence(MeasuredNumbers(n, pure, own, cells, maps, law, pairs, important, groups))
+
+    evidence = drawn(0)
+    assert evidence.one_way(0) == pytest.approx(true[0] / n)
+    one, two = np.array([1.0, 1.0, 0.0, 0.0, 0.3]), np.outer([1.0, 1.0, -1.0, 0.0, 2.0], [0.0, 1.0])
+
+    def combined(e):
+        return one @ e.one_way(0) + (two * e.pair(0, 1)).sum()
+
+    errors = [combined(drawn(1)) - combined(evidence) for _ in range(4000)]
+    said = float(evidence.noise({0: one[None]}, {(0, 1): two[None]}).variance[0])
+    assert np.mean(errors) == pytest.approx(0, abs=4 * np.sqrt(said / 4000))
+    assert np.var(errors) == pytest.approx(said, rel=0.1)
+    for forgotten in ({"groups": {}}, {"important": None}):
+        once = NumberEvidence(dataclasses.replace(evidence.measured, **forgotten))
+        assert float(once.noise({0: one[None]}, {(0, 1): two[None]}).variance[0]) > 1.1 * said
 
 
 def test_answers_are_in_the_columns_own_values(released):

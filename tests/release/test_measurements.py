@@ -33,6 +33,12 @@ def fitted(X, *budget, **options):
 NUMBERS = Schema((Field("x", "integer", 0, 10**6), Field("y", "string", enum=("a", "b")), Field("z", "number", 0, 9)))
 
 
+TWICE = Schema(
+    (NUMBERS["x"], NUMBERS["y"], Field("z", "string", enum=("a1", "a2", "b1"), other="b2", levels=1)),
+    important=(("x", "y"),),
+)
+
+
 def numbers(n=2000):
     generator = np.random.default_rng(0)
     x = np.where(generator.random(n) < 0.3, 0, generator.integers(0, 5000, n))
@@ -49,6 +55,7 @@ PLANS = {
     "categories": lambda: fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,)),
     "categories, delta": lambda: fitted(codes(), 1.0, 1e-6, domain=(3, 7, 2), ordinal=(1,)),
     "numbers": lambda: fitted(numbers(), 1.0, schema=NUMBERS),
+    "twice": lambda: fitted(numbers(), 1.0, 1e-6, schema=TWICE),
     "numbers, delta": lambda: fitted(numbers(), 1.0, 1e-6, schema=NUMBERS),
 }
 

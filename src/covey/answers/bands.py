@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from covey.answers.numbers import NumberEvidence
 from covey.core.arrays import Floats, Integers
 from covey.core.noise.matrix import simulated_matrix
 from covey.core.tables.domain import Domain
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError
-from covey.methods.regain.measured import MeasuredBits
+from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
 from covey.release.contents import LOST, MEASURED, MODELLED, PairBands
 from covey.release.summary import Column, cramers_v
 
@@ -180,7 +181,17 @@ class Pairs:
         squares = (weights[:, None] * noise * weights) ** 2
         for axis in (0, 1):
             squares = np.add.reduceat(squares, np.cumsum([0, *domain.sizes[:-1]]), axis=axis)
+        if isinstance(measured, MeasuredNumbers) and measured.important is not None:
+            for a, b in (pair for pair in measured.important.pairs if max(pair) < q):
+                squares[a, b] *= self._better(a, b)
         return np.sqrt(squares)
+
+    def _better(self, a: int, b: int) -> float:
+        """How much smaller the noise of a pair is that was measured twice."""
+        evidence, measured = self.release.evidence, self.release.measurements
+        if not isinstance(evidence, NumberEvidence) or measured is None or isinstance(measured, MeasuredBits):
+            return 1.0
+        return evidence.cells(a, b).variance * (measured.n / measured.law.sd) ** 2
 
     def _synthetic(self, a: int, b: int) -> Integers:
         sizes = [int(self._bins[x].max()) + 1 for x in (a, b)]

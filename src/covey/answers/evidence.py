@@ -153,7 +153,7 @@ class CategoryEvidence:
     def noise(self, one: One, two: Two) -> Noise:
         """Both kinds of noise live on centred tables: the mean of the slopes, in rows and columns, does not count."""
         m = self.measured
-        slopes, found = pair_noise(m.law, m.n, self.bins, one, two)
+        slopes, found = pair_noise(lambda a, b: CellNoise.of(m.law, m.n), self.bins, one, two)
         variance, fourth = found.variance, found.fourth
         for a, slope in slopes.items():
             sd, free = m.one_way.sds[a] / m.n, slope - slope.mean(axis=1, keepdims=True)
@@ -168,21 +168,35 @@ def from_centred(centred: Floats, rows: Floats, columns: Floats) -> Floats:
     return np.asarray(centred + margins)
 
 
+@dataclass(frozen=True)
+class CellNoise:
+    """Of one coordinate of a centred pair table, as a share: variance and fourth cumulant."""
+
+    variance: float
+    fourth: float
+
+    @classmethod
+    def of(cls, law: PairLaw, n: int) -> CellNoise:
+        """As a law says, with counts divided by n."""
+        sd = law.sd / n
+        return cls(sd**2, (TAILS if law.family == "laplace" else 0.0) * sd**4)
+
+
 def pair_noise(
-    law: PairLaw, n: int, bins: Callable[[int], Integers], one: One, two: Two
+    cells: Callable[[int, int], CellNoise], bins: Callable[[int], Integers], one: One, two: Two
 ) -> tuple[dict[int, Floats], Noise]:
     """The noise of pair tables, and the slopes in one-way tables, to which the tables' margins add."""
     slopes = {a: np.asarray(s, dtype=np.float64) for a, s in one.items()}
     variance, fourth = np.zeros((2, combinations(one, two)))
-    cells, sd = (TAILS if law.family == "laplace" else 0.0), law.sd / n if two else 0.0
     for (a, b), s in two.items():
+        own_noise = cells(a, b)
         for attribute, axis in ((a, 2), (b, 1)):
             own = s.mean(axis=axis)[:, bins(attribute)]
             slopes[attribute] = slopes[attribute] + own if attribute in slopes else own
         rows = s - s.mean(axis=1, keepdims=True)
         free = rows - rows.mean(axis=2, keepdims=True)
-        variance = variance + sd**2 * (free**2).sum(axis=(1, 2))
-        fourth = fourth + cells * sd**4 * (free**4).sum(axis=(1, 2))
+        variance = variance + own_noise.variance * (free**2).sum(axis=(1, 2))
+        fourth = fourth + own_noise.fourth * (free**4).sum(axis=(1, 2))
     return slopes, Noise(variance, fourth)
 
 

@@ -17,6 +17,7 @@ from covey.answers.evidence import (
     TAILS,
     BitEvidence,
     CategoryEvidence,
+    CellNoise,
     Evidence,
     Noise,
     One,
@@ -69,8 +70,20 @@ class NumberEvidence:
     @cached_property
     def _ranges(self) -> list[Floats]:
         """Shares of ranges; what they miss of 1 goes to the noisiest, in proportion to their variances."""
-        n = self.measured.n
-        return [o.counts / n + (1 - o.counts.sum() / n) * _weights(o.sds) for o in self.measured.one_way]
+        n, found = self.measured.n, []
+        for a, own in enumerate(self.measured.one_way):
+            counts = own.counts
+            if a in self.measured.groups:
+                groups = self.measured.groups[a]
+                counts = counts + (self._pull(a) * (groups.counts - np.bincount(groups.of, counts)))[groups.of]
+            found.append(counts / n + (1 - counts.sum() / n) * _weights(own.sds))
+        return found
+
+    def _pull(self, a: int) -> Floats:
+        """How far each category of a group moves per count that the group's own measurement has more than their sum."""
+        groups, sds = self.measured.groups[a], self.measured.one_way[a].sds
+        summed = np.bincount(groups.of, sds**2)
+        return np.asarray(summed / (summed + groups.sd**2) / np.bincount(groups.of))
 
     def one_way(self, a: int) -> Floats:
         """Shares of units."""
@@ -78,22 +91,50 @@ class NumberEvidence:
         return np.asarray(self._ranges[a][unit.ranges] * unit.part)
 
     def pair(self, a: int, b: int) -> Floats:
-        """As for categories."""
-        m = self.measured
-        if m.law.family == "none":
+        """As for categories; of an important pair both measurements, averaged by their variances."""
+        m, d = self.measured, self.measured.law.domain
+        second = m.important is not None and (a, b) in m.important.pairs
+        if m.law.family == "none" and not second:
             raise CannotAnswerError(NOT_MEASURED)
+        centred, (one, two) = m.pairs[d.block(a), d.block(b)] / m.n, self._parts(a, b)
+        if m.important is not None and second:
+            centred = one * centred + two * m.important.tables[d.block(a), d.block(b)]
         rows, columns = (np.asarray(np.bincount(self.bins(x), self.one_way(x)), dtype=np.float64) for x in (a, b))
-        return from_centred(m.pairs[m.law.domain.block(a), m.law.domain.block(b)] / m.n, rows, columns)
+        return from_centred(centred, rows, columns)
+
+    def _parts(self, a: int, b: int) -> tuple[float, float]:
+        """The weights of the first and the second measurement of a pair."""
+        m = self.measured
+        if m.important is None or (a, b) not in m.important.pairs:
+            return 1.0, 0.0
+        first = 0.0 if m.law.family == "none" else (m.n / m.law.sd) ** 2
+        second = 1 / m.important.sd**2
+        return first / (first + second), second / (first + second)
+
+    def cells(self, a: int, b: int) -> CellNoise:
+        """The noise of a coordinate of a pair table."""
+        m, (one, two) = self.measured, self._parts(a, b)
+        own = CellNoise(0.0, 0.0) if not one else CellNoise.of(m.law, m.n)
+        if m.important is None or not two:
+            return own
+        sd, tails = m.important.sd, TAILS if m.pure else 0.0
+        return CellNoise(one**2 * own.variance + two**2 * sd**2, one**4 * own.fourth + two**4 * tails * sd**4)
 
     def noise(self, one: One, two: Two) -> Noise:
         """Slopes in units become slopes in ranges; the noise leaves their sum at 1."""
         m = self.measured
-        slopes, found = pair_noise(m.law, m.n, self.bins, one, two)
+        slopes, found = pair_noise(self.cells, self.bins, one, two)
         variance, fourth = found.variance, found.fourth
         for a, slope in slopes.items():
             unit, own = self.units[a], m.one_way[a]
             summed = np.add.reduceat(slope * unit.part, np.flatnonzero(np.diff(unit.ranges, prepend=-1)), axis=1)
             free, sd = summed - (summed @ _weights(own.sds))[:, None], own.sds / m.n
+            if a in m.groups:
+                of, coarse = m.groups[a].of, m.groups[a].sd / m.n
+                moved = self._pull(a) * (free @ (of[:, None] == np.arange(of.max() + 1)))
+                free = free - moved[:, of]
+                variance = variance + (moved**2).sum(axis=1) * coarse**2
+                fourth = fourth + (TAILS if m.pure else 0.0) * (moved**4).sum(axis=1) * coarse**4
             variance = variance + (free**2) @ sd**2
             fourth = fourth + (TAILS if m.pure else 0.0) * ((free**4) @ sd**4)
         return Noise(variance, fourth)

@@ -21,10 +21,12 @@ from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.coding import UNIT, Coding
 from covey.core.tables.domain import Domain
 from covey.errors import InputError
+from covey.methods.regain.important import ImportantPairs
 from covey.methods.regain.measure import Means, OneWay
 from covey.methods.regain.measured import (
     MeasuredBits,
     MeasuredCategories,
+    MeasuredGroups,
     MeasuredNumbers,
     MeasuredRanges,
     Measurements,
@@ -225,7 +227,7 @@ _PARTS = ("edges", "counts", "sds", "cells", "maps")  # arrays of a column; the 
 
 
 def _pack_numbers(m: MeasuredNumbers) -> tuple[dict[str, Any], dict[str, Array]]:
-    facts = {
+    facts: dict[str, Any] = {
         "kind": "numbers",
         "n": m.n,
         "pure": m.pure,
@@ -235,6 +237,21 @@ def _pack_numbers(m: MeasuredNumbers) -> tuple[dict[str, Any], dict[str, Array]]
         "pairs": _law_facts(m.law, "cell; cells: codes at which they begin"),
     }
     arrays: dict[str, Array] = {"pairs": m.pairs[np.triu_indices(len(m.pairs), 1)]}
+    if m.important is not None:
+        blocks = [m.important.tables[m.law.domain.block(a), m.law.domain.block(b)] for a, b in m.important.pairs]
+        facts["important"] = {
+            "pairs": [list(pair) for pair in m.important.pairs],
+            "sd": m.important.sd,
+            "about": "a second measurement of these pairs of columns: centred tables as shares, one after the other",
+        }
+        arrays["important"] = np.concatenate([block.ravel() for block in blocks])
+    if m.groups:
+        facts["groups"] = {
+            "sds": {str(j): groups.sd for j, groups in m.groups.items()},
+            "about": "by column: the group of each category, and the counts of groups, a second measurement",
+        }
+        for j, groups in m.groups.items():
+            arrays |= {f"{j} groups": groups.of, f"{j} group counts": groups.counts}
     for j, (own, cells, bins) in enumerate(zip(m.one_way, m.cells, m.maps, strict=True)):
         parts = (own.edges, own.counts, own.sds, cells, bins)
         arrays |= {f"{j} {name}": part for name, part in zip(_PARTS, parts, strict=True)}
@@ -249,4 +266,23 @@ def _unpack_numbers(
     law = _law(facts["pairs"], maps, ordered)
     pairs = symmetric(arrays["pairs"], law.domain.total)
     one_way = [MeasuredRanges(*own[:3]) for own in found]
-    return MeasuredNumbers(facts["n"], facts["pure"], one_way, cells, maps, law, pairs)
+    important = _unpack_important(facts["important"], arrays["important"], law.domain) if "important" in facts else None
+    sds = facts["groups"]["sds"] if "groups" in facts else {}
+    groups = {int(j): MeasuredGroups(arrays[f"{j} groups"], arrays[f"{j} group counts"], sd) for j, sd in sds.items()}
+    for j, own in groups.items():
+        if len(own.of) != len(one_way[j].counts) or len(own.counts) != own.of.max() + 1:
+            raise ValueError("groups of other categories than the column's")
+    return MeasuredNumbers(facts["n"], facts["pure"], one_way, cells, maps, law, pairs, important, groups)
+
+
+def _unpack_important(said: Mapping[str, Any], values: Array, domain: Domain) -> ImportantPairs:
+    pairs = [(int(a), int(b)) for a, b in said["pairs"]]
+    tables, at = np.zeros((domain.total, domain.total)), 0
+    for a, b in pairs:
+        one, two = domain.block(a), domain.block(b)
+        size = domain.sizes[a] * domain.sizes[b]
+        tables[one, two] = values[at : at + size].reshape(domain.sizes[a], domain.sizes[b])
+        tables[two, one], at = tables[one, two].T, at + size
+    if at != len(values):
+        raise ValueError("tables of other pairs than the important ones")
+    return ImportantPairs(pairs, tables, float(said["sd"]))

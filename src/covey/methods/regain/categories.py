@@ -20,7 +20,7 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import merge_maps, unmerge
 from covey.core.tables.zeros import Zeros
-from covey.methods.regain.important import Important, measure_important
+from covey.methods.regain.important import Important, ImportantPairs, measure_important
 from covey.methods.regain.measure import Tables, measure_histograms, measure_pairs
 from covey.methods.regain.measure_numbers import measure_ranks
 from covey.methods.regain.measured import MeasuredCategories
@@ -73,6 +73,7 @@ class MergedFit:
     spectrum: Spectrum | None
     law: PairLaw
     pairs: Floats
+    important: ImportantPairs | None = None  # their second measurement
 
 
 def merged_centres(
@@ -113,7 +114,7 @@ def merged_centres(
     goal = Goal(shares, covariances, merged, directions, zeros, emphasis)
     found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + 0.6 * t))
     cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged))
-    return MergedFit(cloud, spectrum, law, counted)
+    return MergedFit(cloud, spectrum, law, counted, extra)
 
 
 def centred(pairs: Floats, shares: Floats, domain: Domain) -> Floats:

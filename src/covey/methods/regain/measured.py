@@ -6,7 +6,8 @@ cannot tell: how far each number may be from the truth.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from covey.core.fit.targets import NoisyMoments
 from covey.core.fit.terms import Parities
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
+from covey.methods.regain.important import ImportantPairs
 from covey.methods.regain.measure import Means, OneWay
 from covey.methods.regain.plan import Plan
 
@@ -90,6 +92,15 @@ class MeasuredRanges:
 
 
 @dataclass(frozen=True)
+class MeasuredGroups:
+    """Noisy counts of groups of an attribute's categories, besides those of the categories; `of` has the group of each."""
+
+    of: Integers
+    counts: Floats
+    sd: float
+
+
+@dataclass(frozen=True)
 class MeasuredNumbers:
     """What was measured of a table with numbers.
 
@@ -101,6 +112,8 @@ class MeasuredNumbers:
         maps: cell → bin, for every attribute: pairs were measured of bins.
         law: the noise on an entry of the pair tables, in counts; its family is "none" where pairs were not measured.
         pairs: noisy centred pair tables of the bins, in counts, as one symmetric matrix.
+        important: the second measurement of important pairs, if there was one.
+        groups: the second measurement of attributes whose categories are in groups.
     """
 
     n: int
@@ -110,6 +123,8 @@ class MeasuredNumbers:
     maps: list[Integers]
     law: PairLaw
     pairs: Floats
+    important: ImportantPairs | None = None
+    groups: Mapping[int, MeasuredGroups] = field(default_factory=dict)
 
 
 Measurements = MeasuredBits | MeasuredCategories | MeasuredNumbers

@@ -8,7 +8,7 @@ mass, and everything goes the way of `categories`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -39,7 +39,7 @@ from covey.methods.regain.measure_numbers import (
     farthest_numbers,
     measure_one_way,
 )
-from covey.methods.regain.measured import MeasuredNumbers, MeasuredRanges
+from covey.methods.regain.measured import MeasuredGroups, MeasuredNumbers, MeasuredRanges
 from covey.methods.regain.plan import most_bins, refuse_too_wide
 from covey.methods.regain.plan_numbers import NumberPlan, grids
 from covey.privacy.budget import Budget
@@ -94,7 +94,9 @@ class RegainNumbers:
             fit = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
             score = rank_scores(np.concatenate(seen.shares), seen.domain, seen.specials).score
             numbers = NumberCells(seen.domain, seen.cells, score, self.boxes)
-            kept = seen.measured(one_way, rows.n, gate.budget.pure, fit)
+            kept = replace(
+                seen.measured(one_way, rows.n, gate.budget.pure, fit), groups=groups_of(self.attributes, one_way)
+            )
             progress.next()
             if not self.certificate:
                 return Fitted(fit.cloud, None, fit.spectrum, kept, numbers)
@@ -162,4 +164,13 @@ class Looks:
                 counts = np.asarray(found.values, dtype=np.float64)
                 own.append(MeasuredRanges(np.arange(size + 1), counts, np.full(size, found.sd)))
                 cells.append(np.arange(size + 1))
-        return MeasuredNumbers(n, pure, own, cells, self.maps, fit.law, fit.pairs)
+        return MeasuredNumbers(n, pure, own, cells, self.maps, fit.law, fit.pairs, fit.important)
+
+
+def groups_of(attributes: Sequence[Attribute], one_way: OneWayMeasured) -> dict[int, MeasuredGroups]:
+    """The noisy counts of groups, by attribute."""
+    return {
+        j: MeasuredGroups(np.array(a.groups), np.asarray(found.values, dtype=np.float64), found.sd)
+        for j, found in one_way.groups.items()
+        if isinstance(a := attributes[j], Category)
+    }
