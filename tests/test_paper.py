@@ -145,3 +145,15 @@ def test_separated_subset_is_separated():
 def test_impossible_questions_are_refused(wrong):
     with pytest.raises(ParameterError):
         wrong()
+
+
+def test_means_of_groups_are_known_by_inner_products():
+    """Remark 1.5: the groups' means from a Gram matrix are those of the records, weighted or not."""
+    generator = np.random.default_rng(3)
+    X, labels, weights = generator.random((40, 3)), np.arange(40) % 7, 1 + generator.random(40)
+    for w in (None, weights):
+        plain, found = paper.microaggregate(X, labels, weights=w), paper.gram_microaggregate(X @ X.T, labels, weights=w)
+        assert np.allclose(found.centres, plain.points @ plain.points.T)
+        assert np.allclose(found.weights, plain.weights)
+        assert np.isclose(found.loss, paper.covariance_loss(X, labels, weights=w))
+    assert not np.allclose(found.centres, paper.gram_microaggregate(X @ X.T, labels).centres)  # weights matter

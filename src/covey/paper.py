@@ -45,6 +45,7 @@ __all__ = [
     "covariance_loss",
     "damped_means",
     "equipartition",
+    "gram_microaggregate",
     "gram_partition",
     "marginal_error",
     "mdav",
@@ -88,6 +89,15 @@ def microaggregate(X: Array, partition: Array, *, weights: Array | None = None) 
     """(4.1): every group's share of the records, and its mean."""
     X, labels = _rows(X), _labels(partition, len(X))
     return hilbert.group_means(X, labels, hilbert.shares(len(X), weights))
+
+
+def gram_microaggregate(G: Array, partition: Array, *, weights: Array | None = None) -> GramPartition:
+    """(4.1) in a Hilbert space (Remark 1.5): of records known by inner products, the groups' shares and means, and the loss."""
+    G = np.asarray(G, dtype=np.float64)
+    _ = hilbert.coordinates(G)  # refuses what is no Gram matrix
+    labels, probability = _labels(partition, len(G)), hilbert.shares(len(G), weights)
+    shares, centres = hilbert.gram_means(G, labels, probability)
+    return GramPartition(labels, shares, centres, hilbert.gram_covariance_loss(G, labels, probability))
 
 
 def damped_means(X: Array, partition: Array, b: float) -> Floats:
@@ -215,14 +225,12 @@ def gram_partition(G: Array, group_size: int, *, weights: Array | None = None) -
     Groups of at least `group_size` records by the spectral tree, in the coordinates that G itself defines. O(n³).
     """
     G = np.asarray(G, dtype=np.float64)
-    rows, probability = hilbert.coordinates(G), hilbert.shares(len(G), weights)
+    rows = hilbert.coordinates(G)
     r = whole_number(group_size, "group_size", 1)
     if r > len(G):
         raise ParameterError(f"group_size must be at most the number of records, {len(G)}, got {r}.")
     labels = spectral_tree(rows if rows.shape[1] else np.zeros((len(G), 1)), r, weights=weights)
-    A = hilbert.averaging(labels, probability)
-    loss = hilbert.gram_covariance_loss(G, labels, probability)
-    return GramPartition(labels, np.asarray(np.bincount(labels, weights=probability)), A @ G @ A.T, loss)
+    return gram_microaggregate(G, labels, weights=weights)
 
 
 @dataclass(frozen=True)

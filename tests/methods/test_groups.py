@@ -9,8 +9,8 @@ import covey
 from covey.core.paper.bodies import Box
 from covey.demo import example_patients
 from covey.errors import ParameterError
-from covey.methods.groups import group_centres
-from covey.methods.records import boolean_records
+from covey.methods.groups import Likeness, group_centres
+from covey.methods.records import boolean_records, plain_records
 
 NAMES, PATIENTS = example_patients(2000)
 
@@ -97,3 +97,60 @@ def test_categories_by_domain(method):
 def test_an_unknown_method_is_refused():
     with pytest.raises(ParameterError, match="method"):
         covey.AnonymousSynthesizer(5, method="magic")
+
+
+def test_weights_count_in_means_and_not_in_sizes():
+    generator = np.random.default_rng(5)
+    X = generator.random((300, 3)) * [1, 10, 100]
+    weights = 1 + 4 * X[:, 0]  # the likes of the first column count for more
+    K = Box([0] * 3, [1, 10, 100])
+    found = covey.AnonymousSynthesizer(10, body=K, seed=1).fit(X, weights=weights)
+    cloud = found.centres
+    assert np.allclose(cloud.weights @ cloud.points, np.average(X, axis=0, weights=weights))
+    assert np.abs(found.sample(3000).mean(0) - np.average(X, axis=0, weights=weights))[0] < 0.01
+    plain = covey.AnonymousSynthesizer(10, body=K, seed=1).fit(X)
+    assert plain.groups == found.groups
+    gap = plain.centres.weights @ plain.centres.points - np.average(X, axis=0, weights=weights)
+    assert abs(gap[0]) > 0.05  # without weights the mean is another one
+
+
+def test_no_record_may_be_most_of_its_group():
+    X = np.random.default_rng(6).random((60, 2))
+    weights = np.ones(60)
+    weights[7] = 1000
+    with pytest.raises(ParameterError, match="more than half"):
+        covey.AnonymousSynthesizer(5, body=Box([0, 0], [1, 1])).fit(X, weights=weights)
+
+
+def test_records_that_are_alike_by_a_kernel_are_grouped():
+    """Points on two circles: alike are those on one circle, which no straight cut finds, but a kernel of lengths does."""
+    generator = np.random.default_rng(7)
+    angle, outer = generator.random(200) * 2 * np.pi, np.arange(200) % 2
+    X = np.column_stack([np.cos(angle), np.sin(angle)]) * (1 + 2 * outer)[:, None]
+    length = np.linalg.norm(X, axis=1)
+    K = Box([-3, -3], [3, 3])
+    by_kernel = group_centres(*_records(X, K), 10, "tree", Likeness(gram=np.outer(length, length))).groups
+    by_columns = group_centres(*_records(X, K), 10, "tree").groups
+    mixed = [sum(len(set(outer[g == j])) > 1 for j in set(g)) for g in (by_kernel, by_columns)]
+    assert mixed[0] == 0 < mixed[1]
+
+
+def _records(X, K):
+    return plain_records(X, K), K
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"weights": np.ones(59)}, "60 positive numbers"),
+        ({"weights": -np.ones(60)}, "positive"),
+        ({"gram": np.eye(59)}, "each of 60"),
+        ({"gram": -np.eye(60)}, "semidefinite"),
+    ],
+)
+def test_wrong_weights_and_gram_matrices_are_refused(given, words):
+    X = np.random.default_rng(8).random((60, 2))
+    with pytest.raises(ParameterError, match=words):
+        covey.AnonymousSynthesizer(5, body=Box([0, 0], [1, 1])).fit(X, **given)
+    with pytest.raises(ParameterError, match="method 'tree'"):
+        covey.AnonymousSynthesizer(5, method="mdav", body=Box([0, 0], [1, 1])).fit(X, weights=np.ones(60))

@@ -13,7 +13,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import Kept, keep_limits, sample_bits, sample_categories, share_out
-from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories
+from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories, spread_copies
 from covey.core.numbers.cells import Cells
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body, ProductOfSimplices
@@ -186,5 +186,8 @@ class DrawBody:
     rounded: bool
 
     def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
-        """m rows."""
-        return balanced(self.body, self.rounded, codes=False)(centres, m, streams)
+        """m rows. Where there are more rows than points, copies of a point are spread over the values around its own."""
+        rows = balanced(self.body, self.rounded, codes=False)(centres, m, streams)
+        if m <= len(centres) or (isinstance(self.body, ProductOfSimplices) and self.rounded):
+            return rows
+        return np.asarray(self.body.project(spread_copies(rows, streams.postprocessing("spread"))))

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from covey.core.arrays import Integers, require_memory
+from covey.core.arrays import Array, Integers, require_memory
 from covey.core.draw.rounding import one_hot
 from covey.core.paper.bodies import Body, Cube, ProductOfSimplices
 from covey.core.threads import blas_threads, processors
@@ -17,7 +17,7 @@ from covey.entropy import SEEDED_MARK
 from covey.errors import ParameterError, whole_number
 from covey.html import card
 from covey.methods.draws import DrawLikeThePaper, balanced
-from covey.methods.groups import METHODS, group_centres
+from covey.methods.groups import METHODS, Likeness, group_centres
 from covey.methods.mixed import MixedCoding
 from covey.methods.records import Records, boolean_records, plain_records
 from covey.records import (
@@ -85,9 +85,20 @@ class AnonymousSynthesizer(_Synthesizer):
         self.covariance_loss: float | None = None
         self._agreeing: dict[str, int] | None = None
 
-    def fit(self, X: Any) -> Self:
-        """Group the records and average each group. X is not changed."""
+    def fit(self, X: Any, *, weights: Array | None = None, gram: Array | None = None) -> Self:
+        """Group the records and average each group. X is not changed.
+
+        Args:
+            X: the records.
+            weights: a positive number for each record, such as a survey's weight. Groups still count rows; no record may have
+                more than half of its group's weight.
+            gram: the inner products of all records, such as a kernel's values (Remark 1.5): records that are alike by it are
+                grouped, and averaged column by column.
+        """
         mixed = None
+        likeness = None if weights is None and gram is None else Likeness(weights, gram)
+        if likeness is not None and self._mixed is not None:
+            raise ParameterError("weights and gram go with arrays, and with schemas without numbers or dates.")
         if self._codec is not None:
             rows, self._form = self._table_reader().read(X)
             X = self._collected(rows)
@@ -105,7 +116,7 @@ class AnonymousSynthesizer(_Synthesizer):
                 f"group_size must not exceed the number of rows, {records.rows.n}, got {self.group_size}."
             )
         with blas_threads(processors()):
-            result = group_centres(records, self.body or Cube(records.rows.p), self.group_size, self.method)
+            result = group_centres(records, self.body or Cube(records.rows.p), self.group_size, self.method, likeness)
         smallest = int(np.bincount(result.groups).min())
         if smallest < self.group_size:
             raise AssertionError(f"a group of {smallest} rows was formed; please report this.")

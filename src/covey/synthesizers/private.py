@@ -342,6 +342,11 @@ class PrivateSynthesizer(_Synthesizer):
 
     def release(self, m: int) -> Release:
         """Draw m rows and put everything that may leave together: it answers questions, and `write_bundle` takes it."""
+        if self.body is not None:
+            raise ParameterError(
+                "rows of a body have no columns' names, so there is no bundle of them: take sample(m) and the statement "
+                "privacy. For a release declare the columns in a schema, with a rule body that says where they lie."
+            )
         if self.schema is None or self.privacy is None:
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."

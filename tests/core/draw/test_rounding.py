@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories
+from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories, spread_copies
 from covey.core.paper.blocks import WeightedPoints
 
 
@@ -65,3 +65,18 @@ def test_one_category_per_block_with_the_right_law():
         np.testing.assert_allclose(rows[chosen == j].mean(axis=0), points[j], atol=0.012)
     first = rows[chosen == 0]
     assert np.mean(first[:, 0] * first[:, 5]) == pytest.approx(0.2 * 0.75, abs=0.01)  # blocks are independent
+
+
+def test_copies_are_spread_and_common_values_stay():
+    generator = np.random.default_rng(2)
+    points = np.column_stack([generator.standard_normal(200), generator.integers(0, 3, 200).astype(float)])
+    rows = np.repeat(points, 20, axis=0)
+    spread = spread_copies(rows, generator)
+    assert len(np.unique(spread[:, 0])) > 3900 > 200
+    assert np.array_equal(spread[:, 1], rows[:, 1])
+    assert np.abs(np.sort(spread[:, 0]) - np.sort(rows[:, 0])).max() < np.diff(np.sort(points[:, 0])).max()
+    assert abs(np.corrcoef(spread.T)[0, 1] - np.corrcoef(rows.T)[0, 1]) < 0.01
+    shuffled = generator.permuted(rows, axis=0)  # spreads copies as well, and loses what columns share
+    tied = np.column_stack([points[:, 0], points[:, 0] ** 3])
+    wide = spread_copies(np.repeat(tied, 20, axis=0), generator)
+    assert np.corrcoef(wide.T)[0, 1] > 0.7 > abs(np.corrcoef(shuffled.T)[0, 1])

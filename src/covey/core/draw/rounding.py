@@ -12,6 +12,32 @@ from covey.core.paper.blocks import WeightedPoints
 CHUNK_BYTES = 1 << 24  # random bytes drawn at a time: a few caches full, whatever the number of rows
 
 
+def spread_copies(rows: Floats, public: np.random.Generator) -> Floats:
+    """Rows of which many are equal, moved apart: a value lies anywhere between the halfway points to its neighbours.
+
+    Ranks hardly change, so that columns and their ties stay as they are. A value that rows share which are no copies of each
+    other is common, and stays; so do values beside a common one, the least and the largest.
+    """
+    out = rows.copy()
+    _, copy_of = np.unique(rows, axis=0, return_inverse=True)
+    copy_of = copy_of.reshape(-1)
+    for j in range(rows.shape[1]):
+        values, place = np.unique(rows[:, j], return_inverse=True)
+        first, last = np.full(len(values), len(rows)), np.full(len(values), -1)
+        np.minimum.at(first, place, copy_of)
+        np.maximum.at(last, place, copy_of)
+        alone = first == last
+        alone[[0, -1]] = False
+        free = alone.copy()
+        free[1:] &= alone[:-1]
+        free[:-1] &= alone[1:]
+        middle = (values[1:] + values[:-1]) / 2
+        low, high = np.r_[values[0], middle], np.r_[middle, values[-1]]
+        drawn = public.uniform(low[place], high[place])
+        out[:, j] = np.where(free[place], drawn, rows[:, j])
+    return out
+
+
 def bootstrap(cloud: WeightedPoints, m: int, generator: np.random.Generator) -> Integers:
     """Lemma 4.3: m independent draws j with probability w_j, as indices into the points."""
     edges = np.cumsum(cloud.weights)

@@ -56,6 +56,12 @@ def group_means(X: Array, labels: Integers, probability: Floats) -> WeightedPoin
     return WeightedPoints(mass, sums / mass[:, None])
 
 
+def gram_means(G: Floats, labels: Integers, probability: Floats) -> tuple[Floats, Floats]:
+    """(4.1) from inner products: each group's weight, and the inner products of the groups' means."""
+    A = averaging(labels, probability)
+    return np.asarray(np.bincount(labels, weights=probability), dtype=np.float64), np.asarray(A @ G @ A.T)
+
+
 def covariance_loss(X: Array, labels: Integers, probability: Floats) -> float:
     """‖Σ_X − Σ_Y‖₂ = ‖E(X − Y)(X − Y)ᵀ‖₂ (Lemma 3.1), records having these probabilities."""
     inside = X - group_means(X, labels, probability).points[labels]

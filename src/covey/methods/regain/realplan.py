@@ -24,6 +24,8 @@ MEAN_WEIGHT = Fraction(22, 100)  # of the means in a joint Gaussian, over the sq
 COARSE = 0.02
 MEDIUM = 0.012
 FINE = 0.002
+MORE_MARGINS = Fraction(55, 100)  # for margins, where pairs are clear enough with what is then left of the budget
+CLEAR_PAIRS = 0.03  # deviation of the noise on a correlation, times √p, up to which that is so
 PAIRS = 0.15  # deviation of the noise on a correlation, times √p, beyond which pairs are noise
 RADII = 12  # bins of the histogram of lengths
 # Squared radii per column, in spreads, that may be chosen: nothing is worth cutting beyond.
@@ -68,6 +70,11 @@ def plan_reals(n: int, p: int, budget: Budget) -> RealPlan:
         if rounds:
             return RealPlan("full", {"margins": Fraction(1, 2), "moments": Fraction(1, 2)}, rounds)
         return RealPlan("box", {"moments": Fraction(1)})
+    if sqrt(p) * pair_noise(n, p, MIDDLE * p, budget.part(1 - MORE_MARGINS - RADIUS)) <= CLEAR_PAIRS:
+        rounds = margin_rounds(n, p, budget.part(MORE_MARGINS))
+        if rounds:
+            shares = {"margins": MORE_MARGINS, "radius": RADIUS, "moments": 1 - MORE_MARGINS - RADIUS}
+            return RealPlan("full", shares, rounds)
     if rounds and sqrt(p) * pair_noise(n, p, MIDDLE * p, budget.part(rest)) <= PAIRS:
         return RealPlan("full", {"margins": MARGINS, "radius": RADIUS, "moments": rest}, rounds)
     if sqrt(p) * pair_noise(n, p, float(p), budget) <= PAIRS:
