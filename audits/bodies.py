@@ -42,8 +42,8 @@ def ride(name, body, X, *arguments, **options):
     neighbours["the middle"] = changed(first, X.mean(axis=0))
     stranger = body.project(2 * X.max(axis=0) - X)
 
-    def make():
-        return PrivateSynthesizer(*arguments, body=body, seed=3, **options)
+    def make(seed):
+        return PrivateSynthesizer(*arguments, body=body, seed=seed, **options)
 
     return Ride(name, make, first, neighbours, stranger)
 

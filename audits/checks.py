@@ -374,4 +374,4 @@ def checks():
 
 def riding(one):
     """A check of one configuration by the replay odometer."""
-    return lambda seed: ride(one)
+    return lambda seed: ride(one, seed)

@@ -113,7 +113,7 @@ def order_of_records(seed):
     one = next(ride for ride in learned_rides() if ride.name == "learned labels")
     turned = {name: values[::-1] for name, values in one.table.items()}
     with cheap_fits():
-        faces = [run(one, given, Gate) for given in (one.table, turned)]
+        faces = [run(one, given, Gate, seed) for given in (one.table, turned)]
     return [] if faces[0] == faces[1] else ["the order of the records shows in the release"]
 
 

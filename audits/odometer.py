@@ -210,21 +210,21 @@ def log_mean_exp(A):
 
 @dataclass(frozen=True)
 class Ride:
-    """A configuration: how to make the synthesizer, a table, its neighbours (with what they are), and a stranger."""
+    """A configuration: how to make the synthesizer with a seed, a table, its neighbours (with what they are), a stranger."""
 
     name: str
-    make: Callable[[], PrivateSynthesizer]
+    make: Callable[[int], PrivateSynthesizer]
     table: object
     neighbours: dict
     stranger: object
 
 
-def ride(one: Ride, quick=True):
+def ride(one: Ride, seed, quick=True):
     """What is wrong with a configuration, in turn: charges that spent more than their amount, things that left unpaid."""
     tape = Tape()
     with cheap_fits() if quick else ExitStack():
         try:
-            synth, face = fitted(one, one.table, recording_gate(tape))
+            synth, face = fitted(one, one.table, recording_gate(tape), seed)
         except InternalError as error:
             yield f"{one.name}: {error}"
             return
@@ -233,7 +233,7 @@ def ride(one: Ride, quick=True):
         for name, other in {**one.neighbours, "a stranger": one.stranger}.items():
             moved = {}
             try:
-                again = run(one, other, replaying_gate(tape, moved))
+                again = run(one, other, replaying_gate(tape, moved), seed)
             except Diverged as error:
                 yield f"{one.name}, {name}: given the same releases {error}"
                 continue
@@ -251,14 +251,14 @@ def ride(one: Ride, quick=True):
                     yield f"{one.name}, {name}: {line.purpose} spent {spent:.3g} of {float(line.amount):.3g}"
 
 
-def run(one, table, make_gate):
+def run(one, table, make_gate, seed):
     """Everything that leaves a fit through a given gate."""
-    return fitted(one, table, make_gate)[1]
+    return fitted(one, table, make_gate, seed)[1]
 
 
-def fitted(one, table, make_gate):
+def fitted(one, table, make_gate, seed):
     """A synthesizer and everything that leaves a fit through a given gate, with the same post-processing each time."""
-    synth = one.make()
+    synth = one.make(seed)
     with patch.object(covey.synthesizers.private, "Gate", make_gate), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         synth.fit(table)

@@ -59,8 +59,8 @@ def person_ride(name, schema, table, *arguments, values=2):
     }
     stranger = with_first(visits(len(set(table[0])) + 1, p, 9, seed=5, values=values), [high] * 50)
 
-    def make():
-        return PrivateSynthesizer(*arguments, schema=schema, person="who", seed=3)
+    def make(seed):
+        return PrivateSynthesizer(*arguments, schema=schema, person="who", seed=seed)
 
     return Ride(name, make, with_first(table, [low]), neighbours, stranger)
 

@@ -15,8 +15,8 @@ from covey.table.schema import Field, Schema
 
 
 def private(*arguments, **options):
-    """A maker of seeded synthesizers."""
-    return lambda: PrivateSynthesizer(*arguments, seed=3, **options)
+    """A maker of synthesizers with a given seed."""
+    return lambda seed: PrivateSynthesizer(*arguments, seed=seed, **options)
 
 
 def replaced(X, *rows):

@@ -29,20 +29,21 @@ TESTS = {
     "covey.core.noise.normals": ["tests/core/noise/test_normals.py"],
     "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py"],
     "covey.core.noise.samplers": ["tests/core/noise/test_samplers.py"],
-    "covey.core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py"],
+    "covey.core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py", "tests/core/noise/test_persons.py"],
     "covey.core.noise.wishart": ["tests/core/noise/test_wishart.py"],
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
-    "covey.privacy.budget": ["tests/privacy/test_budget.py"],
+    "covey.privacy.budget": ["tests/privacy/test_budget.py", "tests/privacy/test_selection.py"],
     "covey.privacy.certificate": ["tests/privacy/test_certificate.py"],
-    "covey.privacy.gate": ["tests/privacy/test_gate.py"],
+    "covey.privacy.gate": ["tests/privacy/test_gate.py", "tests/privacy/test_selection.py"],
     "covey.privacy.gaussian": ["tests/privacy/test_gaussian.py"],
-    "covey.privacy.ledger": ["tests/privacy/test_ledger.py"],
+    "covey.privacy.ledger": ["tests/privacy/test_ledger.py", "tests/privacy/test_ledger_gaussian.py"],
     "covey.privacy.selection": ["tests/privacy/test_selection.py"],
 }
 # Tests that wait, start processes or draw for long, and that find nothing in one module that the others do not.
 LEFT_OUT = (
     "kills_at_random_moments or crowd_of_processes or opendp or both_sources or damaged_bytes "
-    "or lock_is_waited_for or will_not_leave or threads_that_open or death_around_the_commit"
+    "or lock_is_waited_for or will_not_leave or threads_that_open or death_around_the_commit or noise_comes_from_the_source "
+    "or touches_the_inside or function_that_is_mapped"
 )
 # Processor seconds that a test may take with a mutant: so many times what it takes without, and so many more.
 TIMES, MORE = 10, 2
