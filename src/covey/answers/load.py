@@ -19,7 +19,7 @@ from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
-from covey.table.sources import Columns
+from covey.table.sources import ColumnValues
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class StoredRows:
     path: Path
     codec: Codec
 
-    def __iter__(self) -> Iterator[Columns]:
+    def __iter__(self) -> Iterator[ColumnValues]:
         cells, _ = self.codec.encode(self.path, cells=True)
         yield self.codec.decode_cells(
             cells.astype(np.int64), np.random.default_rng(0)

@@ -15,7 +15,7 @@ from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.release.summary import Column
 from covey.table.schema import Schema
-from covey.table.sources import Columns
+from covey.table.sources import ColumnValues
 
 NOT_PRIVATE = "This table is NOT differentially private"
 # Beyond it one person can change the odds of a release by more than e^10, 22,000 times: bundles say so.
@@ -29,7 +29,7 @@ class Parts(Protocol):
     def m(self) -> int:
         """How many rows there are in all."""
 
-    def __iter__(self) -> Iterator[Columns]:
+    def __iter__(self) -> Iterator[ColumnValues]:
         """The parts, the same ones each time."""
 
 

@@ -21,7 +21,7 @@ from covey.release.summary import describe, domain_words
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
-from covey.table.sources import Columns
+from covey.table.sources import ColumnValues
 
 LISTED = 2000  # columns in the list
 PAPER = (
@@ -31,7 +31,7 @@ PAPER = (
 
 
 def report_html(
-    release: PrivateRelease | AnonymousRelease, table: str, digest: str, first: Columns | None = None
+    release: PrivateRelease | AnonymousRelease, table: str, digest: str, first: ColumnValues | None = None
 ) -> str:
     """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `first` is their first part."""
     codec = Codec(release.schema)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from polars import Series
 
 __all__ = [
-    "Columns",
+    "ColumnValues",
     "Source",
     "Table",
     "check_encoding",
@@ -60,7 +60,7 @@ __all__ = [
     "write_parquet",
 ]
 
-Columns = Mapping[str, Any]  # values by column: polars Series, arrays or lists
+ColumnValues = Mapping[str, Any]  # values by column: polars Series, arrays or lists
 
 SIZE_LIMIT = 8 * 2**30  # bytes of a table that was compressed far below them
 ARROW_SUFFIXES = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
@@ -232,13 +232,13 @@ def _one_by_one(name: str, column: Series | Words) -> Series:
     return series.alias(name)
 
 
-def like(frame: Any, columns: Columns) -> Any:
+def like(frame: Any, columns: ColumnValues) -> Any:
     """The columns as the kind of frame that came in; polars where that was a file."""
     origin = frame.origin if isinstance(frame, Table) else _origin(frame)
     return FrameForm(origin).restore(columns)
 
 
-def write_csv(parts: Columns | Iterable[Columns], path: str | Path) -> None:
+def write_csv(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) -> None:
     """Write columns, or parts of them one after the other, as CSV.
 
     Text that a spreadsheet would run as a formula gets an apostrophe in front.
@@ -258,7 +258,7 @@ def write_csv(parts: Columns | Iterable[Columns], path: str | Path) -> None:
             )
 
 
-def write_parquet(parts: Columns | Iterable[Columns], path: str | Path) -> None:
+def write_parquet(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) -> None:
     """Write columns, or parts of them one after the other, as Parquet."""
     pl, parquet = optional("polars"), optional("pyarrow.parquet")
     writer = None
@@ -273,7 +273,7 @@ def write_parquet(parts: Columns | Iterable[Columns], path: str | Path) -> None:
             writer.close()
 
 
-def joined(parts: Iterable[Columns]) -> Columns:
+def joined(parts: Iterable[ColumnValues]) -> ColumnValues:
     """Parts of columns, one below the other."""
     pl = optional("polars")
     listed = list(parts)
@@ -282,11 +282,11 @@ def joined(parts: Iterable[Columns]) -> Columns:
     return {name: pl.concat([made(name, part[name]) for part in listed]) for name in listed[0]}
 
 
-def _parts(parts: Columns | Iterable[Columns]) -> Iterable[Columns]:
+def _parts(parts: ColumnValues | Iterable[ColumnValues]) -> Iterable[ColumnValues]:
     return [parts] if isinstance(parts, Mapping) else parts
 
 
-def _guarded_frame(columns: Columns) -> Any:
+def _guarded_frame(columns: ColumnValues) -> Any:
     pl = optional("polars")
     out = {}
     for name, values in columns.items():
