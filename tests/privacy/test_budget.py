@@ -98,6 +98,11 @@ def test_a_statement_about_persons_says_that_their_rows_may_be_many():
     assert (budget.per_row, budget.rows_covered, budget.counted) == (1, "all", "persons")
     assert budget_for(1, 0, "all") == budget
     assert budget_for(1, 0, 3) == make_budget(1, rows_per_person=3)
+    for rows, options in (("all", {"persons": True}), (3, {"rows_per_person": 3})):
+        assert budget_for(1, 1e-6, rows) == make_budget(1, 1e-6, **options)
+        found = budget_for(1, 1e-6, rows, "opendp", labels=True)
+        assert found == make_budget(1, 1e-6, noise="opendp", labels=True, **options)
+        assert (found.accounting, found.selection) == ("zcdp", Fraction(1, 10**7))
     with pytest.raises(ParameterError, match="exclude each other"):
         make_budget(1, rows_per_person=2, persons=True)
     with pytest.raises(ParameterError, match="with person, epsilon must be at least 1e-6"):
