@@ -268,9 +268,10 @@ def fitted(one, table, make_gate, seed):
     facts, arrays = ({}, {}) if synth.measurements is None else pack(synth.measurements)
     arrays |= {} if synth.numbers is None else number_arrays(synth.numbers)
     kept = facts, {name: values.tolist() for name, values in arrays.items()}
-    fit = cloud.weights.tolist(), cloud.points.tolist(), repr(synth.certificate), spectrum, kept, sample
+    fit = cloud.weights.tolist(), cloud.points.tolist(), synth.certificate, spectrum, kept, sample
     schema = None if synth.schema is None else synth.schema.to_dict()
-    return synth, (*fit, repr(synth.privacy), synth.privacy.left_out, schema)
+    # As text, in which floats are exact and a hole, which is NaN and unlike itself, agrees with a hole.
+    return synth, repr((*fit, synth.privacy, synth.privacy.left_out, schema))
 
 
 @contextmanager
