@@ -11,6 +11,7 @@ import numpy as np
 import covey.core.noise.integers
 import covey.privacy.gate
 from covey.core.noise.matrix import simulated_matrix
+from covey.core.noise.signs import simulated_signs
 from covey.privacy.gate import Exact
 
 POOL = 1 << 16
@@ -119,17 +120,30 @@ class QuickMatrix:
 
     def __init__(self, scale, weights, generator):
         w = np.array([float(weight) for weight in weights])
-        drawn = simulated_matrix(float(scale), len(w), generator) * (w[:, None] * w)
+        drawn = self.simulate(float(scale), len(w), generator) * (w[:, None] * w)
         self._drawn = np.rint(drawn).astype(np.int64)
-        self.sd = float(scale) * np.sqrt((len(w) + 1) / 2)
+
+    simulate = staticmethod(simulated_matrix)
+
+    def deviation(self, rows, columns):
+        return float("nan")  # nobody asks here
 
     def block(self, rows, columns):
         return self._drawn[rows, columns]
 
 
+class QuickSigns(QuickMatrix):
+    """The same for noise of signs (tests/core/noise/test_signs.py)."""
+
+    simulate = staticmethod(simulated_signs)
+
+
+@contextmanager
 def quick_matrix_noise():
     """A context in which gates draw matrix noise in floating point."""
-    return patch.object(covey.privacy.gate, "MatrixNoise", QuickMatrix)
+    gate = covey.privacy.gate
+    with patch.object(gate, "MatrixNoise", QuickMatrix), patch.object(gate, "SignNoise", QuickSigns):
+        yield
 
 
 @contextmanager

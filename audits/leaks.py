@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 import covey.core.noise.samplers
+import covey.core.noise.signs
 import covey.methods.regain.bits
 import covey.methods.regain.categories
 import covey.methods.regain.measure as measure
@@ -120,6 +121,18 @@ def half_trace():
     return replaced((measure, "pair_moves", half))
 
 
+def half_trace_of_signs():
+    def half(real):
+        return lambda self, purpose, moves, weights: real(self, purpose, replace(moves, trace=moves.trace / 2), weights)
+
+    return replaced((Gate, "signs", half))
+
+
+def short_signs():
+    """Rows of signs are brought to length one or so, as for a correlation matrix, and not to the length drawn for them."""
+    return replaced((covey.core.noise.signs, "common_degrees", lambda _: lambda p: p))
+
+
 def uncentred():
     def plain(_):
         def centred_counts(counts, domain, n):
@@ -197,6 +210,8 @@ def leaks():
         Fault("certificate for one row a person", "odometer: persons, means", certificate_for_one_row()),
         Fault("coding charge spent twice", "odometer: ball, cut", coding_spent_twice()),
         Fault("trace halved for categories", "odometer: categories, matrix", half_trace()),
+        Fault("trace halved for signs", "odometer: matrix, row sums", half_trace_of_signs()),
+        Fault("noise of signs too short", "moments, matrix noise", short_signs()),
         Fault("k instead of k²", "odometer: persons, (ε, δ)", rows_not_squared()),
         Fault("one-way noise as for add or remove", "odometer: categories, (ε, δ)", added_or_removed()),
         Fault("cells left uncentred", "odometer: categories, (ε, δ)", uncentred()),

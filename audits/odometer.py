@@ -91,6 +91,10 @@ def recording_gate(tape):
             tape.weights[purpose] = np.array([float(w) for w in weights])
             return super().matrix(purpose, moves, weights)
 
+        def signs(self, purpose, moves, weights):
+            tape.weights[purpose] = np.array([float(w) for w in weights])
+            return super().signs(purpose, moves, weights)
+
     return Recording
 
 
@@ -142,7 +146,7 @@ def loss(changes, weights):
         return sum((change**2).sum() * entry.weight for change, entry in changes) / (2 * scale)
     if line.law == "cube":
         return max(np.abs(change).max() * entry.weight for change, entry in changes) / scale
-    if line.law == "matrix":
+    if line.law in ("matrix", "signs"):  # of signs, the nuclear norm is what the worst neighbours need (cone.md)
         w = weights[line.purpose]
         D = np.zeros((len(w), len(w)))
         for change, entry in changes:

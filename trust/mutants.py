@@ -30,6 +30,7 @@ TESTS = {
     "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py"],
     "covey.core.noise.samplers": ["tests/core/noise/test_samplers.py"],
     "covey.core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py", "tests/core/noise/test_persons.py"],
+    "covey.core.noise.signs": ["tests/core/noise/test_signs.py"],
     "covey.core.noise.wishart": ["tests/core/noise/test_wishart.py"],
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
     "covey.privacy.budget": ["tests/privacy/test_budget.py", "tests/privacy/test_selection.py"],

@@ -390,3 +390,19 @@ def test_plan_and_release_expect_noise_by_one_rule(sizes, delta):
         said.append(planned)
     assert said == sorted(said, reverse=True)
     assert (said[0], said[-1]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "p", "words"),
+    [
+        (1, 0, 40, ", a positive delta or"),
+        (1, Fraction(1, 10**9), 40, ", no delta (0.69 of its noise on the means) or"),
+        (1, Fraction(1, 10**9), 300, "epsilon or fewer"),  # cube noise of so many columns is the larger one
+    ],
+)
+def test_advice_says_whether_delta_helps(epsilon, delta, p, words):
+    """n = 60: means alone. A Gaussian on 40 of them has deviation √(40/2ρ), the cube √(41·42/3)/ε."""
+    (said,) = predict((2,) * p, 60, Fraction(epsilon), delta).warnings
+    assert words in said
+    rho = float(make_budget(1, 1e-9).amount)
+    assert np.sqrt(41 * 42 / 3) / np.sqrt(40 / (2 * rho)) == pytest.approx(0.69, abs=0.005)

@@ -135,7 +135,7 @@ def test_scales_follow_from_the_sensitivity_and_the_charge(k):
 
 
 @pytest.mark.parametrize("k", [1, 4])
-@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "matrix", "bingham"])
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "matrix", "signs", "bingham"])
 def test_every_law_pays_for_all_rows_of_a_person(law, k):
     gate = a_gate("x", amount=8, pure=law != "gaussian", rows_per_person=k)
     counts = Exact(np.zeros(3, dtype=np.int64))
@@ -143,8 +143,8 @@ def test_every_law_pays_for_all_rows_of_a_person(law, k):
         gate.measure("x", counts, 3, Moves(l1=2, l2_squared=2))
     elif law == "cube":
         gate.cube("x", counts, Moves(linf=2), 3)
-    elif law == "matrix":
-        gate.matrix("x", Moves(trace=2), [WHOLE] * 3)
+    elif law in ("matrix", "signs"):
+        getattr(gate, law)("x", Moves(trace=2), [WHOLE] * 3)
     else:
         gate.directions("x", Exact(np.eye(3)), Moves(directions=2), 1)
     line = gate.book[0]
@@ -152,7 +152,7 @@ def test_every_law_pays_for_all_rows_of_a_person(law, k):
     assert line.scale == (Fraction(2 * k * k, 16) if law == "gaussian" else Fraction(2 * k, 8))
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "matrix"])
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "matrix", "signs"])
 def test_sums_in_steps_are_noised_in_steps_and_told_in_ones(law):
     """A record weighs 1,000 here: scales are 1,000 times as large (variances a million times); what leaves is divided again."""
     plain = a_gate("x", "own", amount=8, pure=law != "gaussian")
@@ -162,8 +162,9 @@ def test_sums_in_steps_are_noised_in_steps_and_told_in_ones(law):
     for gate, exact in ((plain, ones), (fine, steps)):
         if law == "cube":
             told.append(gate.cube("x", exact.map(np.ravel), Moves(linf=2), 9))
-        elif law == "matrix":
-            told.append(gate.matrix("x", Moves(trace=2), [WHOLE] * 3).add(exact, slice(None), slice(None)))
+        elif law in ("matrix", "signs"):
+            joint = getattr(gate, law)("x", Moves(trace=2), [WHOLE] * 3)
+            told.append(joint.add(exact, slice(None), slice(None)))
         else:
             told.append(gate.measure("x", exact, (3, 3), Moves(l1=2, l2_squared=2)))
         gate.measure("own", exact, (3, 3), Moves(l1=2, l2_squared=2, summed=False))
@@ -367,6 +368,16 @@ def test_blocks_of_a_matrix_carry_one_law():
     exact = a_gate("a", amount=10**9).matrix("a", Moves(trace=2), [WHOLE] * 3)
     values = exact.add(Exact(np.arange(6).reshape(2, 3)), slice(0, 2), slice(0, 3)).values
     assert values.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_noise_of_signs_says_its_law_and_both_its_deviations():
+    gate = a_gate("a", amount=Fraction(1, 50))
+    joint = gate.signs("a", Moves(trace=2), [WHOLE] * 3)
+    pair = joint.add(Exact(np.zeros((1, 1), dtype=np.int64)), slice(0, 1), slice(1, 2))
+    total = joint.add(Exact(np.zeros((1, 2), dtype=np.int64)), slice(2, 3), slice(0, 2))
+    assert (pair.law, pair.sd) == ("signs", pytest.approx(100 * np.sqrt(6 * 8 / 32)))
+    assert (total.law, total.sd) == ("signs", pytest.approx(100 * np.sqrt(6 / 4)))
+    assert charges([pair.charge]) == charges(gate.spent) == [("a", Fraction(1, 50), gate.budget.unit)]
 
 
 def test_directions_lean_as_far_as_their_charge_allows():

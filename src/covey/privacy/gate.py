@@ -21,9 +21,10 @@ from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, Typ
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise.integers import add_noise, cube_noise
+from covey.core.noise.integers import add_noise, cube_deviation, cube_noise
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.noise.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
+from covey.core.noise.signs import SignNoise
 from covey.core.paper.subspace import private_directions
 from covey.entropy import Streams
 from covey.errors import InternalError
@@ -251,7 +252,7 @@ class Gate:
         fine = Fraction(max(1, -(-2 * dimension // scale)))
         noise = cube_noise(fine * scale, dimension, self._generator(purpose))
         noisy = self._release(exact.map(lambda counts: counts * int(fine)), noise, payment, 1 / fine)
-        sd = float(np.sqrt((dimension + 1) * (dimension + 2) / 3)) * float(scale)
+        sd = cube_deviation(dimension) * float(scale)
         return Measured(noisy / float(fine * self.steps), sd / self.steps, "cube", payment.charge)
 
     def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction]) -> MatrixJoint:
@@ -262,6 +263,15 @@ class Gate:
         """
         payment = self._pay(purpose, WHOLE, "matrix", lambda b: b.laplace_scale(moves.trace) * self.steps)
         return MatrixJoint(self, payment, MatrixNoise(payment.line.scale, weights, self._generator(purpose)))
+
+    def signs(self, purpose: str, moves: Moves, weights: Sequence[Fraction]) -> MatrixJoint:
+        """As `matrix`, for coordinates h_i/w_i of which all but the last lie in [−1, 1]: less noise (cone.md, "Signs").
+
+        What stands on the diagonal is the same for all tables (n, for signs), or not asked for. `trace` is 2(p + a²), where a
+        bounds the last coordinate.
+        """
+        payment = self._pay(purpose, WHOLE, "signs", lambda b: b.laplace_scale(moves.trace) * self.steps)
+        return MatrixJoint(self, payment, SignNoise(payment.line.scale, weights, self._generator(purpose)))
 
     def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
         """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
@@ -373,7 +383,8 @@ class MatrixJoint:
         """A block of the matrix with noise; `sd` is for coordinates of weight 1."""
         values = self.gate._release(exact, self.noise.block(rows, columns), self.payment, WHOLE, (rows, columns))
         steps = self.gate.steps
-        return Measured(_in_ones(values, steps), self.noise.sd / steps, "matrix", self.payment.charge)
+        sd = self.noise.deviation(rows, columns) / steps
+        return Measured(_in_ones(values, steps), sd, self.payment.line.law, self.payment.charge)
 
 
 def _in_ones(values: Integers, steps: int) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from covey.errors import CoveyWarning
 from covey.methods.paper import PaperParameters
-from covey.methods.regain.predict import mostly_noise, predicted_error
+from covey.methods.regain.predict import mostly_noise, predicted_error, remedies
 from covey.methods.regain.realplan import plan_reals
 from covey.privacy.budget import Budget
 
@@ -22,8 +22,7 @@ def warn_of_noisy_shares(n: int, sizes: Sequence[int], budget: Budget) -> None:
     if mostly_noise(error):
         warnings.warn(
             f"with n = {n}, {len(sizes)} columns and epsilon = {float(budget.epsilon):g} a 2-way share is predicted to be "
-            f"off by {error:.2g}: expect noise, not data. More {budget.counted}, a larger epsilon, a positive "
-            "delta or fewer columns help.",
+            f"off by {error:.2g}: expect noise, not data. {remedies(sizes, n, budget).capitalize()}.",
             CoveyWarning,
             stacklevel=CALLER,
         )

@@ -179,7 +179,7 @@ def test_moments_are_those_of_a_difference_of_wisharts_and_other_degrees_of_free
     theirs = law.rvs(800) - law.rvs(800)
     for statistic in (lambda W: W[:, 0, 4], lambda W: W[:, 2, 2], lambda W: np.linalg.eigvalsh(W.astype(float))[:, -1]):
         assert ks_2samp(statistic(Z), statistic(theirs)).pvalue > 1e-4
-    assert MatrixNoise(scale, ones(q), np.random.default_rng(0)).sd == pytest.approx(200 * np.sqrt(3))
+    assert MatrixNoise(scale, ones(q), np.random.default_rng(0)).deviation(ALL, ALL) == pytest.approx(200 * np.sqrt(3))
 
 
 def test_a_truncated_tail_is_rejected(monkeypatch):

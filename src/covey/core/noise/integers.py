@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, sqrt
 
 import numpy as np
 
@@ -59,6 +59,11 @@ def discrete_gaussian(variance: Number, size: Size, generator: np.random.Generat
         return y[_coin_exp(approximate, lambda i: (abs(int(y[i])) - exact / t) ** 2 / (2 * exact), generator)]
 
     return _fill(size, attempt)
+
+
+def cube_deviation(dimension: int) -> float:
+    """Standard deviation of an entry of cube noise at scale 1, as the scale grows."""
+    return sqrt((dimension + 1) * (dimension + 2) / 3)
 
 
 def cube_noise(scale: Number, dimension: int, generator: np.random.Generator) -> Integers:

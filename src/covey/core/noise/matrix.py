@@ -52,6 +52,7 @@ class MatrixNoise:
         weights: Sequence[Fraction],
         generator: np.random.Generator,
         digits: Digits = STANDARD,
+        factor: type[Factor] = Factor,
     ) -> None:
         q = len(weights)
         if not 1 <= q <= LARGEST:
@@ -64,11 +65,11 @@ class MatrixNoise:
         self._denominator = lcm(*(Fraction(w).denominator for w in set(weights)))
         self._numerators: Wide = np.array([int(w * self._denominator) for w in weights], dtype=object)
         self._weights: Floats = np.array([float(w) for w in weights])
-        self._factors = (Factor(q, generator, digits), Factor(q, generator, digits))
+        self._factors = (factor(q, generator, digits), factor(q, generator, digits))
 
-    @property
-    def sd(self) -> float:
-        """Standard deviation of an entry off the diagonal, for weights of 1."""
+    def deviation(self, rows: slice, columns: slice) -> float:
+        """Standard deviation of an entry off the diagonal, for weights of 1: the same in every block."""
+        del rows, columns
         return float(self.scale) * sqrt((self.dimension + 1) / 2)
 
     def block(self, rows: slice, columns: slice) -> Integers:
@@ -107,18 +108,22 @@ class MatrixNoise:
     def _proposal(self, i: Integers, j: Integers) -> tuple[Floats, Floats]:
         """w_i·w_j·(scale/2)·(W₁ − W₂)_ij in floats, and how far it may be from the true one.
 
-        For one factor, rows a and b cut to â and b̂ and m terms: |ab − fl(âb̂)| ≤ γ_m·|â||b̂| + e(|â| + |b̂|) + e²
-        with e = √m·cut + slip; a larger multiple of |â||b̂| makes it κ(|â| + e/κ)(|b̂| + e/κ).
+        For one factor, rows a and b cut to â and b̂ and m terms: |ab − fl(âb̂)| ≤ γ_m·|â||b̂| + e_b|â| + e_a|b̂| + e_a·e_b
+        with e the factor's error; a larger multiple of |â||b̂| makes it κ(|â| + e_a/κ)(|b̂| + e_b/κ).
         """
         terms = int(min(i[-1], j[-1])) + 1
         left, right = float(self.scale / 2) * self._weights[i], self._weights[j]
         kappa = SAFETY * (terms + ROUNDINGS) * ROUNDING
         parts, lengths = [], []
         for factor in self._factors:
-            a, b = factor.value[i[0] : i[-1] + 1, :terms], factor.value[j[0] : j[-1] + 1, :terms]
-            error = SAFETY * (sqrt(terms) * factor.cut + factor.slip)
+            a, b = factor.rows(i, terms), factor.rows(j, terms)
             parts.append(a @ b.T)
-            lengths.append([np.sqrt(np.einsum("ij,ij->i", x, x)) * SAFETY + error / kappa for x in (a, b)])
+            lengths.append(
+                [
+                    np.sqrt(np.einsum("ij,ij->i", x, x)) * SAFETY + SAFETY * factor.error(k, terms) / kappa
+                    for x, k in ((a, i), (b, j))
+                ]
+            )
         y = parts[0]
         y -= parts[1]
         y *= left[:, None]

@@ -8,7 +8,7 @@ more, whole rows get further words of digits, and products are summed in limbs o
 
 from __future__ import annotations
 
-from math import ceil, isqrt
+from math import ceil, isqrt, sqrt
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,15 @@ class Factor:
             place = position + begin * (begin - 1) // 2
             row = (1 + isqrt(1 + 8 * place)) // 2
             self._tails.setdefault(row, {})[place - row * (row - 1) // 2] = tail
+
+    def rows(self, i: Integers, terms: int) -> Floats:
+        """The first entries of consecutive rows, in floats."""
+        return self.value[i[0] : i[-1] + 1, :terms]
+
+    def error(self, i: Integers, terms: int) -> Array:
+        """How far so many entries of a row may be from the true ones, in Euclidean length: the same for all rows."""
+        del i
+        return np.array([sqrt(terms) * self.cut + self.slip])
 
     def products(self, i: Integers, j: Integers, words: int) -> Wide:
         """Σ_k x_ik·x_jk of pairs of rows i ≤ j, exactly, where x is L cut at 2^-(unit + 64·words), in that unit squared."""

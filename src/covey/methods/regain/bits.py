@@ -23,6 +23,7 @@ from covey.core.fit.targets import CLOSE, DensePairs, NoisyMoments, Pairs
 from covey.core.fit.terms import Parities, Scores, Term, fit_centres, parity_masks, parity_term, score_term, size_term
 from covey.core.fit.wide import LowRankPairs
 from covey.core.noise.matrix import simulated_matrix
+from covey.core.noise.signs import pair_deviation, simulated_signs
 from covey.core.paper.blocks import WeightedPoints
 from covey.engines.rows import Rows
 from covey.methods.regain.measure import (
@@ -35,7 +36,7 @@ from covey.methods.regain.measure import (
     measure_sizes,
 )
 from covey.methods.regain.measured import MeasuredBits
-from covey.methods.regain.plan import Plan
+from covey.methods.regain.plan import SIGN_COLUMNS, Plan
 from covey.privacy.gate import Gate
 
 BINS = 16  # of a score's histogram: more bins are noisier and tell the fit nothing more
@@ -137,10 +138,13 @@ def equal(points: Floats) -> WeightedPoints:
 
 
 def moment_spectrum(noisy: NoisyMoments, mechanism: str, shown: np.random.Generator) -> Spectrum | None:
-    """Eigenvalues of the noisy covariance as measured, beside those of simulated noise of the same law."""
+    """Eigenvalues of the noisy covariance as measured, beside those of simulated noise of the same law, of deviation 1."""
     p = len(noisy.mean)
     if mechanism == "matrix":
-        W = simulated_matrix(float(np.sqrt(2 / (p + 2))), p + 1, shown)[1:, 1:]  # off-diagonal sd 1
+        if p <= SIGN_COLUMNS:
+            W = simulated_signs(1 / pair_deviation(p), p + 1, shown)[:p, :p]
+        else:
+            W = simulated_matrix(float(np.sqrt(2 / (p + 2))), p + 1, shown)[:p, :p]
     else:
         W = np.triu(shown.standard_normal((p, p)), 1)
         W = W + W.T

@@ -37,7 +37,7 @@ from covey.core.tables.distance import HighTables, affordable_tables, one_way_di
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import Moments, moments
 from covey.engines.rows import Mapped, Rows
-from covey.methods.regain.plan import Plan, constant_coordinate, pair_moves
+from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate, pair_moves
 from covey.privacy.budget import exact as fraction
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
 
@@ -74,24 +74,24 @@ def measure_means(rows: Rows, gate: Gate) -> Means:
 
 
 def measure_matrix(rows: Rows, gate: Gate) -> NoisyMoments:
-    """Means and pairs of signs by one matrix Laplace draw on rows (a, z), a² ≈ p/3: pure ε-DP (docs/proofs/cone.md).
+    """Means and pairs of signs by one draw of matrix noise on rows (z, a), a² ≈ p/3: pure ε-DP (docs/proofs/cone.md).
 
-    Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The integer matrix is that of rows (1, z):
-    the weight of its first coordinate is 1/a.
+    Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The integer matrix is that of rows (z, 1):
+    the weight of its last coordinate is 1/a.
     """
     n, p = rows.n, rows.p
     bits = rows.reduce(moments)
     a = constant_coordinate(p)
-    joint = gate.matrix("moments", Moves(trace=2 * (p + a * a)), [1 / a, *[WHOLE] * p])
-    mean = joint.add(bits.map(sign_sums), slice(0, 1), slice(1, p + 1))
+    moves, weights = Moves(trace=2 * (p + a * a)), [*[WHOLE] * p, 1 / a]
+    joint = (gate.signs if p <= SIGN_COLUMNS else gate.matrix)("moments", moves, weights)
+    mean = joint.add(bits.map(sign_sums), slice(p, p + 1), slice(0, p))
     pair = np.empty((p, p), pair_dtype(p))
     for begin, end in strips(p):  # rows of the upper triangle, mirrored
-        found = joint.add(bits.map(sign_pairs, begin, end), slice(begin + 1, end + 1), slice(begin + 1, p + 1))
+        found = joint.add(bits.map(sign_pairs, begin, end), slice(begin, end), slice(begin, p))
         pair[begin:end, begin:] = found.values / (4 * n)
         pair[end:, begin:end] = pair[begin:end, end:].T
     np.fill_diagonal(pair, 0)
-    sd = mean.sd / n
-    return NoisyMoments(Coding.half(p), mean.values[0] / n / 2, sd / float(a) / 2, pair, sd / 4)
+    return NoisyMoments(Coding.half(p), mean.values[0] / n / 2, mean.sd / n / float(a) / 2, pair, found.sd / n / 4)
 
 
 def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | None]:

@@ -11,6 +11,7 @@ from covey.core.arrays import require_memory
 from covey.core.noise.integers import MAX_SCALE
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import pair_table_sensitivity, simplex_radius_squared
+from covey.core.noise.signs import pair_deviation
 from covey.core.tables.coding import UNIT, Coding
 from covey.core.tables.domain import Domain
 from covey.privacy.budget import Budget
@@ -21,6 +22,9 @@ FEW = 20  # up to so many columns, products of three and four signs are measured
 CONSTANT = Fraction(
     1, 3
 )  # squared constant coordinate of the matrix Laplace mechanism, per column: best over five tables
+# Up to so many columns signs get the noise of their own cone. Beyond, it would be less by 1 part in 500 at most, and entries that
+# floats leave in doubt, of which wide tables have thousands, would be decided one at a time.
+SIGN_COLUMNS = 1000
 
 
 # Bits.
@@ -90,7 +94,7 @@ def moments_drawable(p: int, budget: Budget, steps: int) -> bool:
 def expected_pair_noise(n: int, p: int, budget: Budget) -> float:
     """Standard deviation of the noise on a pair share, before anything is measured."""
     if budget.pure:
-        return float(budget.laplace_scale(2 * (1 + CONSTANT) * p) / n) * float(np.sqrt((p + 2) / 2)) / 4
+        return float(budget.laplace_scale(2 * (1 + CONSTANT) * p) / n) * pair_deviation(p) / 4
     return 1.15 * p / 4 * float(np.sqrt(float(budget.variance(1)))) / n
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import physical_memory
+from covey.core.noise.integers import cube_deviation
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError, whole_number
 from covey.methods.regain.plan import (
@@ -19,6 +20,7 @@ from covey.methods.regain.plan import (
     fit_memory,
     histogram_share,
     pair_law,
+    plan_bits,
 )
 from covey.privacy.budget import Budget, budget_for, check_delta
 from covey.privacy.unit import ALL_ROWS, Unit
@@ -69,7 +71,8 @@ def predict(
     check_delta(delta, n)
     if epsilon is None:
         epsilon = solve_epsilon(sizes, n, delta, target_error, rows_per_person)
-    error = predicted_error(sizes, n, budget_for(epsilon, delta, rows_per_person))
+    budget = budget_for(epsilon, delta, rows_per_person)
+    error = predicted_error(sizes, n, budget)
     width = sum(min(c, 60) for c in sizes)
     seconds = 1 + 4e-9 * n * len(sizes) ** 2 + 1.5e-4 * width**1.9
     flags = all(size == 2 for size in sizes)
@@ -78,7 +81,7 @@ def predict(
     ) / 2**30 + 0.2
     warnings = []
     if mostly_noise(error):
-        warnings.append("expect noise, not data: more rows, a larger epsilon, a positive delta or fewer columns help")
+        warnings.append(f"expect noise, not data: {remedies(sizes, n, budget)}")
     if epsilon > 10:
         warnings.append("an epsilon above 10 is a weak guarantee")
     if memory * 2**30 > 0.75 * physical_memory():
@@ -89,6 +92,16 @@ def predict(
 def mostly_noise(error: float) -> bool:
     """The one rule by which a plan, and a release of the same sizes, say "expect noise"."""
     return error > NOISE
+
+
+def remedies(sizes: Sequence[int], n: int, budget: Budget) -> str:
+    """What helps against noise. δ does, except where bits get no more than their means: cube noise, pure ε, is smaller there."""
+    p, delta = len(sizes), ", a positive delta" if budget.pure else ""
+    if not budget.pure and max(sizes) <= 2 and plan_bits(n, p, budget).mechanism == "means":
+        gaussian = float(budget.variance(p)) ** 0.5
+        cube = cube_deviation(p) * budget.rows_per_person / float(budget.epsilon)
+        delta = f", no delta ({cube / gaussian:.2g} of its noise on the means)" if cube < gaussian else ""
+    return f"more {budget.counted}, a larger epsilon{delta} or fewer columns help"
 
 
 def predicted_error(sizes: Sequence[int], n: int, budget: Budget) -> float:
