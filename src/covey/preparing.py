@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from covey.table.dialects import Dialect
 from covey.table.persons import WithPerson, named, without
 from covey.table.proposing import Note
 from covey.table.provisional import Provisional
+from covey.table.rules import Rule, shown_rule
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT, no_rows, open_source
 
@@ -56,6 +58,7 @@ class Fit:
     person: str | None = None
     persons: int | None = None
     nobodys: int = 0
+    broken: tuple[tuple[Rule, int], ...] = ()  # rules that rows break, and how many do
 
     @property
     def words(self) -> list[str]:
@@ -76,6 +79,8 @@ class Fit:
             said += [f"{name}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
         ragged = [(self.log.short_rows, "too few"), (self.log.long_rows, "too many")]
         said += [f"{count:,} of {n:,} rows have {what} cells" for count, what in ragged if count]
+        for rule, count in self.broken:
+            said.append(f"{count:,} of {n:,} rows break the rule {shown_rule(rule)}: no synthetic row will")
         return said + [f"{self.person}: {self.nobodys:,} of {n:,} rows name nobody and are left out"] * (
             self.nobodys > 0
         )
@@ -101,9 +106,14 @@ def check(table: Path | Database, schema: Schema, person: str | None = None) -> 
     codec = Provisional(own) if own.learns else Codec(own)
     source = open_source(table, own if person is None else WithPerson(own, person))
     rows, log, ring, counts, nobodys = 0, EncodeLog(), Keyring(), PersonCounts(), 0
+    broken: Counter[Rule] = Counter()
     for part in source.parts():
         piece = source.table(part)
-        _, seen = codec.encode_part(piece)
+        if isinstance(codec, Codec) and own.rules:
+            cells, seen = codec.encode_part(piece, cells=True)
+            broken.update(codec.breaks(cells))
+        else:
+            _, seen = codec.encode_part(piece)
         log, rows = (log + seen if rows else seen), rows + piece.rows
         if person is not None:
             keys = ring.keys(*named(piece.columns[person], own.missing_values))
@@ -112,4 +122,5 @@ def check(table: Path | Database, schema: Schema, person: str | None = None) -> 
     if not rows:
         raise no_rows()
     counts.merge()
-    return Fit(rows, log, own, person, None if person is None else counts.persons, nobodys)
+    persons = None if person is None else counts.persons
+    return Fit(rows, log, own, person, persons, nobodys, tuple((r, broken[r]) for r in own.rules if broken[r]))

@@ -183,6 +183,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         raise ArgumentError(
             "give ", "schema", ", the public description of the table, or say learn to have it learned with noise."
         )
+    mended: int | None = None  # rows that were altered after drawing for the rules' sake; None where there are no rules
     if order.learn and order.person is not None:
         raise ArgumentError(
             "domains are learned from rows, not by person: leave out ", "learn", ", or the column of persons."
@@ -230,7 +231,8 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
     certificate = synth.certificate.sentence if synth.certificate else None
     privacy = synth.privacy
     learned, left_out = (privacy.learned, privacy.left_out) if privacy is not None else ((), ())
-    return Released(bundle, rows, str(privacy), certificate, learned=learned, left_out=left_out)
+    mended = json.loads((bundle / "privacy.json").read_text(encoding="utf-8")).get("rows_altered_by_rules")
+    return Released(bundle, rows, str(privacy), certificate, learned=learned, left_out=left_out, mended=mended)
 
 
 def _public(schema: Schema, order: PrivateOrder) -> Schema:

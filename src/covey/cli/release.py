@@ -149,6 +149,9 @@ def release(  # click passes each option by its name
     type=click.Choice(["tree", "paper", "mdav", "best"]),
     default="tree",
     show_default=True,
+    if done.mended is not None:
+        facts |= {"rows_altered_by_rules": done.mended}
+        words += f"\nrules: {done.mended:,} of {done.rows:,} rows had to be altered after drawing"
     help="Grouping.",
 )
 @click.option(

@@ -144,5 +144,8 @@ def check(  # click passes each option by its name
         words[1] += f", {counted(checked.persons, 'person')}"
     if len(words) == 2:
         words.append("every cell fits the schema or is missing")
-    facts = {"misfits": {name: float(share) for name, share in checked.misfits.items()}}
+    facts = {
+        "misfits": {name: float(share) for name, share in checked.misfits.items()},
+        "broken_rules": [{"rule": rule.to_dict(), "rows": count} for rule, count in checked.broken],
+    }
     say(as_json, {"confidential": WATERMARK, **told, **asdict(checked.log), **facts}, "\n".join(words))

@@ -89,12 +89,14 @@ def claim_target(folder: Path, force: bool) -> Iterator[Path]:
 
 def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: bool) -> None:
     table = "synthetic.parquet" if parquet else "synthetic.csv"
+    before = getattr(release.parts, "mended", 0)
     parts = iter(release.parts)
     first = next(parts)
     (write_parquet if parquet else write_csv)(chain([first], parts), folder / table)
+    mended = getattr(release.parts, "mended", 0) - before if release.schema.rules else None
     _write_json(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
     if isinstance(release, PrivateRelease):
-        _write_json(folder / "privacy.json", private_facts(release.privacy, release.version))
+        _write_json(folder / "privacy.json", private_facts(release.privacy, release.version, mended))
         if release.certificate is not None:
             facts = certificate_facts(release.certificate)
             if release.privacy.budget.epsilon > LARGE_EPSILON:
@@ -104,7 +106,7 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
         if release.measurements is not None:
             names = tuple(field.name for field in release.schema.encoded)
             write_measurements(release.measurements, names, folder)
-        words = private_words(release)
+        words = private_words(release, mended)
     else:
         _write_json(folder / "privacy.json", anonymous_facts(release))
         words = anonymous_words(release)

@@ -27,8 +27,8 @@ def guarantee_words(budget: Budget) -> str:
     return f"(ε, δ)-differential privacy, through {through}{labels}"
 
 
-def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
-    """privacy.json of a private bundle; fractions are written exactly."""
+def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = None) -> dict[str, Any]:
+    """privacy.json of a private bundle; fractions are written exactly. With rules, how many rows were altered to keep them."""
     budget = privacy.budget
     guarantee = guarantee_words(budget)
     return {
@@ -49,6 +49,7 @@ def private_facts(privacy: PrivacyStatement, version: str) -> dict[str, Any]:
         "charges": [_charge_facts(charge) for charge in privacy.charges],
         "unused": [{"purpose": c.purpose, "amount": str(c.amount)} for c in privacy.unused],
         **_learned_facts(privacy),
+        **({} if mended is None else {"rows_altered_by_rules": mended}),
         "private": not privacy.seeded,
         "seeded": privacy.seeded,
         "note": SEEDED_MARK if privacy.seeded else "",
@@ -113,7 +114,7 @@ def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def private_words(release: PrivateRelease) -> str:
+def private_words(release: PrivateRelease, mended: int | None = None) -> str:
     """README.md of a private bundle."""
     privacy, budget = release.privacy, release.privacy.budget
     unit = budget.protects.removeprefix("one ")
@@ -156,6 +157,7 @@ def private_words(release: PrivateRelease) -> str:
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
         "- `centres.npz`: the weighted centres that rows are drawn from",
+        *([] if mended is None else [_rules_words(mended), ""]),
         "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
         "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
         "- `report.html`: this, and pictures of the data, in a browser",
@@ -172,6 +174,13 @@ def _learned_words(privacy: PrivacyStatement) -> list[str]:
     names = ", ".join(f"`{name}`" for name in privacy.learned) or "none"
     lines = [f"Limits and categories of these columns were learned with noise, as part of the same guarantee: {names}."]
     lines.append("The names and types of all columns are public; rare categories are counted as other.")
+def _rules_words(mended: int) -> str:
+    """How many rows were altered after drawing, for the rules' sake."""
+    if not mended:
+        return "Every row keeps the rules of `schema.json` as it was drawn: none had to be altered."
+    return f"Every row keeps the rules of `schema.json`: {mended:,} were altered after drawing, because they broke one."
+
+
     if privacy.left_out:
         lines.append(f"Nothing stood out of the noise in {', '.join(f'`{n}`' for n in privacy.left_out)}: left out.")
     return [*lines, ""]

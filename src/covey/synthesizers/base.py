@@ -50,6 +50,11 @@ class Drawn:
         """How many parts there are."""
         return -(-self.m // PART_ROWS)
 
+    @property
+    def mended(self) -> int:
+        """Rows that were altered after drawing, because they broke a rule: all that this synthesizer has decoded so far."""
+        return self._restore.codec.book.mended if isinstance(self._restore, _Decode) else 0
+
     def part(self, k: int) -> Any:
         """The rows of part k: an array, or with a schema a mapping of columns."""
         streams = self._streams.child(f"part {k}")

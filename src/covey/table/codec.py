@@ -29,7 +29,7 @@ from covey.table.checks import problems
 from covey.table.columns import Table, Words
 from covey.table.extras import optional
 from covey.table.repair import RuleBook
-from covey.table.rules import AtMost
+from covey.table.rules import AtMost, Rule
 from covey.table.schema import Schema
 from covey.table.sources import no_rows, open_source, read_table
 
@@ -157,6 +157,12 @@ class Codec:
         Codes name bins, so a pair of bins that some values fit is left alone; decode finds these values.
         """
         if isinstance(table, np.ndarray):
+    def breaks(self, table: Integers) -> dict[Rule, int]:
+        """How many rows break each rule of the schema, by their cells, a column per encoded field."""
+        cells = {name: table[:, j] for j, name in enumerate(self.names)}
+        cells |= {n: self.book.single(a, len(table)) for n, a in self.attributes.items() if n not in cells}
+        return {rule: int(np.count_nonzero(self.book.broken(rule, cells))) for rule in self.schema.rules}
+
             cells = self.book.obey(self.book.cells(table, generator), generator)
             return np.stack([self.attributes[name].codes(cells[name]) for name in self.names], axis=1)
         table = read_table(table, self.schema)

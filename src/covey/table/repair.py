@@ -27,6 +27,7 @@ class RuleBook:
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.rules = domain, (*domain.rules, *_orders(domain))
+        self.mended = 0  # synthetic rows that were altered so far, because they broke a rule
         for field in domain.fields:
             field.require_complete()
         self.attributes = attributes(domain)
@@ -67,6 +68,7 @@ class RuleBook:
         if not self.rules:
             return cells
         cells = {name: column.copy() for name, column in cells.items()}
+        self.mended += int(np.count_nonzero(np.logical_or.reduce([self.broken(rule, cells) for rule in self.rules])))
         for region in self.regions:
             region.settle(cells, np.arange(len(next(iter(cells.values())))))
         bad = self._take_turns(cells, generator)

@@ -122,6 +122,11 @@ class Requires:
 Rule = AtMost | LessEqual | Linear | BodyRule | Forbid | Requires
 
 
+def shown_rule(rule: Rule) -> str:
+    """A rule as it stands in a file, in one line."""
+    return json.dumps(rule.to_dict(), ensure_ascii=False)
+
+
 class Domain(Protocol):
     """What those below a schema need of it: readers the names, checks and codecs the fields and rules."""
 
