@@ -42,7 +42,7 @@ from covey.methods.regain.measure import (
 )
 from covey.methods.regain.plan import pair_law, plan_bits
 from covey.privacy.certificate import certify
-from covey.privacy.gate import Exact
+from covey.privacy.gate import Exact, Moves
 
 EPSILON = Fraction(1)
 RHO = Fraction(1, 2)
@@ -313,6 +313,17 @@ def gaussian_cases():
     ]
 
 
+def choices():
+    """One of two candidates: the weaker one gains what the stronger one loses, and they change places."""
+    scores = [np.array([4, 6]), np.array([6, 4])]
+
+    def draw(which, streams, count):
+        shared, exact = gate("choosing", streams=streams), Exact(scores[which])
+        return np.array([again(shared).choose("choosing", exact, 2, 1, Moves(score=2))[0] for _ in range(count)])
+
+    return Case("triples: choices", "two scores that move by 2", 1.0, draw, 100_000, 1_500, floor=0.6)
+
+
 def cases():
     """All single mechanisms."""
     return [
@@ -327,5 +338,6 @@ def cases():
         matrix_moments(),
         *pure_cases(),
         matrix_pairs(),
+        choices(),
         *gaussian_cases(),
     ]

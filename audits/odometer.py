@@ -17,6 +17,7 @@ from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
+from scipy.special import expit
 from scipy.stats import norm
 
 import covey.core.fit.reals
@@ -82,6 +83,11 @@ def recording_gate(tape):
             tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, None))
             return released
 
+        def _choose(self, exact, noise, payment, taken):
+            released = super()._choose(exact, noise, payment, taken)
+            tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, None))
+            return released
+
         def _name(self, exact, payment, threshold):
             released = super()._name(exact, payment, threshold)
             tape.entries.append(Named(payment.line, dict(exact._sealed), released, threshold))
@@ -117,6 +123,12 @@ def replaying_gate(tape, moved):
             moved.setdefault((id(self), len(self.book)), []).append((change, entry))
             return entry.released
 
+        def _choose(self, exact, noise, payment, taken):
+            entry = self._next(payment, exact._sealed.shape)
+            change = exact._sealed.astype(np.float64) - entry.exact
+            moved.setdefault((id(self), len(self.book)), []).append((change, entry))
+            return entry.released
+
         def _name(self, exact, payment, threshold):
             entry = self._next(payment, None)
             common = sorted(set(entry.exact) & set(exact._sealed))
@@ -136,7 +148,12 @@ def replaying_gate(tape, moved):
     return Replaying
 
 
-def loss(changes, weights):
+def gaussian_cost(epsilon):
+    """ρ = μ²/2 of the Gaussian differential privacy that an ε-DP choice has: μ = 2Φ⁻¹(1/(1 + e^−ε))."""
+    return 2 * float(norm.ppf(expit(epsilon))) ** 2
+
+
+def loss(changes, weights, unit="ε"):
     """The privacy loss of one charge, in its own unit: exact for the law at hand, given how its statistics moved."""
     line = changes[0][1].line
     scale = float(line.scale)
@@ -146,6 +163,9 @@ def loss(changes, weights):
         return sum((change**2).sum() * entry.weight for change, entry in changes) / (2 * scale)
     if line.law == "cube":
         return max(np.abs(change).max() * entry.weight for change, entry in changes) / scale
+    if line.law == "choice":  # docs/proofs/choice.md
+        each = [np.abs(change - change[entry.released]).max() / scale for change, entry in changes]
+        return sum(each) if unit == "ε" else sum(map(gaussian_cost, each))
     if line.law in ("matrix", "signs"):  # of signs, the nuclear norm is what the worst neighbours need (cone.md)
         w = weights[line.purpose]
         D = np.zeros((len(w), len(w)))
@@ -250,7 +270,7 @@ def ride(one: Ride, seed, quick=True):
                     yield f"{one.name}, {name}: a label is named with chance {chance:.3g}, {paid:.3g} was paid"
             for changes in moved.values():
                 line = changes[0][1].line
-                spent = loss(changes, tape.weights)
+                spent = loss(changes, tape.weights, synth.privacy.budget.unit)
                 if spent > float(line.amount) * (1 + SLACK):
                     yield f"{one.name}, {name}: {line.purpose} spent {spent:.3g} of {float(line.amount):.3g}"
 

@@ -6,11 +6,13 @@ import numpy as np
 
 import covey.methods.regain.measure_numbers as measure
 import covey.methods.regain.plan_numbers as plan
+import covey.methods.regain.triples as triples
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey.core.numbers.differences import Difference
 from covey.core.numbers.tree import Tree
 from covey.methods.regain.important import Important
+from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Joint, Moves, Payment
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, LessEqual, Schema
@@ -42,8 +44,8 @@ def table(seed, first):
     return dict(zip([f.name for f in FIELDS], map(list, zip(*rows, strict=True)), strict=True))
 
 
-def number_ride(name, *arguments, important=(), **options):
-    schema = Schema(FIELDS, rules=(LessEqual("came", "left"),), important=important)
+def number_ride(name, *arguments, important=(), target=None, triples=None, **options):
+    schema = Schema(FIELDS, rules=(LessEqual("came", "left"),), important=important, target=target, triples=triples)
     neighbours = {
         "a random one": table(0, ("1234", "77", "2021-01-01", "2021-01-01", "C", "I10")),
         "the ends of all grids": table(0, ("10000000", "120", "2030-12-31", "2031-12-31", "C", "other")),
@@ -67,6 +69,9 @@ def number_rides():
         number_ride("numbers, persons", 6.0, rows_per_person=2),
         number_ride("numbers, important pairs", 3.0, important=(("income", "age"), ("age", "ward"), ("came",))),
         number_ride("numbers, important pairs, (ε, δ)", 2.0, 1e-6, important=(("income", "age"), ("left", "ward"))),
+        number_ride("numbers, triples", 30.0, triples=3),
+        number_ride("numbers, triples of a target, (ε, δ)", 9.0, 1e-6, target="ward", triples=2),
+        number_ride("numbers, triples, persons", 60.0, triples=2, rows_per_person=2),
     ]
 
 
@@ -154,6 +159,40 @@ def one_important_pair():
     return replaced((Important, "moves", first))
 
 
+def best_without_noise():
+    """The strongest triple is chosen by exact scores."""
+    return replaced(
+        (Gate, "_choose", lambda real: lambda self, exact, noise, *rest: real(self, exact, 0 * noise, *rest))
+    )
+
+
+def choices_at_one_charge():
+    """However many triples are chosen, each choice has the noise of a single one, and one of them is written down."""
+
+    def once(real):
+        def pay(self, purpose, share, law, scale, *rest):
+            if law != "choice":
+                return real(self, purpose, share, law, scale, *rest)
+            before = [line for line in self.book if line.law == "choice"]
+            if before:
+                return Payment(before[0], self.planned[purpose])
+            return real(self, purpose, WHOLE, law, scale, *rest)
+
+        return pay
+
+    return replaced((Gate, "_pay", once))
+
+
+def scores_as_shares():
+    """A score is said to move by 1, as a total variation does: these are sums, which move by 2, and a row may move two apart."""
+    return replaced((Budget, "choice_scale", lambda real: lambda self, moves: real(self, moves) / 4))
+
+
+def one_triple():
+    """However many triples are measured, they are noised like one."""
+    return replaced((triples, "moves_of", lambda real: lambda count: real(1)))
+
+
 def differences_by_the_table():
     """Distances are measured from the earliest base of the batch."""
 
@@ -181,5 +220,10 @@ def tree_faults():
             "odometer: numbers, important pairs, (ε, δ)",
             one_important_pair(),
         ),
+        Fault("choices of triples at one charge", "odometer: numbers, triples", choices_at_one_charge()),
+        Fault("scores of triples move by half", "odometer: numbers, triples", scores_as_shares()),
+        Fault("triples noised like one", "odometer: numbers, triples", one_triple()),
+        Fault("triples noised like one, (ε, δ)", "odometer: numbers, triples of a target, (ε, δ)", one_triple()),
+        Fault("a triple chosen without noise", "triples: choices", best_without_noise()),
         Fault("differences from the earliest date", "odometer: numbers, (ε, δ)", differences_by_the_table()),
     ]

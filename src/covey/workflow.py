@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
 from covey.methods.regain.numbers import RegainNumbers
-from covey.methods.regain.plan_numbers import Focus
+from covey.methods.regain.plan_numbers import Focus, TripleForecast, forecast
 from covey.methods.regain.plan_numbers import expected_focus as focus
 from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, predict
 from covey.preparing import PLAIN, Drafted, Fit, check, draft, imported
@@ -105,6 +105,12 @@ def expected_focus(schema: Schema, n: int, budget: Budget) -> Focus | None:
     return focus(plan, n, budget, LEFT_AFTER_DENOISING) if plan.important.pairs else None
 
 
+def expected_triples(schema: Schema, n: int, budget: Budget) -> TripleForecast | None:
+    """How many triples would be chosen and measured, from public sizes alone; None if none are wanted."""
+    plan = RegainNumbers.of(NumberCodec(Codec(schema)), Fraction(0), budget.pure).plan
+    return forecast(plan, n, budget) if plan.wish else None
+
+
 # A release.
 
 
@@ -125,6 +131,9 @@ class PrivateOrder:
     rows: int | None = None
     person: str | None = None
     important: tuple[tuple[str, ...], ...] = ()
+    target: str | None = None
+    triples: int | None = None
+    prior: Path | None = None
     rows_per_person: int = 1
     parquet: bool = False
     confirm_large_epsilon: bool = False
@@ -168,6 +177,7 @@ class Released:
     agreeing: tuple[tuple[str, int], ...] = ()
     learned: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    mended: int | None = None  # rows that were altered after drawing for the rules' sake; None where there are no rules
 
 
 def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Callable[[], None] = _agreed) -> Released:
@@ -183,7 +193,6 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         raise ArgumentError(
             "give ", "schema", ", the public description of the table, or say learn to have it learned with noise."
         )
-    mended: int | None = None  # rows that were altered after drawing for the rules' sake; None where there are no rules
     if order.learn and order.person is not None:
         raise ArgumentError(
             "domains are learned from rows, not by person: leave out ", "learn", ", or the column of persons."
@@ -237,7 +246,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
 
 def _public(schema: Schema, order: PrivateOrder) -> Schema:
     """A schema that is confirmed, or of whose other fields nothing is used but names and types."""
-    schema = schema.focus(*order.important) if order.important else schema
+    schema = schema.focus(*order.important, target=order.target, triples=order.triples)
     schema = schema.to_learn() if order.learn else schema
     schema = schema if order.person is None else without(schema, order.person)
     schema.require_confirmed()
@@ -254,6 +263,7 @@ def _private(order: PrivateOrder, schema: Schema) -> PrivateSynthesizer:
         schema=schema,
         person=order.person,
         rows_per_person=order.rows_per_person,
+        prior=order.prior,
         seed=order.seed,
     )
 

@@ -79,6 +79,7 @@ def _statement(facts: Mapping[str, Any]) -> PrivacyStatement:
         unused=unused,
         learned=tuple(facts.get("learned", ())),
         left_out=tuple(facts.get("left_out", ())),
+        prior=facts.get("prior", {}).get("bundle"),
     )
 
 

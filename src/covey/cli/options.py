@@ -88,6 +88,16 @@ important_option = click.option(
     callback=lambda _context, _option, named: tuple(tuple(part.strip() for part in one.split(",")) for one in named),
     help="A column, or a pair of columns, that gets more of the budget; may be given several times.",
 )
+target_option = click.option(
+    "--target",
+    metavar="COLUMN",
+    help="A column that others are to predict: pairs and the strongest triples with it get more of the budget.",
+)
+triples_option = click.option(
+    "--triples",
+    type=int,
+    help="How many triples of columns to choose with noise and measure, at most (default: 0; 5 with a target).",
+)
 ledger_option = click.option(
     "--ledger", "ledger_path", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."
 )

@@ -16,6 +16,8 @@ from covey.cli.options import (
     json_option,
     number,
     person_option,
+    target_option,
+    triples_option,
 )
 from covey.errors import ParameterError
 
@@ -33,6 +35,8 @@ from covey.errors import ParameterError
 @click.option("--rows-per-person", type=int, default=1, show_default=True, help="As for a release.")
 @person_option
 @important_option
+@target_option
+@triples_option
 @epsilon_option
 @delta_option
 @click.option(
@@ -46,6 +50,8 @@ def plan(  # click passes each option by its name
     rows_per_person: int,
     person: str | None,
     important: tuple[tuple[str, ...], ...],
+    target: str | None,
+    triples: int | None,
     epsilon: Fraction | None,
     delta: Fraction,
     target_error: Fraction | None,
@@ -57,7 +63,7 @@ def plan(  # click passes each option by its name
     from covey.table.codec import Codec
     from covey.table.persons import without
     from covey.table.schema import Schema
-    from covey.workflow import expected_focus
+    from covey.workflow import expected_focus, expected_triples
     from covey.workflow import plan as predicted
 
     if (epsilon is None) == (target_error is None):
@@ -70,7 +76,7 @@ def plan(  # click passes each option by its name
     if person is not None and persons is None:
         raise ParameterError("with --person give --persons, their number: that of rows is not public.")
     schema = Schema.load(schema_path)
-    schema = schema.focus(*important) if important else schema
+    schema = schema.focus(*important, target=target, triples=triples)
     if person is not None:
         schema = without(schema, person)
     if schema.learns and persons is not None:
@@ -83,6 +89,8 @@ def plan(  # click passes each option by its name
     facts = prediction.as_dict() | ({} if cost is None else {"learning": asdict(cost)})
     focus = None if schema.learns else expected_focus(schema, n, budget)
     facts |= {} if focus is None else {"important": asdict(focus)}
+    three = None if schema.learns else expected_triples(schema, n, budget)
+    facts |= {} if three is None else {"triples": asdict(three)}
     words = [
         f"n = {n}{'' if persons is None else ' persons'}, {len(sizes)} attributes, {sum(sizes)} categories",
         f"ε = {prediction.epsilon:g}, δ = {float(delta):g}",
@@ -90,6 +98,7 @@ def plan(  # click passes each option by its name
         f"time about {prediction.seconds:.0f} s, memory about {prediction.memory_gib:.2g} GiB",
         *([] if cost is None else [cost.words()]),
         *([] if focus is None else [focus.words()]),
+        *([] if three is None else [three.words()]),
         *(f"warning: {warning}" for warning in prediction.warnings),
     ]
     say(as_json, facts, "\n".join(words))

@@ -25,6 +25,8 @@ from covey.cli.options import (
     schema_option,
     source_of,
     table_option,
+    target_option,
+    triples_option,
 )
 
 
@@ -49,6 +51,14 @@ from covey.cli.options import (
 @click.option("--dataset", help="Name of the dataset in the ledger.")
 @person_option
 @important_option
+@target_option
+@triples_option
+@click.option(
+    "--prior",
+    type=Path,
+    metavar="BUNDLE",
+    help="An earlier private bundle of the same schema: public information, used where it agrees with what is measured.",
+)
 @click.option(
     "--rows-per-person",
     type=int,
@@ -85,6 +95,9 @@ def release(  # click passes each option by its name
     dataset: str | None,
     person: str | None,
     important: tuple[tuple[str, ...], ...],
+    target: str | None,
+    triples: int | None,
+    prior: Path | None,
     rows_per_person: int,
     parquet: bool,
     confirm_large_epsilon: bool,
@@ -113,6 +126,9 @@ def release(  # click passes each option by its name
         rows=m,
         person=person,
         important=important,
+        target=target,
+        triples=triples,
+        prior=prior,
         rows_per_person=rows_per_person,
         parquet=parquet,
         confirm_large_epsilon=confirm_large_epsilon,
@@ -133,6 +149,9 @@ def release(  # click passes each option by its name
         "privacy": done.privacy,
     }
     words = f"bundle → {done.bundle}\n{done.privacy}\n{done.certificate or ''}".rstrip()
+    if done.mended is not None:
+        facts |= {"rows_altered_by_rules": done.mended}
+        words += f"\nrules: {done.mended:,} of {done.rows:,} rows had to be altered after drawing"
     if done.learned or done.left_out:
         facts |= {"learned": list(done.learned), "left_out": list(done.left_out)}
         words += f"\nlearned with noise: {', '.join(done.learned) or 'nothing'}"
@@ -149,9 +168,6 @@ def release(  # click passes each option by its name
     type=click.Choice(["tree", "paper", "mdav", "best"]),
     default="tree",
     show_default=True,
-    if done.mended is not None:
-        facts |= {"rows_altered_by_rules": done.mended}
-        words += f"\nrules: {done.mended:,} of {done.rows:,} rows had to be altered after drawing"
     help="Grouping.",
 )
 @click.option(

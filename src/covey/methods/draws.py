@@ -20,6 +20,7 @@ from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.distance import bit_distances, category_distances
 from covey.core.tables.domain import Domain
 from covey.core.tables.reals import RealGrid, distances_between
+from covey.core.tables.triples import Triples
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams
 
@@ -68,18 +69,21 @@ def on_cells(boxes: Boxes, domain: Domain, cells: Mapping[int, Cells]) -> Zeros:
 class NumberCells:
     """Public: what centres over cells mean.
 
-    Their domain, the cells of numbers by attribute, ranks of categories and cells, and combinations of codes that cannot occur.
+    Their domain, the cells of numbers by attribute, ranks of categories and cells, combinations of codes that cannot occur, and
+    triples of attributes whose tables were measured.
     """
 
     domain: Domain
     cells: dict[int, Cells]
     score: Floats
     boxes: Boxes = NO_BOXES
+    triples: Triples | None = None
 
     @property
     def kept(self) -> Kept:
         """What swaps between rows keep."""
-        return Kept(self.score, on_cells(self.boxes, self.domain, self.cells) if self.boxes else None)
+        zeros = on_cells(self.boxes, self.domain, self.cells) if self.boxes else None
+        return Kept(self.score, zeros, triples=self.triples)
 
     def of(self, codes: Array) -> Integers:
         """Cells of codes, a column per attribute; categories stay."""

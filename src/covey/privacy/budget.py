@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, log, log1p, sqrt
+from math import exp, isqrt, log, log1p, sqrt
 from numbers import Real
 from typing import Any, Literal
 
@@ -30,6 +30,9 @@ MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
 MIN_EPSILON_OF_PERSONS = Fraction(1, 10**6)  # their sums are counted in steps of 2^-20, and noise must fit its samplers
 MIN_RHO = Fraction(1, 10**24)
+CHOICE = Fraction(
+    4, 5
+)  # of ε²: what a choice that is ε-DP costs in ρ; π/4 under Gaussian DP, ½ under zCDP (docs/proofs/choice.md)
 DOMAINS = "domains"  # the purpose of the charge for learned limits and categories
 SELECTION_SHARE = Fraction(
     1, 10
@@ -177,6 +180,18 @@ class Budget:
             raise InternalError("Gaussian noise needs a positive delta and a declared sensitivity.")
         return moves_squared / (2 * self.per_row)
 
+    def choice_scale(self, moves: Fraction | int | None) -> Fraction:
+        """Scale of the geometric noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε."""
+        if moves is None:
+            raise InternalError("a choice needs a declared sensitivity of its scores.")
+        epsilon = self.per_row if self.pure else root_below(self.per_row / CHOICE)
+        return 2 * moves / epsilon
+
+
+def root_below(x: Fraction) -> Fraction:
+    """A fraction just below the square root: for x ≥ 1e-24 by less than one part in 10^17."""
+    return Fraction(isqrt(int(x * 4**100)), 2**100)
+
 
 def make_budget(  # the public parameters of a release, each with a default
     epsilon: Any,
@@ -297,6 +312,7 @@ class PrivacyStatement:
     unused: tuple[Charge, ...] = ()
     learned: tuple[str, ...] = ()  # fields whose limits or categories were learned with noise
     left_out: tuple[str, ...] = ()  # and those in which nothing stood out of it
+    prior: str | None = None  # the fingerprint of an earlier bundle that was used as public information
 
     @property
     def spent(self) -> Fraction:
@@ -318,7 +334,7 @@ class PrivacyStatement:
             guarantee += f" (Gaussian DP, μ = {float(self.budget.mu):g})"
         return (
             f"{guarantee}, for {self.budget.protects}; neighbours: {self.budget.neighbours(self.n)} ({self.neighbours}); "
-            f"mechanism: {self.mechanism}{self._learning()}"
+            f"mechanism: {self.mechanism}{self._learning()}{f'; prior: bundle {self.prior[:12]}' if self.prior else ''}"
         )
 
     def _learning(self) -> str:

@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise.integers import add_noise, cube_deviation, cube_noise
+from covey.core.noise.integers import add_noise, cube_deviation, cube_noise, geometric
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.noise.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
 from covey.core.noise.signs import SignNoise
@@ -29,52 +28,11 @@ from covey.core.paper.subspace import private_directions
 from covey.entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import Budget, Charge
+from covey.privacy.exact import Exact as Exact
 from covey.privacy.selection import selection_threshold
 
-T = TypeVar("T")
-U = TypeVar("U")
-P = ParamSpec("P")
 Shape = int | tuple[int, ...]
 WHOLE = Fraction(1)  # share of a charge, or weight of a statistic, where nothing else is said
-
-
-class Exact(Generic[T]):
-    """A value computed on true records. Only a gate opens it.
-
-    `exact.map(f)` applies a pure function and stays sealed; `Exact.of(f, a, b)` does so for several values. Everything else, a
-    truth value, a comparison, a number, an iteration, a pickle, raises TypeError.
-    """
-
-    __slots__ = ("_sealed",)
-    __array_ufunc__: ClassVar[None] = None  # numpy must not look inside either
-
-    def __init__(self, value: T) -> None:
-        self._sealed = value
-
-    def map(self, function: Callable[Concatenate[T, P], U], *arguments: P.args, **named: P.kwargs) -> Exact[U]:
-        """function(value, …), still sealed. The function is pure: it keeps nothing and tells nobody."""
-        return Exact(function(self._sealed, *arguments, **named))
-
-    @staticmethod
-    def of(function: Callable[..., U], *values: Exact[Any]) -> Exact[U]:
-        """function of several exact values, still sealed."""
-        return Exact(function(*(value._sealed for value in values)))
-
-    def __repr__(self) -> str:
-        return "Exact(…)"
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError(
-            "an exact value of true records cannot be looked at, compared, converted or stored: measure it at the gate."
-        )
-
-    # Equality is refused as well: to mypy it returns NoReturn, so that what follows a comparison is flagged as unreachable.
-    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __hash__ = _refuse
-    __float__ = __int__ = __index__ = __complex__ = __round__ = _refuse
-    __array__ = __len__ = __iter__ = __contains__ = __getitem__ = _refuse
-    __format__ = __bytes__ = _refuse
-    __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
 
 
 @dataclass(frozen=True)
@@ -86,6 +44,7 @@ class Moves:
         l2_squared: Σ change², for Gaussian noise; of the parts times the square roots of their weights.
         linf: max |change|, for the cube mechanism.
         trace: the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise.
+        score: the most that any one of several scores moves, for a choice among candidates.
         directions: the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md).
         summed: whether the statistic is a sum over records. Then it is counted in the gate's steps, and the gate scales the
             bounds; a statistic of another kind counts in steps of its own.
@@ -96,6 +55,7 @@ class Moves:
     linf: Fraction | int | None = None
     trace: Fraction | int | None = None
     directions: Fraction | int | None = None
+    score: Fraction | int | None = None
     summed: bool = True
 
 
@@ -273,6 +233,22 @@ class Gate:
         payment = self._pay(purpose, WHOLE, "signs", lambda b: b.laplace_scale(moves.trace) * self.steps)
         return MatrixJoint(self, payment, SignNoise(payment.line.scale, weights, self._generator(purpose)))
 
+    def choose(
+        self, purpose: str, exact: Exact[Integers], candidates: int, rounds: int, moves: Moves
+    ) -> tuple[int, ...]:
+        """The candidates with the largest integer scores, one a round, each score with fresh geometric noise; no score leaves.
+
+        A round is ε-DP for noise of scale 2·score/ε, and spends ε, or ⅘·ε² of ρ (docs/proofs/choice.md).
+        """
+        chosen: list[int] = []
+        for _ in range(min(rounds, candidates)):
+            payment = self._pay(
+                purpose, Fraction(1, rounds), "choice", lambda b: b.choice_scale(moves.score) * self.steps
+            )
+            noise = geometric(payment.line.scale, candidates, self._generator(purpose))
+            chosen.append(self._choose(exact, noise, payment, tuple(chosen)))
+        return tuple(chosen)
+
     def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
         """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
         payment = self._pay(purpose, WHOLE, "bingham", lambda b: b.laplace_scale(moves.directions))
@@ -307,6 +283,15 @@ class Gate:
         noise = self._noise(payment.line.purpose).gaussian(payment.line.scale, len(labels))
         noisy = add_noise(counts, noise)
         return tuple(label for label, count in zip(labels, noisy.tolist(), strict=True) if count > threshold)
+
+    def _choose(self, exact: Exact[Integers], noise: Integers, payment: Payment, taken: tuple[int, ...]) -> int:
+        """Which candidate has the largest noisy score among those not taken; of equal ones the first."""
+        del payment
+        if exact._sealed.shape != noise.shape:
+            raise InternalError("there are other candidates than were declared: they must follow from public sizes.")
+        noisy = add_noise(exact._sealed, noise)
+        noisy[list(taken)] = np.iinfo(np.int64).min
+        return int(np.argmax(noisy))
 
     def _direct(self, exact: Exact[Floats], payment: Payment, t: int) -> Floats:
         """Directions drawn for c·Σxxᵀ, c the inverse of the scale."""

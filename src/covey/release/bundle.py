@@ -127,11 +127,15 @@ def number_arrays(numbers: NumberCells) -> dict[str, Any]:
 
     The arrays of a number are named after its place among the encoded fields: "3 edges" has the codes of its cells, "3 start",
     "3 stop" and "3 share" the measure from which values inside cells are drawn; "score" has the ranks that swaps of rows keep.
+    "triples" has the places of triples whose tables were measured, and "3 level" the levels of a field in these.
     """
     arrays: dict[str, Any] = {"score": numbers.score}
     for j, cells in numbers.cells.items():
         arrays[f"{j} edges"] = cells.edges
         arrays |= {f"{j} {name}": getattr(cells.measure, name) for name in ("start", "stop", "share")}
+    if numbers.triples:
+        arrays["triples"] = np.array(numbers.triples.names)
+        arrays |= {f"{x} level": levels for x, levels in numbers.triples.levels.items()}
     return arrays
 
 

@@ -20,6 +20,7 @@ from covey.core.numbers.grid import NumberGrid
 from covey.core.numbers.measure import Measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
+from covey.core.tables.triples import Triples
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.draws import NumberCells, draw_of
@@ -94,7 +95,9 @@ def _numbers(codec: Codec, arrays: Mapping[str, Any]) -> NumberCells | None:
             cells[j] = Cells(measure, arrays[f"{j} edges"], measure.mass(arrays[f"{j} edges"]))
     sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(fine.attributes))
     domain = Domain(sizes, tuple(a in codec.ordinal for a in range(len(sizes))))
-    return NumberCells(domain, cells, arrays["score"], structural_zeros(fine))
+    names = tuple((int(a), int(b), int(c)) for a, b, c in arrays["triples"]) if "triples" in arrays else ()
+    triples = Triples(names, {x: arrays[f"{x} level"] for triple in names for x in triple})
+    return NumberCells(domain, cells, arrays["score"], structural_zeros(fine), triples or None)
 
 
 @dataclass(frozen=True)

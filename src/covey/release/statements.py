@@ -10,6 +10,10 @@ from covey.privacy.budget import Budget, Charge, PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
 
+PRIOR = (
+    "rows of an earlier bundle, known by the SHA-256 of its SHA256SUMS, were used as public information; its own guarantee paid "
+    "for it, and where it is about the same persons both count"
+)
 WEAK = f"ε is larger than {LARGE_EPSILON}: the guarantee is weak"
 
 
@@ -49,6 +53,7 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
         "charges": [_charge_facts(charge) for charge in privacy.charges],
         "unused": [{"purpose": c.purpose, "amount": str(c.amount)} for c in privacy.unused],
         **_learned_facts(privacy),
+        **({} if privacy.prior is None else {"prior": {"bundle": privacy.prior, "note": PRIOR}}),
         **({} if mended is None else {"rows_altered_by_rules": mended}),
         "private": not privacy.seeded,
         "seeded": privacy.seeded,
@@ -141,6 +146,7 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
         *_persons_words(budget),
         "",
         *_learned_words(privacy),
+        *([] if privacy.prior is None else [f"As public information, {PRIOR}. Bundle: `{privacy.prior}`.", ""]),
         "## What it does not protect",
         "",
         "Facts about the population are the purpose of the data and are not hidden. Several releases about the same people",
@@ -150,6 +156,7 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
         "",
         accuracy,
         "",
+        *([] if mended is None else [_rules_words(mended), ""]),
         "## Files",
         "",
         "- `synthetic.csv` or `synthetic.parquet`: the rows",
@@ -157,7 +164,6 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
         "- `centres.npz`: the weighted centres that rows are drawn from",
-        *([] if mended is None else [_rules_words(mended), ""]),
         "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
         "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
         "- `report.html`: this, and pictures of the data, in a browser",
@@ -167,13 +173,6 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _learned_words(privacy: PrivacyStatement) -> list[str]:
-    """What README.md says where domains were learned."""
-    if not privacy.learned and not privacy.left_out:
-        return []
-    names = ", ".join(f"`{name}`" for name in privacy.learned) or "none"
-    lines = [f"Limits and categories of these columns were learned with noise, as part of the same guarantee: {names}."]
-    lines.append("The names and types of all columns are public; rare categories are counted as other.")
 def _rules_words(mended: int) -> str:
     """How many rows were altered after drawing, for the rules' sake."""
     if not mended:
@@ -181,6 +180,13 @@ def _rules_words(mended: int) -> str:
     return f"Every row keeps the rules of `schema.json`: {mended:,} were altered after drawing, because they broke one."
 
 
+def _learned_words(privacy: PrivacyStatement) -> list[str]:
+    """What README.md says where domains were learned."""
+    if not privacy.learned and not privacy.left_out:
+        return []
+    names = ", ".join(f"`{name}`" for name in privacy.learned) or "none"
+    lines = [f"Limits and categories of these columns were learned with noise, as part of the same guarantee: {names}."]
+    lines.append("The names and types of all columns are public; rare categories are counted as other.")
     if privacy.left_out:
         lines.append(f"Nothing stood out of the noise in {', '.join(f'`{n}`' for n in privacy.left_out)}: left out.")
     return [*lines, ""]

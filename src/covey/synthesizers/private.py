@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from covey.answers.release import Release
 from covey.core.fit.devices import find_device
 from covey.core.fit.spectrum import Spectrum
 from covey.core.numbers.cells import MOST_BINS
+from covey.core.numbers.grid import Category
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import require_exact
 from covey.core.tables.sparse import canonical, is_sparse
@@ -22,7 +24,6 @@ from covey.engines.rows import Mapped, Rows
 from covey.engines.weights import STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
-from covey.html import card, meter, tag
 from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, NumberCells, distances, draw_of
 from covey.methods.learning import SHARE, Learned, check_learning, learn, with_known_domains
 from covey.methods.method import Fitted, Method
@@ -33,6 +34,7 @@ from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, refuse_too_wide
 from covey.methods.regain.reals import RegainBody
+from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.privacy.gate import WHOLE, Gate
@@ -49,8 +51,10 @@ from covey.records import (
     read_codes,
     read_reals,
 )
+from covey.release.prior import read_prior
 from covey.synthesizers.advice import warn_of_noisy_shares, warn_of_numbers, warn_of_the_papers_noise
-from covey.synthesizers.base import _Synthesizer, promise_words, schema_facts, synthesized
+from covey.synthesizers.base import _Synthesizer, synthesized
+from covey.synthesizers.cards import private_card
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
@@ -71,6 +75,9 @@ class PrivateSynthesizer(_Synthesizer):
         ordinal: which attributes of the domain are ordered (numbers, dates), by index.
         at_most: declared limits [(columns, L), …]: a record sets at most L of these 0/1 columns. They are public promises:
             records that break one are trimmed by a fixed rule before they are measured, and the output keeps them.
+        triples: how many triples of columns are chosen with noise and measured at most, with domain or schema.
+        prior: a private bundle that was released before under the same schema, such as last year's: public information, which
+            is used where this year's noisy tables agree with it.
         person: the column of the table that says whose a row is (with a schema). Several rows of a person then count as one
             person: they share one weight, n counts persons, and neither the column nor the number of rows leaves. Rows that
             name nobody are left out.
@@ -103,6 +110,8 @@ class PrivateSynthesizer(_Synthesizer):
         domain: Sequence[int] | None = None,
         ordinal: Sequence[int] = (),
         at_most: Limits = (),
+        triples: int = 0,
+        prior: str | Path | None = None,
         person: str | None = None,
         rows_per_person: int = 1,
         neighbours: Literal["replace-one"] = "replace-one",
@@ -142,6 +151,10 @@ class PrivateSynthesizer(_Synthesizer):
         self.method = method
         self.noise = noise
         self.domain = check_domain(domain, ordinal)
+        self._prior = prior
+        if prior is not None and (schema is None or schema.learns):
+            raise ParameterError("a prior is a bundle of the same schema: give schema=…, with limits and categories.")
+        self._wish = Wish.of(triples, domain is not None or schema is not None)
         # A limit that allows all of its columns says nothing.
         limits = check_limits(at_most)
         if self.domain is not None and limits:
@@ -179,13 +192,14 @@ class PrivateSynthesizer(_Synthesizer):
         limits = check_limits(codec.limits if flags else ())
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
         fine = NumberCodec(codec)
-        self._by_number = method = RegainNumbers.of(fine, self._share, self._budget.pure)
-        if method.important and flags:
-            raise ParameterError(
-                "no column of a table of required flags can be important: all pairs are measured alike."
-            )
+        method = RegainNumbers.of(fine, self._share, self._budget.pure)
+        method = replace(method, wish=Wish(self._wish.count or method.wish.count, codec.target))
+        if (method.important or method.wish or self._prior is not None) and flags:
+            raise ParameterError("a table of required flags has no important columns, target, triples or prior.")
+        known = None if self._prior is None else read_prior(self._prior, fine, self.seeded)
+        self._by_number = replace(method, prior=known)
         levels = any(field.levels is not None for field in schema.encoded)
-        apart = fine.fine or method.boxes or method.important or levels
+        apart = fine.fine or method.boxes or method.important or levels or method.wish or known is not None
         self._numbers = fine if apart and not flags else None
         reader = TableReader(codec, "codes" if self._numbers is None else "numbers")
         self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
@@ -218,6 +232,9 @@ class PrivateSynthesizer(_Synthesizer):
         """The method for bits, categories or numbers; p is the number of columns, where it is known."""
         if self._numbers is not None:
             return self._by_number
+        if self.domain is not None and self._wish:
+            attributes = tuple(map(Category, self.domain.sizes, self.domain.ordered))
+            return RegainNumbers(self._share, attributes, wish=self._wish)
         if self.domain is not None:
             return RegainCategories(self._share, self.domain)
         if self.body is not None:
@@ -312,6 +329,7 @@ class PrivateSynthesizer(_Synthesizer):
             unused=tuple(charge for gate in gates for charge in gate.unused),
             learned=domains.learned if domains else (),
             left_out=domains.left_out if domains else (),
+            prior=None if self._prior is None else self._by_number.prior_digest,
         )
 
     @property
@@ -375,20 +393,5 @@ class PrivateSynthesizer(_Synthesizer):
 
     def _repr_html_(self) -> str:
         """For notebooks: parameters before fitting; guarantee, budget and certificate after it."""
-        facts: list[tuple[str, Any]] = [("Guarantee asked for", promise_words(self._budget)), ("Method", self.method)]
-        mark = SEEDED_MARK if self.seeded else "not fitted"
-        if self.privacy is None:
-            facts.append(("Next", "call fit(table): this is the step that spends the budget"))
-        else:
-            whole = self._budget.amount
-            shares = [(c.purpose, float(c.amount / whole)) for c in self.privacy.charges]
-            facts[0] = ("Guarantee", str(self.privacy))
-            facts += [
-                ("Rows it has seen" if self.person is None else "Persons it has seen", f"{self.n:,}"),
-                ("Centres", f"{len(self.centres):,}"),
-                ("Budget", [tag("div", meter(share), f"{share:.1%} {purpose}") for purpose, share in shares]),
-                ("Accuracy", self.certificate.sentence if self.certificate else "no certificate was bought"),
-                ("Next", "sample(m): as many rows as you like, at no further cost"),
-            ]
-            mark = SEEDED_MARK if self.seeded else "differentially private"
-        return card("PrivateSynthesizer", mark, [*facts, *schema_facts(self.schema)])
+        fitted = None if self.privacy is None else (self.privacy, self.certificate, len(self.centres))
+        return private_card(self.method, self._budget, self.seeded, self.schema, fitted)

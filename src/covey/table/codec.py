@@ -99,6 +99,12 @@ class Codec:
         groups = [group for group in self.schema.important if all(name in self.names for name in group)]
         return [[self.names.index(name) for name in group] for group in groups]
 
+    @property
+    def target(self) -> int | None:
+        """The column that others are to predict, by attribute; None where there is none, or it does not vary."""
+        name = self.schema.target
+        return self.names.index(name) if name in self.names else None
+
     def groups(self, name: str) -> tuple[int, ...]:
         """The group of each category of a field with levels, by the order in which groups occur; "missing" is one by itself."""
         field, size = self.schema[name], self.domain_sizes[self.names.index(name)]
@@ -151,18 +157,18 @@ class Codec:
         cells |= {n: self.book.single(a, len(table)) for n, a in self.attributes.items() if n not in cells}
         return self._render(self.book.obey(cells, generator), len(table))
 
-    def repair(self, table: Any, generator: np.random.Generator) -> Any:
-        """Codes, or a table, with the rows altered that break a rule; codes give codes and a table gives columns.
-
-        Codes name bins, so a pair of bins that some values fit is left alone; decode finds these values.
-        """
-        if isinstance(table, np.ndarray):
     def breaks(self, table: Integers) -> dict[Rule, int]:
         """How many rows break each rule of the schema, by their cells, a column per encoded field."""
         cells = {name: table[:, j] for j, name in enumerate(self.names)}
         cells |= {n: self.book.single(a, len(table)) for n, a in self.attributes.items() if n not in cells}
         return {rule: int(np.count_nonzero(self.book.broken(rule, cells))) for rule in self.schema.rules}
 
+    def repair(self, table: Any, generator: np.random.Generator) -> Any:
+        """Codes, or a table, with the rows altered that break a rule; codes give codes and a table gives columns.
+
+        Codes name bins, so a pair of bins that some values fit is left alone; decode finds these values.
+        """
+        if isinstance(table, np.ndarray):
             cells = self.book.obey(self.book.cells(table, generator), generator)
             return np.stack([self.attributes[name].codes(cells[name]) for name in self.names], axis=1)
         table = read_table(table, self.schema)

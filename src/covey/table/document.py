@@ -23,7 +23,7 @@ PROPERTIES = {
     'directly in an entry of "fields"': ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar"),
 }
 SECTIONS = {
-    'under "covey" of the schema': ("draft", "rules", "important"),
+    'under "covey" of the schema': ("draft", "rules", "important", "target", "triples"),
     'under "constraints" of a field': ("minimum", "maximum", "enum", "required"),
     'under "covey" of a field': (
         "bins",

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from covey.errors import ParameterError
+from covey.errors import ParameterError, whole_number
 from covey.table.bodyrule import BodyRule, Sum
 from covey.table.checks import problems
 from covey.table.deriving import with_tables
@@ -54,6 +54,7 @@ __all__ = [
     "Value",
 ]
 
+TRIPLES = 5  # looked for with a target, where nothing else is said: a handful, each of which makes the others noisier
 DRAFT_MARK = "draft: describes private data"
 
 
@@ -68,6 +69,12 @@ class Schema:
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
     dialect: Dialect = Dialect()  # noqa: RUF009 # frozen
     important: tuple[tuple[str, ...], ...] = ()  # columns, and pairs of columns, that get more of a budget
+    target: str | None = (
+        None  # the column that others are to predict: its pairs get more, and triples with it are looked for
+    )
+    triples: int | None = (
+        None  # how many triples of columns are chosen and measured at most; TRIPLES with a target, else none
+    )
 
     def __post_init__(self) -> None:
         if not self.fields:
@@ -89,6 +96,10 @@ class Schema:
             check_rule(rule, {name: self[name] for name in rule.fields})
         for group in self.important:
             self._check_important(group)
+        if self.target is not None and not self[self.target].measured:
+            raise self[self.target].wrong("is the target and not measured", "Name a column that it is derived from.")
+        if self.triples is not None:
+            whole_number(self.triples, "triples", 0, "It counts triples of columns.")
         _ = self.derived  # circles are refused
         for field in self.fields:
             if isinstance(field.levels, str) and getattr(self[field.levels].derived, "bases", None) != (field.name,):
@@ -104,9 +115,20 @@ class Schema:
             if not self[name].measured:
                 raise self[name].wrong("is important and not measured", "Name a column that it is derived from.")
 
-    def focus(self, *groups: str | Sequence[str]) -> Schema:
-        """The schema with these columns, and pairs of columns, as the important ones: they get more of a release's budget."""
-        return replace(self, important=tuple((g,) if isinstance(g, str) else tuple(g) for g in groups))
+    def focus(self, *groups: str | Sequence[str], target: str | None = None, triples: int | None = None) -> Schema:
+        """The schema with these columns, and pairs of columns, as the important ones: they get more of a release's budget.
+
+        With a target, what predicts that column gets more: pairs with it, and the strongest triples with it, which are chosen
+        privately. `triples` says how many triples are chosen at most. What is not given stays as it is.
+        """
+        important = tuple((g,) if isinstance(g, str) else tuple(g) for g in groups) or self.important
+        count = self.triples if triples is None else triples
+        return replace(self, important=important, target=self.target if target is None else target, triples=count)
+
+    @property
+    def triples_wanted(self) -> int:
+        """How many triples are looked for."""
+        return self.triples if self.triples is not None else 0 if self.target is None else TRIPLES
 
     def __getitem__(self, name: str) -> Field:
         for field in self.fields:
@@ -187,7 +209,11 @@ class Schema:
         groups = tuple((g,) if isinstance(g, str) else tuple(g) for g in important)
         notes = {k: v for k, v in data.items() if k not in ("fields", "missingValues", "covey", "dialect", "encoding")}
         checked = tuple(read_rule(rule, by_name) for rule in rules)
-        return cls(fields, tuple(missing), checked, draft, notes, Dialect.from_dict(data), groups)
+        return cls(
+            *(fields, tuple(missing), checked, draft, notes, Dialect.from_dict(data), groups),
+            target=own.get("target"),
+            triples=own.get("triples"),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the schema's file."""
@@ -196,6 +222,8 @@ class Schema:
             own["rules"] = [rule.to_dict() for rule in self.rules]
         if self.important:
             own["important"] = [group[0] if len(group) == 1 else list(group) for group in self.important]
+        own |= {} if self.target is None else {"target": self.target}
+        own |= {} if self.triples is None else {"triples": self.triples}
         out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.drafted) for field in self.fields]}
         out["missingValues"] = list(self.missing_values)
         out |= self.dialect.to_dict()

@@ -14,10 +14,12 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, strips
 from covey.core.draw.rounding import round_bits
+from covey.core.draw.ties import Ties, TripleTies
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.crosstabs import pair_matrix
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import moments
+from covey.core.tables.triples import Triples
 from covey.core.tables.zeros import Zeros
 
 # Beyond these sizes chance is small and swaps are dear: bits are rounded independently, categories are not refined.
@@ -29,7 +31,6 @@ REFINE_COLUMNS = 1000
 PROPOSALS = 80  # exchanges proposed for each row of categories, as far as LOOKUPS allows
 LOOKUPS = 60_000_000  # entries of the error table that all proposals together may read: a bound on the time
 HEAT = 0.2  # temperature of the first exchanges, in units of the weighted error
-TIE = 100.0  # weight of a covariance of scores beside that of a cell, when rows are swapped
 
 
 @dataclass(frozen=True)
@@ -140,12 +141,13 @@ class Kept:
     """What swaps between rows have to keep besides pair tables.
 
     `scores` gives every category of an ordered attribute a number, whose covariances are kept; `zeros` are combinations that no
-    row may have; with `shares`, rows are exchanged inside one centre only.
+    row may have; with `shares`, rows are exchanged inside one centre only; tables of `triples` are kept like those of pairs.
     """
 
     scores: Floats | None = None
     zeros: Zeros | None = None
     shares: Shares | None = None
+    triples: Triples | None = None
 
 
 def sample_categories(
@@ -235,7 +237,8 @@ def refine_categories(
     is small enough that collisions do not matter. Through the first half a small increase is accepted too, with a temperature
     that falls to zero: pair tables leave third moments free, and mixing moves these from accidents of the fitted centres
     toward the most random table with these pairs. Covariances of the categories' scores count too where there are scores: cells
-    of many categories are light, and pairs of them alone wash a strong correlation out. No exchange makes a structural zero.
+    of many categories are light, and pairs of them alone wash a strong correlation out. So do the tables of chosen triples. No
+    exchange makes a structural zero.
     """
     shares, zeros = kept.shares, kept.zeros
     m, q = rows.shape
@@ -245,7 +248,9 @@ def refine_categories(
     error = domain.off_blocks(counts - target).astype(np.float32)
     weight = domain.off_blocks(1 / (target + 0.5)).astype(np.float32)
     codes = rows.astype(np.int64) + s
-    tie = None if kept.scores is None else Ties(kept.scores, cloud, domain, codes)
+    ties: list[Ties | TripleTies] = [] if kept.scores is None else [Ties(kept.scores, cloud, domain, codes)]
+    if kept.triples:
+        ties.append(TripleTies(kept.triples, cloud, domain, codes))
     block = max(1, min(max(32, m // 60), m // 2))
     blocks = min(PROPOSALS * m, LOOKUPS // q) // block
     for turn in range(blocks):
@@ -265,7 +270,7 @@ def refine_categories(
         change = down.take(u + xi) + up.take(v + xi) + down.take(v + xj) + up.take(u + xj)
         change[xi == xj] = 0
         cost = change.sum(axis=1)
-        if tie is not None:
+        for tie in ties:
             cost = cost + tie.cost(a, xi, xj)
         good = cost < HEAT * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
         if zeros:
@@ -275,7 +280,7 @@ def refine_categories(
         if not good.any():
             continue
         i, j, xi, xj, u, v = i[good], j[good], xi[good], xj[good], u[good], v[good]
-        if tie is not None:
+        for tie in ties:
             tie.take(a, xi, xj)
         length = size * domain.sizes[a]
         gone = np.bincount(np.concatenate([u + xi, v + xj]).ravel(), minlength=length)
@@ -293,43 +298,6 @@ def _with(rows: Integers, a: int, others: Integers) -> Integers:
     out = rows.copy()
     out[:, a] = others[:, a]
     return out
-
-
-class Ties:
-    """How far rows are from the centres' covariances of scores; a swap of one attribute changes its covariances with all others.
-
-    Scores are scaled to unit variance, so that a covariance of m independent rows has variance m: its square counts
-    TIE/m, as that of a cell counts by 1/M.
-    """
-
-    def __init__(self, scores: Floats, cloud: WeightedPoints, domain: Domain, codes: Integers) -> None:
-        q, m = len(domain.sizes), len(codes)
-        p = cloud.weights @ cloud.points
-        spread = np.sqrt(np.add.reduceat(p * scores**2, domain.starts[:-1]))
-        self.scores = (scores / np.maximum(spread, 1e-12)[domain.block_of]).astype(np.float32)
-        each = np.add.reduceat(cloud.points * self.scores, domain.starts[:-1], axis=1)
-        own = np.zeros((q, q))
-        for begin in range(0, m, 1 << 16):
-            part = self.scores[codes[begin : begin + (1 << 16)]].astype(np.float64)
-            own += part.T @ part
-        self.error = (own - m * (each * cloud.weights[:, None]).T @ each).astype(np.float32)
-        self.weight = np.float32(TIE / m)
-
-    def _change(self, a: int, xi: Integers, xj: Integers) -> Array:
-        si, sj = self.scores[xi], self.scores[xj]
-        change = (sj[:, a] - si[:, a])[:, None] * (si - sj)
-        change[:, a] = 0
-        return np.asarray(change)
-
-    def cost(self, a: int, xi: Integers, xj: Integers) -> Array:
-        """What exchanging attribute a between rows i and j costs."""
-        change = self._change(a, xi, xj)
-        return np.asarray(self.weight * (2 * change @ self.error[a] + (change**2).sum(axis=1)))
-
-    def take(self, a: int, xi: Integers, xj: Integers) -> None:
-        """Account for exchanges that are made."""
-        self.error[a] += self._change(a, xi, xj).sum(axis=0)
-        self.error[:, a] = self.error[a]
 
 
 def keep_limits(rows: Array, limits: Sequence[tuple[list[int], int]], public: np.random.Generator) -> Array:

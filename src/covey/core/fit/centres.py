@@ -18,11 +18,14 @@ from covey.core.fit.lowrank import (
     leading_eigenvectors,
     moment_gap,
 )
+from covey.core.fit.triples import TripleGoal, TriplePull, tilted
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import Zeros
 
 OBEY = 0.4  # of the steps pass before centres choose which side of a structural zero they are on: by then they have one
+
+LEAST = 1e-6  # of a category in a centre that a fit goes on from: smaller ones would never come back
 
 Tick = Callable[[float], None]
 
@@ -49,6 +52,7 @@ class Goal:
     directions: Directions | None = None
     zeros: Zeros | None = None
     emphasis: Floats | None = None  # how much each pair of attributes counts; 1 where it is not given
+    triples: TripleGoal | None = None
 
     @property
     def pairs(self) -> Floats:
@@ -57,25 +61,38 @@ class Goal:
         return np.where(self.zeros.pairs, 0.0, joint) if self.zeros else joint
 
 
-def fit_category_centres(goal: Goal, k: int, steps: int, public: np.random.Generator, tick: Tick) -> WeightedPoints:
+def fit_category_centres(
+    goal: Goal, k: int, steps: int, public: np.random.Generator, tick: Tick, start: WeightedPoints | None = None
+) -> WeightedPoints:
     """k products of categorical laws whose one-way and pair tables match.
 
     Adam on softmax logits with a cosine step, in float32: a step costs k·D², or k²·D where there are many categories. Without
     covariances one centre says it all. All centres weigh the same, unless there are structural zeros: after OBEY of the steps
-    each centre gives up the categories that would let it meet one, and from there on the weights move too.
+    each centre gives up the categories that would let it meet one, and from there on the weights move too. With tables of
+    triples the fit starts from given centres, which lean to these first.
     """
     domain, zeros = goal.domain, goal.zeros
-    if not zeros and not np.any(goal.covariances):
+    if not zeros and goal.triples is None and not np.any(goal.covariances):
         return WeightedPoints(np.ones(1), goal.shares[None].copy())
     starts, block_of, q = domain.starts[:-1], domain.block_of, len(domain.sizes)
     f4 = np.float32
     along = None if goal.directions is None else _pull_along(goal.directions, goal.covariances, q)
-    logits: Array = np.log(_starting_points(goal, k, public)).astype(f4)
-    pull = _pull(goal, k, public)
-    mean = goal.shares.astype(f4)
     mover, weigher = _Adam(steps), _Adam(steps)
     heights: Array = np.zeros(k, f4)  # logarithms of the weights
     weights: Array | None = None
+    three = None if goal.triples is None else TriplePull(goal.triples, domain)
+    if goal.triples is not None and start is not None:
+        leaning = tilted(start, k, goal.triples, domain, public)
+        least = 0.0 if zeros else LEAST  # what a centre excludes for a structural zero stays excluded
+        with np.errstate(divide="ignore"):
+            logits: Array = np.log(np.maximum(leaning.points, least)).astype(f4)
+        if zeros:
+            heights = np.log(leaning.weights).astype(f4)
+            weights = _weights(heights)
+    else:
+        logits = np.log(_starting_points(goal, k, public)).astype(f4)
+    pull = _pull(goal, k, public)
+    mean = goal.shares.astype(f4)
     for t in range(1, steps + 1):
         y = _softmax(logits, starts, block_of)
         scale = None if weights is None else np.sqrt(weights * f4(k))[:, None]
@@ -83,10 +100,16 @@ def fit_category_centres(goal: Goal, k: int, steps: int, public: np.random.Gener
         g = (pull(y) if scale is None else pull(scale * y) / scale) + shift
         if along is not None:
             g += along(y, scale)
+        of_three = None if three is None else three(y, np.full(k, 1 / k, f4) if weights is None else weights)
         if weights is not None and scale is not None:
             slope = np.einsum("kd,kd->k", y, g + shift) / 2
+            if of_three is not None:  # of the third degree in y, not of the second
+                slope += np.einsum("kd,kd->k", y, of_three) / 3
             heights -= weigher.step((slope - weights @ slope) * scale[:, 0] ** 2, t)
             weights = _weights(heights)
+        if of_three is not None:
+            g += of_three
+        if scale is not None:
             g *= scale**2
         g *= y
         g -= y * np.add.reduceat(g, starts, axis=1)[:, block_of]

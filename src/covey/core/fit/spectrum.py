@@ -54,12 +54,13 @@ def pair_covariances(  # the noisy tables, how to simulate their noise, and what
     domain: Domain,
     public: np.random.Generator,
     draws: int = 4,
+    prior: Floats | None = None,
 ) -> Floats:
     """Covariances of all pairs of categories: a non-negative combination of denoisers, its weights found by thinning.
 
     `noisy` holds centred pair tables as shares, `draw` simulates their noise. noisy + ξ and noisy − ξ carry (for
     Gaussian noise) independent errors of twice the variance: the weights regress the one on the candidates computed from
-    the other.
+    the other. Covariances that are expected, from public information, give two candidates more.
     """
     mean = shares - np.repeat(1 / domain.counts, domain.counts)
     target = domain.off_blocks(noisy - np.outer(mean, mean))
@@ -69,7 +70,7 @@ def pair_covariances(  # the noisy tables, how to simulate their noise, and what
     gram, moment = np.zeros((1, 1)), np.zeros(1)
     for _ in range(draws):
         xi = draw()
-        train = candidates(target + xi, noise * np.sqrt(2), sd * np.sqrt(2), shares, domain, public, rounds=8)
+        train = candidates(target + xi, noise * np.sqrt(2), sd * np.sqrt(2), shares, domain, public, 8, prior)
         gram = gram + np.array([[np.vdot(a, b) for a in train] for b in train])
         moment = moment + np.array([np.vdot(a, target - xi) for a in train])
     if not np.trace(gram) > 0:
@@ -77,7 +78,7 @@ def pair_covariances(  # the noisy tables, how to simulate their noise, and what
     root = np.linalg.cholesky(gram + 1e-9 * np.trace(gram) * np.eye(len(gram)))
     weights, _ = nnls(root.T, np.linalg.solve(root, moment))
     weights /= max(1.0, weights.sum())
-    final = candidates(target, noise, sd, shares, domain, public, rounds=20)
+    final = candidates(target, noise, sd, shares, domain, public, 20, prior)
     return np.asarray(sum(w * t for w, t in zip(weights, final, strict=True)))
 
 
@@ -89,8 +90,12 @@ def candidates(  # as `pair_covariances`, with a draw of the noise
     domain: Domain,
     public: np.random.Generator,
     rounds: int,
+    prior: Floats | None = None,
 ) -> list[Floats]:
-    """Denoisers: low rank; low rank of correlations plus cells; cells alone; and, unless there are many, blocks alone."""
+    """Denoisers: low rank; low rank of correlations plus cells; cells alone; and, unless there are many, blocks alone.
+
+    With expected covariances also these, and these with what stands out of the noise in the cells of each block besides.
+    """
     many = domain.total > LOW_RANK_CATEGORIES
 
     def low_rank(part: Floats, chance: Floats) -> Floats:
@@ -104,6 +109,8 @@ def candidates(  # as `pair_covariances`, with a draw of the noise
         scaled + wiener_cells(target - scaled, sd, shares, domain),
         wiener_cells(target, sd, shares, domain),
     ]
+    if prior is not None:
+        found += [prior, prior + wiener_cells(target - prior, sd, shares, domain)]
     return found if many else [*found, block_svd(target, sd, domain)]
 
 

@@ -16,14 +16,16 @@ from covey.core.arrays import Floats
 Denoiser = Callable[[Floats, float, float], Floats]
 
 
-def denoise_histogram(v: Floats, sd: float, total: float, ordered: bool, public: np.random.Generator) -> Floats:
+def denoise_histogram(
+    v: Floats, sd: float, total: float, ordered: bool, public: np.random.Generator, prior: Floats | None = None
+) -> Floats:
     """An exponentially weighted mean of the candidates, scored by thinning.
 
     v + ξ and v − ξ, with ξ of the noise's own variance, have independent errors (for Gaussian noise) of twice the
     variance: each candidate runs on the one and is scored on the other. Weights exp(−loss/(4·sd²)), the temperature of
-    Leung and Barron (2006).
+    Leung and Barron (2006). Shares that are expected, from public information, give candidates of their own.
     """
-    candidates = denoisers(len(v), ordered)
+    candidates = denoisers(len(v), ordered, prior)
     losses = np.zeros(len(candidates))
     draws = 8
     for _ in range(draws):
@@ -37,15 +39,31 @@ def denoise_histogram(v: Floats, sd: float, total: float, ordered: bool, public:
     return np.asarray(trust * found + (1 - trust) * total / len(v))
 
 
-def denoisers(size: int, ordered: bool) -> list[Denoiser]:
-    """The candidates for an attribute with so many categories."""
+def denoisers(size: int, ordered: bool, prior: Floats | None = None) -> list[Denoiser]:
+    """The candidates for an attribute with so many categories, and with shares that are expected, if any are."""
     out: list[Denoiser] = [lambda v, sd, n: project_to_total(v, n)]
     out += [partial(_cut, t) for t in (1.0, 2.0, 3.0)]
     if ordered and size >= 12:
         out += [partial(_haar, t) for t in (2.0, 3.0)]
         out += [partial(_haar_cut, t) for t in (2.0, 3.0)]
         out += [lambda v, sd, n: project_to_total(trend_smooth(v, sd), n)]
+    if prior is not None:
+        out += [lambda v, sd, n: n * prior, partial(_toward, prior)]
+        out += [partial(_apart, prior, t) for t in (2.0, 3.0)]
     return out
+
+
+def _toward(prior: Floats, v: Floats, sd: float, total: float) -> Floats:
+    """Shrunk toward the expected counts, as far as the noise explains the difference (James and Stein)."""
+    gap = v - total * prior
+    kept = max(0.0, 1 - (len(v) - 1) * sd**2 / max(float(gap @ gap), 1e-300))
+    return project_to_total(total * prior + kept * gap, total)
+
+
+def _apart(prior: Floats, t: float, v: Floats, sd: float, total: float) -> Floats:
+    """The expected counts, but for those that stand t deviations apart."""
+    expected = total * prior
+    return project_to_total(np.where(np.abs(v - expected) > t * sd, v, expected), total)
 
 
 def _cut(t: float, v: Floats, sd: float, total: float) -> Floats:

@@ -6,11 +6,11 @@ The public formulas of `plan` fix every choice before the data is seen; merging 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.centres import Goal, Tick, fit_category_centres
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum, pair_covariances
 from covey.core.noise.pairlaw import PairLaw
@@ -19,12 +19,15 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import merge_maps, unmerge
+from covey.core.tables.triples import Triples
 from covey.core.tables.zeros import Zeros
 from covey.methods.regain.important import Important, ImportantPairs, measure_important
 from covey.methods.regain.measure import Tables, measure_histograms, measure_pairs
 from covey.methods.regain.measure_numbers import measure_ranks
 from covey.methods.regain.measured import MeasuredCategories
 from covey.methods.regain.plan import bin_mass, fit_steps, most_bins, pair_law
+from covey.methods.regain.prior import prior_covariances
+from covey.methods.regain.triples import NO_WISH, Found, Wish, find_triples
 from covey.privacy.gate import Gate
 
 NOTHING = Important()
@@ -52,8 +55,8 @@ class Merging:
     """What pair tables start from: exact tables, denoised shares of their categories, category → bin, and a public domain.
 
     `declared` is what public formulas look at; `ranks` says that rank covariances are measured too, and how many categories of
-    each attribute, its first ones, have no rank; `zeros` are combinations of categories that cannot occur, and `important`
-    pairs are measured a second time.
+    each attribute, its first ones, have no rank; `zeros` are combinations of categories that cannot occur, `important` pairs are
+    measured a second time, and triples are looked for if there is a `wish`; `prior` are public rows of categories.
     """
 
     tables: Tables
@@ -63,23 +66,29 @@ class Merging:
     ranks: Integers | None = None
     zeros: Zeros | None = None
     important: Important = NOTHING
+    wish: Wish = NO_WISH
+    prior: Array | None = None
 
 
 @dataclass(frozen=True)
 class MergedFit:
-    """Centres over the categories, the noisy spectrum, and the noisy pair tables of bins with the law of their noise."""
+    """Centres over the categories, the noisy spectrum, and the noisy pair tables of bins with the law of their noise.
+
+    `triples` were chosen and fitted; their levels are of categories.
+    """
 
     cloud: WeightedPoints
     spectrum: Spectrum | None
     law: PairLaw
     pairs: Floats
     important: ImportantPairs | None = None  # their second measurement
+    triples: Triples | None = None
 
 
 def merged_centres(
     merging: Merging, gate: Gate, public: tuple[np.random.Generator, np.random.Generator], tick: Tick
 ) -> MergedFit:
-    """Centres over the categories from noisy pair tables of bins; spends "pairs", and "ranks" and "important" if planned."""
+    """Centres over the categories from noisy pair tables of bins; spends "pairs", and what else is planned of these."""
     tables, fine, maps = merging.tables, merging.shares, merging.maps
     n, (generator, shown) = tables.n, public
     budget = gate.allowance("pairs")
@@ -93,10 +102,13 @@ def merged_centres(
         pairs = extra.joined(pairs, law.sd / n, merged)
     spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)
+    expected = None if merging.prior is None else prior_covariances(merging.prior, maps, merged)
     covariances = (
         np.zeros_like(pairs)
         if law.family == "none"
-        else pair_covariances(pairs, lambda: law.simulate(generator) / n, law.sd / n, shares, merged, generator)
+        else pair_covariances(
+            pairs, lambda: law.simulate(generator) / n, law.sd / n, shares, merged, generator, prior=expected
+        )
     )
     if extra is not None:
         covariances = extra.restored(covariances, centred(pairs, shares, merged), law.sd / n, merged)
@@ -110,11 +122,20 @@ def merged_centres(
     tick(0.4)
     steps = fit_steps(n, merging.declared, budget, merged.total)
     zeros = merging.zeros.gathered(maps, merged) if merging.zeros else None
-    emphasis = merging.important.weights(len(merged.sizes)) if extra is not None else None
+    closely = extra is not None or merging.important.target is not None
+    emphasis = merging.important.weights(len(merged.sizes)) if closely else None
     goal = Goal(shares, covariances, merged, directions, zeros, emphasis)
-    found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + 0.6 * t))
+    last = 0.7 if gate.has("triples") else 1.0
+    found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
+    three = None
+    if gate.has("triples"):
+        three = find_triples(tables, merging.wish, Found(found, maps, shares, merged), gate)
+    if three is not None:
+        goal = replace(goal, triples=three)
+        found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
     cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged))
-    return MergedFit(cloud, spectrum, law, counted, extra)
+    kept = None if three is None else three.triples.of(maps)
+    return MergedFit(cloud, spectrum, law, counted, extra, kept)
 
 
 def centred(pairs: Floats, shares: Floats, domain: Domain) -> Floats:

@@ -6,6 +6,7 @@ compared with brute force in the tests.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -36,6 +37,7 @@ from covey.core.tables.crosstabs import FULL_TABLES, OneWayTables, PairTables
 from covey.core.tables.distance import HighTables, affordable_tables, one_way_distance, pair_distances
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import Moments, moments
+from covey.core.tables.triples import TripleTables
 from covey.engines.rows import Mapped, Rows
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate, pair_moves
 from covey.privacy.budget import exact as fraction
@@ -261,6 +263,10 @@ class Tables:
             return self._pairs.map(lambda pairs: merge_pairs(pairs, maps, sizes))
         kernel = PairTables(tuple(sizes))
         return Mapped(self._rows, Merge(maps)).reduce(kernel).map(kernel.matrix)
+
+    def triples(self, maps: Sequence[Integers], kernel: TripleTables) -> Exact[Integers]:
+        """Tables of triples of the levels maps[a][x_a], side by side."""
+        return Mapped(self._rows, Merge(list(maps))).reduce(kernel).map(_first)
 
     def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
         """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""

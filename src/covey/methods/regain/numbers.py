@@ -42,6 +42,8 @@ from covey.methods.regain.measure_numbers import (
 from covey.methods.regain.measured import MeasuredGroups, MeasuredNumbers, MeasuredRanges
 from covey.methods.regain.plan import most_bins, refuse_too_wide
 from covey.methods.regain.plan_numbers import NumberPlan, grids
+from covey.methods.regain.prior import Prior
+from covey.methods.regain.triples import NO_WISH, Wish
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import certify
 from covey.privacy.gate import Exact, Gate
@@ -58,17 +60,26 @@ class RegainNumbers:
     attributes: tuple[Attribute, ...]
     boxes: Boxes = NO_BOXES
     important: Important = NOTHING
+    wish: Wish = NO_WISH
+    prior: Prior | None = None
 
     @classmethod
     def of(cls, codec: NumberCodec, certificate: Fraction, pure: bool) -> RegainNumbers:
         """The method for tables of a codec: its attributes, what its rules exclude, and what its schema says matters most."""
-        important = Important.of(codec.codec.important, len(codec.names), pure)
-        return cls(certificate, codec.attributes, structural_zeros(codec), important)
+        own = codec.codec
+        important = Important.of(own.important, len(codec.names), pure, own.target)
+        wish = Wish(own.schema.triples_wanted, own.target)
+        return cls(certificate, codec.attributes, structural_zeros(codec), important, wish)
+
+    @property
+    def prior_digest(self) -> str | None:
+        """The fingerprint of the bundle that serves as public information, if one does."""
+        return None if self.prior is None else self.prior.digest
 
     @cached_property
     def plan(self) -> NumberPlan:
         """The public formulas."""
-        return NumberPlan(self.attributes, self.important)
+        return NumberPlan(self.attributes, self.important, self.wish)
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
@@ -90,10 +101,12 @@ class RegainNumbers:
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
             tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
             zeros, declared = seen.zeros(self.boxes), self.plan.declared
-            merging = Merging(tables, seen.shares, seen.maps, declared, seen.specials, zeros, self.important)
+            known = (seen.specials, zeros, self.important, self.wish)
+            before = None if self.prior is None else ToCells(edges)(self.prior.codes)
+            merging = Merging(tables, seen.shares, seen.maps, declared, *known, before)
             fit = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
             score = rank_scores(np.concatenate(seen.shares), seen.domain, seen.specials).score
-            numbers = NumberCells(seen.domain, seen.cells, score, self.boxes)
+            numbers = NumberCells(seen.domain, seen.cells, score, self.boxes, fit.triples)
             kept = replace(
                 seen.measured(one_way, rows.n, gate.budget.pure, fit), groups=groups_of(self.attributes, one_way)
             )
@@ -122,7 +135,9 @@ class RegainNumbers:
                     p = grouped_histogram((found.values, found.sd), (coarse.values, coarse.sd), of, n, public) / n
                     maps.append(grouped_bins(p, of, cut, most, classes))
                 else:
-                    p = denoise_histogram(found.values.astype(np.float64), found.sd, n, a.ordered, public) / n
+                    expected = None if self.prior is None else self.prior.shares(j, a.size)
+                    counts = found.values.astype(np.float64)
+                    p = denoise_histogram(counts, found.sd, n, a.ordered, public, expected) / n
                     maps.append(category_bins(p, a.ordered, mass, cut, most, classes))
             else:
                 cuts = self.boxes.cuts(j)

@@ -15,6 +15,7 @@ from covey.core.tables.domain import Domain
 from covey.methods.regain.important import ONE_WAY, Important
 from covey.methods.regain.important import SHARE as IMPORTANT
 from covey.methods.regain.plan import CERTIFICATE_SHARE, bin_mass, coarse, histogram_share, pair_law
+from covey.methods.regain.triples import NO_WISH, Wish, noise_of, triple_shares
 from covey.privacy.budget import Budget, exact
 from covey.privacy.gate import Moves
 
@@ -29,6 +30,7 @@ class NumberPlan:
 
     attributes: tuple[Attribute, ...]
     important: Important = Important()  # noqa: RUF009 # frozen
+    wish: Wish = NO_WISH
 
     @cached_property
     def declared(self) -> Domain:
@@ -51,7 +53,7 @@ class NumberPlan:
         if self.important.live(self.declared.sizes) and shares["pairs"]:
             extra = IMPORTANT * shares["pairs"]
             shares |= {"pairs": shares["pairs"] - extra, "important": extra}
-        return shares
+        return shares | triple_shares(shares["pairs"], self.wish, n, len(self.attributes), budget)
 
     def one_way(self, pure: bool) -> list[Fraction]:
         """Parts of the one-way charge by attribute; they sum to 1.
@@ -101,7 +103,35 @@ def expected_focus(plan: NumberPlan, n: int, budget: Budget, left: float) -> Foc
     )
     first, second = others(plan), sd / n
     both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
-    return Focus(left * both, left * first, left * others(NumberPlan(plan.attributes)))
+    return Focus(left * both, left * first, left * others(NumberPlan(plan.attributes, wish=plan.wish)))
+
+
+@dataclass(frozen=True)
+class TripleForecast:
+    """How many triples would be chosen, among how many, on how many levels, and the noise on a cell as a share."""
+
+    count: int
+    candidates: int
+    levels: int
+    noise: float
+
+    def words(self) -> str:
+        """In one line."""
+        if not self.count:
+            return "triples: none would stand out of its noise, so none is looked for"
+        among = f"the {self.count} strongest of {self.candidates:,} triples are chosen with noise and measured"
+        return f"triples: {among}, on {self.levels} levels a column at most; noise on a share about {self.noise:.2g}"
+
+
+def forecast(plan: NumberPlan, n: int, budget: Budget) -> TripleForecast:
+    """What a wish for triples comes to."""
+    own, q = plan.shares(n, budget, 1 - CERTIFICATE_SHARE).get("triples"), len(plan.attributes)
+    candidates = plan.wish.candidates(q)
+    if own is None:
+        return TripleForecast(0, candidates, 0, 0.0)
+    measuring = budget.part(own)
+    count, levels = plan.wish.affordable(n, q, measuring)
+    return TripleForecast(count, candidates, levels, noise_of(count, measuring) / n)
 
 
 def rank_moves(p: int) -> Moves:

@@ -1,0 +1,113 @@
+"""Tables of three attributes in the fit of centres: what they should be, a start that has them, and the pull toward them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import chi2
+
+from covey.core.arrays import Array, Floats
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.domain import Domain
+from covey.core.tables.triples import Triples
+
+PULL = 4.0  # weight of a cell of a triple beside that of a pair: triples are few
+STRONGEST = 0.95  # of a centre's law moves to one cell of a triple at most, before the fit
+BY_CHANCE = 1e-3  # how often noise alone may pass for something that was measured: there are a few triples
+LARGEST = 30.0  # times what centres have in a cell: more is noise in a cell that they hardly know
+
+
+@dataclass(frozen=True)
+class TripleGoal:
+    """Shares of the cells of chosen triples."""
+
+    triples: Triples
+    tables: tuple[Floats, ...]
+
+
+def shrunken(noisy: Floats, model: Floats, sd: float) -> Floats:
+    """The model's table with what the noisy one says beyond its noise: pairs and the interaction of all three apart.
+
+    Of each part r of the difference, with f degrees of freedom, (1 − f·sd²/‖r‖²)₊ is kept (James and Stein), and nothing of one
+    that noise alone would make as large in one of a thousand tables.
+    """
+    gap = noisy - model
+    three = gap
+    for axis in range(3):
+        three = three - three.mean(axis=axis, keepdims=True)
+    free = int(np.prod([size - 1 for size in gap.shape]))
+    out = model
+    for part, freedom in ((three, free), (gap - three, gap.size - 1 - free)):
+        size = float(np.vdot(part, part))
+        if freedom and size > float(chi2.isf(BY_CHANCE, freedom)) * sd**2:
+            out = out + part * (1 - freedom * sd**2 / size)
+    kept = np.maximum(out, 0)
+    return model if out is model or not kept.any() else np.asarray(kept / kept.sum())
+
+
+def table_of(weights: Array, shares: dict[int, Array], triple: tuple[int, int, int]) -> Array:
+    """The table of a triple, for a mixture of products."""
+    a, b, c = (shares[x] for x in triple)
+    pair = (weights[:, None, None] * a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
+    return np.asarray((pair.T @ c).reshape(a.shape[1], b.shape[1], c.shape[1]))
+
+
+def tilted(
+    cloud: WeightedPoints, k: int, goal: TripleGoal, domain: Domain, public: np.random.Generator
+) -> WeightedPoints:
+    """k centres that already lean to the triples' tables, as far as these differ from those of the given ones.
+
+    For one triple after the other each centre draws a cell, by its own law times how much more often the goal has the cell than
+    all centres together, and moves a part of its law there: twice the tables' total variation. What a centre excludes stays
+    excluded.
+    """
+    copies = np.resize(np.arange(len(cloud.weights)), k)
+    weights = cloud.weights[copies] / np.bincount(copies, minlength=len(cloud.weights))[copies]
+    points = cloud.points[copies].copy()
+    for triple, table in zip(goal.triples.names, goal.tables, strict=True):
+        shares = goal.triples.shares(points, domain)
+        now = table_of(weights, shares, triple)
+        part = min(STRONGEST, float(np.abs(table - now).sum()))
+        ratio = np.minimum(table / np.maximum(now, 1e-12), LARGEST)
+        a, b, c = (shares[x] for x in triple)
+        law = (a[:, :, None, None] * b[:, None, :, None] * c[:, None, None, :] * ratio).reshape(k, -1)
+        running = np.cumsum(law, axis=1)
+        drawn = (running < (public.random(k) * running[:, -1])[:, None]).sum(axis=1)
+        cell = np.unravel_index(np.minimum(drawn, law.shape[1] - 1), table.shape)
+        for x, level in zip(triple, cell, strict=True):
+            own = points[:, domain.block(x)]
+            chosen = np.where(goal.triples.levels[x] == level[:, None], own, 0.0)
+            mass = chosen.sum(axis=1, keepdims=True)
+            moved = (1 - part) * own + part * chosen / np.maximum(mass, 1e-300)
+            points[:, domain.block(x)] = np.where(mass > 0, moved, own)
+    return WeightedPoints(weights, points)
+
+
+class TriplePull:
+    """The gradient of Σ(cell − goal)² over the triples' tables, times k, in float32."""
+
+    def __init__(self, goal: TripleGoal, domain: Domain) -> None:
+        f4, q = np.float32, len(domain.sizes)
+        self.domain, self.triples = domain, goal.triples
+        self.tables = [table.astype(f4) for table in goal.tables]
+        self.scale = f4(4 * PULL / q**2)
+
+    def __call__(self, y: Array, weights: Array) -> Array:
+        """For centres y of these weights."""
+        own = self.triples.shares(y, self.domain)
+        slopes = {x: np.zeros_like(shares) for x, shares in own.items()}
+        k = len(y)
+        for triple, goal in zip(self.triples.names, self.tables, strict=True):
+            a, b, c = (own[x] for x in triple)
+            gap = self.scale * (table_of(weights, own, triple) - goal)
+            i, j, m = gap.shape
+            beyond = (c @ gap.reshape(i * j, m).T).reshape(k, i, j)
+            slopes[triple[0]] += np.einsum("kij,kj->ki", beyond, b)
+            slopes[triple[1]] += np.einsum("kij,ki->kj", beyond, a)
+            both = (a[:, :, None] * b[:, None, :]).reshape(k, i * j)
+            slopes[triple[2]] += both @ gap.reshape(i * j, m)
+        out = np.zeros_like(y)
+        for x, slope in slopes.items():
+            out[:, self.domain.block(x)] = slope[:, self.triples.levels[x]]
+        return out

@@ -1,0 +1,36 @@
+"""Public information of the same kind: rows that were released before under the same schema, beside this year's measurements.
+
+They cost nothing, because whoever made them has paid for them. They are no measurement either: people change. So they enter as
+one more candidate wherever noisy tables are denoised, and the candidates' weights come from this year's noisy tables alone: what
+was true last year and is not true now stands out of the noise and is given up, table by table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.tables.crosstabs import pair_matrix
+from covey.core.tables.domain import Domain
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Rows of codes that are public, and the fingerprint of the bundle that they come from."""
+
+    codes: Array
+    digest: str
+
+    def shares(self, attribute: int, size: int) -> Floats:
+        """Shares of the codes of an attribute."""
+        return np.asarray(np.bincount(self.codes[:, attribute].astype(np.int64), minlength=size) / len(self.codes))
+
+
+def prior_covariances(cells: Array, maps: list[Integers], merged: Domain) -> Floats:
+    """Covariances of all pairs of bins among public rows, given by their categories and cells."""
+    bins = np.stack([m[cells[:, a].astype(np.int64)] for a, m in enumerate(maps)], axis=1)
+    joint = pair_matrix(bins, merged.sizes) / len(bins)
+    shares = joint.diagonal()
+    return merged.off_blocks(joint - np.outer(shares, shares))

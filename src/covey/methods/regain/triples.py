@@ -1,0 +1,143 @@
+"""A few strong triples: chosen privately among all, measured, and given to the fit.
+
+Pairs say nothing of a relation that needs three columns at once, such as an exclusive or. So the centres that pairs lead to are
+compared with the records, triple by triple; those tables that they miss most are chosen with noise, measured, and fitted. How
+many, on how many levels, and whether at all is a public formula. docs/proofs/choice.md has the proofs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, sqrt
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.core.fit.triples import TripleGoal, shrunken
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.domain import Domain
+from covey.core.tables.triples import Levels, Triples, TripleTables, deviations, level_map
+from covey.errors import ParameterError, whole_number
+from covey.methods.regain.measure import Tables, entries
+from covey.privacy.budget import Budget
+from covey.privacy.gate import Gate, Moves
+
+SHARE = Fraction(3, 20)  # of what pairs have, for choosing and measuring together: costs the pairs 8% more noise
+CHOOSING = Fraction(1, 5)  # of that; a choice needs little, its noise does not grow with the number of candidates
+CLEAR = 4.0  # deviations of the noise that a cell of average mass should stand above
+MOST_LEVELS = 12  # of an attribute in a triple
+MOST_CELLS = 4_000_000  # of all candidates' tables together: 32 MB
+MOST_LOOKS = 5_000_000_000  # rows times candidates: a minute
+CHANCE = sqrt(2 / np.pi)  # mean of a standard normal's absolute value
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Public: how many triples to look for at most, and the attribute that each of them names, if any."""
+
+    count: int = 0
+    target: int | None = None
+
+    @classmethod
+    def of(cls, count: Any, categories: bool) -> Wish:
+        """A wish that a caller states; triples are looked for among columns whose categories are declared."""
+        found = cls(whole_number(count, "triples", 0, "It counts triples of columns."))
+        if found and not categories:
+            raise ParameterError("triples are chosen among columns with categories: give domain=… or schema=….")
+        return found
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def candidates(self, q: int) -> int:
+        """How many triples there are among q attributes."""
+        return comb(q, 3) if self.target is None else comb(max(q - 1, 0), 2)
+
+    def affordable(self, n: int, q: int, budget: Budget) -> tuple[int, int]:
+        """How many triples are measured, and on how many levels an attribute: (0, 0) if none would stand out of its noise.
+
+        `budget` is what measuring them may spend. A table has as many cells as stand at CLEAR deviations on average.
+        """
+        candidates = self.candidates(q)
+        if not candidates or n * candidates > MOST_LOOKS:
+            return 0, 0
+        room = (MOST_CELLS / candidates) ** (1 / 3)
+        for count in range(min(self.count, candidates), 0, -1):
+            cells = n / (CLEAR * noise_of(count, budget))
+            levels = sqrt(cells / 2) if self.target is not None else cells ** (1 / 3)
+            most = int(min(levels, room, MOST_LEVELS))
+            if most >= 2:
+                return count, most
+        return 0, 0
+
+
+NO_WISH = Wish()  # no triple is looked for
+
+
+def moves_of(count: int) -> Moves:
+    """How far one replaced row moves the tables of so many triples: it leaves a cell and enters one in each."""
+    return Moves(l1=2 * count, l2_squared=2 * count)
+
+
+def noise_of(count: int, budget: Budget) -> float:
+    """The deviation of the noise on a cell of one of so many triples, in rows."""
+    moves = moves_of(count)
+    return sqrt(2) * float(budget.laplace_scale(moves.l1)) if budget.pure else sqrt(budget.variance(moves.l2_squared))
+
+
+def triple_shares(pairs: Fraction, wish: Wish, n: int, q: int, budget: Budget) -> dict[str, Fraction]:
+    """What choosing and measuring triples takes of the pairs' share; nothing where no triple is affordable."""
+    measuring, choosing = pairs * SHARE * (1 - CHOOSING), pairs * SHARE * CHOOSING
+    if not wish or not pairs or not wish.affordable(n, q, budget.part(measuring))[0]:
+        return {}
+    return {"pairs": pairs - measuring - choosing, "choosing triples": choosing, "triples": measuring}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Centres that pairs lead to, and the public bins that they are about: category → bin, shares of the bins, their domain."""
+
+    cloud: WeightedPoints
+    maps: list[Integers]
+    shares: Floats
+    merged: Domain
+
+
+def find_triples(tables: Tables, wish: Wish, found: Found, gate: Gate) -> TripleGoal | None:
+    """The triples whose tables the centres miss most, measured; spends "choosing triples" and "triples".
+
+    None if nothing stood out of the noise: then the centres stay as they are.
+    """
+    merged, n = found.merged, tables.n
+    count, most = wish.affordable(n, len(merged.sizes), gate.allowance("triples"))
+    blocks = [found.shares[merged.block(a)] for a in range(len(merged.sizes))]
+    levels = Levels(tuple(level_map(p, o, most) for p, o in zip(blocks, merged.ordered, strict=True)))
+    candidates = levels.triples(wish.target)
+    if not candidates or not count:
+        return None
+    kernel = TripleTables(levels.sizes, candidates)
+    model = kernel.of(found.cloud, levels, merged)
+    counts = tables.triples(levels.after(found.maps).maps, kernel)
+    expected = np.rint(model * tables.total).astype(np.int64)
+    # What chance alone is expected to make of a table, in rows, and what the noise on it will.
+    sd = noise_of(count, gate.allowance("triples"))
+    chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), kernel.starts[:-1]) + CHANCE * sd * kernel.cells
+    offset = np.rint(chance * tables.steps).astype(np.int64)
+    scores = counts.map(lambda c: deviations(c, expected, kernel.starts) - offset)
+    chosen = gate.choose("choosing triples", scores, len(candidates), count, Moves(score=2))
+    joint = gate.joint("triples", moves_of(len(chosen)))
+    names, goals = [], []
+    for place in chosen:
+        own, triple = slice(kernel.starts[place], kernel.starts[place + 1]), candidates[place]
+        a, b, c = (levels.sizes[x] for x in triple)
+        noisy = joint.add(counts.map(entries, own), int(kernel.cells[place]))
+        before = model[own].reshape(a, b, c)
+        goal = shrunken(noisy.values.reshape(a, b, c) / n, before, noisy.sd / n)
+        if goal is not before:
+            names.append(triple)
+            goals.append(goal)
+    if not names:
+        return None
+    return TripleGoal(Triples(tuple(names), {x: levels.maps[x] for t in names for x in t}), tuple(goals))

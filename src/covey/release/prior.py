@@ -1,0 +1,49 @@
+"""A bundle that was released before, read as public information for a new release of the same kind of table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covey.errors import InputError, ParameterError
+from covey.methods.regain.prior import Prior
+from covey.release.verify import bundle_digest, rows_path, verify_bundle
+from covey.table.numbers import NumberCodec
+from covey.table.schema import Schema
+
+
+def read_prior(folder: Any, fine: NumberCodec, seeded: bool) -> Prior:
+    """The rows of a private bundle, checked, in the codes of a schema.
+
+    The bundle must be whole, differentially private and of the same schema. Using it costs nothing that was not paid when it was
+    made: if it is about the same persons, both releases count, and the ledger adds them up.
+    """
+    place = Path(folder)
+    facts = verify_bundle(place).facts
+    if not (place / "centres.npz").is_file():
+        raise InputError(
+            f"{place} is an anonymous bundle, which is not differentially private: using it as public information would "
+            "let it leak into a private release. Give a bundle made by covey release."
+        )
+    if facts["seeded"] and not seeded:
+        raise InputError(
+            f"{place} was made with a seed and is not private: it cannot be the prior of a private release."
+        )
+    _same_fields(Schema.load(place / "schema.json"), fine.codec.schema.plain(), place)
+    codes, _ = fine.encode(rows_path(place))
+    return Prior(np.asarray(codes), bundle_digest(place))
+
+
+def _same_fields(before: Schema, now: Schema, place: Path) -> None:
+    """Refuse a bundle whose columns are others, or have other limits or categories."""
+    if before.names != now.names:
+        other = sorted(set(before.names) ^ set(now.names)) or list(before.names)
+        raise ParameterError(f"the prior {place} has other columns than the schema: {', '.join(map(repr, other[:5]))}.")
+    for one, two in zip(before.fields, now.fields, strict=True):
+        if one.to_dict() != two.to_dict():
+            raise ParameterError(
+                f"the prior {place} describes {one.name!r} differently from the schema: a prior has the same limits and "
+                "categories. Release without it, or use last year's description of this column."
+            )
