@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from covey.core.arrays import Array, Floats
 from covey.core.paper.blocks import WeightedPoints
@@ -40,7 +40,7 @@ def shrunken(noisy: Floats, model: Floats, sd: float) -> Floats:
     out = model
     for part, freedom in ((three, free), (gap - three, gap.size - 1 - free)):
         size = float(np.vdot(part, part))
-        if freedom and size > float(chi2.isf(BY_CHANCE, freedom)) * sd**2:
+        if freedom and size > float(chdtri(freedom, BY_CHANCE)) * sd**2:
             out = out + part * (1 - freedom * sd**2 / size)
     kept = np.maximum(out, 0)
     return model if out is model or not kept.any() else np.asarray(kept / kept.sum())
