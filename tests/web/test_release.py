@@ -300,7 +300,8 @@ def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
 
 
 def test_the_command_line_and_the_script_make_the_same_release(page, tmp_path, monkeypatch):
-    private = page.ready_work(size=200, guarantee="delta", delta="1e-7", epsilon="0.25")
+    private = page.ready_work(size=200, guarantee="delta", delta="1e-7", epsilon="0.25", important="age", target="ward")
+    assert "age; what predicts ward" in words(page.get(f"/work/{private}/review"))
     anonymous = page.ready_work(size=200, mode="anonymous", group_size="10", sensitive="ward")
     for work in (private, anonymous):
         for export in ("release.sh", "release.py"):
@@ -319,6 +320,8 @@ def test_the_command_line_and_the_script_make_the_same_release(page, tmp_path, m
             found = verify_bundle(folder / "release")
             assert found.rows == 200
             assert found.facts["private"] == (work == private)
+            own = json.loads((folder / "release" / "schema.json").read_text()).get("covey", {})
+            assert (own.get("important"), own.get("target")) == ((["age"], "ward") if work == private else (None, None))
     assert [str(event.amount.epsilon) for event in charges(page.desk)] == ["1/4", "1/4"]
 
 

@@ -19,6 +19,8 @@ class Choices:
     rows: int | None = None
     person: str = ""  # the column that says whose a row is; none where it is empty
     rows_per_person: int = 1
+    important: tuple[str, ...] = ()  # columns that get more of the budget
+    target: str = ""  # the column that others are to predict; none where it is empty
     confirm_large_epsilon: bool = False
     group_size: int = 20
     sensitive: tuple[str, ...] = ()

@@ -96,6 +96,7 @@ class Desk:
             "rows": choices.rows,
             "parquet": choices.parquet,
         }
+        kept = {column.field.name for column in work.columns if column.kept}
         if choices.mode == "private":
             order |= {
                 "epsilon": str(choices.epsilon),
@@ -103,13 +104,14 @@ class Desk:
                 "dataset": choices.dataset,
                 "person": choices.person or None,
                 "rows_per_person": choices.rows_per_person,
+                "important": [[name] for name in choices.important if name in kept],
+                "target": choices.target if choices.target in kept else None,
                 "confirm_large_epsilon": choices.confirm_large_epsilon,
                 "accept_misfits": 1 if misfits_seen else 0,
                 "ledger": str(self.ledger.path),
                 "purpose": f"release (app, {key})",
             }
         else:
-            kept = {column.field.name for column in work.columns if column.kept}
             order |= {"group_size": choices.group_size, "sensitive": [n for n in choices.sensitive if n in kept]}
         names = {str(work.table.path): work.table.name, str(schema): "the schema"}
         return Job(order, work.folder, names)

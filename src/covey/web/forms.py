@@ -160,6 +160,8 @@ def read_choices(form: Form, before: Choices) -> Choices:
         person=form.get("person"),
         rows_per_person=_whole(form.get("rows_per_person", "1"), "the number of rows per person"),
         confirm_large_epsilon=form.has("confirm_large_epsilon"),
+        important=tuple(form.all("important")),
+        target=form.get("target"),
     )
 
 

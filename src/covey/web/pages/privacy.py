@@ -89,6 +89,7 @@ def privacy_page_with(
     values = privacy_values(desk, work, choices) | {
         "said": given.get,
         "sensitive": choices.sensitive if form is None else given.all("sensitive"),
+        "important": choices.important if form is None else given.all("important"),
         "large_confirmed": choices.confirm_large_epsilon if form is None else given.has("confirm_large_epsilon"),
         **words,
     }
@@ -136,7 +137,7 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
     synth = PrivateSynthesizer(
         choices.epsilon,
         choices.delta,
-        schema=schema,
+        schema=schema.focus(*choices.important, target=choices.target or None),
         person=choices.person or None,
         rows_per_person=choices.rows_per_person,
     )
