@@ -7,6 +7,7 @@ of fresh and separate randomness.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -110,6 +111,24 @@ def certificate_for_one_row():
     return replaced((Gate, "_pay", forgetting))
 
 
+def two_noised_like_one():
+    """The certificate's two numbers get the Gaussian noise of one."""
+    return told("certificate", lambda moves: replace(moves, l2_squared=moves.l2_squared / 2))
+
+
+def cube_halved():
+    """The cube's noise for the certificate is half as wide."""
+
+    def halved(real):
+        def cube(self, purpose, exact, moves, dimension):
+            half = replace(moves, linf=Fraction(moves.linf) / 2) if purpose == "certificate" else moves
+            return real(self, purpose, exact, half, dimension)
+
+        return cube
+
+    return replaced((Gate, "cube", halved))
+
+
 def rows_not_squared():
     return replaced((Budget, "per_row", lambda _: property(lambda self: self.amount / self.rows_per_person)))
 
@@ -208,6 +227,8 @@ def leaks():
         Fault("six scores noised like one", "odometer: matrix, six scores", one_score()),
         Fault("three scores noised like one", "odometer: ball, three scores", one_score()),
         Fault("certificate for one row a person", "odometer: persons, means", certificate_for_one_row()),
+        Fault("two numbers noised like one", "odometer: persons, means, (ε, δ)", two_noised_like_one()),
+        Fault("the certificate's cube halved", "odometer: persons, means", cube_halved()),
         Fault("coding charge spent twice", "odometer: ball, cut", coding_spent_twice()),
         Fault("trace halved for categories", "odometer: categories, matrix", half_trace()),
         Fault("trace halved for signs", "odometer: matrix, row sums", half_trace_of_signs()),

@@ -98,6 +98,8 @@ def person_rides():
         Ride("persons", private(5.0, rows_per_person=5), X, others, stranger),
         Ride("persons, (ε, δ)", private(5.0, 1e-6, rows_per_person=5), X, others, stranger),
         Ride("persons, means", private(0.5, rows_per_person=5), ones, few, stranger[:40, :4]),
+        # The certificate's two numbers, δ and rows out of place, move by all of 5/n together.
+        Ride("persons, means, (ε, δ)", private(0.5, 0.01, rows_per_person=5), ones, few, stranger[:40, :4]),
         Ride("persons, categories", private(5.0, domain=[4] * 3, rows_per_person=5), codes, alike, other),
         Ride("persons, categories, (ε, δ)", private(5.0, 1e-6, domain=[4] * 3, rows_per_person=5), codes, alike, other),
     ]

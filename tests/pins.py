@@ -105,6 +105,7 @@ def release(name):
         "centres": len(synth.centres),
         "means": [round(float(m), 6) for m in mean[:8]],
         "certificate": None if certificate is None else round(certificate.bound[1], 6),
+        "out of place": None if certificate is None else round(certificate.misplaced.bound, 6),
     }, digest.hexdigest()[:16]
 
 

@@ -99,7 +99,10 @@ def with_record(line):
 
 def without_noise(words):
     """The certificate's bound is the only number in the words that carries noise."""
-    return re.sub(r"within [\d.]+ of the truth", "within … of the truth", words)
+    return re.sub(r"at most [\d.]+ (stand|on)", r"at most … \1", words)
+
+
+NOISY = ("sentence", "technical", "bound", "estimate", "rows_out_of_place", "distribution_functions")
 
 
 MISFITS = (
@@ -211,7 +214,7 @@ class Desk:
             "schema": (out / "schema.json").read_bytes(),
             "privacy": (out / "privacy.json").read_bytes(),
             "certificate keys": list(certificate),
-            "certificate": {k: v for k, v in certificate.items() if k not in ("sentence", "bound", "estimate")},
+            "certificate": {k: v for k, v in certificate.items() if k not in NOISY},
             "sentence": without_noise(certificate["sentence"]),
             "degrees": [list(certificate[k]) for k in ("bound", "estimate")],
             "words": without_noise((out / "README.md").read_text(encoding="utf-8")),

@@ -66,10 +66,16 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
             OneWayCounts.of(ArrayRows(true), ATTRIBUTES), found.numbers.cells, found.cloud, found.numbers.domain
         )
     )
-    assert worst <= found.certificate.bound[1]
-    assert "share of rows below any value" in found.certificate.sentence
-    assert certificate_facts(found.certificate)["distribution_functions"]["bound"] == found.certificate.bound[1]
-    assert "distribution_functions" not in certificate_facts(replace(found.certificate, numbers=False))
+    assert worst <= found.certificate.misplaced.bound
+    assert "on the wrong side of any value" in found.certificate.sentence
+    facts = certificate_facts(found.certificate)
+    assert (
+        facts["distribution_functions"]["bound"]
+        == facts["rows_out_of_place"]["bound"]
+        == found.certificate.misplaced.bound
+    )
+    without = replace(found.certificate, misplaced=replace(found.certificate.misplaced, numbers=False))
+    assert "distribution_functions" not in certificate_facts(without)
 
 
 def test_charges_of_trees_are_fixed_by_public_numbers():

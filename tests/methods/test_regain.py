@@ -12,6 +12,8 @@ from covey.core.noise import integers as noise_module
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.tables.coding import UNIT
 from covey.core.tables.domain import Domain
+from covey.core.tables.misplaced import misplaced_bits
+from covey.core.tables.moments import moments
 from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
@@ -167,12 +169,14 @@ def test_certificates_of_tables_add_the_exact_distance():
 def test_the_certificate_covers_end_to_end():
     """Forty runs of the whole method on a small table: misses are rare."""
     X = PATIENTS[:400, :8]
-    misses = 0
+    misses = misplaced = 0
     for seed in range(40):
         synth = covey.PrivateSynthesizer(1.0, seed=seed).fit(X)
         Z = synth.sample(400)
         misses += any(covey.marginal_error(X, Z, d) > synth.certificate.bound[d] for d in (1, 2, 3, 4))
+        misplaced += misplaced_bits(moments(X), synth.centres) > synth.certificate.misplaced.bound
     assert misses <= 5  # 5% of 40 is 2; six or more would have probability below 2%
+    assert misplaced <= 5
 
 
 # Grace.

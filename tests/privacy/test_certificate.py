@@ -6,9 +6,18 @@ import pytest
 
 from audits.gates import a_gate
 from covey.core.noise.samplers import CoveyNoise
+from covey.entropy import Streams
 from covey.html import card, meter
 from covey.privacy.budget import Charge, make_budget
-from covey.privacy.certificate import Certificate, certify
+from covey.privacy.certificate import (
+    NOISE_MISS,
+    Certificate,
+    OutOfPlace,
+    Yardstick,
+    _quantile,
+    certify,
+    of_hundred,
+)
 from covey.privacy.gate import Exact
 from tests.audit import epsilon_lower_bound
 
@@ -121,6 +130,64 @@ def test_the_sentence_reads_well_and_rounds_up():
     assert sentence({2: 0.25}, True) == (
         "The typical 2-way table is within 0.25 of the truth (in L2 distance, from 0 to 1), with 95% confidence."
     )
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_the_yardstick_is_bounded_95_per_cent_of_the_time_and_not_always(pure):
+    """One charge buys both numbers; the noise of one of them alone would miss too often, that of two draws never."""
+    root = Streams.from_seed(7)
+    amount, found = Fraction(1, 2) if pure else Fraction(1, 50), []
+    for i in range(2000):
+        gate = a_gate("certificate", amount=amount, pure=pure, streams=root.child(str(i)))
+        found.append(certify([1, 2], Exact(0.1), 2000, gate, yardstick=Yardstick(Exact(0.3))))
+    assert 0.95 <= np.mean([run.misplaced.bound >= 0.3 for run in found]) < 0.975
+    assert 0.95 <= np.mean([run.bound[2] >= 0.1 for run in found]) < 0.975
+    assert np.median([run.misplaced.estimate for run in found]) == pytest.approx(0.3, abs=0.001)
+    margin = found[0].misplaced.bound - found[0].misplaced.estimate
+    alone = (log(12.5) / 0.5 if pure else 1.7507 / sqrt(2 / 50)) / 2000
+    assert margin == pytest.approx((1.402 if pure else sqrt(2)) * alone, rel=0.01)
+    assert found[0].charge.amount == amount
+
+
+def test_the_cubes_margin_is_enough_on_the_integers_at_every_scale():
+    """P(z > m) of the law on pairs of integers, point by point; a margin a tenth smaller would not do."""
+
+    def tail(m, s):
+        x, rest = np.exp(-1 / s), -np.expm1(-1 / s)
+        inside = np.exp(-(m + 1) / s) * ((2 * m + 3) / rest + 4 * x / rest**2)
+        return inside / (1 + 8 * x / rest**2)
+
+    for s in np.geomspace(2, 1e6, 60):
+        margin = ceil(2 * s * _quantile("cube")) + 1
+        assert tail(margin, s) <= NOISE_MISS
+        assert tail(int(0.9 * margin) - 2, s) > NOISE_MISS
+    # And the formula is the law: by adding up e^{−max|z|/s} over a square.
+    z = np.arange(-80, 81)
+    law = np.exp(-np.maximum(np.abs(z)[:, None], np.abs(z)) / 4.0)
+    assert law[z > 10].sum() / law.sum() == pytest.approx(tail(10, 4.0), rel=1e-6)
+
+
+def test_tiny_budgets_get_laplace_noise_on_both():
+    gate = a_gate("certificate", amount=Fraction(1, 10**13))
+    found = certify([2], Exact(0.1), 2000, gate, yardstick=Yardstick(Exact(0.3)))
+    assert (gate.book[0].law, gate.book[0].scale) == ("laplace", 2 * 1027 * 10**13)
+    assert found.misplaced.bound == 1
+
+
+def test_the_sentence_counts_rows_of_a_hundred():
+    told = "Of 100 rows at most {} stand in the wrong cell of a typical table of {}{}, with 95% confidence."
+    also = ", and at most 3.1 on the wrong side of any value of a number"
+    assert OutOfPlace(0.0301, 0.02, 2, True).sentence == told.format("3.1", "two columns", also)
+    assert OutOfPlace(0.123, 0.02, 1).sentence == told.format("13", "one column", "")
+    assert [of_hundred(x) for x in (0.0, 0.00052, 0.001, 0.0999, 1.0)] == ["0.0", "0.052", "0.10", "10.0", "100"]
+    own = Certificate({2: 0.1}, {2: 0.1}, Charge("c", Fraction(1)), True, misplaced=OutOfPlace(0.0301, 0.02))
+    assert str(own) == own.misplaced.sentence
+    assert own.technical.startswith("The typical 2-way table is within 0.10 of the truth (in L2")
+    assert "2.0 estimated with noise, ≤ 3.1" in own._repr_html_()
+    table = own.for_table({2: 0.3}, 0.05)
+    assert table.misplaced == pytest.approx(0.0801)
+    assert own.for_table({2: 0.3}, 2.0).misplaced == 1
+    assert "8.1 of 100 rows out of place (exact in the table" in repr(table)
 
 
 def test_a_notebook_shows_the_numbers_behind_the_sentence():

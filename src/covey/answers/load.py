@@ -14,7 +14,7 @@ import numpy as np
 from covey.answers.release import Release
 from covey.errors import InputError
 from covey.privacy.budget import Charge, PrivacyStatement
-from covey.privacy.certificate import Certificate
+from covey.privacy.certificate import Certificate, OutOfPlace
 from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
 from covey.release.verify import promised, rows_path, verify_bundle
@@ -89,4 +89,9 @@ def _certificate(path: Path, facts: Mapping[str, Any]) -> Certificate | None:
     said = json.loads(path.read_text(encoding="utf-8"))
     bound, estimate = ({int(d): float(v) for d, v in said[name].items()} for name in ("bound", "estimate"))
     charge = Charge("certificate", Fraction(said["cost"]["amount"]), facts["spent_in"])
-    return Certificate(bound, estimate, charge, said["measure"].startswith("L2"), said["confidence"])
+    own = said.get("rows_out_of_place")  # bundles of covey 0.1 have none
+    misplaced = None
+    if own is not None:
+        numbers = "distribution_functions" in said
+        misplaced = OutOfPlace(float(own["bound"]), float(own["estimate"]), int(own["columns"]), numbers)
+    return Certificate(bound, estimate, charge, said["measure"].startswith("L2"), said["confidence"], misplaced)

@@ -19,6 +19,8 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.distance import bit_distances, category_distances
 from covey.core.tables.domain import Domain
+from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
+from covey.core.tables.moments import moments
 from covey.core.tables.reals import RealGrid, distances_between
 from covey.core.tables.triples import Triples
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
@@ -127,6 +129,15 @@ def distances(draw: Draw | None, rows: Array, centres: WeightedPoints) -> dict[i
     if isinstance(draw, DrawCodes):
         return category_distances(rows.astype(np.int64), draw.domain.sizes, centres)
     return bit_distances(rows.astype(np.uint8), centres)
+
+
+def out_of_place(draw: Draw | None, rows: Array, centres: WeightedPoints) -> float | None:
+    """The share of public rows that are out of place among the centres that `regain` draws them from: exact."""
+    if isinstance(draw, DrawNumbers):
+        return misplaced_rows(draw.numbers.of(rows), draw.numbers.domain, centres)
+    if isinstance(draw, DrawCodes):
+        return misplaced_rows(rows.astype(np.int64), draw.domain, centres)
+    return None if isinstance(draw, DrawBody) else misplaced_bits(moments(rows.astype(np.uint8)), centres)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""The private accuracy certificate: a bound on δ_1 … δ_4 that is itself part of the release.
+"""The private accuracy certificate: bounds on the error of a release that are themselves part of the release.
 
-For fixed centres, replacing one true row moves every δ_d by at most 1/n: each entry of the error tensor moves by at most
-1/n, and a root mean square obeys the triangle inequality. Hence the largest of them, max_d δ_d, moves by at most 1/n too,
-and one noisy number bounds them all. That is the cheapest mechanism: with Laplace noise its one-sided 95% margin is
-2.3/(nε), against 5.1/(nε) for the vector under the cube mechanism and 9.2/(nε) for four separate draws. Proof:
-docs/proofs/certificate.md.
+What people read is one yardstick, rows out of place: of 100 rows, how many stand in the wrong cell of a typical table of two
+columns (core/tables/misplaced.py), and its twin for numbers, how many lie on the wrong side of a value. Beside it stands the
+paper's measure, δ_1 … δ_4. For fixed centres one replaced true row moves the yardstick by at most 1/n, and the largest of the
+δ_d by at most 1/n: two numbers, which one charge buys together. Under pure ε the cube mechanism needs no more room for the two
+than their larger change: a margin of 3.5/(nε), against 2.5/(nε) for one number alone and 5.1/(nε) for two separate draws.
+Proof: docs/proofs/certificate.md.
 """
 
 from __future__ import annotations
@@ -12,19 +13,57 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log, sqrt
+from math import ceil, exp, floor, log, log10, sqrt
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtri
 
+from covey.core.arrays import Integers
 from covey.html import card, meter
 from covey.privacy.budget import Charge
-from covey.privacy.gate import Exact, Gate, Moves
+from covey.privacy.gate import Exact, Gate, Measured, Moves
 
 GRID = 1024  # steps per 1/n
 CONFIDENCE = Fraction(95, 100)  # with which a certificate bounds the error; the usual one
 # The noise may use four of the five per cent; the fifth covers what sampling rows from the centres adds.
 NOISE_MISS = 0.04
+CUBE_SCALE = (
+    1 << 52
+)  # beyond it, at ε below 10⁻¹¹ or so, the cube's noise cannot be drawn, and each number gets Laplace noise
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Rows out of place on the true records, sealed, and what they are counted in.
+
+    Args:
+        exact: the share; one replaced record moves it by 1/n at most.
+        columns: of a typical table: 2, or 1 where there are no more.
+        numbers: whether distribution functions of single numbers are covered as well.
+    """
+
+    exact: Exact[float]
+    columns: int = 2
+    numbers: bool = False
+
+
+@dataclass(frozen=True)
+class OutOfPlace:
+    """The yardstick as released: the share of rows out of place between the true table and the centres."""
+
+    bound: float
+    estimate: float
+    columns: int = 2
+    numbers: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What a steward reads."""
+        of = "two columns" if self.columns == 2 else "one column"
+        count = of_hundred(self.bound)
+        also = f", and at most {count} on the wrong side of any value of a number" if self.numbers else ""
+        return f"Of 100 rows at most {count} stand in the wrong cell of a typical table of {of}{also}, with 95% confidence."
 
 
 @dataclass(frozen=True)
@@ -36,7 +75,7 @@ class Certificate:
     charge: Charge
     categorical: bool
     confidence: float = float(CONFIDENCE)
-    numbers: bool = False  # whether the bound covers the distribution functions of single numbers as well
+    misplaced: OutOfPlace | None = None  # the yardstick; real records have none
     products: bool = False  # of real records: means of products of columns, each scaled to lie between 0 and 1
 
     @property
@@ -49,11 +88,18 @@ class Certificate:
             also_one = ", and so is that of a single column" if main == 2 else ""
             bound = f"within {_show(self.bound[main])} of the truth"
             return f"The typical mean of {of}, each between 0 and 1, is {bound}, with 95% confidence{also_one}."
+        if self.misplaced is not None:
+            return self.misplaced.sentence
+        return self.technical
+
+    @property
+    def technical(self) -> str:
+        """The bound on the paper's measure, in words."""
+        degrees = sorted(self.bound)
+        main = 2 if 2 in self.bound else degrees[0]
         what = f"typical {main}-way {'table' if self.categorical else 'share'}"
         also = [str(d) for d in degrees if d != main]
-        holds = [f"{_and(also)}-way ones"] if also else []
-        holds += ["the share of rows below any value of a number"] if self.numbers else []
-        rest = f"; the same bound holds for {' and for '.join(holds)}" if holds else ""
+        rest = f"; the same bound holds for {_and(also)}-way ones" if also else ""
         measure = " (in L2 distance, from 0 to 1)" if self.categorical else ""
         return f"The {what} is within {_show(self.bound[main])} of the truth{measure}, with 95% confidence{rest}."
 
@@ -62,7 +108,11 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """For notebooks: the sentence, and the numbers behind it."""
-        rows = [
+        rows = []
+        if (seen := self.misplaced) is not None:
+            words = f"{of_hundred(seen.estimate)} estimated with noise, ≤ {of_hundred(seen.bound)}"
+            rows.append(("Rows out of place, of 100", [meter(seen.estimate / seen.bound), words]))
+        rows += [
             (
                 f"{d}-way",
                 [
@@ -74,21 +124,33 @@ class Certificate:
         ]
         return card("Accuracy certificate", f"{self.confidence:.0%} confidence", [("In words", self.sentence), *rows])
 
-    def for_table(self, distance_to_centres: Mapping[int, float]) -> TableBounds:
-        """Bounds for a synthetic table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public."""
+    def for_table(self, distance_to_centres: Mapping[int, float], misplaced: float | None = None) -> TableBounds:
+        """Bounds for a synthetic table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public.
+
+        `misplaced` are the rows of the table that are out of place among the centres; the same inequality holds for them.
+        """
+        whole = None
+        if self.misplaced is not None and misplaced is not None:
+            whole = min(1.0, self.misplaced.bound + misplaced)
         return TableBounds(
-            {d: min(1.0, self.bound[d] + distance_to_centres[d]) for d in self.bound if d in distance_to_centres}
+            {d: min(1.0, self.bound[d] + distance_to_centres[d]) for d in self.bound if d in distance_to_centres}, whole
         )
 
 
 class TableBounds(dict[int, float]):
     """95% bounds by degree for one table, which must be public: they hold the table's exact distance from the centres.
 
-    Of a synthetic table that is public anyway. Of true rows it would be an exact number about true data: keep it to yourself.
+    `misplaced` bounds the share of its rows that are out of place. Of a synthetic table these numbers are public anyway. Of true
+    rows they would be exact numbers about true data: keep them to yourself.
     """
 
+    def __init__(self, bounds: Mapping[int, float], misplaced: float | None = None) -> None:
+        super().__init__(bounds)
+        self.misplaced = misplaced
+
     def __repr__(self) -> str:
-        return f"{dict(self)} (exact in the table it was computed on: share it only if that table is synthetic)"
+        rows = "" if self.misplaced is None else f", {of_hundred(self.misplaced)} of 100 rows out of place"
+        return f"{dict(self)}{rows} (exact in the table it was computed on: share it only if that table is synthetic)"
 
 
 def certify(
@@ -97,31 +159,58 @@ def certify(
     n: int,
     gate: Gate,
     categorical: bool = False,
-    numbers: bool = False,
+    yardstick: Yardstick | None = None,
 ) -> Certificate:
-    """Release the largest of the δ_d with noise, and bound all of them by it.
-
-    With `numbers` the Kolmogorov distances of single numbers are among them: they move by at most 1/n too.
-    """
-    # In steps of 1/(1024n) the maximum moves by 1024, by one more through rounding, and by up to one for floating point
-    # at each of the two tables (docs/proofs/certificate.md).
-    sensitivity = GRID + 3
-    value = farthest.map(lambda distance: np.array([round(distance * n * GRID)], dtype=np.int64))
-    found = gate.measure("certificate", value, 1, Moves(l1=sensitivity, l2_squared=sensitivity**2, summed=False))
-    # The quantile of the noise that is passed with probability NOISE_MISS, in standard deviations.
-    quantile = log(1 / (2 * NOISE_MISS)) / sqrt(2) if found.law == "laplace" else -float(ndtri(NOISE_MISS))
-    margin = ceil(found.sd * quantile) + 1
+    """Release the largest of the δ_d with noise, and bound all of them by it; with a yardstick, it too, for the same charge."""
+    # In steps of 1/(1024n) each number moves by 1024, by one more through rounding, and by up to one for floating point at
+    # each of the two tables (docs/proofs/certificate.md).
+    sealed = [farthest] if yardstick is None else [farthest, yardstick.exact]
+    value = Exact.of(lambda *found: _in_steps(found, n), *sealed)
+    found = _measure(gate, value, len(sealed))
+    margin = ceil(found.sd * _quantile(found.law)) + 1
     step = 1 / (n * GRID)
-    noisy = float(found.values[0])
-    estimate = min(1.0, max(0.0, noisy * step))
-    bound = min(1.0, max(noisy + margin, margin) * step)
+    estimates = [min(1.0, max(0.0, float(noisy) * step)) for noisy in found.values]
+    bounds = [min(1.0, max(float(noisy) + margin, margin) * step) for noisy in found.values]
+    misplaced = None
+    if yardstick is not None:
+        misplaced = OutOfPlace(bounds[1], estimates[1], yardstick.columns, yardstick.numbers)
     return Certificate(
-        bound=dict.fromkeys(sorted(degrees), bound),
-        estimate=dict.fromkeys(sorted(degrees), estimate),
+        bound=dict.fromkeys(sorted(degrees), bounds[0]),
+        estimate=dict.fromkeys(sorted(degrees), estimates[0]),
         charge=found.charge,
         categorical=categorical,
-        numbers=numbers,
+        misplaced=misplaced,
     )
+
+
+def _in_steps(distances: Sequence[float], n: int) -> Integers:
+    """Distances as multiples of 1/(1024n)."""
+    return np.array([round(distance * n * GRID) for distance in distances], dtype=np.int64)
+
+
+def _measure(gate: Gate, value: Exact[Integers], count: int) -> Measured:
+    """One number, or two that each move by as much: Laplace noise for one and the cube's for two, or Gaussian noise."""
+    moved = GRID + 3
+    moves = Moves(l1=count * moved, l2_squared=count * moved**2, linf=moved, summed=False)
+    if count > 1 and gate.budget.pure and gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE:
+        return gate.cube("certificate", value, moves, count)
+    return gate.measure("certificate", value, count, moves)
+
+
+def _quantile(law: str) -> float:
+    """What one number's noise passes with probability NOISE_MISS, in standard deviations."""
+    if law == "laplace":
+        return log(1 / (2 * NOISE_MISS)) / sqrt(2)
+    if law == "cube":  # of two numbers: P(z₁ > t) = (t + 2)·e^{−t}/4 in units of the scale, half a standard deviation
+        return float(brentq(lambda t: (t + 2) * exp(-t) / 4 - NOISE_MISS, 0, 50)) / 2
+    return -float(ndtri(NOISE_MISS))
+
+
+def of_hundred(share: float) -> str:
+    """Rows of 100, to two digits, rounded up: a bound must not shrink in print."""
+    rows = 100 * share
+    digits = max(0, 1 - floor(log10(rows))) if rows > 0 else 1
+    return f"{ceil(rows * 10**digits - 1e-9) / 10**digits:.{digits}f}"
 
 
 def _show(value: float) -> str:

@@ -207,13 +207,14 @@ class Gate:
 
         The counts are scaled to a grid on which its sampler accepts, and divided again.
         """
-        payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(moves.linf) * self.steps)
+        steps = self.steps if moves.summed else 1
+        payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(moves.linf) * steps)
         scale = payment.line.scale
         fine = Fraction(max(1, -(-2 * dimension // scale)))
         noise = cube_noise(fine * scale, dimension, self._generator(purpose))
         noisy = self._release(exact.map(lambda counts: counts * int(fine)), noise, payment, 1 / fine)
         sd = cube_deviation(dimension) * float(scale)
-        return Measured(noisy / float(fine * self.steps), sd / self.steps, "cube", payment.charge)
+        return Measured(noisy / float(fine * steps), sd / steps, "cube", payment.charge)
 
     def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction]) -> MatrixJoint:
         """Pieces of one symmetric integer matrix: matrix Laplace noise, pure ε (docs/proofs/cone.md).

@@ -98,22 +98,32 @@ def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
 
 def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     """certificate.json."""
-    numbers = {
-        "distribution_functions": {
-            "measure": "Kolmogorov distance: by how much the share of rows below any value of a single number is off",
-            "bound": max(certificate.bound.values()),
+    own = certificate.misplaced
+    yardstick: dict[str, Any] = {}
+    if own is not None:
+        of = "two columns" if own.columns == 2 else "one column"
+        yardstick["rows_out_of_place"] = {
+            "measure": f"mean total variation of tables of {of}: the share of rows in the wrong cell of a typical table",
+            "columns": own.columns,
+            "bound": own.bound,
+            "estimate": own.estimate,
         }
-    }
+        if own.numbers:
+            yardstick["distribution_functions"] = {
+                "measure": "Kolmogorov distance: by how much the share of rows below any value of a single number is off",
+                "bound": own.bound,
+            }
     return {
         "sentence": certificate.sentence,
         "confidence": certificate.confidence,
+        **yardstick,
+        "technical": certificate.technical,
         "joint": True,
         "measure": "L2 distance of d-way tables"
         if certificate.categorical
         else "δ_d: root mean square error of d-way shares",
         "bound": {str(d): b for d, b in certificate.bound.items()},
         "estimate": {str(d): b for d, b in certificate.estimate.items()},
-        **(numbers if certificate.numbers else {}),
         "about": "the centres; a table drawn from them adds its own, exactly computable, distance",
         "cost": {"amount": str(certificate.charge.amount), "unit": certificate.charge.unit},
     }

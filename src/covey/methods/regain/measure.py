@@ -36,11 +36,13 @@ from covey.core.tables.counts import (
 from covey.core.tables.crosstabs import FULL_TABLES, OneWayTables, PairTables
 from covey.core.tables.distance import HighTables, affordable_tables, one_way_distance, pair_distances
 from covey.core.tables.domain import Domain
+from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
 from covey.core.tables.moments import Moments, moments
 from covey.core.tables.triples import TripleTables
 from covey.engines.rows import Mapped, Rows
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate, pair_moves
 from covey.privacy.budget import exact as fraction
+from covey.privacy.certificate import Yardstick
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
 
 # Weights of the means in a joint Gaussian measurement of means and pairs (and more), tuned on docs/benchmarks' tables: the
@@ -283,6 +285,13 @@ class Tables:
             return low, found.map(lambda a: max(a.values()))
         high = self._rows.whole(HighTables(sizes, cloud, rest))
         return [*low, *rest], Exact.of(lambda a, b: max([*a.values(), *b.values()]), found, high)
+
+    def misplaced(self, cloud: WeightedPoints) -> Yardstick:
+        """The share of records out of place among the centres, in a typical table of two columns; sealed."""
+        glass = Glass.of(cloud, self.domain)
+        sizes, seen = glass.sizes, glass.cloud(cloud)
+        exact = self.pairs(list(glass.maps)).map(misplaced_codes, self.total, sizes, seen)
+        return Yardstick(exact, columns_of(sizes))
 
 
 def merge_pairs(pairs: Integers, maps: list[Integers], sizes: list[int]) -> Integers:

@@ -114,10 +114,11 @@ class RegainNumbers:
             if not self.certificate:
                 return Fitted(fit.cloud, None, fit.spectrum, kept, numbers)
             degrees, farthest = tables.farthest(fit.cloud)
-            if seen.cells:
+            yardstick = tables.misplaced(fit.cloud)
+            if seen.cells:  # its twin for numbers, the largest of the two
                 worst = farthest_numbers(counts, seen.cells, fit.cloud, seen.domain)
-                farthest = Exact.of(max, farthest, worst)
-            found = certify(degrees, farthest, rows.n, gate, categorical=True, numbers=bool(seen.cells))
+                yardstick = replace(yardstick, exact=Exact.of(max, yardstick.exact, worst), numbers=True)
+            found = certify(degrees, farthest, rows.n, gate, True, yardstick)
             return Fitted(fit.cloud, found, fit.spectrum, kept, numbers)
 
     def _look(self, measured: OneWayMeasured, n: int, gate: Gate, public: np.random.Generator) -> Looks:

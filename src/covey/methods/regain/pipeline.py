@@ -26,6 +26,7 @@ from covey.core.tables.distance import (
     subset_distance,
 )
 from covey.core.tables.domain import Domain
+from covey.core.tables.misplaced import misplaced_bits
 from covey.core.tables.moments import moments
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import Rows
@@ -35,7 +36,7 @@ from covey.methods.regain.categories import category_centres
 from covey.methods.regain.measure import Tables, first_kernel
 from covey.methods.regain.plan import Plan, histogram_share, plan_bits, refuse_too_wide
 from covey.privacy.budget import Budget
-from covey.privacy.certificate import certify
+from covey.privacy.certificate import Yardstick, certify
 from covey.privacy.gate import Exact, Gate
 from covey.progress import Progress
 
@@ -91,7 +92,8 @@ class RegainBits:
                 return Fitted(cloud, None, spectrum, measured)
             with blas_threads(processors()):
                 degrees, farthest = farthest_bits(rows, cloud)
-            return Fitted(cloud, certify(degrees, farthest, n, gate), spectrum, measured)
+                yardstick = Yardstick(rows.reduce(moments).map(misplaced_bits, cloud), columns=min(p, 2))
+            return Fitted(cloud, certify(degrees, farthest, n, gate, yardstick=yardstick), spectrum, measured)
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class RegainCategories:
             if not self.certificate:
                 return Fitted(cloud, None, spectrum, measured)
             degrees, farthest = tables.farthest(cloud)
-            certificate = certify(degrees, farthest, rows.n, gate, categorical=True)
+            certificate = certify(degrees, farthest, rows.n, gate, True, tables.misplaced(cloud))
             return Fitted(cloud, certificate, spectrum, measured)
 
 
