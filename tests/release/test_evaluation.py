@@ -266,5 +266,5 @@ def test_a_wide_table_says_how_many_pairs_were_compared(tmp_path, monkeypatch):
     assert facts["tables_compared"]["2"] == [1000, 1770]
     assert "The worst pairs are the worst of 1,000 of 1,770 tables" in Path("page.html").read_text()
     words = CliRunner().invoke(main, shlex.split("evaluate flags.csv out")).stdout
-    assert "of 2-way tables:" in words
-    assert "(1,000 of 1,770 tables, chosen at random)" in words
+    assert "stand in the wrong cell of a typical table of two columns" in words
+    assert "the mean over 1,000 of 1,770 tables, chosen at random" in words

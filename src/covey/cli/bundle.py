@@ -68,7 +68,7 @@ def evaluate(  # click passes each option by its name
 ) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
     from covey.release.confidential import write_confidential
-    from covey.release.evaluation import share_compared
+    from covey.release.evaluation import out_of_place_words
     from covey.release.numbers import number_words
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
@@ -87,12 +87,7 @@ def evaluate(  # click passes each option by its name
     if report is not None:
         write_confidential(report, found.page())
     words = ["CONFIDENTIAL: computed on true data", *number_words(facts["numbers"])]
-    for d, value in facts["total_variation"].items():
-        done, there = facts["tables_compared"][d]
-        over = "" if done == there else f" ({share_compared(facts, d)})"
-        words += [f"mean total variation of {d}-way tables: {value:.4f}{over}"]
-    if facts["worst_pairs"]:
-        words += [f"worst pairs: {', '.join(f'{a} × {b} ({v:.3f})' for a, b, v in facts['worst_pairs'][:5])}"]
+    words += out_of_place_words(facts)
     for entry in facts["prediction"] or []:
         true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))
         words += [f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic, {true:.3f} trained on true rows"]

@@ -25,7 +25,7 @@ from covey.errors import ParameterError
 @main.command(
     epilog=example(
         "covey plan schema.json --rows 20000 --epsilon 1",
-        "covey plan schema.json --rows 20000 --target-error 0.01",
+        "covey plan schema.json --rows 20000 --target-error 0.03",
         "covey plan schema.json --persons 8000 --epsilon 1",
     )
 )
@@ -40,7 +40,9 @@ from covey.errors import ParameterError
 @epsilon_option
 @delta_option
 @click.option(
-    "--target-error", callback=number("target-error"), help="Find the ε that is predicted to reach this error."
+    "--target-error",
+    callback=number("target-error"),
+    help="Find the ε that should leave at most this share of rows out of place.",
 )
 @json_option
 def plan(  # click passes each option by its name
@@ -94,7 +96,7 @@ def plan(  # click passes each option by its name
     words = [
         f"n = {n}{'' if persons is None else ' persons'}, {len(sizes)} attributes, {sum(sizes)} categories",
         f"ε = {prediction.epsilon:g}, δ = {float(delta):g}",
-        f"predicted error of a 2-way share: about {prediction.error:.2g}",
+        prediction.sentence,
         f"time about {prediction.seconds:.0f} s, memory about {prediction.memory_gib:.2g} GiB",
         *([] if cost is None else [cost.words()]),
         *([] if focus is None else [focus.words()]),

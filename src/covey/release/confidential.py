@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.html import Html, tag
+from covey.html import Html, shorten, tag
 from covey.release import charts
 from covey.release.charts import number, percent
 from covey.release.evaluation import WATERMARK, Comparison, pair_variation, share_compared
@@ -39,16 +39,12 @@ def evaluation_html(rows: Comparison, figures: Mapping[str, Any]) -> str:
     """The page for the figures of `evaluate`."""
     columns = describe(rows.codec)
     n, m = len(rows.true), len(rows.synthetic)
-    variation = figures["total_variation"]
-    tiles = [(f"mean error of {d}-way tables (total variation)", percent(value, 2)) for d, value in variation.items()]
-    if figures["covariance"]:
-        loss = figures["covariance"]
-        tiles.append(
-            (
-                "covariance loss, relative to the covariance",
-                percent(loss["loss"] / loss["true"]) if loss["true"] else "–",
-            )
-        )
+    own = figures["rows_out_of_place"]
+    tiles = [
+        ("of 100 rows, in the wrong cell of a typical table", f"{100 * own['typical']:.2f}"),
+        ("of true rows, drawn again by chance", f"{100 * own['resampled_true_rows']:.2f}"),
+        (f"in the worst table, {shorten(' × '.join(own['worst_table']), 60)}", f"{100 * own['worst']:.2f}"),
+    ]
     banner = (
         "The figures below come from the true records, without noise. Whoever sees them learns about single persons: they are "
         "for the steward alone, and not part of any release."
@@ -72,7 +68,13 @@ def evaluation_html(rows: Comparison, figures: Mapping[str, Any]) -> str:
 
 def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
     """The figures in one table, and what they mean."""
-    listed = []
+    own, listed = figures["rows_out_of_place"], []
+    of = "two columns" if own["columns"] == 2 else "one column"
+    typical = (
+        f"{100 * own['typical']:.2f} of 100, the mean over {share_compared(figures, str(own['columns']))} of {of}; true rows, "
+        f"drawn again by chance, have {100 * own['resampled_true_rows']:.2f}"
+    )
+    worst = f"{100 * own['worst']:.2f} of 100, in {' × '.join(own['worst_table'])}"
     for d, value in figures["total_variation"].items():
         of = share_compared(figures, d)
         free = figures["total_variation_of_resampled_true_rows"][d]
@@ -89,11 +91,17 @@ def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
             ("of which averaging", f"{number(float(rows.bundle['covariance_loss']))} when the groups were formed")
         )
     words = (
-        "Total variation is the share of rows that would have to change their cell for two tables to agree: 0 is perfect, 1 "
-        "is as wrong as can be. Rows drawn again from the true table, as many as the synthetic one has, are the yardstick. The "
-        "covariance loss is the Frobenius norm of the difference of two covariance matrices, of category indicators."
+        "A row is out of place in a table if it would have to change its cell for the true and the synthetic table to agree. "
+        "Rows drawn again from the true table, as many as the synthetic one has, say what chance alone does. It is the yardstick "
+        "of the plan and of the certificate, which says it with noise."
     )
-    return section("overview", "In short", tag("p", words), facts(listed, "Errors"))
+    technical = (
+        "Total variation is the same as a share, from 0 to 1. The covariance loss is the Frobenius norm of the difference of two "
+        "covariance matrices, of category indicators."
+    )
+    fold = tag("details", tag("summary", "In technical terms"), tag("p", technical), facts(listed, "Other errors"))
+    short = facts([("Rows out of place", typical), ("The worst table", worst)], "Errors")
+    return section("overview", "In short", tag("p", words), short, fold)
 
 
 def numbers(figures: Mapping[str, Any]) -> list[Part]:
@@ -163,7 +171,7 @@ def one_way(rows: Comparison, columns: Sequence[Column], errors: Sequence[float]
 
 
 def _card(column: Column, both: Floats, error: float) -> Html:
-    note = f"total variation {percent(error, 2)}"
+    note = f"{100 * error:.2f} of 100 rows out of place"
     caption = f"Shares of {column.name}"
     if not column.ordered:
         rows = [(label, [float(x) for x in v]) for label, v in ranked(column.labels, both, column.has_missing, 10)]
@@ -185,12 +193,12 @@ def two_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, A
     if len(names) < 2:
         return section("two", "Pair by pair", tag("p", "There is only one column."))
     shown = names[:MAPPED]
-    title = "Total variation of pairs"
-    worst = [(f"{a} × {b}", percent(v, 2)) for a, b, v in figures["worst_pairs"]]
+    title = "Rows out of place, pair by pair"
+    worst = [(f"{a} × {b}", f"{100 * v:.2f}") for a, b, v in figures["worst_pairs"]]
     picture = tag(
         "div",
-        charts.heat_map(shown, pair_variation(rows, MAPPED), title, "Total variation"),
-        charts.table(("pair", "total variation"), worst, "The worst pairs"),
+        charts.heat_map(shown, pair_variation(rows, MAPPED), title, "Share of rows out of place"),
+        charts.table(("pair", "rows of 100"), worst, "The worst pairs"),
         class_="beside",
     )
     cut = f" The map shows the first {MAPPED} of {len(names):,} columns." if len(names) > MAPPED else ""

@@ -124,6 +124,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = ()) -> dict[str, Any]:
         "watermark": WATERMARK,
         "rows": {"true": len(true), "synthetic": len(synthetic)},
         "numbers": number_figures(rows.codec, rows.cells),
+        "rows_out_of_place": _out_of_place(found, resampled, names),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
         "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
         "tables_compared": {str(d): [len(tables), comb(len(sizes), d)] for d, tables in found.items()},
@@ -132,6 +133,43 @@ def evaluate(rows: Comparison, targets: Sequence[str] = ()) -> dict[str, Any]:
         "covariance": covariance_difference(rows.true, rows.synthetic, rows.codec.domain_sizes),
         "prediction": predictions(rows, targets),
     }
+
+
+def _out_of_place(
+    found: Mapping[int, Sequence[tuple[float, tuple[int, ...]]]],
+    resampled: Mapping[int, Sequence[float]],
+    names: Sequence[str],
+) -> dict[str, Any]:
+    """The yardstick of certificates and plans, computed exactly: the mean total variation of two-way tables, and the worst."""
+    d = max(k for k in found if k <= 2)
+    worst, where = max(found[d], key=lambda x: x[0])
+    return {
+        "columns": d,
+        "typical": float(np.mean([value for value, _ in found[d]])),
+        "resampled_true_rows": float(np.mean(resampled[d])),
+        "worst": worst,
+        "worst_table": [names[a] for a in where],
+    }
+
+
+def out_of_place_words(figures: Mapping[str, Any]) -> list[str]:
+    """The yardstick in words: the typical table, the worst one, and each of the worst pairs by name."""
+    own = figures["rows_out_of_place"]
+    d = str(own["columns"])
+    done, there = figures["tables_compared"][d]
+    over = "" if done == there else f", the mean over {share_compared(figures, d)}"
+    of = "two columns" if own["columns"] == 2 else "one column"
+    words = [
+        f"of 100 rows {100 * own['typical']:.2f} stand in the wrong cell of a typical table of {of}{over} (true rows drawn "
+        f"again: {100 * own['resampled_true_rows']:.2f})",
+        f"in the worst, {' × '.join(own['worst_table'])}: {100 * own['worst']:.2f} of 100",
+    ]
+    if len(figures["worst_pairs"]) > 1:
+        listed = ", ".join(f"{a} × {b} ({100 * v:.1f})" for a, b, v in figures["worst_pairs"][:5])
+        words.append(f"worst pairs, rows of 100: {listed}")
+    rest = {k: v for k, v in figures["total_variation"].items() if k != d}
+    technical = ", ".join(f"{k}-way {v:.4f}" for k, v in rest.items())
+    return [*words, *([f"mean total variation of other tables: {technical}"] if technical else [])]
 
 
 def total_variation(X: Integers, Z: Integers, sizes: Any, subset: tuple[int, ...]) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from covey.errors import CoveyWarning
 from covey.methods.paper import PaperParameters
-from covey.methods.regain.predict import mostly_noise, predicted_error, remedies
+from covey.methods.regain.predict import mostly_noise, predicted_error, predicted_misplaced, remedies
 from covey.methods.regain.realplan import plan_reals
 from covey.privacy.budget import Budget
 
@@ -17,12 +17,13 @@ CALLER = 5  # frames up: advice is shown where `fit` was called
 
 
 def warn_of_noisy_shares(n: int, sizes: Sequence[int], budget: Budget) -> None:
-    """For bits and categories: the predicted error of a 2-way share."""
-    error = predicted_error(sizes, n, budget)
-    if mostly_noise(error):
+    """For bits and categories: the rows that are predicted to be out of place."""
+    if mostly_noise(predicted_error(sizes, n, budget)):
+        out = 100 * predicted_misplaced(sizes, n, budget)
         warnings.warn(
-            f"with n = {n}, {len(sizes)} columns and epsilon = {float(budget.epsilon):g} a 2-way share is predicted to be "
-            f"off by {error:.2g}: expect noise, not data. {remedies(sizes, n, budget).capitalize()}.",
+            f"with n = {n}, {len(sizes)} columns and epsilon = {float(budget.epsilon):g} about {out:.2g} of 100 rows "
+            "would stand in the wrong cell of a typical table of two columns: expect noise, not data. "
+            f"{remedies(sizes, n, budget).capitalize()}.",
             CoveyWarning,
             stacklevel=CALLER,
         )
