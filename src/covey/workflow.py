@@ -18,7 +18,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +35,7 @@ from covey.privacy.unit import ALL_ROWS, Unit
 from covey.release import evaluation
 from covey.release.bundle import claim_target, write_bundle
 from covey.release.confidential import evaluation_html
-from covey.release.contents import LARGE_EPSILON
+from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About
 from covey.release.places import check_disk, check_output, check_target, refuse_in_bundle, refuse_same
 from covey.release.verify import bundle_digest
 from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
@@ -145,6 +145,7 @@ class PrivateOrder:
     force: bool = False
     purpose: str = "release"
     learn: bool = False
+    about: About = NOTHING_SAID
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,8 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
             listen("measuring")
             synth.fit(prepared)
             listen("writing")
-            bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force, claim=claim)
+            parts, about = synth.release(rows), _with_budget(order, ledger)
+            bundle = write_bundle(parts, order.out, parquet=order.parquet, force=order.force, claim=claim, about=about)
         if ledger is not None and receipt is not None:
             ledger.mark_released(receipt, bundle_digest(bundle))
     certificate = synth.certificate.sentence if synth.certificate else None
@@ -242,6 +244,14 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
     learned, left_out = (privacy.learned, privacy.left_out) if privacy is not None else ((), ())
     mended = json.loads((bundle / "privacy.json").read_text(encoding="utf-8")).get("rows_altered_by_rules")
     return Released(bundle, rows, str(privacy), certificate, learned=learned, left_out=left_out, mended=mended)
+
+
+def _with_budget(order: PrivateOrder, ledger: Ledger | None) -> About:
+    """What the owner says, and what the ledger says is used up of how much: both go onto the first page of the report."""
+    if ledger is None:
+        return order.about
+    status = next(status for status in ledger.datasets() if status.name == order.dataset)
+    return replace(order.about, spent=status.spent.epsilon, cap=status.budget.epsilon)
 
 
 def _public(schema: Schema, order: PrivateOrder) -> Schema:

@@ -1,7 +1,9 @@
 """report.html: public things only, one inert file, readable by everybody."""
 
 import re
+from contextlib import chdir
 from dataclasses import dataclass
+from fractions import Fraction
 from math import exp
 
 import numpy as np
@@ -20,13 +22,15 @@ from covey.methods.regain.bits import moment_spectrum
 from covey.methods.regain.measure import measure_ball, measure_matrix
 from covey.methods.regain.plan import plan_bits
 from covey.privacy.budget import make_budget
+from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate
 from covey.release import looks, sections
+from covey.release.bundle import write_bundle
 from covey.release.charts import certificate_chart, number, percent, ticks, up
-from covey.release.contents import AnonymousRelease
+from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
+from covey.release.cover import guess
 from covey.release.page import style_sheet
 from covey.release.report import report_html
-from covey.release.sections import guess
 from covey.release.summary import MOST_BINS, associations, coarsened, cramers_v, describe, ranked
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
@@ -40,8 +44,8 @@ pytestmark = [
 DIGEST = "ab" * 32
 
 
-def shown(release, table="synthetic.csv"):
-    return report_html(release, table, DIGEST)
+def shown(release, about=NOTHING_SAID, table="synthetic.csv"):
+    return report_html(release, table, DIGEST, about=about)
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +74,15 @@ def page(release):
 
 def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
     assert [h["text"] for h in page.all("h2")] == [
-        "What was released",
+        "At a glance",
         "What it protects",
-        "How accurate it is",
         "How the budget was spent",
+        "How accurate it is",
         "What the table looks like",
         "What goes together",
         "What stood out of the noise",
+        "What was released",
+        "What it stands on",
         "Cite and reuse",
     ]
     assert DIGEST in page.text
@@ -99,8 +105,40 @@ def test_the_pictures_show_the_synthetic_rows(page, release):
     assert ages[0][1] == percent(inside / len(rows))
 
 
+def test_the_first_page_answers_to_a_data_protection_officer(release):
+    about = About("Visits 2025", "Ada Lovelace", "teaching", Fraction(5, 2), Fraction(4))
+    page = check_page(shown(release, about))
+    said = dict(table_named(page, "The release at a glance"))
+    assert page.all("h1")[0]["text"] == "Visits 2025"
+    assert (said["Owner"], said["Purpose"]) == ("Ada Lovelace", "teaching")
+    assert f"at most {100 * guess(2.0, 1e-6):.1f}% of cases" in said["Promise"]
+    assert "coin is right in 50%" in said["Promise"]
+    assert "ε = 2.5 by all releases about these people so far, of a cap of 4" in said["Used up"]
+    public = {row[0]: row[2] for row in table_named(page, "What the schema says about the 7 columns")}
+    assert set(public) == {field.name for field in release.schema.fields}
+    unsaid = dict(table_named(check_page(shown(release)), "The release at a glance"))
+    assert (unsaid["Owner"], unsaid["Purpose"]) == ("not stated", "not stated")
+    assert "no ledger was asked" in unsaid["Used up"]
+
+
+def test_what_is_to_be_copied_runs(page, fitted, release, tmp_path):
+    """The lines on the page, in the folder of the page."""
+    write_bundle(release, tmp_path / "out")
+    shown = [entry["text"] for entry in page.all("pre")]
+    question = next(line for line in shown if line.startswith("covey ask"))
+    assert "share" in question or "mean" in question
+    python = next(line for line in shown if line.startswith("import covey"))
+    told = {}
+    with chdir(tmp_path / "out"):
+        exec(python.replace("100_000", "7"), told)
+    assert len(told["more"]) == 7
+
+
 def test_the_certificate_is_drawn_with_its_bounds(page, fitted, release):
     bounds = fitted.certify(pl.DataFrame(dict(joined(release.parts))))
+    yardstick = [row[1] for row in table_named(page, "Rows out of place, of 100")]
+    own = fitted.certificate.misplaced
+    assert yardstick == [of_hundred(own.estimate), f"≤ {of_hundred(own.bound)}", f"≤ {of_hundred(bounds.misplaced)}"]
     rows = table_named(page, "Certificate by degree")
     assert [row[0][:2] for row in rows] == ["δ₁", "δ₂", "δ₃", "δ₄"]
     for d, row in enumerate(rows, start=1):

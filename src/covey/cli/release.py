@@ -76,6 +76,9 @@ from covey.cli.options import (
     metavar="SHARE",
     help="Go on if up to this share of a column's cells does not fit the schema.",
 )
+@click.option("--title", default="", help="Title on the first page of the report.")
+@click.option("--owner", default="", help="Who answers for the release, on the same page.")
+@click.option("--purpose", default="", help="What it is for, on the same page.")
 @click.option("--seed", type=int, help="For tests only: not private, not charged, and marked so.")
 @log_option
 @table_option
@@ -102,6 +105,9 @@ def release(  # click passes each option by its name
     parquet: bool,
     confirm_large_epsilon: bool,
     accept_misfits: Fraction,
+    title: str,
+    owner: str,
+    purpose: str,
     seed: int | None,
     log_path: Path | None,
     relation: str | None,
@@ -113,6 +119,7 @@ def release(  # click passes each option by its name
     as_json: bool,
 ) -> None:
     """Make a differentially private bundle from TABLE, and charge the ledger for it."""
+    from covey.release.contents import About
     from covey.workflow import PrivateOrder
     from covey.workflow import release as carry_out
 
@@ -139,6 +146,7 @@ def release(  # click passes each option by its name
         ledger=ledger_path,
         force=force,
         learn=learn,
+        about=About(title, owner, purpose),
     )
     with advice():
         done = carry_out(order)

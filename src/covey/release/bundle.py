@@ -29,7 +29,7 @@ import numpy as np
 
 from covey.methods.draws import NumberCells
 from covey.release.claim import claimed, replace
-from covey.release.contents import LARGE_EPSILON
+from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
 from covey.release.measurements import write_measurements
@@ -55,6 +55,7 @@ def write_bundle(
     parquet: bool = False,
     force: bool = False,
     claim: Path | None = None,
+    about: About = NOTHING_SAID,
 ) -> Path:
     """Write the bundle into a hidden folder beside the final one, then rename it: there is never a partial bundle.
 
@@ -62,10 +63,10 @@ def write_bundle(
     """
     if claim is None:
         with claim_target(folder, force) as place:
-            return write_bundle(release, folder, parquet=parquet, force=force, claim=place)
+            return write_bundle(release, folder, parquet=parquet, force=force, claim=place, about=about)
     ready = claim / "new"
     ready.mkdir()
-    _fill(release, ready, parquet)
+    _fill(release, ready, parquet, about)
     _write_sums(ready)
     ready.chmod(0o755)
     for path in [*ready.iterdir(), ready]:
@@ -87,7 +88,7 @@ def claim_target(folder: Path, force: bool) -> Iterator[Path]:
         yield place
 
 
-def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: bool) -> None:
+def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: bool, about: About) -> None:
     table = "synthetic.parquet" if parquet else "synthetic.csv"
     before = getattr(release.parts, "mended", 0)
     parts = iter(release.parts)
@@ -113,7 +114,7 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
     (folder / "README.md").write_text(words, encoding="utf-8")
     digest = file_digest(folder / table)
     _write_json(folder / "croissant.json", croissant(release, table, digest))
-    (folder / REPORT).write_text(report_html(release, table, digest, first), encoding="utf-8")
+    (folder / REPORT).write_text(report_html(release, table, digest, first, about), encoding="utf-8")
 
 
 def centre_arrays(release: PrivateRelease) -> dict[str, Any]:

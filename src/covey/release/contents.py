@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 from covey.core.arrays import Array, Floats, Integers
@@ -82,6 +83,28 @@ class PrivateRelease:
     def bands(self) -> Bands | None:
         """Error bands for its report, where its measurements are at hand."""
         return None
+
+
+@dataclass(frozen=True)
+class About:
+    """What the owner says of a release on its first page. All of it becomes public.
+
+    Args:
+        title: of the release; the schema's own where there is none.
+        owner: who answers for it.
+        purpose: what it is for.
+        spent: ε of all releases about these people so far, this one among them, as the ledger counts it.
+        cap: what they may use up in all.
+    """
+
+    title: str = ""
+    owner: str = ""
+    purpose: str = ""
+    spent: Fraction | None = None
+    cap: Fraction | None = None
+
+
+NOTHING_SAID = About()
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,20 @@ from datetime import UTC, datetime
 from covey.core.arrays import Integers
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
+from covey.privacy.certificate import of_hundred
 from covey.release import charts
-from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
+from covey.release.accuracy import accuracy
+from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, PrivateRelease
+from covey.release.cover import cover, example_question, foundations, public_columns
 from covey.release.looks import distributions, pair_map
 from covey.release.page import Part, facts, page, points, section
-from covey.release.sections import accuracy, budget_bar, epsilon_words, guarantee, spectrum
-from covey.release.summary import describe, domain_words
+from covey.release.sections import budget_bar, epsilon_words, guarantee, spectrum
+from covey.release.summary import describe
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
 from covey.table.sources import ColumnValues
 
-LISTED = 2000  # columns in the list
 PAPER = (
     "M. Boedihardjo, T. Strohmer and R. Vershynin, “Covariance’s Loss is Privacy’s Gain: Computationally Efficient, "
     "Private and Accurate Synthetic Data”"
@@ -31,7 +33,11 @@ PAPER = (
 
 
 def report_html(
-    release: PrivateRelease | AnonymousRelease, table: str, digest: str, first: ColumnValues | None = None
+    release: PrivateRelease | AnonymousRelease,
+    table: str,
+    digest: str,
+    first: ColumnValues | None = None,
+    about: About = NOTHING_SAID,
 ) -> str:
     """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `first` is their first part."""
     codec = Codec(release.schema)
@@ -39,7 +45,7 @@ def report_html(
     first = next(iter(release.parts)) if first is None else first
     codes, _ = codec.encode(first)
     today = datetime.now(UTC).date().isoformat()
-    files = Files(release.schema, release.parts.m, len(codes), table, digest, today, release.version)
+    files = Files(release.schema, release.parts.m, len(codes), table, digest, today, release.version, about)
     columns = describe(codec)
     if isinstance(release, PrivateRelease):
         fine = codes if release.numbers is None else release.numbers.of(NumberCodec(codec).encode(first)[0])
@@ -59,19 +65,20 @@ class Files:
     digest: str
     today: str
     version: str
+    about: About = NOTHING_SAID
 
     @property
     def title(self) -> str:
-        """The schema's title, if it has one."""
-        return shorten(str(self.schema.notes.get("title") or "Synthetic data"), 120)
+        """The owner's title, or the schema's, if it has one."""
+        return shorten(str(self.about.title or self.schema.notes.get("title") or "Synthetic data"), 120)
 
     @property
     def width(self) -> int:
         """How many columns there are."""
         return len(self.schema.fields)
 
-    def released(self, n: str, method: str, words: str) -> Part:
-        """What was released: sizes, origin, fingerprint, and every column with its domain."""
+    def released(self, n: str, method: str, words: str, *columns: Html) -> Part:
+        """What was released: sizes, origin, fingerprint."""
         notes = self.schema.notes.get("description")
         fingerprint = [tag("code", self.digest), tag("span", f"SHA-256 of {self.table}", class_="note")]
         rows = [
@@ -92,25 +99,10 @@ class Files:
             tag("p", shorten(str(notes), 2000)) if notes else None,
             tag("p", words),
             facts(rows, "About this release"),
-            self._columns(),
+            *columns,
         )
 
-    def _columns(self) -> Html:
-        listed = [
-            (shorten(f.name), f.type, domain_words(f), "always there" if f.required else "may be missing")
-            for f in self.schema.fields[:LISTED]
-        ]
-        head = ("column", "type", "domain", "cells")
-        table = charts.table(head, listed, f"The columns and what the schema says about them ({self.width:,})")
-        cut = None
-        if self.width > LISTED:
-            cut = tag(
-                "p", f"The first {LISTED:,} of {self.width:,} columns are listed; schema.json has all.", class_="note"
-            )
-        folded = tag("details", tag("summary", "All columns"), table, cut)
-        return folded if self.width > 12 else tag("div", table, class_="apart")
-
-    def reuse(self, mark: str, notes: Sequence[str]) -> Part:
+    def reuse(self, mark: str, notes: Sequence[str], more: Sequence[Html] = ()) -> Part:
         """How to check, read and cite the bundle."""
         reader = "read_parquet" if self.table.endswith("parquet") else "read_csv"
         check = f"covey verify .\npython -c \"import pandas; print(pandas.{reader}('{self.table}'))\""
@@ -123,11 +115,25 @@ class Files:
             "Cite and reuse",
             tag("p", "In the folder of this page, check that nothing was changed and read the rows:"),
             tag("pre", check),
-            tag("p", "Cite the table as:"),
+            *more,
+            tag("p", "Cite the table as (covey cite . says it as BibTeX too):"),
             tag("pre", cite),
             tag("p", f"Cite the method as: {PAPER}."),
             tag("ul", [tag("li", note) for note in notes]),
         )
+
+    def recipes(self) -> list[Html]:
+        """How to draw more rows and to compute an interval, to be copied."""
+        draw = "covey sample . --rows 100000 -o more.csv"
+        ask, python = example_question(self.schema)
+        return [
+            tag("p", "Draw more rows, at no cost of privacy:"),
+            tag("pre", draw),
+            tag("p", "Compute an interval that knows of the noise; one from the rows alone would be too short:"),
+            tag("pre", f'covey ask . "{ask}"'),
+            tag("p", "The same in Python:"),
+            tag("pre", f'import covey\n\nrelease = covey.load(".")\nprint({python})\nmore = release.sample(100_000)'),
+        ]
 
     def footer(self) -> Html:
         """The last line."""
@@ -154,10 +160,9 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
         banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
     tiles = [("rows", f"{files.rows:,}"), ("columns", f"{files.width:,}"), (epsilon_words(budget), epsilon)]
     if release.certificate is not None:
-        bound = release.certificate.bound
-        degree = 2 if 2 in bound else min(bound)
-        kind = "table" if release.certificate.categorical else "share"
-        tiles.append((f"certified typical error of a {degree}-way {kind}", f"≤ {charts.up(bound[degree], 2)}"))
+        own = release.certificate.misplaced
+        if own is not None:
+            tiles.append(("of 100 rows, out of place in a typical table", f"≤ {of_hundred(own.bound)}"))
     notes = [
         "Use it as you would use the original table: for exploring, teaching, testing code, planning a study. Whatever "
         "you compute from it costs no further privacy.",
@@ -165,19 +170,22 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
         "may be off by more than the bound above, which is about the typical one.",
         "centres.npz holds the weighted centres that the rows were drawn from: more rows can be drawn at no cost.",
     ]
+    # The pyramid of NIST SP 800-226, from its top: what is promised to whom; how, and how well; what it stands on.
     sections = [
+        cover(release, files.about, files.schema),
+        guarantee(privacy),
+        budget_bar(privacy),
+        accuracy(release, codes, codec),
+        *looks,
+        *([] if release.spectrum is None else [spectrum(release.spectrum)]),
         files.released(
             f"{privacy.n:,} {budget.counted}",
             f"mechanism: {privacy.mechanism}",
             "The rows were drawn at random from a private model. The schema, the number of "
             f"{budget.counted} and the method are public.",
         ),
-        guarantee(privacy),
-        accuracy(release, codes, codec),
-        budget_bar(privacy),
-        *looks,
-        *([] if release.spectrum is None else [spectrum(release.spectrum)]),
-        files.reuse(mark, notes),
+        foundations(privacy),
+        files.reuse(mark, notes, files.recipes()),
     ]
     lead = f"A table that stands in for a confidential one of {privacy.n:,} {budget.counted}. No row of it belongs to a person."
     return page(files.title, "Release report", lead, badges, banners, tiles, sections, files.footer())
@@ -211,6 +219,7 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
             f"{release.n:,} rows",
             f"method {release.method}",
             "The rows were drawn at random from averages over groups.",
+            public_columns(files.schema),
         ),
         anonymity(r),
         averaging(release),

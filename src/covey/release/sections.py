@@ -1,27 +1,16 @@
-"""The parts of a report: guarantee, accuracy, budget, spectrum. Each is made from public values alone; `looks` has the rest."""
+"""The parts of a report: guarantee, budget, spectrum. Each is made from public values alone; `looks` has the rest."""
 
 from __future__ import annotations
 
-from math import exp
-
-import numpy as np
-
-from covey.core.arrays import Integers
 from covey.core.fit.spectrum import Spectrum
-from covey.core.tables.distance import DEGREES, bit_distances, category_distances
-from covey.core.threads import blas_threads
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, tag
 from covey.privacy.budget import Budget, PrivacyStatement
-from covey.privacy.certificate import Certificate
 from covey.release import charts
 from covey.release.charts import number, percent
-from covey.release.contents import PrivateRelease
+from covey.release.cover import odds
 from covey.release.page import Part, facts, points, section
 from covey.release.statements import guarantee_words
-from covey.table.codec import Codec
-
-DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
 
 PURPOSES = {
     "domains": "limits and categories that nobody has declared",
@@ -42,27 +31,13 @@ def epsilon_words(budget: Budget) -> str:
     return "privacy budget ε" if budget.pure else f"privacy budget ε, with δ = {float(budget.delta):g}"
 
 
-def guess(epsilon: float, delta: float) -> float:
-    """The best chance of telling two equally likely neighbours apart: (e^ε + δ)/(e^ε + 1)."""
-    other = exp(-epsilon)
-    return min(1.0, (1 + delta * other) / (1 + other))
-
-
 def guarantee(privacy: PrivacyStatement) -> Part:
     """What the release protects, in plain words and then in technical ones."""
     budget = privacy.budget
     unit = budget.protects
-    rest = "those of one person" if budget.persons or budget.rows_per_person > 1 else "one"
-    chance = 100 * guess(float(budget.epsilon), float(budget.delta))
-    said = f"{chance:.1f}%" if chance < 99.95 else f"{chance:.4g}%"
     promise = (
         f"What anyone can learn from this release {'would be' if privacy.seeded else 'is'} almost the same, whatever {unit} of "
         "the confidential table had been."
-    )
-    test = (
-        f"Suppose somebody knows every row of the confidential table except {rest}, and must say which of two equally likely "
-        "versions is the true one. Tossing a coin is right in 50% of cases. With this whole folder in hand they "
-        f"{'would be' if privacy.seeded else 'are'} right in at most {said}."
     )
     covered = [
         "Every attack, whatever else is known or will be known: the promise does not rest on what an attacker lacks.",
@@ -88,73 +63,10 @@ def guarantee(privacy: PrivacyStatement) -> Part:
         "protects",
         "What it protects",
         tag("p", promise),
-        tag("p", test, class_="statement"),
+        tag("p", odds(privacy), class_="statement"),
         tag("div", points("Covered", covered), points("Not covered", not_covered), class_="two"),
         tag("details", tag("summary", "In technical terms"), facts(rows, "The guarantee")),
     )
-
-
-def accuracy(release: PrivateRelease, codes: Integers, codec: Codec) -> Part:
-    """The certificate as a picture: bounds for the centres, and for these very rows."""
-    title, certificate = "How accurate it is", release.certificate
-    if certificate is None:
-        words = "No certificate was bought for this release, so it carries no bound on its error."
-        return section("accuracy", title, tag("p", words))
-    whole = table_bounds(release, certificate, codes, codec)
-    meaning = (
-        "The measure δ is the distance between a true and a synthetic table of d columns in the typical case, from 0 (the same) "
-        "to 1: the root of half the sum of squared differences of its cells."
-        if certificate.categorical
-        else "The measure δ is the error of the share of rows in which d given flags are all set, in the typical case: the root "
-        "mean square over all choices of d columns. An error of 0.01 is one percentage point."
-    )
-    paid = "The bound was measured on the true data, with noise, and paid for from the same budget: it is private too. "
-    rows = [
-        (
-            f"{charts.SUBSCRIPTS[d]}, {charts.DEGREE_NAMES[d]}",
-            number(certificate.estimate[d]),
-            f"≤ {charts.up(certificate.bound[d])}",
-            f"≤ {charts.up(whole[d])}" if d in whole else "not computed",
-        )
-        for d in sorted(certificate.bound)
-    ]
-    legend = [("", "certified for the centres, with 95% confidence"), ("round", "noisy estimate")]
-    if whole:
-        legend.insert(1, ("b1", "added by drawing these rows, exactly"))
-    key = [tag("li", tag("i", class_=f"swatch {c}", aria_hidden="true"), words) for c, words in legend]
-    picture = charts.certificate_chart(
-        dict(certificate.bound), dict(certificate.estimate), whole, certificate.categorical
-    )
-    head = ("degree", "noisy estimate", "95% bound, centres", "95% bound, this table")
-    return section(
-        "accuracy",
-        title,
-        tag("p", certificate.sentence, class_="statement"),
-        tag("p", paid, meaning),
-        charts.figure(
-            "The accuracy certificate",
-            tag("div", picture, tag("ul", key, class_="legend")),
-            charts.table(head, rows, "Certificate by degree"),
-            "One noisy number, the largest error of all degrees, bounds every one of them; 95% is the joint confidence.",
-        ),
-    )
-
-
-def table_bounds(release: PrivateRelease, certificate: Certificate, codes: Integers, codec: Codec) -> dict[int, float]:
-    """Bounds for these very rows, if all are here, for as many degrees as their distance to the centres is cheap to find."""
-    if len(codes) < release.parts.m:
-        return {}
-    q, step = codes.shape[1], len(codes) * len(release.centres)
-    degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]
-    if not degrees:
-        return {}
-    with blas_threads(1):
-        if certificate.categorical:
-            sizes = codec.domain_sizes if release.numbers is None else release.numbers.domain.sizes
-            distance = category_distances(codes, sizes, release.centres, degrees)
-        else:
-            distance = bit_distances(codes.astype(np.uint8), release.centres, degrees)
-    return certificate.for_table({d: distance[d] for d in degrees if d in distance})
 
 
 def budget_bar(privacy: PrivacyStatement) -> Part:

@@ -25,8 +25,17 @@ class Choices:
     group_size: int = 20
     sensitive: tuple[str, ...] = ()
     parquet: bool = False
+    title: str = ""  # title, owner and purpose stand on the first page of the report
+    owner: str = ""
+    purpose: str = ""
 
     @property
     def unit(self) -> Unit:
         """How many rows of a person the promise covers."""
         return ALL_ROWS if self.person else self.rows_per_person
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What stands on the first page of the report, as far as anything was said."""
+        said = {"title": self.title, "owner": self.owner, "purpose": self.purpose}
+        return said if any(said.values()) else {}

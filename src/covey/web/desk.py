@@ -110,6 +110,7 @@ class Desk:
                 "accept_misfits": 1 if misfits_seen else 0,
                 "ledger": str(self.ledger.path),
                 "purpose": f"release (app, {key})",
+                "about": choices.about,
             }
         else:
             order |= {"group_size": choices.group_size, "sensitive": [n for n in choices.sensitive if n in kept]}

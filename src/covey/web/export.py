@@ -36,6 +36,8 @@ def command_line(choices: Choices, table: str, ledger: Path | None = None, misfi
         words += ["--confirm-large-epsilon"] if choices.confirm_large_epsilon else []
         words += ["--accept-misfits", "1"] if misfits else []
         words += ["--ledger", str(ledger)] if ledger is not None else []
+        said = [("--title", choices.title), ("--owner", choices.owner), ("--purpose", choices.purpose)]
+        words += [word for option, text in said if text for word in (option, text)]
     else:
         words += ["--group-size", str(choices.group_size)]
         words += [word for name in choices.sensitive for word in ("--sensitive", name)]
@@ -61,16 +63,20 @@ def script(choices: Choices, table: str, ledger: Path | None = None, misfits: bo
         parts += [("confirm_large_epsilon", "True")] if choices.confirm_large_epsilon else []
         parts += [("accept_misfits", "1")] if misfits else []
         parts += [("ledger", f"Path({str(ledger)!r})")] if ledger is not None else []
+        parts += (
+            [("about", f"About({choices.title!r}, {choices.owner!r}, {choices.purpose!r})")] if choices.about else []
+        )
     else:
         parts += [("group_size", str(choices.group_size))]
         parts += [("sensitive", repr(choices.sensitive))] if choices.sensitive else []
     parts += [("rows", str(choices.rows))] if choices.rows is not None else []
     parts += [("parquet", "True")] if choices.parquet else []
+    about = "from covey.release.contents import About\n" if private and choices.about else ""
     arguments = "\n".join(f"    {name}={value}," for name, value in parts)
     told = "print(done.certificate or 'no certificate')" if private else "print(done.agreeing)  # confidential"
     return (
         f'"""Makes the same release as the app did, in a folder with the table and {SCHEMA}."""\n\n'
-        f"from pathlib import Path\n\nfrom covey.workflow import {kind}, {verb}\n\n"
+        f"from pathlib import Path\n\n{about}from covey.workflow import {kind}, {verb}\n\n"
         f"order = {kind}(\n{arguments}\n)\n\n"
         # Worker processes may import this file: only its own run may order a release.
         f'if __name__ == "__main__":\n    done = {verb}(order)\n    print(done.bundle, done.privacy, sep="\\n")\n    {told}\n'

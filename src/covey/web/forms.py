@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from covey.errors import ParameterError
+from covey.html import shorten
 from covey.privacy.budget import check_delta, check_epsilon, exact
 from covey.table.schema import (
     ORDERED_TYPES,
@@ -145,7 +146,8 @@ def read_choices(form: Form, before: Choices) -> Choices:
     chosen = replace(
         before, mode=mode, rows=_whole(wanted, "the number of synthetic rows") if wanted else None, parquet=False
     )
-    chosen = replace(chosen, parquet=form.get("format") == "parquet")
+    title, owner, purpose = (shorten(form.get(n, getattr(before, n)), 300) for n in ("title", "owner", "purpose"))
+    chosen = replace(chosen, parquet=form.get("format") == "parquet", title=title, owner=owner, purpose=purpose)
     if mode == "anonymous":
         size = _whole(form.get("group_size", str(before.group_size)), "the group size")
         if size < 2:

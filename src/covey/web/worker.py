@@ -14,6 +14,7 @@ from typing import Any
 
 from covey.errors import CoveyError, CoveyWarning
 from covey.progress import listening
+from covey.release.contents import About
 from covey.web.jobs import open_gate
 from covey.workflow import AnonymousOrder, PrivateOrder, Released, anonymize, release
 
@@ -66,6 +67,7 @@ def carry_out(order: dict[str, Any], voice: Voice) -> Released:
     if "epsilon" not in order:
         return anonymize(AnonymousOrder(**order), voice.stage)
     order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}
+    order["about"] = About(**order.get("about", {}))
     return release(PrivateOrder(**order), voice.stage, voice.decide)
 
 

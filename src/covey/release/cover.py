@@ -1,0 +1,155 @@
+"""The first page of a report, for whoever must answer for a release: who, what for, which promise, how much is used up.
+
+It prints on two sheets of paper at most, alone. The order of the whole report is that of the pyramid in NIST SP 800-226: what is
+promised, and to whom; how it was computed, and how good it is; what all of it stands on.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any
+
+from covey.html import Html, shorten, tag
+from covey.privacy.budget import Budget, PrivacyStatement
+from covey.release.contents import About, PrivateRelease
+from covey.release.page import Part, facts, section
+from covey.release.summary import domain_words
+from covey.table.schema import Field, Schema
+
+PRINTED = 24  # columns of the public table on paper: more would not fit two sheets; the others stand on the screen
+SPELLED = 90  # characters of a list of categories; schema.json has all of them
+LISTED = 2000  # columns in the list
+UNSAID = "not stated"
+
+
+def guess(epsilon: float, delta: float) -> float:
+    """The best chance of telling two equally likely neighbours apart: (e^ε + δ)/(e^ε + 1)."""
+    other = exp(-epsilon)
+    return min(1.0, (1 + delta * other) / (1 + other))
+
+
+def odds(privacy: PrivacyStatement) -> str:
+    """The guarantee as a game against a coin, from ε and δ alone."""
+    budget = privacy.budget
+    rest = "those of one person" if budget.persons or budget.rows_per_person > 1 else "one"
+    chance = 100 * guess(float(budget.epsilon), float(budget.delta))
+    said = f"{chance:.1f}%" if chance < 99.95 else f"{chance:.4g}%"
+    return (
+        f"Whoever knows every row of the confidential table except {rest}, and must say which of two equally likely versions "
+        f"is the true one, {'would be' if privacy.seeded else 'is'} right in at most {said} of cases with this whole folder in "
+        "hand; tossing a coin is right in 50%."
+    )
+
+
+def cover(release: PrivateRelease, about: About, schema: Schema) -> Part:
+    """Title, owner, purpose, promise, budget and what is public, on one page."""
+    privacy = release.privacy
+    accuracy = "no certificate was bought" if release.certificate is None else release.certificate.sentence
+    rows: list[tuple[str, Any]] = [
+        ("Owner", about.owner or UNSAID),
+        ("Purpose", about.purpose or UNSAID),
+        ("Promise", odds(privacy)),
+        ("Protects", privacy.budget.protects),
+        ("Used up", used(privacy.budget, about)),
+        ("Accuracy", accuracy),
+    ]
+    public = (
+        f"Public are the number of {privacy.budget.counted} ({privacy.n:,}), the method, and the columns with the limits and "
+        "categories below. Everything else in this folder was computed with noise that the budget paid for."
+    )
+    inside = (facts(rows, "The release at a glance"), tag("p", public), public_columns(schema))
+    key, title, markup = section("cover", "At a glance", *inside)
+    return key, title, Html(markup.replace('class="card"', 'class="card cover"', 1))
+
+
+def used(budget: Budget, about: About) -> Any:
+    """This release's ε, all releases' so far, and the cap: in words and as a bar."""
+    own = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
+    if about.spent is None or not about.cap:
+        return f"{own} by this release; no ledger was asked what other releases have used"
+    before = max(0.0, float(about.spent - budget.epsilon))
+    parts = [
+        ("earlier releases", before),
+        ("this release", float(budget.epsilon)),
+        ("left", max(0.0, float(about.cap - about.spent))),
+    ]
+    words = (
+        f"{own} by this release; ε = {float(about.spent):g} by all releases about these people so far, of a cap of "
+        f"{float(about.cap):g} that is final"
+    )
+    whole = sum(part for _, part in parts)
+    pieces = [
+        tag("span", class_=f"part {kind}", style=f"flex-grow:{part / whole * 1000:.0f}", title=f"{name}: {part:g}")
+        for (name, part), kind in zip(parts, ("p5", "p0", "spare"), strict=True)
+        if part > 0
+    ]
+    return [words, tag("div", pieces, class_="stack thin", role="img", aria_label=f"Budget: {words}")]
+
+
+def public_columns(schema: Schema) -> Html:
+    """The schema as a table: what anyone may know of each column."""
+    width = len(schema.fields)
+    listed = []
+    for place, own in enumerate(schema.fields[:LISTED]):
+        cells = (own.type, domain(own), "always there" if own.required else "may be missing")
+        row = [tag("th", shorten(own.name), scope="row"), *(tag("td", cell) for cell in cells)]
+        listed.append(tag("tr", row, class_="screen" if place >= PRINTED else None))
+    head = [tag("th", words, scope="col") for words in ("column", "type", "limits or categories", "cells")]
+    caption = f"What the schema says about the {width:,} columns"
+    grid = tag("table", tag("caption", caption), tag("thead", tag("tr", head)), tag("tbody", listed), class_="public")
+    table = tag("div", grid, class_="scroll", tabindex="0", role="group", aria_label=caption)
+    notes = []
+    if width > PRINTED:
+        notes.append(
+            tag("p", f"On paper the first {PRINTED} of {width:,} columns; schema.json has all.", class_="paper")
+        )
+    if width > LISTED:
+        notes.append(
+            tag("p", f"The first {LISTED:,} of {width:,} columns are listed; schema.json has all.", class_="note")
+        )
+    folded = tag("details", tag("summary", f"All {width:,} columns"), table, open=width <= PRINTED)
+    return tag("div", folded, notes, class_="apart")
+
+
+def domain(field: Field) -> str:
+    """Limits, or the categories themselves as far as a line has room for them."""
+    if field.type != "string" or not field.enum:
+        return domain_words(field)
+    words = ", ".join(field.enum)
+    return words if len(words) <= SPELLED else f"{domain_words(field)}: {shorten(words, SPELLED)}"
+
+
+def foundations(privacy: PrivacyStatement) -> Part:
+    """The lowest layer: what the promise rests on, and what nobody can read off a folder."""
+    rows = [
+        ("Who saw the true table", "its owner, on a machine of their own; the promise is about what left it"),
+        ("Whose word counts", f"that {privacy.budget.protects} is what one person has in the table"),
+        (
+            "Noise",
+            "whole numbers, drawn exactly, from the operating system’s secure source"
+            if not privacy.seeded
+            else "drawn from a declared seed: for tests alone",
+        ),
+        ("Counting the budget", "each measurement is written down and charged before its noise is drawn"),
+        (
+            "Side channels",
+            "file names, sizes, messages and choices follow from public things and from noisy figures alone",
+        ),
+        ("Checks", "covey verify checks files, rows and budget; covey’s own audits replay every kind of measurement"),
+    ]
+    words = (
+        "A promise of privacy is worth what lies under it: who held the data, how the noise was made, and who checked. The "
+        "folder cannot prove these; the owner vouches for the first two; covey’s source, proofs and audits are open."
+    )
+    return section("foundations", "What it stands on", tag("p", words), facts(rows, "What it stands on"))
+
+
+def example_question(schema: Schema) -> tuple[str, str]:
+    """A question that this very table can be asked, for the command line and for Python."""
+    for own in schema.fields:
+        if own.type == "boolean":
+            return f"share {own.name}=true", f'release.share({{"{own.name}": True}})'
+        if own.type == "string" and own.enum and own.name.isidentifier() and own.enum[0].isidentifier():
+            return f"share {own.name}={own.enum[0]}", f'release.share({{"{own.name}": "{own.enum[0]}"}})'
+    name = schema.fields[0].name
+    return f"mean {name}", f'release.mean("{name}")'
