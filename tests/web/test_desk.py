@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 
 from covey.errors import ParameterError
+from covey.privacy.budget import budget_for
 from covey.web import desk as desk_module
+from covey.web.blur import blurred
 from covey.web.forms import read_field, rule_words
 from covey.web.security import Form
 from tests.web.conftest import opened_desk, words
@@ -215,7 +217,12 @@ def test_predictions_come_from_public_sizes_alone(page):
     page.desk.work(work).table.path.unlink()
     small = words(page.get(f"/work/{work}/predict?mode=private&epsilon=0.1&dataset=visits"))
     large = words(page.get(f"/work/{work}/predict?mode=private&epsilon=2&dataset=visits"))
-    assert "percentage points" in small
+    assert "of 100 rows out of place" in small
+    assert "Simulated rows" in small
+    assert "pure ε" in small
+    assert "Lost in noise, cell by cell" in words(
+        page.get(f"/work/{work}/predict?mode=private&epsilon=0.01&dataset=visits")
+    )
     assert small != large
     assert "does not cover" in words(page.get(f"/work/{work}/predict?mode=private&epsilon=3&dataset=visits"))
     assert "must be a number" in words(page.get(f"/work/{work}/predict?mode=private&epsilon=one"))
@@ -223,6 +230,19 @@ def test_predictions_come_from_public_sizes_alone(page):
         "NOT differential privacy".lower()
         in words(page.get(f"/work/{work}/predict?mode=anonymous&group_size=5")).lower()
     )
+
+
+def test_simulated_rows_blur_as_epsilon_falls_and_pairs_are_lost_by_name():
+    """The noise has one shape, and its height follows ε; where it is larger than a cell's share the pair is named."""
+    names, sizes = ("age", "ward", "only", "flag"), (40, 5, 1, 2)
+    small, large = (blurred(names, sizes, 2000, budget_for(e, 0, 1)) for e in (0.05, 5.0))
+    off = [max(abs(a - b) for a, b in one.cells) for one in (small, large)]
+    assert off[0] > 5 * off[1]
+    assert (small.column, small.pair) == ("age", ("age", "ward"))
+    assert small.lost[0] == "age × ward"
+    assert large.lost == ()
+    assert blurred(("only",), (1,), 2000, budget_for(1.0, 0, 1)) is None
+    assert blurred(("age", "only"), (40, 1), 2000, budget_for(1.0, 0, 1)).pair is None
 
 
 WRONG_CHOICES = [

@@ -30,8 +30,9 @@ def charges(desk):
 
 
 def test_a_private_release_from_review_to_zip(page):
-    work = page.ready_work(size=300, guarantee="delta", delta="1e-7")
+    work = page.ready_work(size=300, guarantee="delta", delta="1e-7", owner="Ada Lovelace", purpose="teaching")
     assert "2 of 2" not in words(page.get(f"/work/{work}/review"))
+    assert "owner: Ada Lovelace; purpose: teaching" in words(page.get(f"/work/{work}/review"))
     assert page.post(f"/work/{work}/release", {"review": page.review(work)}).status_code == 303
     assert "Releasing" in words(page.get(f"/work/{work}/release"))
     job = page.finished(work)
@@ -45,6 +46,20 @@ def test_a_private_release_from_review_to_zip(page):
     assert verify_bundle(job.bundle).rows == 300
     assert len(charges(page.desk)) == 1
     assert [event.kind for event in page.desk.ledger.history("visits")] == ["open", "charge", "release"]
+    report = page.get(f"/work/{work}/bundle/report").text
+    assert all(said in report for said in ("Ada Lovelace", "teaching", "of a cap of"))
+    # The ledger leads back to the bundle, which is found by its digest alone, after a restart too.
+    link = re.search(r'href="(/ledger/bundle/[0-9a-f]{64})"', page.get("/ledger").text)
+    assert page.get(link[1]).text == report
+    assert page.get("/ledger/bundle/" + "0" * 64).status_code == 404
+    # The steward's mirror: confidential, on the screen alone, gone when the rows are gone.
+    before = set(page.desk.out.rglob("*"))
+    mirror = page.post(f"/work/{work}/evaluate")
+    assert "computed on true data" in mirror.text
+    assert "stand in the wrong cell" in mirror.text or "Rows out of place" in mirror.text
+    assert mirror.headers["content-security-policy"].startswith("sandbox; default-src 'none';")
+    assert set(page.desk.out.rglob("*")) == before
+    assert page.client.post(f"/work/{work}/evaluate", data={"csrf": "no"}).status_code == 403
     # The zip, the order and the schema leave no trace beside the table, and nothing private is in the bundle.
     assert not list(page.desk.work(work).folder.glob("*.zip"))
     assert not [path for path in job.bundle.iterdir() if "visits" in path.name]

@@ -17,12 +17,14 @@ from threading import RLock
 from covey.errors import CoveyError, ParameterError
 from covey.methods.learning import expected_sizes
 from covey.methods.regain.predict import Prediction
+from covey.privacy.budget import budget_for
 from covey.privacy.unit import Unit
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
 from covey.table.pairing import with_links_that_hold
 from covey.table.schema import Rule, Schema
 from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
+from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
 from covey.web.drafts import ColumnDraft, drafts, edited, refused
 from covey.web.jobs import Job
@@ -197,6 +199,13 @@ class Work:
                 schema = self.schema()
                 self._sizes = expected_sizes(schema) if schema.learns else Codec(schema).domain_sizes
             return self._sizes
+
+    def blur(self, choices: Choices) -> Blur | None:
+        """What noise will do, on simulated rows of the declared size: never on true ones."""
+        names, sizes = [field.name for field in self.schema().encoded], self.sizes()
+        if len(names) != len(sizes):
+            return None
+        return blurred(names, sizes, self.counted(choices), budget_for(choices.epsilon, choices.delta, choices.unit))
 
     def predict(self, choices: Choices) -> Prediction:
         """What a release would be like, from public sizes alone."""

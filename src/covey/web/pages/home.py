@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from covey.web.pages.history import found_bundles
 from covey.web.pages.shared import Checked, Named, OnDesk, go, page
 
 router = APIRouter()
@@ -21,7 +24,10 @@ def ledger_page(request: Request, desk: OnDesk) -> Response:
     """What was promised for each dataset, and spent."""
     found = desk.datasets()
     histories = {dataset.name: desk.ledger.history(dataset.name) for dataset in found}
-    return page(request, "ledger.html", datasets=found, histories=histories, ledger=desk.ledger.path)
+    bundles, known = found_bundles(desk), {e.digest for own in histories.values() for e in own}
+    others = [found for digest, found in bundles.items() if digest not in known]  # anonymous ones, or of another ledger
+    values: dict[str, Any] = {"histories": histories, "bundles": bundles, "others": others, "out": desk.out}
+    return page(request, "ledger.html", datasets=found, ledger=desk.ledger.path, **values)
 
 
 @router.post("/work")

@@ -24,6 +24,8 @@ from covey.web.work import Work, prediction
 
 CURVE = tuple(Fraction(repr(round(10 ** (k / 4), 3))) for k in range(-8, 5))  # the ε of the error curve, 0.01 to 10
 
+SMALL_DELTA = Fraction(1, 10**9)  # what the other kind of guarantee is shown with until one is chosen
+
 router = APIRouter()
 
 
@@ -50,15 +52,31 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
         try:
             values["prediction"] = work.predict(choices)
             values["curve"] = error_curve(work, choices, rows)
+            values["kinds"] = both_kinds(work, choices, rows)
+            values["blur"] = work.blur(choices)
         except CoveyError as error:
             values["problem"] = str(error)
     return values
 
 
+def both_kinds(work: Work, choices: Choices, rows: int) -> list[tuple[str, float, bool]]:
+    """Rows out of place with pure ε and with a δ, side by side: the kind, the figure, and whether it is the one chosen."""
+    sizes, small = work.sizes(), choices.delta or SMALL_DELTA
+    return [
+        (
+            words,
+            prediction(sizes, rows, choices.epsilon, delta, choices.unit).misplaced,
+            bool(choices.delta) == bool(delta),
+        )
+        for words, delta in (("pure ε", Fraction(0)), (f"δ = {float(small):g}", small))
+        if delta * rows < 1
+    ]
+
+
 def error_curve(work: Work, choices: Choices, rows: int) -> list[tuple[float, float]]:
-    """Predicted error over ε, on the axes of the picture: both logarithmic, 0 to 1."""
+    """Predicted rows out of place over ε, on the axes of the picture: both logarithmic, 0 to 1."""
     sizes = work.sizes()
-    errors = [prediction(sizes, rows, e, choices.delta, choices.unit).error for e in CURVE]
+    errors = [prediction(sizes, rows, e, choices.delta, choices.unit).misplaced for e in CURVE]
     return [on_axes(float(e), error) for e, error in zip(CURVE, errors, strict=True)]
 
 
