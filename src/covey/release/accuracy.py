@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from covey.core.arrays import Integers
@@ -19,22 +21,29 @@ from covey.release.page import Part, section
 from covey.table.codec import Codec
 
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
+NO_CERTIFICATE = "No certificate was bought for this release, so it carries no bound on its error."
 HUNDRED = 100  # rows in the picture
 ACROSS = 25  # of them in a line
 
 
-def accuracy(release: PrivateRelease, codes: Integers, codec: Codec) -> Part:
+def accuracy(release: PrivateRelease, whole: TableBounds) -> Part:
     """The certificate: of 100 rows, how many are out of place; in technical terms, by degree."""
     title, certificate = "How accurate it is", release.certificate
     if certificate is None:
-        words = "No certificate was bought for this release, so it carries no bound on its error."
-        return section("accuracy", title, tag("p", words))
-    whole = table_bounds(release, certificate, codes, codec)
+        return section("accuracy", title, tag("p", NO_CERTIFICATE))
     paid = "The bound was measured on the true data, with noise, and paid for from the same budget: it is private too."
-    parts = [tag("p", certificate.sentence, class_="statement")]
+    parts = [tag("p", stated(certificate, whole), class_="statement")]
     if certificate.misplaced is not None:
         parts += yardstick(certificate.misplaced, whole.misplaced)
     return section("accuracy", title, *parts, tag("p", paid), technical(certificate, whole))
+
+
+def stated(certificate: Certificate, whole: TableBounds) -> str:
+    """The bound in words: for these very rows where it was computed, otherwise for the model that they were drawn from."""
+    own = certificate.misplaced
+    if own is None or whole.misplaced is None:
+        return certificate.sentence
+    return replace(own, bound=whole.misplaced, numbers=False).sentence
 
 
 def yardstick(own: OutOfPlace, whole: float | None) -> list[Html]:
@@ -98,7 +107,7 @@ def technical(certificate: Certificate, whole: TableBounds) -> Html:
     return tag(
         "details",
         tag("summary", "In technical terms"),
-        tag("p", certificate.technical),
+        tag("p", f"For the model that the rows were drawn from: {certificate.sentence} {certificate.technical}"),
         tag("p", meaning),
         charts.figure(
             "The accuracy certificate",
@@ -110,9 +119,10 @@ def technical(certificate: Certificate, whole: TableBounds) -> Html:
     )
 
 
-def table_bounds(release: PrivateRelease, certificate: Certificate, codes: Integers, codec: Codec) -> TableBounds:
+def table_bounds(release: PrivateRelease, codes: Integers, codec: Codec) -> TableBounds:
     """Bounds for these very rows, if all are here, for as many degrees as their distance to the centres is cheap to find."""
-    if len(codes) < release.parts.m:
+    certificate = release.certificate
+    if certificate is None or len(codes) < release.parts.m:
         return TableBounds({})
     q, step = codes.shape[1], len(codes) * len(release.centres)
     degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]

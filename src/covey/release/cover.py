@@ -41,10 +41,9 @@ def odds(privacy: PrivacyStatement) -> str:
     )
 
 
-def cover(release: PrivateRelease, about: About, schema: Schema) -> Part:
+def cover(release: PrivateRelease, about: About, schema: Schema, accuracy: str) -> Part:
     """Title, owner, purpose, promise, budget and what is public, on one page."""
     privacy = release.privacy
-    accuracy = "no certificate was bought" if release.certificate is None else release.certificate.sentence
     rows: list[tuple[str, Any]] = [
         ("Owner", about.owner or UNSAID),
         ("Purpose", about.purpose or UNSAID),

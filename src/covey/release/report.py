@@ -14,7 +14,7 @@ from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
 from covey.privacy.certificate import of_hundred
 from covey.release import charts
-from covey.release.accuracy import accuracy
+from covey.release.accuracy import NO_CERTIFICATE, accuracy, stated, table_bounds
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, PrivateRelease
 from covey.release.cover import cover, example_question, foundations, public_columns
 from covey.release.looks import distributions, pair_map
@@ -158,11 +158,14 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
     if budget.epsilon > LARGE_EPSILON:
         badges.append(("weak guarantee", "warn"))
         banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
+    whole = table_bounds(release, codes, codec)
+    bound = NO_CERTIFICATE if release.certificate is None else stated(release.certificate, whole)
     tiles = [("rows", f"{files.rows:,}"), ("columns", f"{files.width:,}"), (epsilon_words(budget), epsilon)]
     if release.certificate is not None:
         own = release.certificate.misplaced
         if own is not None:
-            tiles.append(("of 100 rows, out of place in a typical table", f"≤ {of_hundred(own.bound)}"))
+            most = own.bound if whole.misplaced is None else whole.misplaced
+            tiles.append(("of 100 rows, out of place in a typical table", f"≤ {of_hundred(most)}"))
     notes = [
         "Use it as you would use the original table: for exploring, teaching, testing code, planning a study. Whatever "
         "you compute from it costs no further privacy.",
@@ -172,10 +175,10 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
     ]
     # The pyramid of NIST SP 800-226, from its top: what is promised to whom; how, and how well; what it stands on.
     sections = [
-        cover(release, files.about, files.schema),
+        cover(release, files.about, files.schema, bound),
         guarantee(privacy),
         budget_bar(privacy),
-        accuracy(release, codes, codec),
+        accuracy(release, whole),
         *looks,
         *([] if release.spectrum is None else [spectrum(release.spectrum)]),
         files.released(

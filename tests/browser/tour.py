@@ -1,0 +1,69 @@
+"""The tour in pictures: the app walked by a script, so that its pictures cannot show what is no longer there.
+
+`make tour` renews docs/pictures/tour-*.png, which docs/guides/app.md shows. The table is fictitious.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import sync_playwright
+
+from tests.web.conftest import opened_desk, served
+
+PLACE = Path(__file__).parents[2] / "docs" / "pictures"
+SIZE = {"width": 1200, "height": 820}
+STEPS = ("columns", "privacy", "review", "bundle", "report", "mirror", "ledger")
+
+
+def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: bool = False) -> list[Path]:
+    """A picture of every stop, in order."""
+    taken: list[Path] = []
+    with TemporaryDirectory() as folder, opened_desk(Path(folder)) as desk, sync_playwright() as playwright:
+        desk.ledger.open_dataset("visits", Fraction(3))
+        with served(desk) as visitor:
+            visitor.enter()
+            said = {
+                "title": "Hospital visits",
+                "owner": "Data office, St. Example",
+                "purpose": "Teaching biostatistics",
+            }
+            work = visitor.ready_work(3000, guarantee="delta", delta="1e-9", **said)
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            )
+            page = browser.new_page(viewport={**SIZE, "width": width}, color_scheme=scheme)
+            page.goto(f"{visitor.home}/?token={visitor.keys.token}")
+
+            def shoot(name: str, at: str = "") -> None:
+                if at:
+                    page.goto(f"{visitor.home}{at}")
+                page.wait_for_load_state("networkidle")
+                taken.append(place / f"tour-{name}.png")
+                page.screenshot(path=taken[-1], full_page=full)
+
+            shoot("columns", f"/work/{work}/columns")
+            shoot("privacy", f"/work/{work}/privacy")
+            shoot("review", f"/work/{work}/review")
+            visitor.post(f"/work/{work}/release", {"review": visitor.review(work)})
+            assert visitor.finished(work).state == "done"
+            shoot("bundle", f"/work/{work}/bundle")
+            shoot("report", f"/work/{work}/bundle/report")
+            page.set_content(visitor.post(f"/work/{work}/evaluate").text)
+            shoot("mirror")
+            page.goto(f"{visitor.home}/ledger")
+            page.locator("details").first.click()
+            shoot("ledger")
+            browser.close()
+    return taken
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1]) if len(sys.argv) > 1 else PLACE
+    options = {"width": int(sys.argv[2]), "scheme": sys.argv[3], "full": True} if len(sys.argv) > 3 else {}
+    for path in tour(where, **options):
+        print(path)
