@@ -124,15 +124,13 @@ class Files:
 
     def recipes(self) -> list[Html]:
         """How to draw more rows and to compute an interval, to be copied."""
-        draw = "covey sample . --rows 100000 -o more.csv"
         ask, python = example_question(self.schema)
+        lines = ("import covey", "", 'release = covey.load(".")', f"print({python})", "more = release.sample(100_000)")
         return [
-            tag("p", "Draw more rows, at no cost of privacy:"),
-            tag("pre", draw),
             tag("p", "Compute an interval that knows of the noise; one from the rows alone would be too short:"),
             tag("pre", f'covey ask . "{ask}"'),
-            tag("p", "The same in Python:"),
-            tag("pre", f'import covey\n\nrelease = covey.load(".")\nprint({python})\nmore = release.sample(100_000)'),
+            tag("p", "The same in Python, and more rows, which cost no privacy (covey sample draws them too):"),
+            tag("pre", "\n".join(lines)),
         ]
 
     def footer(self) -> Html:
