@@ -145,10 +145,12 @@ def foundations(privacy: PrivacyStatement) -> Part:
 
 def example_question(schema: Schema) -> tuple[str, str]:
     """A question that this very table can be asked, for the command line and for Python."""
-    for own in schema.fields:
+    plain = [own for own in schema.encoded if own.name.isidentifier()]  # no name that would need quoting
+    for own in plain:
         if own.type == "boolean":
             return f"share {own.name}=true", f'release.share({{"{own.name}": True}})'
-        if own.type == "string" and own.enum and own.name.isidentifier() and own.enum[0].isidentifier():
+        if own.type == "string" and own.enum and own.enum[0].isidentifier():
             return f"share {own.name}={own.enum[0]}", f'release.share({{"{own.name}": "{own.enum[0]}"}})'
-    name = schema.fields[0].name
+    numbers = [own.name for own in plain if own.type in ("integer", "number")]
+    name = numbers[0] if numbers else "COLUMN"
     return f"mean {name}", f'release.mean("{name}")'
