@@ -13,10 +13,11 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
+from covey.demo import example_visits
 from tests.web.conftest import opened_desk, served
 
 PLACE = Path(__file__).parents[2] / "docs" / "pictures"
-SIZE = {"width": 1200, "height": 820}
+SIZE = {"width": 1200, "height": 1000}
 STEPS = ("columns", "privacy", "review", "bundle", "report", "mirror", "ledger")
 
 
@@ -46,7 +47,11 @@ def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: b
                 taken.append(place / f"tour-{name}.png")
                 page.screenshot(path=taken[-1], full_page=full)
 
-            shoot("columns", f"/work/{work}/columns")
+            drafted = visitor.new_work()
+            example = Path(folder) / "visits.csv"
+            example_visits(example, 3000)
+            visitor.upload(drafted, example.read_bytes())
+            shoot("columns", f"/work/{drafted}/columns")
             shoot("privacy", f"/work/{work}/privacy")
             shoot("review", f"/work/{work}/review")
             visitor.post(f"/work/{work}/release", {"review": visitor.review(work)})
