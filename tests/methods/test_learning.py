@@ -147,6 +147,18 @@ def test_nothing_above_the_noise_is_a_lost_release():
         covey.PrivateSynthesizer(0.01, 1e-6, schema=schema(id="string"), seed=1).fit({"id": list("abcdefgh") * 5})
 
 
+@pytest.mark.usefixtures("few_steps")
+def test_what_matters_most_is_forgotten_where_nothing_of_it_stands_out():
+    """The budget is spent by then: a schema that still named the column would lose the release."""
+    g = np.random.default_rng(0)
+    table = {"age": g.integers(20, 60, 900).astype(str).tolist(), "id": [f"p{j}" for j in range(900)]}
+    table["ward"] = g.choice(["A", "B"], 900).tolist()
+    wished = schema(age="integer", id="string", ward="string").focus("id", ("age", "ward"), target="id")
+    with pytest.warns(CoveyWarning, match="'id'"):
+        synth = covey.PrivateSynthesizer(5.0, 1e-6, schema=wished, seed=1).fit(table)
+    assert (synth.schema.important, synth.schema.target) == ((("age", "ward"),), None)
+
+
 def test_other_ways_refuse_what_is_to_be_learned():
     with pytest.raises(ParameterError, match="Only a private release learns"):
         covey.AnonymousSynthesizer(10, schema=schema(a="integer"))

@@ -94,7 +94,11 @@ def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
             "limits and categories that are declared."
         )
     learned = tuple(name for name, field in found.items() if field is not None)
-    schema = replace(provisional.schema, fields=fields, drafted=False)
+    # What matters most is forgotten where its column is left out: the budget is spent, and a refusal would lose it.
+    before, names = provisional.schema, {field.name for field in fields}
+    important = tuple(group for group in before.important if names.issuperset(group))
+    target = before.target if before.target in names else None
+    schema = replace(before, fields=fields, drafted=False, important=important, target=target)
     return Learned(schema, learned, tuple(name for name in found if name not in learned))
 
 

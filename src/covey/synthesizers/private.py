@@ -194,7 +194,7 @@ class PrivateSynthesizer(_Synthesizer):
         fine = NumberCodec(codec)
         method = RegainNumbers.of(fine, self._share, self._budget.pure)
         method = replace(method, wish=Wish(self._wish.count or method.wish.count, codec.target))
-        if (method.important or method.wish or self._prior is not None) and flags:
+        if (method.important or method.wish or self._prior is not None) and flags and self._learning is None:
             raise ParameterError("a table of required flags has no important columns, target, triples or prior.")
         known = None if self._prior is None else read_prior(self._prior, fine, self.seeded)
         self._by_number = replace(method, prior=known)
