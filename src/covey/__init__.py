@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from covey.core.tables.marginals import covariance_loss, marginal_error
     from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
     from covey.table.databases import Database
+    from covey.table.package import Package
     from covey.table.schema import Schema
 
 __all__ = [
     "AnonymousSynthesizer",
     "Database",
+    "Package",
     "PrivateSynthesizer",
     "Schema",
     "bingham",
@@ -35,6 +37,7 @@ __all__ = [
 _HOMES = {
     "AnonymousSynthesizer": "covey.synthesizers",
     "Database": "covey.table.databases",
+    "Package": "covey.table.package",
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
     "load": "covey.answers.load",

@@ -26,8 +26,10 @@ from covey.records import (
     TableForm,
     TableReader,
 )
+from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
+from covey.table.package import Package
 from covey.table.persons import without
 from covey.table.schema import Schema
 from covey.table.sparkframe import arrow_batches, spark_schema
@@ -92,8 +94,12 @@ class _Synthesizer:
 
     # Parameters, as scikit-learn's tools ask for them.
 
-    def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        """Remember what was given, so that a clone can be given the same."""
+    def __new__(cls, *arguments: Any, **options: Any) -> Any:
+        """Remember what was given, so that a clone can be given the same; a `Package` has a synthesizer of its own."""
+        if isinstance(options.get("schema"), Package):
+            if not cls._learns:
+                raise ParameterError("linked tables are released with differential privacy alone: PrivateSynthesizer.")
+            return LinkedSynthesizer.instead_of(arguments, options)
         made = super().__new__(cls)
         if arguments or options:
             given = inspect.signature(cls.__init__).bind(made, *arguments, **options)

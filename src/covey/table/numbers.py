@@ -53,14 +53,15 @@ class NumberCodec:
     def encode(self, table: Any) -> tuple[Array, EncodeLog]:
         """Codes of a whole table, and the private log."""
         cells, log = self.codec.encode(table, cells=True)
-        return self._codes(cells), log
+        return self.codes(cells), log
 
     def encode_part(self, table: Table) -> tuple[Array, EncodeLog]:
         """Codes of one part of a table, in the smallest integers that hold them, and the private log."""
         cells, log = self.codec.encode_part(table, cells=True)
-        return self._codes(cells), log
+        return self.codes(cells), log
 
-    def _codes(self, cells: Array) -> Array:
+    def codes(self, cells: Array) -> Array:
+        """Codes of cells of the encoder underneath."""
         out = np.empty(cells.shape, dtype=self.dtype, order="F")
         for j, name in enumerate(self.names):
             own = cells[:, j]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
@@ -41,6 +42,19 @@ def codes_kernel(attributes: tuple[Attribute, ...]) -> CodeCounts:
     return CodeCounts(columns, tuple(sizes[j] for j in columns))
 
 
+class CountedCodes(Protocol):
+    """Exact one-way counts of the codes of a table's attributes. Sealed."""
+
+    def codes(self, j: int) -> Exact[Integers]:
+        """Counts of every code of an attribute."""
+
+    def ranges(self, edges: dict[int, Integers]) -> dict[int, Exact[Integers]]:
+        """Counts between edges, for several attributes."""
+
+    def total(self, j: int) -> int:
+        """What the counts of an attribute sum to, as far as that is public."""
+
+
 @dataclass(frozen=True)
 class OneWayCounts:
     """Exact one-way counts: code by code where these were counted, else by ranges, in another pass. Sealed."""
@@ -68,6 +82,10 @@ class OneWayCounts:
             found |= {j: counts.map(_entry, i) for i, j in enumerate(late)}
         return found
 
+    def total(self, j: int) -> int:
+        """The number of rows, or of persons."""
+        return self.rows.n
+
 
 def _entry(counts: Counts, i: int) -> Integers:
     return counts.integers()[i]
@@ -82,7 +100,7 @@ class OneWayMeasured:
     groups: dict[int, Measured]
 
 
-def measure_one_way(counts: OneWayCounts, plan: NumberPlan, gate: Gate) -> OneWayMeasured:
+def measure_one_way(counts: CountedCodes, plan: NumberPlan, gate: Gate) -> OneWayMeasured:
     """Counts of categories once, of their groups too, trees of numbers in rounds; spends the charge "histograms"."""
     numbers = grids(plan.attributes)
     parts = plan.one_way(gate.budget.pure)
@@ -98,7 +116,7 @@ def measure_one_way(counts: OneWayCounts, plan: NumberPlan, gate: Gate) -> OneWa
             )
             part = (1 - GROUPS) * part
         categories[j] = gate.measure("histograms", codes, a.size, ONE_ROW, part)
-    trees = {j: Tree(grid, counts.rows.n) for j, grid in numbers.items()}
+    trees = {j: Tree(grid, counts.total(j)) for j, grid in numbers.items()}
     for turn in range(max((grid.rounds for grid in numbers.values()), default=0)):
         growing = [j for j, grid in numbers.items() if turn < grid.rounds]
         edges = {j: trees[j].edges for j in growing}

@@ -97,7 +97,9 @@ class RegainNumbers:
             progress.next()
             counts = OneWayCounts.of(rows, self.attributes)
             one_way = measure_one_way(counts, self.plan, gate)
-            seen = self._look(one_way, rows.n, gate, public("numbers"))
+            mass = self.plan.bin_mass(rows.n, gate.allowance("pairs"))
+            totals = [float(rows.n)] * len(self.attributes)
+            seen = self.look(one_way, totals, mass, gate.budget.pure, public("numbers"))
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
             tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
             zeros, declared = seen.zeros(self.boxes), self.plan.declared
@@ -121,13 +123,14 @@ class RegainNumbers:
             found = certify(degrees, farthest, rows.n, gate, True, yardstick)
             return Fitted(fit.cloud, found, fit.spectrum, kept, numbers)
 
-    def _look(self, measured: OneWayMeasured, n: int, gate: Gate, public: np.random.Generator) -> Looks:
-        """From noisy one-way counts to cells and bins: post-processing."""
-        budget = gate.allowance("pairs")
-        mass, most = self.plan.bin_mass(n, budget), most_bins(self.plan.declared)
+    def look(
+        self, measured: OneWayMeasured, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
+    ) -> Looks:
+        """From noisy one-way counts to cells, and bins of a mass: post-processing. `totals` are what counts sum to."""
+        most = most_bins(self.plan.declared)
         cells: dict[int, Cells] = {}
         shares, maps = [], []
-        for j, a in enumerate(self.attributes):
+        for j, (a, n) in enumerate(zip(self.attributes, totals, strict=True)):
             if isinstance(a, Category):
                 found = measured.categories[j]
                 classes, cut = self.boxes.signature(j, a.size), 3 * found.sd / n
@@ -142,7 +145,7 @@ class RegainNumbers:
                     maps.append(category_bins(p, a.ordered, mass, cut, most, classes))
             else:
                 cuts = self.boxes.cuts(j)
-                cells[j] = make_cells(tree_measure(measured.trees[j], gate.budget.pure, public), cuts)
+                cells[j] = make_cells(tree_measure(measured.trees[j], pure, public), cuts)
                 p = cells[j].share
                 maps.append(cell_bins(cells[j], mass, cuts))
             shares.append(p)

@@ -1,0 +1,111 @@
+"""Sequences drawn from centres of persons and events: persons, how many events each has, and the events one after the other.
+
+Draws are stratified: of the k rows that follow one law, the j-th in random order draws between (j − 1)/k and j/k of it, so that
+counts are near their expectation wherever many rows share a law. Post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.fit.linked import LinkedModel
+from covey.core.tables.domain import Domain
+from covey.core.tables.linked import Linked, count_bins
+
+
+@dataclass(frozen=True)
+class LinkedLaw:
+    """All that sequences are drawn from. Public.
+
+    Args:
+        models: fits that rows are drawn from in equal parts, over the categories of the two domains.
+        persons: attributes of a person; the number of events, in bins, is the last.
+        events: attributes of an event.
+        counts: shares of persons with 0, 1, … events.
+    """
+
+    models: Sequence[LinkedModel]
+    persons: Domain
+    events: Domain
+    counts: Floats
+
+    def draw(self, n: int, public: np.random.Generator) -> Linked:
+        """n persons and their events, as codes."""
+        sizes = np.full(len(self.models), n // len(self.models))
+        sizes[public.permutation(len(sizes))[: n % len(sizes)]] += 1
+        parts = [self._draw(own, int(size), public) for own, size in zip(self.models, sizes, strict=True) if size]
+        first = np.cumsum([0, *(part.n for part in parts[:-1])])
+        owner = np.concatenate([part.owner + start for part, start in zip(parts, first, strict=True)])
+        persons, events = (np.concatenate([getattr(part, name) for part in parts]) for name in ("persons", "events"))
+        return shuffled(Linked(persons, events, owner, len(self.counts) - 1), public)
+
+    def _draw(self, own: LinkedModel, n: int, public: np.random.Generator) -> Linked:
+        centre = public.permutation(np.arange(n) % len(own.persons))
+        drawn = [_pick(own.persons[:, self.persons.block(a)], centre, public) for a in range(len(self.persons.sizes))]
+        many = self._how_many(drawn[-1], public)
+        who = np.flatnonzero(many > 0)
+        kind = _pick(own.first, centre[who], public)
+        events, owner, turn = [], [], []
+        for t in range(len(self.counts) - 1):
+            if not len(who):
+                break
+            blocks = [own.events[:, self.events.block(a)] for a in range(len(self.events.sizes))]
+            events.append(np.stack([_pick(block, kind, public) for block in blocks], axis=1))
+            owner.append(who)
+            turn.append(np.full(len(who), t))
+            on = many[who] > t + 1
+            who, kind = who[on], kind[on]
+            chained = public.random(len(who)) < own.sticky
+            fresh = _pick(own.kinds, centre[who], public)
+            kind = np.where(chained, _pick(own.chain, kind, public), fresh)
+        width = len(self.events.sizes)
+        if not events:
+            empty = np.zeros((0, width), dtype=np.int64)
+            return Linked(np.stack(drawn[:-1], axis=1), empty, np.zeros(0, dtype=np.int64), len(self.counts) - 1)
+        whose, when = np.concatenate(owner), np.concatenate(turn)
+        order = np.lexsort((when, whose))
+        return Linked(np.stack(drawn[:-1], axis=1), np.concatenate(events)[order], whose[order], len(self.counts) - 1)
+
+    def _how_many(self, bins: Integers, public: np.random.Generator) -> Integers:
+        """Numbers of events inside their bins."""
+        starts = count_bins(len(self.counts) - 1)
+        stops = np.append(starts[1:], len(self.counts))
+        law = np.zeros((len(starts), int((stops - starts).max())))
+        for j, (a, b) in enumerate(zip(starts, stops, strict=True)):
+            law[j, : b - a] = self.counts[a:b] + 1e-12
+        return np.asarray(starts[bins] + _pick(law, bins, public))
+
+
+def shuffled(linked: Linked, public: np.random.Generator) -> Linked:
+    """The persons in random order, their events with them."""
+    place = public.permutation(linked.n)  # where each person goes
+    persons = np.empty_like(linked.persons)
+    persons[place] = linked.persons
+    owner = place[linked.owner]
+    order = np.argsort(owner, kind="stable")
+    return Linked(persons, linked.events[order], owner[order], linked.most)
+
+
+def _pick(laws: Floats, which: Array, public: np.random.Generator) -> Integers:
+    """A code for each row, from the law (a row of `laws`) that it names; stratified among the rows of a law."""
+    if not len(which):
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort((public.random(len(which)), which))
+    own = which[order].astype(np.int64)
+    count = np.bincount(own, minlength=len(laws))
+    place = np.arange(len(own)) - (np.cumsum(count) - count)[own]
+    u = (place + public.random(len(own))) / count[own]
+    size = laws.shape[1]
+    below = np.cumsum(laws, axis=1)
+    below = below / below[:, -1:]
+    below[:, -1] = 1.0
+    # One sorted list for all laws: law g lies between g and g + 1.
+    flat = (below + np.arange(len(laws))[:, None]).ravel()
+    found = np.searchsorted(flat, own + np.minimum(u, 1 - 1e-9), side="right") - own * size
+    out = np.empty(len(which), dtype=np.int64)
+    out[order] = np.clip(found, 0, size - 1)
+    return out

@@ -1,0 +1,324 @@
+"""Centres of persons and of events, with a chain between events: fitted to noisy person-averaged tables.
+
+A person centre is a product of laws of the person's attributes and of the number of events (in bins), with a law π of kinds of
+events. A kind of event is a product of laws of an event's attributes. A person of a centre has kinds that follow a chain: with
+probability s the next kind depends on the present one (a row of R), else it is drawn from π afresh. All tables are smooth
+functions of these, and the fit is a posterior mode: squared distances to the noisy tables in units of their noise, and a normal
+prior on how far logits spread. Post-processing: it sees noisy tables and public numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from covey.core.arrays import Floats
+from covey.core.tables.domain import Domain
+from covey.core.tables.zeros import Zeros
+
+CENTRES, KINDS = 200, 40  # of persons and of events: more gave nothing on the hospital of docs/benchmarks/persons.md
+STEPS = 250  # of the fit: further ones follow the noise
+STARTS = 4  # fits from other random starts, pooled: an average over where the tables leave the answer open
+OBEY = 0.5  # of the steps, after which centres give up what cannot occur: they have found their places by then
+NEVER = -60.0  # a logit so low that its probability is below 10^-20
+RATE = 0.08  # of Adam's first step; it falls along a cosine
+PRIOR = {
+    "a": 8.0,
+    "p": 4.0,
+    "t": 0.25,
+    "r": 0.0625,
+}  # strengths of the prior by block: the prototype's, on its hospital
+STICKY, STICKY_PRIOR = (
+    -0.5,
+    30.0,
+)  # logit that the chain's probability is drawn to, and how strongly: left free it goes to 1
+
+Parameters = dict[str, Floats]
+Tables = dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class LinkedGoal:
+    """What a fit aims at: shares of persons, table by table in block matrices, and how much each entry counts.
+
+    Args:
+        persons: bins of the person's attributes; the last one is the number of events, whose first bin is 0 and second 1.
+        events: bins of the event's attributes.
+        target: noisy tables by kind: "one" (a row: persons' one-way shares, then events'), and those of `LinkedTable`.
+        weight: 1/variance of the entries, 0 where nothing was measured.
+        lags: shares of pairs of events, of persons with two or more, that lie one and two places apart.
+    """
+
+    persons: Domain
+    events: Domain
+    target: Mapping[str, Floats]
+    weight: Mapping[str, Floats]
+    lags: tuple[float, float]
+    masks: tuple[Floats | None, Floats | None] = (None, None)  # added to logits of centres and kinds: what cannot occur
+
+
+@dataclass(frozen=True)
+class LinkedModel:
+    """Person centres of equal weight, kinds of events, and the chain: all that sequences are drawn from."""
+
+    persons: Floats  # centres × bins of attributes and number of events
+    kinds: Floats  # centres × kinds: the law of a fresh kind
+    events: Floats  # kinds × bins of an event's attributes
+    chain: Floats  # kinds × kinds
+    sticky: float  # probability that the chain decides
+
+    @property
+    def first(self) -> Floats:
+        """The law of a person's first kind, by centre: the one that the chain keeps."""
+        return _kept(self.kinds, self.chain, self.sticky)[0]
+
+
+def fit_linked(
+    goal: LinkedGoal,
+    public: np.random.Generator,
+    tick: Callable[[float], None] = lambda _: None,
+    zeros: tuple[Zeros | None, Zeros | None] = (None, None),
+) -> list[LinkedModel]:
+    """A model from each of several starts; a table is drawn from all of them in equal parts.
+
+    `zeros` are combinations of bins that no person, and no event, may have.
+    """
+    found = []
+    for k in range(STARTS):
+        found.append(_fit_once(goal, public, zeros))
+        tick((k + 1) / STARTS)
+    return found
+
+
+def _fit_once(goal: LinkedGoal, public: np.random.Generator, zeros: tuple[Zeros | None, Zeros | None]) -> LinkedModel:
+    """Adam with a rate that falls along a cosine. After OBEY of the steps centres give up what cannot occur."""
+    x = start(goal, public)
+    mean = {k: np.zeros_like(v) for k, v in x.items()}
+    square = {k: np.zeros_like(v) for k, v in x.items()}
+    for step in range(1, STEPS + 1):
+        if step == int(OBEY * STEPS):
+            goal = obeying(goal, x, zeros)
+        _, slope = objective(goal, x)
+        rate = RATE * (0.5 * (1 + np.cos(np.pi * step / STEPS)) + 0.02)
+        for k, g in slope.items():
+            mean[k] += 0.1 * (g - mean[k])
+            square[k] += 0.01 * (g * g - square[k])
+            x[k] = x[k] - rate * mean[k] / (1 - 0.9**step) / (np.sqrt(square[k] / (1 - 0.99**step)) + 1e-9)
+    return model(goal, x)
+
+
+def obeying(goal: LinkedGoal, x: Parameters, zeros: tuple[Zeros | None, Zeros | None]) -> LinkedGoal:
+    """The goal with masks: what each centre and each kind may keep."""
+    own = model(goal, x)
+    masks = []
+    for laws, forbidden in zip((own.persons, own.events), zeros, strict=True):
+        keep = forbidden.allowed(laws) if forbidden else None
+        masks.append(None if keep is None else np.where(keep, 0.0, NEVER))
+    return replace(goal, masks=(masks[0], masks[1]))
+
+
+def start(goal: LinkedGoal, public: np.random.Generator) -> Parameters:
+    """A random start around the one-way tables."""
+    one = goal.target["one"][0]
+    d = goal.persons.total
+    base = np.log(np.maximum(np.concatenate([_by_block(one[:d], goal.persons), _by_block(one[d:], goal.events)]), 1e-3))
+    normal = public.standard_normal
+    return {
+        "a": 0.5 * normal((CENTRES, d)),
+        "p": 0.8 * normal((CENTRES, KINDS)),
+        "t": 0.8 * normal((KINDS, goal.events.total)),
+        "r": 0.5 * normal((KINDS, KINDS)) + 2 * np.eye(KINDS),
+        "s": np.array([STICKY]),
+        "ba": base[:d].copy(),
+        "bx": base[d:].copy(),
+        "bp": np.zeros(KINDS),
+    }
+
+
+def model(goal: LinkedGoal, x: Parameters) -> LinkedModel:
+    """What parameters mean."""
+    persons, events = (0.0 if mask is None else mask for mask in goal.masks)
+    return LinkedModel(
+        softmax(x["ba"] + x["a"] + persons, goal.persons),
+        _soft(x["bp"] + x["p"]),
+        softmax(x["bx"] + x["t"] + events, goal.events),
+        _soft(x["r"]),
+        float(1 / (1 + np.exp(-x["s"][0]))),
+    )
+
+
+def objective(goal: LinkedGoal, x: Parameters) -> tuple[float, Parameters]:
+    """Minus the log posterior, and its gradient."""
+    own = model(goal, x)
+    pass_ = _Pass(goal, own)
+    got = pass_.tables()
+    loss, slopes = 0.0, {}
+    for kind, target in goal.target.items():
+        gap = got[kind] - target
+        slopes[kind] = goal.weight[kind] * gap
+        loss += float((slopes[kind] * gap).sum()) / 2
+    back = pass_.back(slopes)
+    found: Parameters = {
+        "a": _unsoft(own.persons, back["persons"], goal.persons),
+        "p": _unsoft(own.kinds, back["kinds"]),
+        "t": _unsoft(own.events, back["events"], goal.events),
+        "r": _unsoft(own.chain, back["chain"]),
+        "s": back["sticky"] * own.sticky * (1 - own.sticky),
+    }
+    found |= {"ba": found["a"].sum(axis=0), "bp": found["p"].sum(axis=0), "bx": found["t"].sum(axis=0)}
+    for k, strength in PRIOR.items():
+        scale = 2 * strength / (CENTRES if k in "ap" else 1)
+        loss += scale * float((x[k] ** 2).sum()) / 2
+        found[k] = found[k] + scale * x[k]
+    away = x["s"] - STICKY
+    found["s"] = found["s"] + STICKY_PRIOR * away
+    return loss + STICKY_PRIOR * float((away**2).sum()) / 2, found
+
+
+class _Pass:
+    """One evaluation of a model's tables, and the way back from slopes of tables to slopes of the model's parts."""
+
+    def __init__(self, goal: LinkedGoal, own: LinkedModel) -> None:
+        self.goal, self.own = goal, own
+        self.c = len(own.persons)
+        self.zero = int(goal.persons.starts[-2])  # the coordinate of "no events"; "one event" comes next
+
+    def tables(self) -> Tables:
+        """All tables."""
+        own, c, zero = self.own, self.c, self.zero
+        P, pi, Th, R, s = own.persons, own.kinds, own.events, own.chain, own.sticky
+        self.m, self.walks, self.powers = _kept(pi, R, s)
+        self.Q = self.m @ Th
+        self.u = 1 - P[:, zero, None]  # has events
+        self.v = self.u - P[:, zero + 1, None]  # has two or more
+        self.PA = P.copy()
+        self.PA[:, :zero] *= self.u
+        self.PA[:, zero] = 0
+        self.w = (self.u * self.m).mean(axis=0)
+        self.vm = self.v * self.m
+        self.mp, self.vs = self.vm.T @ pi / c, self.vm.sum(axis=0) / c
+        self.R2 = R @ R
+        one, two = self.goal.lags
+        self.J = (1 - s) * self.mp + s * self.vs[:, None] * R
+        self.J2 = (1 - s) * (self.mp + s * self.mp @ R) + s * s * self.vs[:, None] * self.R2
+        D = one * self.J + two * self.J2 + (1 - one - two) * self.vm.T @ self.m / c
+        self.D = (D + D.T) / 2
+        return {
+            "one": np.concatenate([P.mean(axis=0), (self.u * self.Q).mean(axis=0)])[None],
+            "person": P.T @ P / c,
+            "across": self.PA.T @ self.Q / c,
+            "event": Th.T @ (self.w[:, None] * Th),
+            "step": Th.T @ self.J @ Th,
+            "two": Th.T @ self.D @ Th,
+        }
+
+    def back(self, g: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Slopes of the model's parts, from slopes of the tables that were measured."""
+        own, c, zero = self.own, self.c, self.zero
+        P, Th, d = own.persons, own.events, self.goal.persons.total
+        gx = g["one"][0, d:] / c
+        gP = np.repeat(g["one"][:, :d] / c, c, axis=0)
+        gu, gQ = self.Q @ gx, self.u * gx
+        if "person" in g:
+            gP += P @ (g["person"] + g["person"].T) / c
+        if "across" in g:
+            gPA = self.Q @ g["across"].T / c
+            gQ = gQ + self.PA @ g["across"] / c
+            gP[:, :zero] += gPA[:, :zero] * self.u
+            gP[:, zero + 1 :] += gPA[:, zero + 1 :]
+            gu = gu + (gPA[:, :zero] * P[:, :zero]).sum(axis=1)
+        gm, gTh = gQ @ Th.T, self.m.T @ gQ
+        if "event" in g:
+            gTh += self.w[:, None] * (Th @ (g["event"] + g["event"].T))
+            gw = ((Th @ g["event"]) * Th).sum(axis=1) / c
+            gm += self.u * gw
+            gu = gu + self.m @ gw
+        chain = self._back_chain(g, gTh)
+        gm += chain["m"] + self.v * chain["vm"]
+        gv = (chain["vm"] * self.m).sum(axis=1)
+        gP[:, zero + 1] -= gv
+        gP[:, zero] -= gu + gv
+        gpi, gR, gs = self._back_walks(gm)
+        return {
+            "persons": gP,
+            "kinds": gpi + chain["pi"],
+            "events": gTh,
+            "chain": gR + chain["R"],
+            "sticky": np.array([gs + chain["s"]]),
+        }
+
+    def _back_chain(self, g: Mapping[str, Floats], gTh: Floats) -> dict[str, Floats]:
+        """Through the tables of two events; adds to the slope of the kinds in place."""
+        own, c = self.own, self.c
+        Th, R, s = own.events, own.chain, own.sticky
+        gJ, gD = np.zeros_like(R), np.zeros_like(R)
+        if "step" in g:
+            gTh += self.J @ Th @ g["step"].T + self.J.T @ Th @ g["step"]
+            gJ = Th @ g["step"] @ Th.T
+        if "two" in g:
+            gTh += self.D @ Th @ g["two"].T + self.D.T @ Th @ g["two"]
+            gD = Th @ g["two"] @ Th.T
+            gD = (gD + gD.T) / 2
+        one, two = self.goal.lags
+        gJ, gJ2, far = gJ + one * gD, two * gD, (1 - one - two) * gD
+        mp, vs, R2 = self.mp, self.vs[:, None], self.R2
+        gmp = (1 - s) * (gJ + gJ2 + s * gJ2 @ R.T)
+        gR2 = s * s * vs * gJ2
+        gR = s * vs * gJ + (1 - s) * s * mp.T @ gJ2 + gR2 @ R.T + R.T @ gR2
+        gs = (gJ * (vs * R - mp)).sum() + (gJ2 * (2 * s * vs * R2 - mp + (1 - 2 * s) * mp @ R)).sum()
+        gvs = (s * R * gJ + s * s * R2 * gJ2).sum(axis=1)
+        gvm = (self.m @ far.T + own.kinds @ gmp.T + gvs) / c
+        return {"vm": gvm, "m": self.vm @ far / c, "pi": self.vm @ gmp / c, "R": gR, "s": np.asarray(gs)}
+
+    def _back_walks(self, gm: Floats) -> tuple[Floats, Floats, Floats]:
+        """Through the kept law m = Σ k_i π R^i."""
+        R, s, walks, k = self.own.chain, self.own.sticky, self.walks, self.powers
+        gR, carried = np.zeros_like(R), k[-1] * gm
+        for i in range(len(walks) - 1, 0, -1):
+            gR += walks[i - 1].T @ carried
+            carried = k[i - 1] * gm + carried @ R.T
+        total = sum(s**i for i in range(len(walks)))
+        slope = sum(i * s ** (i - 1) for i in range(1, len(walks)))
+        dk = [(i * s ** (i - 1) if i else 0.0) / total - s**i * slope / total**2 for i in range(len(walks))]
+        gs = sum(d * (gm * walk).sum() for d, walk in zip(dk, walks, strict=True))
+        return carried, gR, np.asarray(gs)
+
+
+WALKS = 4  # terms of the kept law: with s near a half what is cut off is small
+
+
+def _kept(pi: Floats, R: Floats, s: float) -> tuple[Floats, list[Floats], list[float]]:
+    """The law of kinds that a chain with restarts keeps, (1 − s)·Σ s^i π R^i cut after WALKS terms; its terms and weights."""
+    walks = [pi]
+    for _ in range(WALKS - 1):
+        walks.append(walks[-1] @ R)
+    total = sum(s**i for i in range(WALKS))
+    powers = [s**i / total for i in range(WALKS)]
+    return np.asarray(sum(k * walk for k, walk in zip(powers, walks, strict=True))), walks, powers
+
+
+def softmax(x: Floats, domain: Domain) -> Floats:
+    """A law for every attribute of a domain, row by row."""
+    s, b = domain.starts[:-1], domain.block_of
+    e = np.exp(x - np.maximum.reduceat(x, s, axis=1)[:, b])
+    return np.asarray(e / np.add.reduceat(e, s, axis=1)[:, b])
+
+
+def _soft(x: Floats) -> Floats:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+def _unsoft(law: Floats, g: Floats, domain: Domain | None = None) -> Floats:
+    """From the slope of laws to that of their logits."""
+    if domain is None:
+        return np.asarray(law * (g - (g * law).sum(axis=1, keepdims=True)))
+    return np.asarray(law * (g - np.add.reduceat(g * law, domain.starts[:-1], axis=1)[:, domain.block_of]))
+
+
+def _by_block(shares: Floats, domain: Domain) -> Floats:
+    """Shares that sum to one for every attribute."""
+    positive = np.maximum(shares, 0)
+    return np.asarray(positive / np.maximum(np.add.reduceat(positive, domain.starts[:-1]), 1e-9)[domain.block_of])

@@ -1,0 +1,170 @@
+"""Persons with their events, as codes, and the exact person-averaged tables of them. Private until noise meets them.
+
+Every table is a sum over persons of what one person adds: a distribution over its cells, in whole steps of 2^-20 that are rounded
+down, so that a person adds non-negative steps which sum to 2^20 at most. That is all its sensitivity rests on, whatever the
+number of events is (docs/proofs/persons.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from covey.core.arrays import Array, Integers
+
+WEIGHT_STEPS = (
+    1 << 20
+)  # what one person weighs: the steps of `engines.weights`, in which sums of 2^33 persons stay exact
+# Where bins of the number of events begin: each of the first few numbers, then ranges that grow by a half or so.
+BIN_STARTS = (0, 1, 2, 3, 4, 5, 7, 10, 15, 21, 31)
+
+
+def count_bins(most: int) -> Integers:
+    """Where the public bins of the number of events begin, for persons with at most so many."""
+    return np.array([start for start in BIN_STARTS if start <= most], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Linked:
+    """n persons (a row of codes each) and their events (rows of codes), those of a person together and in order.
+
+    Args:
+        persons: codes, a row per person.
+        events: codes, a row per event, sorted by their person.
+        owner: the place of each event's person among the persons; never falls.
+        most: how many events a person has at most: public.
+    """
+
+    persons: Array
+    events: Array
+    owner: Integers
+    most: int
+
+    @classmethod
+    def capped(cls, persons: Array, events: Array, owner: Integers, most: int) -> Linked:
+        """The first `most` events of every person are kept; what is cut of a person depends on that person alone."""
+        counts = np.bincount(owner, minlength=len(persons))
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        keep = place < most
+        return cls(persons, events[keep], owner[keep], most)
+
+    @property
+    def n(self) -> int:
+        """The number of persons."""
+        return len(self.persons)
+
+    @cached_property
+    def counts(self) -> Integers:
+        """How many events each person has."""
+        return np.bincount(self.owner, minlength=self.n)
+
+    @cached_property
+    def single(self) -> Integers:
+        """What each event weighs where events are counted one by one: ⌊2^20/N⌋."""
+        return (WEIGHT_STEPS // np.maximum(self.counts, 1))[self.owner]
+
+    @cached_property
+    def pair(self) -> Integers:
+        """What an ordered pair of two different events of each person weighs: ⌊2^20/(N(N − 1))⌋; a value per person."""
+        both = self.counts * (self.counts - 1)
+        return np.where(both > 0, WEIGHT_STEPS // np.maximum(both, 1), 0)
+
+    @cached_property
+    def steps(self) -> tuple[Integers, Integers]:
+        """The events that another one of their person follows, and what such a step weighs: ⌊2^20/(N − 1)⌋."""
+        first = np.flatnonzero(self.owner[1:] == self.owner[:-1])
+        return first, (WEIGHT_STEPS // np.maximum(self.counts - 1, 1))[self.owner[first]]
+
+    @property
+    def bins(self) -> Integers:
+        """The bin of each person's number of events."""
+        return np.searchsorted(count_bins(self.most), self.counts, side="right") - 1
+
+    def recoded(self, persons: Array, events: Array) -> Linked:
+        """The same persons and events with other codes."""
+        return replace(self, persons=persons, events=events)
+
+
+@dataclass(frozen=True)
+class LinkedTable:
+    """A table of two attributes: the kind says of what, `one` and `other` which attributes.
+
+    Kinds: "person" (two attributes of a person), "across" (a person's and an event's), "event" (two of one event), "step" (of an
+    event and of the next one of the same person), "two" (of two different events of a person, in no order). The number of
+    events, in bins, is the last attribute of a person.
+    """
+
+    kind: str
+    one: int
+    other: int
+
+
+def event_counts(linked: Linked) -> Integers:
+    """How many persons have 0, 1, … events, in steps."""
+    return np.bincount(linked.counts, minlength=linked.most + 1).astype(np.int64) * WEIGHT_STEPS
+
+
+def person_ranges(linked: Linked, column: int, edges: Integers) -> Integers:
+    """Persons whose code lies in each range between edges, in steps."""
+    places = np.searchsorted(edges[1:-1], linked.persons[:, column], side="right")
+    return np.bincount(places, minlength=len(edges) - 1).astype(np.int64) * WEIGHT_STEPS
+
+
+def event_ranges(linked: Linked, column: int, edges: Integers) -> Integers:
+    """Events whose code lies in each range between edges, averaged by person, in steps."""
+    places = np.searchsorted(edges[1:-1], linked.events[:, column], side="right")
+    return _weighed(places, linked.single, len(edges) - 1)
+
+
+def linked_table(linked: Linked, table: LinkedTable, sizes: tuple[Sequence[int], Sequence[int]]) -> Integers:
+    """One exact table in steps, a row per category of the first attribute; sizes are those of persons and of events.
+
+    Of two events in no order and one attribute the part above the diagonal holds both orders and the part below is 0.
+    """
+    of_person = [*sizes[0], len(count_bins(linked.most))]
+    of_event, a, b = sizes[1], table.one, table.other
+    if table.kind == "person":
+        x, y = (linked.bins if k == len(sizes[0]) else linked.persons[:, k] for k in (a, b))
+        weights = np.full(linked.n, WEIGHT_STEPS)
+        return _cross(x, y, (of_person[a], of_person[b]), weights)
+    if table.kind == "across":
+        x = (linked.bins if a == len(sizes[0]) else linked.persons[:, a])[linked.owner]
+        return _cross(x, linked.events[:, b], (of_person[a], of_event[b]), linked.single)
+    shape = (of_event[a], of_event[b])
+    x, y = linked.events[:, a], linked.events[:, b]
+    if table.kind == "event":
+        return _cross(x, y, shape, linked.single)
+    if table.kind == "step":
+        first, weights = linked.steps
+        return _cross(x[first], y[first + 1], shape, weights)
+    return _two_events(linked, table, shape)
+
+
+def _two_events(linked: Linked, table: LinkedTable, shape: tuple[int, int]) -> Integers:
+    """All ordered pairs of two different events of a person; for one attribute folded to the part above the diagonal."""
+    x, y = linked.events[:, table.one], linked.events[:, table.other]
+    one, other = (_held(linked, codes, size) for codes, size in zip((x, y), shape, strict=True))
+    # Whole numbers below 2^53: exact in float64.
+    total = (one * linked.pair[:, None]).T @ other
+    found = np.rint(total).astype(np.int64) - _cross(x, y, shape, linked.pair[linked.owner])
+    if table.one != table.other:
+        return found
+    return np.asarray(np.triu(found) + np.tril(found, -1).T)
+
+
+def _held(linked: Linked, codes: Array, size: int) -> Array:
+    """How many events of each person have each code."""
+    places = linked.owner * size + codes
+    return np.bincount(places, minlength=linked.n * size).reshape(linked.n, size).astype(np.float64)
+
+
+def _cross(x: Array, y: Array, shape: tuple[int, int], weights: Integers) -> Integers:
+    return _weighed(x.astype(np.int64) * shape[1] + y.astype(np.int64), weights, shape[0] * shape[1]).reshape(shape)
+
+
+def _weighed(places: Array, weights: Integers, size: int) -> Integers:
+    """Sums of whole weights by place: below 2^53, so exact in float64."""
+    return np.rint(np.bincount(places, weights, minlength=size)).astype(np.int64)

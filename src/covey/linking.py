@@ -1,0 +1,260 @@
+"""What a caller gives for persons and events → one object for a method; drawn sequences → the caller's two frames.
+
+Persons are told apart, and events linked to them, by 128 bits of a hash under a key that is drawn for each reading and not kept,
+as in `engines.persons`. Everything here may fail and speak of the tables; nothing was charged yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from covey.core.arrays import Array, Integers, require_memory
+from covey.core.tables.linked import Linked
+from covey.engines.linked import LinkedRows
+from covey.engines.local import in_order_of_parts
+from covey.engines.persons import Keyring, Keys
+from covey.errors import InputError, ParameterError
+from covey.table.codec import Codec, EncodeLog
+from covey.table.columns import made
+from covey.table.databases import Database
+from covey.table.fields import Field
+from covey.table.frames import FrameForm
+from covey.table.numbers import NumberCodec
+from covey.table.package import Package, Resource
+from covey.table.persons import WithPerson, named
+from covey.table.schema import Schema
+from covey.table.sources import form_of, joined, open_source
+from covey.table.sparkframe import is_spark
+
+if TYPE_CHECKING:
+    from polars import Series
+
+NOTHING = "Nothing was charged."
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """One table as codes at full resolution, its keys, and the cells of the order column. Private."""
+
+    codes: Array
+    keys: Keys
+    order: Integers | None
+    log: EncodeLog
+    form: FrameForm
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class PreparedPackage:
+    """Persons with their events as codes. Private: it has no serializer, and its repr shows no record.
+
+    Args:
+        rows: both tables, linked.
+        forms: how the two tables looked.
+        logs: what encoding met in persons and in events.
+        package: under which they were read.
+        read: events that were read: for the owner of the tables alone.
+        cut: how many of them are beyond the public limit of a person, for the same.
+    """
+
+    rows: LinkedRows
+    forms: tuple[FrameForm, FrameForm]
+    logs: tuple[EncodeLog, EncodeLog]
+    package: Package
+    read: int
+    cut: int
+
+    @property
+    def n(self) -> int:
+        """The number of persons, which is public."""
+        return self.rows.n
+
+    def __repr__(self) -> str:
+        return f"PreparedPackage({self.n} persons)"
+
+
+class PackageReader:
+    """Reads and writes the two tables of a package."""
+
+    def __init__(self, package: Package) -> None:
+        self.package = package
+        self.persons, self.events = Codec(package.persons.schema), Codec(package.event_schema)
+        for part, codec in zip(package.resources, (self.persons, self.events), strict=True):
+            if not codec.names:
+                raise part.wrong("has only constants besides its keys", "There is nothing to synthesize in it.")
+
+    @cached_property
+    def fine(self) -> tuple[NumberCodec, NumberCodec]:
+        """The encoders of both tables."""
+        return NumberCodec(self.persons), NumberCodec(self.events)
+
+    def tables(self, given: Any) -> tuple[Any, Any]:
+        """The two tables that a caller gave by name."""
+        names = [part.name for part in self.package.resources]
+        if not isinstance(given, Mapping) or set(given) != set(names):
+            raise ParameterError(f"give both tables by name: {{{names[0]!r}: …, {names[1]!r}: …}}.")
+        for name in names:
+            if is_spark(given[name]):
+                raise ParameterError(
+                    "persons with events are read on this machine, not yet by Spark: give files or frames."
+                )
+            if isinstance(given[name], Database):
+                raise ParameterError("persons with events are not yet read from databases: give files or frames.")
+        return given[names[0]], given[names[1]]
+
+    def prepare(self, given: Any) -> PreparedPackage:
+        """Read, encode and link two tables. What does not link is refused."""
+        own, ring = self.package, Keyring()
+        first, second = self.tables(given)
+        persons = _read(first, own.persons, own.persons.schema, ring, None)
+        events = _read(second, own.events, own.events.schema, ring, own.order)
+        if own.numbered:
+            keep = [self._full.index(name) for name in self.events.names]
+            events = replace(events, codes=events.codes[:, keep])
+        owner = self._link(persons.keys, events.keys)
+        seen = None if own.order is None else events.log.columns.get(own.order)
+        # A required field has its default where a cell is empty: the log knows how often that was.
+        holes = 0 if seen is None else seen.missing + seen.unparseable
+        if holes:
+            raise InputError(
+                f"{own.events.name}: {holes:,} of {len(owner):,} rows have no {own.order!r}, which orders them. Fill it, or "
+                f"leave out order. {NOTHING}"
+            )
+        order = np.lexsort((*(() if events.order is None else (events.order,)), owner))
+        linked = Linked.capped(persons.codes, events.codes[order], owner[order], own.at_most)
+        logs = (persons.log, events.log)
+        read = len(owner)
+        return PreparedPackage(
+            LinkedRows(linked), (persons.form, events.form), logs, own, read, read - len(linked.owner)
+        )
+
+    @cached_property
+    def _full(self) -> list[str]:
+        """Encoded fields of events as they are read, with an order column that is not synthesized."""
+        return list(Codec(self.package.events.schema).names)
+
+    def _link(self, persons: Keys, events: Keys) -> Integers:
+        """The place of each event's person, or a refusal: persons without a key, twice the same, or events of nobody."""
+        one, two = self.package.resources
+        if not len(persons):
+            raise InputError(f"{one.name} has a header and no rows. There is nothing to synthesize. {NOTHING}")
+        if not len(events):
+            raise InputError(
+                f"{two.name} has a header and no rows. Release {one.name} alone, as a single table. {NOTHING}"
+            )
+        nameless = int((~persons.any(axis=1)).sum())
+        if nameless:
+            raise InputError(f"{one.name}: {nameless:,} of {len(persons):,} rows have no {one.key!r}. {NOTHING}")
+        # Two words of a key become one number: places among the different first words, and among the second.
+        both = np.concatenate([persons, events])
+        words = [np.unique(both[:, j], return_inverse=True)[1].ravel() for j in (0, 1)]
+        _, places = np.unique(words[0] * len(both) + words[1], return_inverse=True)
+        places = places.ravel()
+        mine, theirs = places[: len(persons)], places[len(persons) :]
+        counts = np.bincount(mine)
+        twice = int((counts > 1).sum())
+        if twice:
+            raise InputError(
+                f"{one.name}: {twice:,} values of {one.key!r} stand in several rows. A person has one row there. {NOTHING}"
+            )
+        at = np.full(int(places.max()) + 1, -1)
+        at[mine] = np.arange(len(mine))
+        owner = at[theirs]
+        orphans = int((owner < 0).sum())
+        if orphans:
+            raise InputError(
+                f"{two.name}: {orphans:,} of {len(events):,} rows name no person of {one.name}, by {two.key!r}. "
+                f"Add these persons, or leave the rows out. {NOTHING}"
+            )
+        return np.asarray(owner, dtype=np.int64)
+
+    # Drawn sequences.
+
+    def columns(
+        self, drawn: Linked, public: np.random.Generator, first: int = 1
+    ) -> tuple[dict[str, Series], dict[str, Series]]:
+        """Drawn codes as columns of both tables; persons are numbered from `first`. All rules of both schemas hold."""
+        own, (persons, events) = self.package, self.fine
+        codes = drawn.events.astype(np.int64)
+        if own.order is not None and not own.numbered:
+            # Values of the order column are handed out in order, person by person, before fields that follow it are made.
+            j = self.events.names.index(own.order) if own.order in self.events.names else None
+            if j is not None:
+                codes[:, j] = codes[np.lexsort((codes[:, j], drawn.owner)), j]
+        found = persons.decode(drawn.persons.astype(np.int64), public), events.decode(codes, public)
+        ids = np.arange(first, first + drawn.n)
+        return self._keyed(found[0], own.persons, ids), self._numbered(found[1], drawn, ids)
+
+    def _keyed(self, columns: Mapping[str, Series], part: Resource, ids: Integers) -> dict[str, Series]:
+        return {part.key: made(part.key, ids), **columns}
+
+    def _numbered(self, columns: dict[str, Series], drawn: Linked, ids: Integers) -> dict[str, Series]:
+        """Events with their person's number, and with their own place where the order column counts them."""
+        own = self.package
+        found = self._keyed(columns, own.events, ids[drawn.owner])
+        if own.numbered and own.order is not None:
+            counts = drawn.counts
+            place = np.arange(len(drawn.owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+            found[own.order] = made(own.order, place + 1)
+            order = [own.events.key, *own.events.schema.names]
+            found = {name: found[name] for name in order}
+        return found
+
+    def restore(self, parts: list[Any], forms: tuple[FrameForm, FrameForm]) -> dict[str, Any]:
+        """Columns as frames of the kind that came in, by name of the table."""
+        out = {}
+        for j, (part, form) in enumerate(zip(self.package.resources, forms, strict=True)):
+            # Keys are numbers now, whatever they were.
+            types = {name: kind for name, kind in form.types.items() if name != part.key}
+            names = [part.key, *(name for name in types)]
+            kept = FrameForm(form.origin, {name: types.get(name) for name in names} if types else {})
+            fields = (
+                *part.schema.fields,
+                Field(name=part.key, type="integer", minimum=1, maximum=2**53, required=True),
+            )
+            out[part.name] = kept.restore(joined([one[j] for one in parts]), fields)
+        return out
+
+
+def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str | None) -> ReadTable:
+    """One table in parts, as codes with keys."""
+    codec = Codec(schema)
+    fine = NumberCodec(codec)
+    source = open_source(table, WithPerson(schema, part.key))
+
+    def read(piece: Any) -> tuple[Array, Keys, Any, EncodeLog]:
+        found = source.table(piece)
+        cells, log = codec.encode_part(found, cells=True)
+        keys = ring.keys(*named(found.columns[part.key], schema.missing_values))
+        own = cells[:, codec.names.index(order)] if order is not None and order in codec.names else None
+        return fine.codes(cells), keys, own, log
+
+    batches: list[tuple[Array, Keys, Any]] = []
+    log, size = EncodeLog(), 0
+    for batch in in_order_of_parts(source.parts(), read, len(codec.names)):
+        log = batch[3] if not batches else log + batch[3]
+        batches.append(batch[:3])
+        size += batch[0].nbytes + batch[1].nbytes
+        require_memory(4 * size, "linking persons and events", "Use a machine with more memory.")
+    if not batches:
+        empty = np.zeros((0, len(codec.names)), dtype=np.int64)
+        return ReadTable(empty, np.zeros((0, 2), dtype=np.uint64), None, log, form_of(source), schema)
+    codes, keys = (np.concatenate([batch[j] for batch in batches]) for j in (0, 1))
+    cells = None if batches[0][2] is None else np.concatenate([batch[2] for batch in batches])
+    return ReadTable(codes, keys, cells, log, form_of(source), schema)
+
+
+def places_of(package: Package, file: Path) -> dict[str, Path]:
+    """Where the tables of a package file lie: paths are relative to it."""
+    found = {}
+    for part in package.resources:
+        if not isinstance(part.path, str) or not part.path:
+            raise part.wrong("has no path", "Say in which file it lies, relative to the package file.")
+        found[part.name] = file.parent / part.path
+    return found

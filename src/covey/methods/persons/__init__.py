@@ -1,0 +1,1 @@
+"""`regain` for persons with events: person-averaged tables, centres of persons and of events, sequences again."""

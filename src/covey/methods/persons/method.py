@@ -1,0 +1,195 @@
+"""A fit of persons with events: the number of events, one-way tables and trees, tables of two attributes, centres, a certificate.
+
+Numbers are looked at one by one first, as for single tables (`methods.regain.numbers`): trees on person-averaged counts, cells of
+about equal mass, bins of cells for tables of two attributes. Centres are fitted over bins and taken apart to cells again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.core.draw.linked import LinkedLaw
+from covey.core.fit.linked import LinkedGoal, LinkedModel, fit_linked
+from covey.core.numbers.cells import Cells
+from covey.core.tables.domain import Domain
+from covey.core.tables.histograms import denoise_histogram
+from covey.core.tables.linked import Linked, count_bins
+from covey.core.tables.merging import unmerge
+from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Zeros
+from covey.core.threads import blas_threads
+from covey.engines.linked import LinkedRows
+from covey.methods.method import Public
+from covey.methods.persons.certify import LinkedCertificate, Reference, certify_linked
+from covey.methods.persons.goal import make_goal
+from covey.methods.persons.measure import (
+    LinkedCounts,
+    NoisyTable,
+    ToBins,
+    measure_counts,
+    measure_tables,
+)
+from covey.methods.persons.plan import LinkedPlan
+from covey.methods.regain.measure_numbers import OneWayMeasured, measure_one_way
+from covey.methods.regain.numbers import Looks, RegainNumbers
+from covey.privacy.budget import Budget
+from covey.privacy.gate import Gate, Measured
+from covey.progress import Progress
+
+COMPARED = (20_000, 100_000)  # persons of the draw that a certificate is about: enough that their own spread is small
+
+
+@dataclass(frozen=True)
+class LinkedFitted:
+    """Everything that leaves a fit: the law of sequences, cells of numbers, noisy tables, a certificate. All of it is private."""
+
+    law: LinkedLaw
+    cells: dict[int, Cells]
+    counts: Measured
+    one_way: OneWayMeasured
+    tables: list[NoisyTable]
+    bins: ToBins
+    certificate: LinkedCertificate | None
+
+    def codes(self, drawn: Linked, public: np.random.Generator) -> Linked:
+        """Drawn cells as codes: numbers get values from their private measures."""
+        first = drawn.persons.shape[1]
+        tables = [drawn.persons.astype(np.int64), drawn.events.astype(np.int64)]
+        for j, cells in self.cells.items():
+            of, column = (tables[0], j) if j < first else (tables[1], j - first)
+            if len(of):
+                of[:, column] = cells.values(of[:, column], public)
+        return drawn.recoded(*tables)
+
+
+@dataclass(frozen=True)
+class RegainPersons:
+    """The method, for given attributes; boxes are combinations of codes that cannot occur, in either table."""
+
+    certificate: Fraction
+    plan: LinkedPlan
+    boxes: tuple[Boxes, Boxes] = (NO_BOXES, NO_BOXES)
+
+    @cached_property
+    def own(self) -> RegainNumbers:
+        """All attributes side by side, as one-way tables see them."""
+        first = len(self.plan.persons)
+        moved = tuple(Box({j + first: side for j, side in box.sides.items()}) for box in self.boxes[1].boxes)
+        return RegainNumbers(
+            self.certificate, (*self.plan.persons, *self.plan.events), Boxes((*self.boxes[0].boxes, *moved))
+        )
+
+    def shares(self, n: int, budget: Budget) -> Mapping[str, Fraction]:
+        """The planned part of the budget for each purpose, from public numbers."""
+        return self.plan.shares(n, budget, self.certificate)
+
+    def fit(self, rows: LinkedRows, gate: Gate, public: Public) -> LinkedFitted:
+        """Measure through the gate, then fit."""
+        plan, n, pure = self.plan, rows.n, gate.budget.pure
+        with Progress((("measuring", 1.0), ("certifying", 0.3))) as progress, blas_threads(1):
+            progress.next()
+            counts = measure_counts(rows, gate)
+            own = (
+                denoise_histogram(np.asarray(counts.values, dtype=np.float64), counts.sd, n, True, public("events")) / n
+            )
+            having = n * float(1 - own[0])
+            counted = LinkedCounts(rows, plan.persons, plan.events, having)
+            one_way = measure_one_way(counted, plan.numbers, gate)
+            totals = [float(counted.total(j)) for j in range(len(self.own.attributes))]
+            allowance = gate.allowance("tables")
+            seen = self.own.look(one_way, totals, plan.bin_mass(n, allowance), pure, public("numbers"))
+            split = Split.of(seen, len(plan.persons), plan.count_size)
+            tables = plan.tables(n, gate.budget)
+            binned = rows.mapped(split.to_bins)
+            found = measure_tables(binned, tables, split.sizes, plan.count_size, gate)
+            goal = make_goal(split, seen, one_way, (own, counts.sd), found, n)
+            zeros = self._zeros(seen, split)
+            models = fit_linked(goal, public("fit"), progress.tick, zeros)
+            law = split.law(models, seen, own)
+            progress.next()
+            kept = LinkedFitted(law, seen.cells, counts, one_way, found, split.to_bins, None)
+            if not self.certificate:
+                return kept
+            drawn = law.draw(int(np.clip(n, *COMPARED)), public("reference"))
+            reference = Reference.of(split.merged(drawn), [table for table, _ in tables], split.sizes)
+            farthest = binned.reduce(lambda linked: max(reference.distances(linked).values()))
+            return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
+
+    def _zeros(self, seen: Looks, split: Split) -> tuple[Zeros | None, Zeros | None]:
+        """What cannot occur, over the bins of persons (and the number of their events) and of events."""
+        found: list[Zeros | None] = []
+        for boxes, part, domain in zip(self.boxes, split.parts, (split.persons, split.events), strict=True):
+            if not boxes:
+                found.append(None)
+                continue
+            fine = Domain(tuple(seen.domain.sizes[j] for j in part), tuple(seen.domain.ordered[j] for j in part))
+            first = [seen.cells[j].edges[:-1] if j in seen.cells else np.arange(seen.domain.sizes[j]) for j in part]
+            merged = Domain(domain.sizes[: len(part)], domain.ordered[: len(part)])
+            own = boxes.on(fine, first).gathered([seen.maps[j] for j in part], merged)
+            rest = np.ones(domain.total - merged.total, dtype=bool)  # no box names the number of events
+            found.append(Zeros(domain, tuple((names, np.append(mask, rest)) for names, mask in own.boxes)))
+        return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Bins and cells of all attributes, taken apart into those of persons (with the number of events) and of events."""
+
+    parts: tuple[range, range]
+    persons: Domain
+    events: Domain
+    to_bins: ToBins
+
+    @classmethod
+    def of(cls, seen: Looks, first: int, counts: int) -> Split:
+        """From what one-way tables say."""
+        parts = range(first), range(first, len(seen.maps))
+        sizes = [tuple(int(seen.maps[j].max()) + 1 for j in part) for part in parts]
+        ordered = [tuple(seen.domain.ordered[j] for j in part) for part in parts]
+        edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(seen.maps)))
+        persons = Domain((*sizes[0], counts), (*ordered[0], True))
+        return cls(parts, persons, Domain(sizes[1], ordered[1]), ToBins(edges, tuple(seen.maps), first))
+
+    @property
+    def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Bins of persons' attributes and of events'."""
+        return self.persons.sizes[:-1], self.events.sizes
+
+    def merged(self, drawn: Linked) -> Linked:
+        """Drawn cells as bins."""
+        maps, k = self.to_bins.maps, self.to_bins.first
+        return drawn.recoded(_mapped(drawn.persons, maps[:k]), _mapped(drawn.events, maps[k:]))
+
+    def law(self, models: list[LinkedModel], seen: Looks, counts: Floats) -> LinkedLaw:
+        """Models over cells, from models over bins."""
+        fine = [
+            Domain(tuple(seen.domain.sizes[j] for j in part), tuple(seen.domain.ordered[j] for j in part))
+            for part in self.parts
+        ]
+        size = len(count_bins(len(counts) - 1))
+        whole = Domain((*fine[0].sizes, size), (*fine[0].ordered, True))
+        return LinkedLaw([self._fine(own, seen) for own in models], whole, fine[1], counts)
+
+    def _fine(self, own: LinkedModel, seen: Looks) -> LinkedModel:
+        equal = np.full(len(own.persons), 1 / len(own.persons))
+        last = self.persons.block(len(self.persons.sizes) - 1)
+        having = 1 - own.persons[:, last.start]
+        weights = having @ own.first
+        shares = [[seen.shares[j] for j in part] for part in self.parts]
+        maps = [[seen.maps[j] for j in part] for part in self.parts]
+        merged = Domain(self.persons.sizes[:-1], self.persons.ordered[:-1])
+        persons = unmerge(own.persons[:, : last.start], equal, shares[0], maps[0], merged)
+        events = unmerge(own.events, weights / max(weights.sum(), 1e-12), shares[1], maps[1], self.events)
+        return replace(own, persons=np.hstack([persons, own.persons[:, last]]), events=events)
+
+
+def _mapped(codes: Integers, maps: tuple[Integers, ...]) -> Integers:
+    return np.stack([to[codes[:, j]] for j, to in enumerate(maps)], axis=1)
+
+
+__all__ = ["LinkedFitted", "LinkedGoal", "RegainPersons", "Split"]

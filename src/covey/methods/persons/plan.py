@@ -1,0 +1,106 @@
+"""Every choice of a fit of persons with events, from public numbers alone: which tables, their weights, shares, bins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from covey.core.numbers.grid import Attribute, NumberGrid
+from covey.core.tables.linked import LinkedTable, count_bins
+from covey.methods.regain.plan_numbers import NumberPlan
+from covey.privacy.budget import Budget
+from covey.privacy.gate import Moves
+
+COUNTS = Fraction(6, 100)  # of the budget, for the number of events: it shapes every person
+WITHIN = 3  # weight of tables of one event beside the others: they carry most of what is asked of events
+CROSSED = 100_000  # persons, at ε = 1: from here on steps from one attribute to another pay for their noise
+FEW_PERSONS = 5_000  # at ε = 1 and δ > 0: below, links are mostly noise (docs/benchmarks/persons.md)
+PURE = 3.0  # times as many persons that pure ε needs for the same noise, about
+MASS = 40.0  # deviations of a table's noise that a bin of an ordered attribute holds, as for single tables
+LEAST_BINS, MOST_BINS = 4, 24  # of an ordered attribute, whatever the noise is
+
+
+@dataclass(frozen=True)
+class LinkedPlan:
+    """Public formulas of the attributes, the cap, whether events have an order, and the budget."""
+
+    persons: tuple[Attribute, ...]
+    events: tuple[Attribute, ...]
+    most: int
+    ordered: bool
+
+    @cached_property
+    def numbers(self) -> NumberPlan:
+        """Formulas for one-way tables of all attributes, the persons' first."""
+        return NumberPlan((*self.persons, *self.events))
+
+    def shares(self, n: int, budget: Budget, certificate: Fraction) -> Mapping[str, Fraction]:
+        """Parts of the budget: number of events, one-way tables and trees, tables of two attributes, certificate."""
+        rest = 1 - certificate
+        one_way = sum(2 * a.rounds if isinstance(a, NumberGrid) else 1 for a in (*self.persons, *self.events))
+        pairs = sum(weight for _, weight in self.tables(n, budget))
+        first = (rest - rest * COUNTS) * Fraction(one_way, one_way + pairs)
+        shares = {"events": rest * COUNTS, "histograms": first, "tables": rest - rest * COUNTS - first}
+        return {name: share for name, share in shares.items() if share} | {"certificate": certificate}
+
+    def crossed(self, n: int, budget: Budget) -> bool:
+        """Whether steps from one attribute to another are measured as well."""
+        strength = float(budget.epsilon) / (1 if budget.delta else PURE)
+        return n * strength >= CROSSED
+
+    def tables(self, n: int, budget: Budget) -> list[tuple[LinkedTable, int]]:
+        """The tables and their weights; attributes of a single category are left out."""
+        own = [a for a, kind in enumerate(self.persons) if kind.size > 1] + [len(self.persons)]
+        its = [a for a, kind in enumerate(self.events) if kind.size > 1]
+        found = [(LinkedTable("person", a, b), 1) for i, a in enumerate(own) for b in own[i + 1 :]]
+        found += [(LinkedTable("across", a, b), 1) for a in own for b in its]
+        found += [(LinkedTable("event", a, b), WITHIN) for i, a in enumerate(its) for b in its[i + 1 :]]
+        if self.most > 1:
+            cross = self.crossed(n, budget)
+            if self.ordered:
+                found += [(LinkedTable("step", a, b), 1) for a in its for b in its if cross or a == b]
+            found += [(LinkedTable("two", a, b), 1) for a in its for b in its if (cross and a < b) or a == b]
+        return found
+
+    def table_sd(self, n: int, budget: Budget) -> float:
+        """The noise on an entry of a table of weight 1, in persons."""
+        moves = table_moves([weight for _, weight in self.tables(n, budget)])
+        if budget.pure:
+            return float(np.sqrt(2)) * float(budget.laplace_scale(moves.l1))
+        return float(np.sqrt(float(budget.variance(moves.l2_squared))))
+
+    def bin_mass(self, n: int, budget: Budget) -> float:
+        """Mass of a bin of an ordered attribute: so many deviations of the noise, within reason."""
+        return float(np.clip(MASS * self.table_sd(n, budget) / n, 1 / MOST_BINS, 1 / LEAST_BINS))
+
+    @property
+    def count_size(self) -> int:
+        """How many bins the number of events has."""
+        return len(count_bins(self.most))
+
+
+def table_moves(weights: Sequence[int]) -> Moves:
+    """How far one replaced person moves tables of these weights together (docs/proofs/persons.md).
+
+    A person adds to each a vector without negative entries and with a sum of 1 at most: it moves by at most 2 in ℓ1, and its
+    square by at most 2 in ℓ2.
+    """
+    return Moves(l1=2 * sum(weights), l2_squared=2 * sum(weights))
+
+
+def few_persons(n: int, budget: Budget) -> str:
+    """Advice against a release of linked tables, where public numbers say that links would be noise; empty elsewhere."""
+    strength = float(budget.epsilon) / (1 if budget.delta else PURE)
+    if n * strength >= FEW_PERSONS:
+        return ""
+    return (
+        f"{n:,} persons are too few for links at epsilon = {float(budget.epsilon):g}"
+        + ("" if budget.delta else " without delta")
+        + ": what relates events to their person will be mostly noise. Two releases that are not linked, persons as one table "
+        "and events with person=…, share the budget and keep tables of one event better; more persons, a larger epsilon or a "
+        "positive delta help."
+    )

@@ -1,0 +1,39 @@
+"""What a release of persons with events may contain: only types that are public by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from covey.methods.persons.certify import LinkedCertificate
+from covey.methods.persons.method import LinkedFitted
+from covey.privacy.budget import PrivacyStatement
+from covey.table.package import Package
+
+
+class LinkedParts(Protocol):
+    """Synthetic persons with their events that come part by part."""
+
+    @property
+    def m(self) -> int:
+        """How many persons there are in all."""
+
+    def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        """Columns of persons and of events, the same ones each time."""
+
+
+@dataclass(frozen=True)
+class LinkedRelease:
+    """Everything a differentially private release of persons with events may contain."""
+
+    parts: LinkedParts
+    package: Package
+    fitted: LinkedFitted
+    privacy: PrivacyStatement
+    version: str
+
+    @property
+    def certificate(self) -> LinkedCertificate | None:
+        """The private accuracy certificate, if one was bought."""
+        return self.fitted.certificate

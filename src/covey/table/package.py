@@ -1,0 +1,284 @@
+"""The public description of persons with events: a Frictionless Data Package of two resources, a schema for each.
+
+    {"resources": [
+       {"name": "patients", "path": "patients.csv", "schema": {"fields": […], "primaryKey": "id"}},
+       {"name": "visits", "path": "visits.csv",
+        "schema": {"fields": […], "foreignKeys": [{"fields": "patient", "reference": {"resource": "patients", "fields": "id"}}]},
+        "covey": {"at_most": 20, "order": "day"}}]}
+
+Keys tell persons apart and link events to them; they are never encoded and never leave, and synthetic persons are numbered from
+1. `at_most` is the public number of events that a person has at most: further ones, in order, are cut. `order` names the field
+that events of a person are sorted by; with `numbered` it counts them from 1, and is written anew instead of measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as entry
+from pathlib import Path
+from typing import Any
+
+from covey.errors import ParameterError, whole_number
+from covey.table.document import read_document, refuse_unknown, spelt_like
+from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.persons import without
+from covey.table.schema import Schema
+
+MOST_EVENTS = 50  # of a person: weights of pairs of events are then good to a quarter of a per cent
+KEYS = ("primaryKey", "foreignKeys", "uniqueKeys")
+OWN = ("at_most", "order", "numbered")
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One table of a package: its name, where it lies, its schema without keys, and the column that names the person."""
+
+    name: str
+    schema: Schema
+    key: str
+    path: str | None = None
+    key_type: str = "string"
+    dropped: tuple[str, ...] = ()  # other key columns, which are neither encoded nor released
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or any(c in "/\\." or c.isspace() for c in self.name):
+            raise ParameterError(f"a resource needs a name without blanks, dots and slashes, got {self.name!r}.")
+        if self.schema.learns:
+            raise self.wrong("has fields that are to be learned", "Declare their limits and categories.")
+        if self.schema.important:
+            raise self.wrong("names important columns", "A package has none yet: leave them out.")
+
+    def wrong(self, what: str, way_out: str) -> ParameterError:
+        """An error that names this resource."""
+        return ParameterError(f"resource {self.name!r} {what}. {way_out}")
+
+
+@dataclass(frozen=True)
+class Package:
+    """Persons and their events: two resources, how events are ordered, and how many a person has at most."""
+
+    persons: Resource
+    events: Resource
+    at_most: int
+    order: str | None = None
+    numbered: bool = False
+    notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.persons.name == self.events.name:
+            raise ParameterError(f"two resources are named {self.persons.name!r}. Give each its own name.")
+        whole_number(self.at_most, "at_most", 1, "It counts the events of a person.")
+        if self.at_most > MOST_EVENTS:
+            raise ParameterError(f"at_most may be {MOST_EVENTS} at most, got {self.at_most}.")
+        if self.order is None:
+            if self.numbered:
+                raise ParameterError("numbered speaks of the order column: name it as order.")
+            return
+        field = self.events.schema[self.order]
+        if field.type not in ORDERED_TYPES or not field.measured:
+            raise field.wrong("orders events and is no number, date or time", "Name another one as order.")
+        if self.numbered and field.type != "integer":
+            raise field.wrong("numbers events and is no integer", "Leave out numbered.")
+        if field.confirmed and not field.required and not self.numbered:
+            raise field.wrong("orders events and may be missing", "Say that it is required.")
+        if self.order in self.events.schema.links:
+            raise field.wrong("orders events and follows another field", "Name that one as order.")
+        _ = self.event_schema  # rules about a numbered order column are refused
+
+    @property
+    def resources(self) -> tuple[Resource, Resource]:
+        """Both tables, persons first."""
+        return self.persons, self.events
+
+    @property
+    def event_schema(self) -> Schema:
+        """What is synthesized of events: without an order column that is written anew."""
+        schema = self.events.schema
+        return without(schema, self.order) if self.numbered and self.order is not None else schema
+
+    @property
+    def fields(self) -> tuple[tuple[str, Field], ...]:
+        """All fields of both tables, by the name under which they are confirmed: table.field."""
+        return tuple((f"{part.name}.{field.name}", field) for part in self.resources for field in part.schema.fields)
+
+    @property
+    def drafted(self) -> bool:
+        """Whether a field is not confirmed."""
+        return any(not field.confirmed for _, field in self.fields)
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """What to look at, by field, before it is confirmed."""
+        return {f"{part.name}.{name}": text for part in self.resources for name, text in part.schema.warnings.items()}
+
+    def confirm(self, names: Iterable[str] | None = None) -> Package:
+        """The package with these fields (table.field) confirmed as public, or all that carry no warning."""
+        chosen = None if names is None else list(names)
+        known = dict(self.fields)
+        for name in chosen or ():
+            if name not in known:
+                raise ParameterError(f"the package has no field {name!r}. It has {', '.join(known)}.")
+
+        def confirmed(part: Resource) -> Resource:
+            own = (
+                None
+                if chosen is None
+                else [n.removeprefix(f"{part.name}.") for n in chosen if n.startswith(f"{part.name}.")]
+            )
+            return replace(part, schema=part.schema.confirm(own))
+
+        return replace(self, persons=confirmed(self.persons), events=confirmed(self.events))
+
+    def require_confirmed(self) -> None:
+        """Refuse a private release while the package may describe private data."""
+        left = [name for name, field in self.fields if not field.confirmed]
+        if left:
+            raise ParameterError(
+                f"the package is not confirmed as public for {', '.join(map(repr, left))}. Check that bounds and categories "
+                "come from public knowledge, then run: covey confirm PACKAGE TABLE.FIELD (or --all)."
+            )
+
+    def plain(self) -> Package:
+        """The package of the tables that covey writes."""
+        parts = (replace(part, schema=part.schema.plain(), path=f"{part.name}.csv") for part in self.resources)
+        persons, events = parts
+        return replace(self, persons=persons, events=events)
+
+    # Files.
+
+    @classmethod
+    def load(cls, path: str | Path) -> Package:
+        """Read a package file: YAML if its name ends in .yaml or .yml, else JSON."""
+        return cls.from_dict(read_document(path))
+
+    def save(self, path: str | Path) -> None:
+        """Write the package as JSON."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Package:
+        """Read a package from the contents of its file."""
+        listed = data.get("resources") if isinstance(data, Mapping) else None
+        if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+            raise ParameterError('a package is an object with a list "resources".')
+        if len(listed) != 2:
+            more = " Several event tables are not supported yet." if len(listed) > 2 else ""
+            raise ParameterError(f"a package has two resources, persons and events, and here are {len(listed)}.{more}")
+        for one in listed:
+            _require_schema(one)
+        linked = [one for one in listed if one["schema"].get("foreignKeys")]
+        if len(linked) == 2:
+            raise ParameterError(
+                "each table refers to the other, in a circle. Events refer to persons, not the other way."
+            )
+        if not linked:
+            raise ParameterError("no resource has foreignKeys: say which column of the events names the person.")
+        events = linked[0]
+        persons = listed[1 - listed.index(events)]
+        key, to = _reference(events, persons)
+        own = events.get("covey", {})
+        if not isinstance(own, Mapping):
+            raise ParameterError(f"covey of resource {events.get('name')!r} must be an object, got {own!r}.")
+        refuse_unknown(own, OWN, f"covey of resource {events.get('name')!r}")
+        if persons.get("covey"):
+            raise ParameterError("order and at_most belong to the resource of the events.")
+        if "at_most" not in own:
+            raise ParameterError(
+                "say under covey of the events' resource how many a person has at_most, from public knowledge."
+            )
+        notes = {name: value for name, value in data.items() if name != "resources"}
+        numbered = own.get("numbered", False)
+        if not isinstance(numbered, bool):
+            raise ParameterError(f"numbered must be true or false, got {numbered!r}.")
+        return cls(_resource(persons, to), _resource(events, key), own["at_most"], own.get("order"), numbered, notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contents of the package's file."""
+        persons, events = (_resource_dict(part) for part in self.resources)
+        persons["schema"]["primaryKey"] = self.persons.key
+        reference = {"resource": self.persons.name, "fields": self.persons.key}
+        events["schema"]["foreignKeys"] = [{"fields": self.events.key, "reference": reference}]
+        own: dict[str, Any] = {"at_most": self.at_most}
+        own |= {} if self.order is None else {"order": self.order}
+        events["covey"] = own | ({"numbered": True} if self.numbered else {})
+        return {**self.notes, "resources": [persons, events]}
+
+
+def is_package(path: Any) -> bool:
+    """Whether a file describes a package: a JSON or YAML document with resources."""
+    if not isinstance(path, str | Path) or Path(path).suffix.lower() not in (".json", ".yaml", ".yml"):
+        return False
+    if not Path(path).is_file():
+        return False
+    data = read_document(path)
+    return isinstance(data, Mapping) and "resources" in data
+
+
+def _require_schema(one: Mapping[str, Any]) -> None:
+    schema = one.get("schema")
+    if not isinstance(schema, Mapping) or not isinstance(schema.get("fields"), Sequence):
+        raise ParameterError(f'resource {one.get("name")!r} needs a "schema" with a list of fields.')
+    for word in spelt_like(schema, KEYS):
+        if word not in KEYS:
+            raise ParameterError(
+                f"the schema of resource {one.get('name')!r} has {word!r}. Write one of {', '.join(KEYS)}."
+            )
+
+
+def _single(value: Any, what: str) -> str:
+    """A key of one column, as Frictionless writes it: a name, or a list of one."""
+    names = value if isinstance(value, list) else [value]
+    if len(names) != 1 or not isinstance(names[0], str) or not names[0]:
+        raise ParameterError(f"{what} must be one column, got {value!r}.")
+    return names[0]
+
+
+def _reference(events: Mapping[str, Any], persons: Mapping[str, Any]) -> tuple[str, str]:
+    """The column of events that names a person, and the key of persons that it refers to."""
+    keys = events["schema"]["foreignKeys"]
+    if not isinstance(keys, list) or len(keys) != 1 or not isinstance(keys[0], Mapping):
+        raise ParameterError(f"events refer to one table, by one entry of foreignKeys, got {keys!r}.")
+    reference = keys[0].get("reference")
+    if not isinstance(reference, Mapping) or reference.get("resource") != persons.get("name"):
+        raise ParameterError(f"foreignKeys of {events.get('name')!r} must refer to resource {persons.get('name')!r}.")
+    key, to = _single(keys[0].get("fields"), "fields of foreignKeys"), _single(reference.get("fields"), "a reference")
+    if "primaryKey" not in persons["schema"]:
+        raise ParameterError(
+            f"resource {persons.get('name')!r} needs a primaryKey, the column that tells persons apart."
+        )
+    if _single(persons["schema"]["primaryKey"], "primaryKey") != to:
+        raise ParameterError(f"foreignKeys refer to {to!r}, which is not the primaryKey of {persons.get('name')!r}.")
+    return key, to
+
+
+def _resource(one: Mapping[str, Any], key: str) -> Resource:
+    """A resource without its keys."""
+    data = {name: value for name, value in one["schema"].items() if name not in KEYS}
+    data |= {name: one[name] for name in ("dialect", "encoding") if name in one}
+    kinds = {f.get("name"): f.get("type", "string") for f in data["fields"] if isinstance(f, Mapping)}
+    extra = one["schema"].get("primaryKey")
+    dropped = tuple(n for n in ([extra] if isinstance(extra, str) else extra or []) if n != key)
+    gone = {key, *dropped}
+    data["fields"] = [f for f in data["fields"] if not (isinstance(f, Mapping) and f.get("name") in gone)]
+    schema = _schema_of(data, one)
+    return Resource(str(one.get("name", "")), schema, key, one.get("path"), str(kinds.get(key, "string")), dropped)
+
+
+def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
+    """The schema of a resource, or a refusal that says which one has nothing to synthesize."""
+    if not data["fields"]:
+        raise ParameterError(
+            f"resource {one.get('name')!r} has no column besides its keys. Where persons have no attributes, release the "
+            "events alone, with person=… (on the command line --person)."
+        )
+    return Schema.from_dict(data)
+
+
+def _resource_dict(part: Resource) -> dict[str, Any]:
+    """A resource as its file has it: keys are listed first among the fields, with their type alone."""
+    schema = part.schema.to_dict()
+    outside: dict[str, Any] = {name: schema.pop(name) for name in ("dialect", "encoding") if name in schema}
+    schema["fields"] = [{"name": part.key, "type": part.key_type}, *schema["fields"]]
+    return {"name": part.name, **({"path": part.path} if part.path else {}), **outside, "schema": schema}

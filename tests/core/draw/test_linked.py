@@ -1,0 +1,56 @@
+"""Sequences drawn from centres: shares, chains and caps are those of the model."""
+
+import numpy as np
+import pytest
+
+from covey.core.draw.linked import LinkedLaw, _pick, shuffled
+from covey.core.fit.linked import LinkedModel
+from covey.core.tables.domain import Domain
+from covey.core.tables.linked import Linked, LinkedTable, linked_table
+
+PERSONS, EVENTS = Domain((2, 4), (False, True)), Domain((2,), (False,))
+COUNTS = np.array([0.25, 0.25, 0.25, 0.25])
+
+
+def law(sticky=0.8):
+    """Persons of two kinds, whose events are all of one sort; with the chain events follow the one before."""
+    persons = np.array([[1.0, 0.0, 0.25, 0.25, 0.25, 0.25], [0.0, 1.0, 0.25, 0.25, 0.25, 0.25]])
+    kinds = np.array([[0.9, 0.1], [0.1, 0.9]])
+    model = LinkedModel(persons, kinds, np.eye(2), np.eye(2), sticky)
+    return LinkedLaw([model, model], PERSONS, EVENTS, COUNTS)
+
+
+def test_persons_have_the_law_of_their_centres_and_events_of_their_kinds():
+    drawn = law().draw(4000, np.random.default_rng(0))
+    assert drawn.n == 4000
+    assert np.bincount(drawn.counts) / 4000 == pytest.approx(COUNTS, abs=0.002)
+    assert (np.diff(drawn.owner) >= 0).all()
+    across = linked_table(drawn, LinkedTable("across", 0, 0), ((2,), (2,)))
+    shares = across / across.sum()
+    assert shares == pytest.approx(np.array([[0.45, 0.05], [0.05, 0.45]]), abs=0.01)
+
+
+def test_steps_follow_the_chain():
+    def stay(sticky):
+        steps = linked_table(law(sticky).draw(6000, np.random.default_rng(1)), LinkedTable("step", 0, 0), ((2,), (2,)))
+        return np.trace(steps) / steps.sum()
+
+    assert stay(0.8) == pytest.approx(0.8 + 0.2 * 0.82, abs=0.015)
+    assert stay(0.0) == pytest.approx(0.82, abs=0.015)  # events that forget the one before share a person alone
+
+
+def test_a_draw_is_stratified_among_rows_of_one_law():
+    laws = np.array([[0.25, 0.75], [1.0, 0.0], [0.0, 1.0]])
+    which = np.repeat([0, 1, 2], [400, 50, 50])
+    codes = _pick(laws, np.random.default_rng(0).permutation(which), np.random.default_rng(0))
+    assert len(codes) == 500
+    assert abs(int(codes.sum()) - 350) <= 1
+    assert _pick(laws, which[:0], np.random.default_rng(0)).tolist() == []
+
+
+def test_persons_are_shuffled_with_their_events():
+    linked = Linked(np.arange(30)[:, None], np.repeat(np.arange(30), 2)[:, None], np.repeat(np.arange(30), 2), 2)
+    mixed = shuffled(linked, np.random.default_rng(0))
+    assert (mixed.persons[mixed.owner, 0] == mixed.events[:, 0]).all()
+    assert mixed.persons[:, 0].tolist() != list(range(30))
+    assert (mixed.counts == 2).all()

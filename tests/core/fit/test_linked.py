@@ -1,0 +1,78 @@
+"""Fitting persons and events: slopes are those of the loss, and what a known chain makes is found again from its tables."""
+
+import numpy as np
+import pytest
+
+import covey.core.fit.linked as fit
+from covey.core.tables.domain import Domain
+from covey.core.tables.zeros import Zeros
+
+PERSONS, EVENTS = Domain((3, 2, 4), (False,) * 3), Domain((3, 4), (False,) * 2)
+SHAPES = {"one": (1, 16), "person": (9, 9), "across": (9, 7), "event": (7, 7), "step": (7, 7), "two": (7, 7)}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(fit, "CENTRES", 6)
+    monkeypatch.setattr(fit, "KINDS", 5)
+    monkeypatch.setattr(fit, "STARTS", 1)
+    monkeypatch.setattr(fit, "STEPS", 120)
+
+
+def random_goal(generator, kinds=tuple(SHAPES)):
+    target = {k: generator.random(SHAPES[k]) / 4 for k in kinds}
+    weight = {k: 100 * generator.random(SHAPES[k]) for k in kinds}
+    return fit.LinkedGoal(PERSONS, EVENTS, target, weight, (0.5, 0.2))
+
+
+@pytest.mark.parametrize("kinds", [tuple(SHAPES), ("one", "across", "two"), ("one", "event", "step")])
+def test_slopes_are_differences_of_the_loss(kinds):
+    generator = np.random.default_rng(0)
+    goal = random_goal(generator, kinds)
+    x = fit.start(goal, generator)
+    _, slope = fit.objective(goal, x)
+    for name in x:
+        for _ in range(3):
+            at = tuple(int(generator.integers(size)) for size in x[name].shape)
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = {k: v.copy() for k, v in x.items()}
+                moved[name][at] += step
+                ends.append(fit.objective(goal, moved)[0])
+            assert slope[name][at] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-6)
+
+
+def test_tables_of_a_model_are_found_again():
+    generator = np.random.default_rng(1)
+    goal = random_goal(generator)
+    x = fit.start(goal, generator)
+    truth = fit._Pass(goal, fit.model(goal, x)).tables()
+    weight = {k: np.full(v.shape, 1e6) for k, v in truth.items()}
+    found = fit.fit_linked(fit.LinkedGoal(PERSONS, EVENTS, truth, weight, (0.5, 0.2)), generator)
+    again = fit._Pass(goal, found[0]).tables()
+    gaps = {k: np.abs(again[k] - truth[k]).max() for k in truth}
+    assert max(gaps.values()) < 0.02
+    # A wrong fit, the random start, is far from it.
+    start = fit._Pass(goal, fit.model(goal, fit.start(goal, generator))).tables()
+    assert max(np.abs(start[k] - truth[k]).max() for k in truth) > 0.05
+
+
+def test_laws_are_laws():
+    generator = np.random.default_rng(2)
+    own = fit.fit_linked(random_goal(generator), generator)[0]
+    assert np.add.reduceat(own.persons, PERSONS.starts[:-1], axis=1) == pytest.approx(1)
+    assert np.add.reduceat(own.events, EVENTS.starts[:-1], axis=1) == pytest.approx(1)
+    for law in (own.kinds, own.chain, own.first):
+        assert law.sum(axis=1) == pytest.approx(1)
+    assert 0 < own.sticky < 1
+
+
+def test_what_cannot_occur_has_no_probability_in_any_centre_or_kind():
+    generator = np.random.default_rng(3)
+    forbidden = np.zeros(9, dtype=bool)
+    forbidden[[0, 3]] = True  # category 0 of the first attribute with 0 of the second
+    zeros = Zeros(PERSONS, (((0, 1), forbidden),))
+    own = fit.fit_linked(random_goal(generator), generator, zeros=(zeros, None))[0]
+    assert (own.persons[:, 0] * own.persons[:, 3]).max() < 1e-15
+    free = fit.fit_linked(random_goal(generator), generator)[0]
+    assert (free.persons[:, 0] * free.persons[:, 3]).max() > 1e-3

@@ -1,0 +1,129 @@
+"""Person-averaged tables: what they count, and how far one replaced person moves them (docs/proofs/persons.md)."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from covey.core.tables.linked import (
+    WEIGHT_STEPS,
+    Linked,
+    LinkedTable,
+    count_bins,
+    event_counts,
+    event_ranges,
+    linked_table,
+    person_ranges,
+)
+from covey.engines.weights import STEPS
+
+MOST = 6
+SIZES = (2, 3), (3, 2)
+TABLES = [
+    LinkedTable("person", 0, 1),
+    LinkedTable("person", 1, 2),
+    LinkedTable("across", 0, 0),
+    LinkedTable("across", 2, 1),
+    LinkedTable("event", 0, 1),
+    LinkedTable("step", 0, 0),
+    LinkedTable("step", 0, 1),
+    LinkedTable("two", 0, 0),
+    LinkedTable("two", 0, 1),
+]
+
+
+def linked(*people):
+    """Persons given as (attributes, events)."""
+    persons = np.array([who for who, _ in people])
+    events = np.array([event for _, own in people for event in own], dtype=np.int64).reshape(-1, 2)
+    owner = np.repeat(np.arange(len(people)), [len(own) for _, own in people])
+    return Linked.capped(persons, events, owner, MOST)
+
+
+ANN = (0, 2), [(0, 1), (2, 1), (0, 0)]
+BOB = (1, 0), []
+CAT = (1, 1), [(1, 0)]
+
+
+def test_steps_are_those_of_rows_of_persons():
+    assert WEIGHT_STEPS == STEPS
+
+
+def test_tables_average_over_the_events_of_a_person():
+    three = linked(ANN, BOB, CAT)
+    third = STEPS // 3
+    assert event_counts(three).tolist() == [STEPS, STEPS, 0, STEPS, 0, 0, 0]
+    assert person_ranges(three, 1, np.array([0, 1, 3])).tolist() == [STEPS, 2 * STEPS]
+    assert event_ranges(three, 0, np.arange(4)).tolist() == [2 * third, STEPS, third]
+    assert linked_table(three, LinkedTable("across", 1, 1), SIZES).tolist() == [[0, 0], [STEPS, 0], [third, 2 * third]]
+    steps = linked_table(three, LinkedTable("step", 0, 0), SIZES)
+    assert steps.tolist() == [[0, 0, STEPS // 2], [0, 0, 0], [STEPS // 2, 0, 0]]
+    sixth = STEPS // 6
+    two = linked_table(three, LinkedTable("two", 0, 0), SIZES)
+    assert two.tolist() == [[2 * sixth, 0, 4 * sixth], [0, 0, 0], [0, 0, 0]]  # folded: 0 and 2 in either order
+    crossed = linked_table(three, LinkedTable("two", 0, 1), SIZES)
+    assert crossed.tolist() == [[sixth, 3 * sixth], [0, 0], [sixth, sixth]]
+    assert linked_table(three, LinkedTable("person", 0, 2), SIZES)[1].tolist() == [STEPS, STEPS, 0, 0, 0, 0]
+
+
+def test_a_cap_keeps_the_first_events_of_each_person_and_looks_at_nobody_else():
+    many = (0, 0), [(k % 3, 0) for k in range(9)]
+    alone, among = linked(many), linked(ANN, many, CAT)
+    assert alone.counts.tolist() == [MOST]
+    assert among.counts.tolist() == [3, MOST, 1]
+    assert among.events[3:9].tolist() == alone.events.tolist() == [[k % 3, 0] for k in range(MOST)]
+
+
+def test_bins_of_the_number_of_events_are_public_and_reach_the_cap():
+    assert count_bins(1).tolist() == [0, 1]
+    assert count_bins(20).tolist() == [0, 1, 2, 3, 4, 5, 7, 10, 15]
+
+
+def statistics(person, weights=None):
+    """All that is measured of one person, one table after the other."""
+    own = linked(person)
+    if weights is not None:
+        own.__dict__.update(weights(own))
+    whole = [event_counts(own), person_ranges(own, 0, np.arange(3)), event_ranges(own, 0, np.arange(4))]
+    return [part.ravel() / STEPS for part in [*whole, *(linked_table(own, table, SIZES) for table in TABLES)]]
+
+
+def people(generator):
+    """Persons of every kind: no events, one, as many as there may be, all alike, all different, random."""
+    found = [((a, b), []) for a in range(2) for b in range(3)]
+    found += [((a, 0), [event] * k) for a in range(2) for event in ((0, 0), (2, 1)) for k in (1, 2, MOST)]
+    found += [((0, 1), [(k % 3, k % 2) for k in range(MOST)]), ((1, 2), [(0, 1), (2, 0)])]
+    for _ in range(25):
+        events = generator.integers(0, (3, 2), (int(generator.integers(0, 9)), 2))
+        found.append((tuple(int(generator.integers(c)) for c in SIZES[0]), [tuple(event) for event in events]))
+    return found
+
+
+def moved(one, other):
+    """How far two persons are apart, table by table: ℓ1 and squared ℓ2."""
+    gaps = [a - b for a, b in zip(one, other, strict=True)]
+    return np.array([[np.abs(gap).sum(), (gap**2).sum()] for gap in gaps])
+
+
+def test_one_replaced_person_moves_every_table_by_at_most_2_whatever_the_number_of_events():
+    found = [statistics(person) for person in people(np.random.default_rng(0))]
+    assert all((part >= 0).all() and part.sum() <= 1 for parts in found for part in parts)
+    gaps = np.array([moved(a, b) for a, b in combinations(found, 2)])
+    assert (gaps <= 2 + 1e-12).all()
+    assert (gaps.max(axis=0) > 1.99).all()  # each table is moved as far as that by somebody
+    tables = gaps.shape[1]
+    assert (gaps.sum(axis=1) <= 2 * tables).all()
+    assert gaps.sum(axis=1).max() > 2 * tables - 2  # and nearly all of them by one and the same
+
+
+WRONG = {
+    "each event weighs a person": lambda own: {"single": np.full(len(own.owner), STEPS)},
+    "each step weighs a person": lambda own: {"steps": (own.steps[0], np.full(len(own.steps[0]), STEPS))},
+    "each pair of events weighs a person": lambda own: {"pair": np.where(own.counts > 1, STEPS, 0)},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_weights_of_one_instead_of_1_over_n_pass_the_bound(name):
+    found = [statistics(person, WRONG[name]) for person in people(np.random.default_rng(0))]
+    assert max(moved(a, b).max() for a, b in combinations(found, 2)) > 4

@@ -1,0 +1,125 @@
+"""Persons with events, from codes to sequences: what is spent, how close the tables come, and what the certificate says."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import covey.core.fit.linked as fit
+from covey.core.numbers.grid import Category, NumberGrid
+from covey.core.tables.linked import Linked, LinkedTable, linked_table
+from covey.engines.linked import LinkedRows
+from covey.entropy import Streams
+from covey.methods.persons.certify import Reference
+from covey.methods.persons.goal import lag_shares
+from covey.methods.persons.method import RegainPersons
+from covey.methods.persons.plan import LinkedPlan, few_persons, table_moves
+from covey.privacy.budget import make_budget
+from covey.privacy.gate import Gate
+
+PERSONS = Category(3, True), Category(2)
+EVENTS = Category(4), NumberGrid(1000, 1)
+PLAN = LinkedPlan(PERSONS, EVENTS, 5, True)
+METHOD = RegainPersons(Fraction(1, 20), PLAN)
+
+
+def town(n, seed=0):
+    """The first attribute decides how many events there are, and their kind; a kind stays; the number follows the kind."""
+    g = np.random.default_rng(seed)
+    persons = np.stack([g.integers(0, 3, n), g.integers(0, 2, n)], axis=1)
+    counts = np.minimum(g.poisson(1 + persons[:, 0]), 5)
+    owner = np.repeat(np.arange(n), counts)
+    kind = np.where(g.random(n) < 0.8, persons[:, 0], 3)[owner]
+    value = np.minimum(1 + kind * 200 + g.integers(0, 200, len(kind)), 1000)
+    return Linked.capped(persons, np.stack([kind, value], axis=1), owner, 5)
+
+
+def fitted(linked, *budget, plan=PLAN):
+    promise, streams = make_budget(*budget, persons=True), Streams.from_seed(1)
+    rows, method = LinkedRows(linked), RegainPersons(Fraction(1, 20), plan)
+    gate = Gate(promise, method.shares(rows.n, promise), streams, steps=rows.steps)
+    return method.fit(rows, gate, streams.postprocessing), gate
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(fit, "CENTRES", 40)
+    monkeypatch.setattr(fit, "KINDS", 8)
+    monkeypatch.setattr(fit, "STARTS", 1)
+    monkeypatch.setattr(fit, "STEPS", 150)
+
+
+def test_sequences_keep_links_within_the_certificate():
+    truth = town(3000)
+    found, gate = fitted(truth, 8.0, 1e-6)
+    drawn = found.codes(found.law.draw(3000, np.random.default_rng(0)), np.random.default_rng(1))
+    tables = [
+        LinkedTable("across", 0, 0),
+        LinkedTable("step", 0, 0),
+        LinkedTable("two", 0, 0),
+        LinkedTable("person", 0, 2),
+    ]
+    gaps = Reference.of(drawn, tables, ((3, 2), (4, 1001))).distances(truth)
+    assert max(gaps.values()) < 0.08
+    # A wrong program that links events to other persons keeps everything but the links.
+    torn = drawn.recoded(np.random.default_rng(2).permutation(drawn.persons), drawn.events)
+    assert Reference.of(torn, tables, ((3, 2), (4, 1001))).distances(truth)["across"] > 0.15
+    assert found.certificate is not None
+    assert 0.005 < found.certificate.bound["across"] < 0.2
+    assert "two events of one person" in found.certificate.sentence
+    own = np.array([drawn.events[drawn.events[:, 0] == k, 1].mean() for k in range(3)])
+    assert own == pytest.approx(np.array([100, 300, 500]), abs=40)
+    assert sum(charge.amount for charge in gate.spent) <= gate.budget.amount
+    assert not gate.unused
+
+
+def test_pure_epsilon_and_events_without_order():
+    plan = LinkedPlan(PERSONS, EVENTS, 5, False)
+    found, gate = fitted(town(400), 4.0, plan=plan)
+    assert {charge.purpose for charge in gate.spent} == {"events", "histograms", "tables", "certificate"}
+    assert {table.table.kind for table in found.tables} == {"person", "across", "event", "two"}
+    assert found.law.draw(50, np.random.default_rng(0)).n == 50
+
+
+def test_nobody_with_events_is_no_error():
+    nobody = Linked(town(60).persons, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), 5)
+    found, _ = fitted(nobody, 5.0, 1e-3)
+    drawn = found.law.draw(500, np.random.default_rng(0))
+    assert (drawn.counts == 0).mean() > 0.5
+
+
+def test_the_plan_is_public_and_its_shares_sum_to_one():
+    budget = make_budget(1.0, 1e-9, persons=True)
+    shares = PLAN.shares(10_000, budget, Fraction(1, 20))
+    assert sum(shares.values()) == 1
+    kinds = [table.kind for table, _ in PLAN.tables(10_000, budget)]
+    assert {k: kinds.count(k) for k in set(kinds)} == {"person": 3, "across": 6, "event": 1, "step": 2, "two": 2}
+    more = [table.kind for table, _ in PLAN.tables(200_000, budget)]
+    assert more.count("step") == 4
+    assert more.count("two") == 3
+    moves = table_moves([weight for _, weight in PLAN.tables(10_000, budget)])
+    assert moves.l1 == moves.l2_squared == 2 * (13 + 3)
+    single = LinkedPlan((Category(1), *PERSONS), EVENTS, 1, True).tables(10_000, budget)
+    assert {table.kind for table, _ in single} == {"person", "across", "event"}
+    assert all(0 not in (table.one, table.other) for table, _ in single if table.kind == "person")
+
+
+def test_few_persons_are_advised_against_by_public_numbers():
+    budget, pure = make_budget(1.0, 1e-9, persons=True), make_budget(1.0, persons=True)
+    assert "too few" in few_persons(3000, budget)
+    assert few_persons(8000, budget) == ""
+    assert "without delta" in few_persons(8000, pure)
+
+
+def test_shares_of_lags_are_those_of_pairs():
+    assert lag_shares(np.array([0.5, 0.5, 0, 0])) == (1.0, 0.0)
+    one, two = lag_shares(
+        np.array([0, 0, 0.5, 0.5])
+    )  # of two events one pair; of three two next to each other, one apart
+    assert one == pytest.approx((1 + 2 / 3) / 2)
+    assert two == pytest.approx((0 + 1 / 3) / 2)
+
+
+def test_a_true_table_of_a_folded_kind_is_counted_once():
+    table = linked_table(town(50), LinkedTable("two", 0, 0), ((3, 2), (4, 1001)))
+    assert np.tril(table, -1).sum() == 0

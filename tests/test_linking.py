@@ -1,0 +1,192 @@
+"""Persons with events through the synthesizer: what is read, linked, refused, drawn and given back."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import covey
+from covey.core.tables.linked import Linked
+from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
+from covey.linking import PackageReader
+from covey.table.package import Package
+from tests.table.test_package import GOOD, changed
+
+PACKAGE = Package.from_dict(GOOD)
+SMALL = {"CENTRES": 20, "KINDS": 6, "STARTS": 1, "STEPS": 10}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    for name, value in SMALL.items():
+        monkeypatch.setattr(f"covey.core.fit.linked.{name}", value)
+    monkeypatch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
+
+
+def clinic(n=300, seed=0):
+    """Patients and their visits as columns of text, visits in no order."""
+    g = np.random.default_rng(seed)
+    who = g.permutation(np.repeat(np.arange(n), g.integers(0, 5, n)))
+    patients = {"age": [str(a) for a in g.integers(0, 99, n)], "id": [f"p{i}" for i in range(n)]}
+    visits = {"day": [str(d) for d in g.integers(0, 365, len(who))], "who": [f"p{i}" for i in who]}
+    return {"patients": patients, "visits": {**visits, "ward": [str(w) for w in g.choice(["a", "b"], len(who))]}}
+
+
+def synthesizer(package=PACKAGE, **options):
+    return covey.PrivateSynthesizer(50.0, 1e-4, schema=package, seed=3, **options)
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_two_frames_come_back_linked_numbered_and_in_order():
+    pandas = pytest.importorskip("pandas")
+    tables = {name: pandas.DataFrame(columns) for name, columns in clinic().items()}
+    made = synthesizer().fit(tables)
+    found = made.sample(200)
+    patients, visits = found["patients"], found["visits"]
+    assert isinstance(patients, pandas.DataFrame)
+    assert patients["id"].tolist() == list(range(1, 201))
+    assert list(visits.columns) == ["who", "day", "ward"]
+    assert set(visits["who"]) <= set(patients["id"])
+    assert visits.groupby("who").size().max() <= 9
+    assert visits.groupby("who")["day"].apply(lambda own: own.is_monotonic_increasing).all()
+    assert visits["day"].between(0, 365).all()
+    assert "one person with all their rows" in str(covey.PrivateSynthesizer(1, schema=PACKAGE)._budget.protects)
+    assert made.privacy.n == 300
+    assert made.certificate is not None
+    again = pickle.loads(pickle.dumps(made))
+    assert set(again.sample(5)) == {"patients", "visits"}
+    assert again.get_params()["schema"] == PACKAGE
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_an_order_that_counts_is_written_anew_and_parts_go_on_numbering(monkeypatch):
+    monkeypatch.setattr("covey.synthesizers.linked.PART_PERSONS", 50)
+    package = Package.from_dict(changed(lambda _, v: v["covey"].update(numbered=True)))
+    found = synthesizer(package).fit(clinic()).sample(120)
+    who, day = (np.array(found["visits"][name]) for name in ("who", "day"))
+    assert found["patients"]["id"].to_list() == list(range(1, 121))
+    assert who.max() > 100
+    assert all(day[who == w].tolist() == list(range(1, (who == w).sum() + 1)) for w in set(who.tolist()))
+
+
+def test_rows_of_a_person_are_found_anywhere_sorted_and_capped_by_themselves(monkeypatch):
+    """However a table is cut into parts, and whoever else is in it, a person's events are the same."""
+    tables = {
+        "patients": {"id": ["x", "y"], "age": ["1", "2"]},
+        "visits": {"who": ["y", "x", "x", "y", " x "], "day": ["5", "9", "3", "1", "4"], "ward": list("aabba")},
+    }
+    package = Package.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))
+
+    def events(given):
+        prepared = PackageReader(package).prepare(given)
+        linked = prepared.rows._linked
+        return [linked.events[linked.owner == k].tolist() for k in range(linked.n)], prepared.read, prepared.cut
+
+    whole = events(tables)
+    assert [len(own) for own in whole[0]] == [2, 2]
+    assert whole[1:] == (5, 1)
+    first = [own[0] for own in whole[0][0]]
+    assert first == sorted(first)
+    monkeypatch.setattr("covey.table.sources.PART_ROWS", 1)
+    assert events(tables) == whole
+    alone = {
+        "patients": {"id": ["x"], "age": ["1"]},
+        "visits": {"who": ["x"] * 3, "day": ["9", "3", "4"], "ward": list("aba")},
+    }
+    assert events(alone)[0][0] == whole[0][0]
+
+
+def test_persons_without_events_count():
+    tables = clinic(20)
+    prepared = PackageReader(PACKAGE).prepare({**tables, "visits": {k: v[:3] for k, v in tables["visits"].items()}})
+    assert prepared.n == 20
+    assert repr(prepared) == "PreparedPackage(20 persons)"
+    assert repr(prepared.rows) == "LinkedRows(20 persons)"
+
+
+def bad(change):
+    tables = clinic(30)
+    change(tables["patients"], tables["visits"])
+    return tables
+
+
+def with_row(columns, **row):
+    for name, value in row.items():
+        columns[name].append(value)
+
+
+BAD = {
+    "an orphan": (bad(lambda p, v: with_row(v, who="q", day="1", ward="a")), "1 of .* rows name no person of patients"),
+    "nobody's event": (
+        bad(lambda p, v: with_row(v, who="", day="1", ward="a")),
+        "name no person of patients, by 'who'",
+    ),
+    "a person twice": (bad(lambda p, v: with_row(p, id="p1", age="4")), "1 values of 'id' stand in several rows"),
+    "a person without key": (bad(lambda p, v: with_row(p, id=" ", age="4")), "1 of 31 rows have no 'id'"),
+    "no events": (
+        bad(lambda p, v: [c.clear() for c in v.values()]),
+        "visits has a header and no rows. Release patients",
+    ),
+    "no persons": (bad(lambda p, v: [c.clear() for c in p.values()]), "patients has a header and no rows"),
+    "a hole in the order": (bad(lambda p, v: with_row(v, who="p1", day="", ward="a")), "1 of .* rows have no 'day'"),
+    "an order that is no number": (bad(lambda p, v: with_row(v, who="p1", day="x", ward="a")), "have no 'day'"),
+    "a column is missing": (bad(lambda p, v: v.pop("ward")), "ward"),
+    "the key is missing": (bad(lambda p, v: v.pop("who")), "who"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_tables_that_do_not_link_are_refused_in_words(name):
+    tables, words = BAD[name]
+    with pytest.raises(InputError, match=words):
+        synthesizer().fit(tables)
+
+
+def test_what_a_package_does_not_take_is_refused():
+    with pytest.raises(ParameterError, match="rows_per_person: a package of persons and events takes no"):
+        synthesizer(rows_per_person=3)
+    with pytest.raises(ParameterError, match=r"give both tables by name: \{'patients': …, 'visits': …\}"):
+        synthesizer().fit({"patients": {}})
+    with pytest.raises(ParameterError, match="not yet read from databases"):
+        synthesizer().fit({"patients": {}, "visits": covey.Database("sqlite:///x.db", table="t")})
+    with pytest.raises(ParameterError, match="epsilon must be positive"):
+        covey.PrivateSynthesizer(0, schema=PACKAGE)
+    with pytest.raises(ParameterError, match="opendp"):
+        synthesizer(noise="opendp")
+    with pytest.raises(NotFittedError):
+        synthesizer().sample(3)
+    with pytest.raises(ParameterError, match="below 1/n"):
+        covey.PrivateSynthesizer(1.0, 0.01, schema=PACKAGE).fit(clinic())
+    prepared = PackageReader(Package.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))).prepare(clinic(9))
+    with pytest.raises(ParameterError, match="prepared under another package"):
+        synthesizer().fit(prepared)
+
+
+def test_few_persons_are_advised_against():
+    with pytest.warns(CoveyWarning, match="300 persons are too few for links at epsilon = 1"):
+        covey.PrivateSynthesizer(1.0, 1e-6, schema=PACKAGE).fit(clinic())
+
+
+def test_rules_of_both_tables_hold_in_every_row():
+    def rules(patients, visits):
+        visits["schema"]["covey"] = {"rules": [{"forbid": {"ward": "a", "day": {"maximum": 100}}}]}
+
+    package = Package.from_dict(changed(rules))
+    tables = clinic()
+    tables["visits"]["day"] = [
+        str(150 + int(d) % 200) if w == "a" else d
+        for d, w in zip(*(tables["visits"][n] for n in ("day", "ward")), strict=True)
+    ]
+    made = covey.PrivateSynthesizer(50.0, 1e-4, schema=package, seed=3).fit(tables)
+    visits = made.sample(400)["visits"]
+    assert package.event_schema.validate({n: visits[n] for n in ("day", "ward")}) == []
+
+
+def test_drawn_sequences_are_codes_of_the_two_tables():
+    reader = PackageReader(PACKAGE)
+    drawn = Linked(np.array([[1], [2]]), np.array([[7, 0], [3, 1]]), np.array([1, 1]), 9)
+    persons, events = reader.columns(drawn, np.random.default_rng(0), first=11)
+    assert persons["id"].to_list() == [11, 12]
+    assert events["who"].to_list() == [12, 12]
+    assert events["day"].to_list() == [3, 7]
+    assert events["ward"].to_list() == ["a", "b"]
