@@ -51,6 +51,19 @@ class ReadTable:
 
 
 @dataclass(frozen=True)
+class ReadPackage:
+    """Persons with their events as codes, how the tables looked, what encoding met, and how many events were read. Private."""
+
+    linked: Linked
+    forms: tuple[FrameForm, FrameForm]
+    logs: tuple[EncodeLog, EncodeLog]
+    events: int
+
+    def __repr__(self) -> str:
+        return f"ReadPackage({self.linked.n} persons)"
+
+
+@dataclass(frozen=True)
 class PreparedPackage:
     """Persons with their events as codes. Private: it has no serializer, and its repr shows no record.
 
@@ -109,7 +122,13 @@ class PackageReader:
         return given[names[0]], given[names[1]]
 
     def prepare(self, given: Any) -> PreparedPackage:
-        """Read, encode and link two tables. What does not link is refused."""
+        """Read, encode and link two tables for a fit. What does not link is refused."""
+        found = self.read(given)
+        cut = found.events - len(found.linked.owner)
+        return PreparedPackage(LinkedRows(found.linked), found.forms, found.logs, self.package, found.events, cut)
+
+    def read(self, given: Any) -> ReadPackage:
+        """The same, open to the owner of the tables: for checks and evaluations, which are confidential."""
         own, ring = self.package, Keyring()
         first, second = self.tables(given)
         persons = _read(first, own.persons, own.persons.schema, ring, None)
@@ -128,11 +147,7 @@ class PackageReader:
             )
         order = np.lexsort((*(() if events.order is None else (events.order,)), owner))
         linked = Linked.capped(persons.codes, events.codes[order], owner[order], own.at_most)
-        logs = (persons.log, events.log)
-        read = len(owner)
-        return PreparedPackage(
-            LinkedRows(linked), (persons.form, events.form), logs, own, read, read - len(linked.owner)
-        )
+        return ReadPackage(linked, (persons.form, events.form), (persons.log, events.log), len(owner))
 
     @cached_property
     def _full(self) -> list[str]:

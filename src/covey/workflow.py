@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
 from covey.methods.regain.numbers import RegainNumbers
@@ -221,7 +221,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         synth = _private(order, schema)
     prepared = _prepare(order, synth)
     fit = Fit(prepared.records, prepared.log, schema, order.person, prepared.n, prepared.nobodys)
-    _refuse_misfits(fit, exact(order.accept_misfits, "accept_misfits"))
+    refuse_misfits(fit, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     with claim_target(order.out, order.force) as claim:
@@ -231,7 +231,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
             before_charge()
             receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, unit, synth.rho)
         # From here on nothing depends on what a record holds.
-        with _charge_told(receipt):
+        with charge_told(receipt):
             listen("measuring")
             synth.fit(prepared)
             listen("writing")
@@ -303,7 +303,7 @@ def anonymize(order: AnonymousOrder, listen: OnStage = _nobody) -> Released:
 
 
 @contextmanager
-def _charge_told(receipt: Receipt | None) -> Iterator[None]:
+def charge_told(receipt: Receipt | None) -> Iterator[None]:
     """What fails after a charge says that the charge stays: a disk that is full, a file or a connection that is gone."""
     try:
         yield
@@ -323,11 +323,19 @@ def _check_places(order: PrivateOrder | AnonymousOrder) -> None:
 
 def _prepare(order: PrivateOrder | AnonymousOrder, synth: PrivateSynthesizer | AnonymousSynthesizer) -> Prepared:
     prepared = synth.prepare(order.table)
-    _write_log(order.log, prepared.log)
+    write_log(order.log, prepared.log)
     return prepared
 
 
-def _refuse_misfits(fit: Fit, most: Fraction) -> None:
+class Misfits(Protocol):
+    """How tables fit what describes them."""
+
+    @property
+    def misfits(self) -> dict[str, Fraction]:
+        """Shares of cells that do not."""
+
+
+def refuse_misfits(fit: Misfits, most: Fraction) -> None:
     """Stop before the charge where a schema does not fit the table: the release would be whole, certified and wrong."""
     bad = {name: share for name, share in fit.misfits.items() if share > most}
     if bad:
@@ -352,7 +360,7 @@ def _check_log(path: Path | None, table: Path | Database, out: Path) -> None:
     refuse_same(table, path)
 
 
-def _write_log(path: Path | None, log: Any) -> None:
+def write_log(path: Path | None, log: Any) -> None:
     """Counts from preparing, for the owner's eyes: a file that nobody else can read."""
     if path is None:
         return

@@ -15,6 +15,7 @@ from covey.answers.release import Release
 from covey.errors import InputError
 from covey.privacy.budget import Charge, PrivacyStatement
 from covey.privacy.certificate import Certificate, OutOfPlace
+from covey.release.linkedverify import refuse_linked
 from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
 from covey.release.verify import promised, rows_path, verify_bundle
@@ -40,6 +41,7 @@ class StoredRows:
 def load(folder: str | Path) -> Release:
     """A private bundle, checked, as an object that answers: rows, more rows, shares, means, regressions."""
     place = Path(folder)
+    refuse_linked(place, "answering questions with intervals")
     if not (place / "centres.npz").is_file():
         facts = verify_bundle(place).facts
         raise InputError(

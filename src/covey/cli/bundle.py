@@ -67,12 +67,27 @@ def evaluate(  # click passes each option by its name
     as_json: bool,
 ) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
+    from covey.linkedflow import evaluate_package, is_linked
     from covey.release.confidential import write_confidential
     from covey.release.evaluation import out_of_place_words
     from covey.release.numbers import number_words
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
 
+    if is_linked(folder):
+        facts = evaluate_package(_package_of(table, targets, report, person), folder)
+        if out is not None:
+            refuse_in_bundle(out)
+            check_new_file(out, Path(table), force)
+            write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        lines = [
+            "CONFIDENTIAL: computed on true data",
+            "mean total variation of tables, and of true persons drawn again:",
+        ]
+        again = facts["total_variation_of_resampled_true_persons"]
+        lines += [f"  {about}: {value:.4f} ({again[about]:.4f})" for about, value in facts["total_variation"].items()]
+        say(as_json, facts, "\n".join(lines))
+        return
     source = source_of(table, relation, sql)
     if out is not None and report is not None and out.resolve() == report.resolve():
         raise ParameterError(f"--out and --report both name {out}. Give each its own file.")
@@ -95,6 +110,17 @@ def evaluate(  # click passes each option by its name
         words += ["predictions left out: pip install 'covey[evaluate]'"]
     words += [f"report → {report}"] if report is not None else []
     say(as_json, facts, "\n".join(words))
+
+
+def _package_of(table: str, targets: tuple[str, ...], report: Path | None, person: str | None) -> Path:
+    """The package file of an evaluation of linked tables, which has figures alone."""
+    from covey.table.package import is_package
+
+    if not is_package(table):
+        raise ParameterError("the bundle holds linked tables: give the package file that names the true ones.")
+    if targets or report is not None or person is not None:
+        raise ParameterError("linked tables have figures alone: leave out --target, --report and --person.")
+    return Path(table)
 
 
 @main.command(
@@ -124,10 +150,12 @@ def sample(  # click passes each option by its name
     from covey.answers.columns import Columns
     from covey.entropy import Streams
     from covey.errors import whole_number
+        from covey.release.linkedverify import refuse_linked
     from covey.release.load import draw_rows, load_centres
     from covey.release.places import check_new_file, is_bundle
     from covey.table.sources import write_csv, write_parquet
 
+    refuse_linked(folder, "covey sample")
     m = whole_number(m, "--rows", 1, "It counts the synthetic rows.")
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"{out} must end in .csv or .parquet.")

@@ -63,6 +63,7 @@ def plan(  # click passes each option by its name
     from covey.methods.learning import check_learning, expected_sizes, learning_cost
     from covey.privacy.budget import make_budget
     from covey.table.codec import Codec
+    from covey.table.package import is_package
     from covey.table.persons import without
     from covey.table.schema import Schema
     from covey.workflow import expected_focus, expected_triples
@@ -77,6 +78,9 @@ def plan(  # click passes each option by its name
         raise ParameterError("--persons and --rows-per-person exclude each other: all rows of a person count as one.")
     if person is not None and persons is None:
         raise ParameterError("with --person give --persons, their number: that of rows is not public.")
+    if is_package(schema_path):
+        _plan_package(schema_path, persons, epsilon, delta, as_json)
+        return
     schema = Schema.load(schema_path)
     schema = schema.focus(*important, target=target, triples=triples)
     if person is not None:
@@ -104,3 +108,21 @@ def plan(  # click passes each option by its name
         *(f"warning: {warning}" for warning in prediction.warnings),
     ]
     say(as_json, facts, "\n".join(words))
+
+
+def _plan_package(path: Path, persons: int | None, epsilon: Fraction | None, delta: Fraction, as_json: bool) -> None:
+    """Tables and noise of a release of persons with events, and advice."""
+    from covey.linkedflow import plan_package
+    from covey.methods.persons.certify import WORDS
+    from covey.table.package import Package
+
+    if persons is None or epsilon is None:
+        raise ParameterError("for a package give --persons, their public number, and --epsilon.")
+    found = plan_package(Package.load(path), persons, epsilon, delta)
+    words = [
+        f"n = {persons} persons, ε = {found.epsilon:g}, δ = {float(delta):g}",
+        *(f"  {count} tables of {WORDS[kind]}" for kind, count in found.tables.items()),
+        f"noise on a cell of a table: {found.noise:.2g} of the persons; with events alone about {found.unlinked:.2g}",
+        *([f"warning: {found.warning}"] if found.warning else []),
+    ]
+    say(as_json, found.as_dict(), "\n".join(words))

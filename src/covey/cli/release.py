@@ -28,12 +28,14 @@ from covey.cli.options import (
     target_option,
     triples_option,
 )
+from covey.errors import ParameterError
 
 
 @main.command(
     epilog=example(
         "covey release patients.csv --schema schema.json --epsilon 1 --dataset patients --out release/",
         "covey release patients.csv --learn --epsilon 1 --delta 1e-9 --dataset patients --out release/",
+        "covey release package.json --epsilon 1 --delta 1e-9 --dataset patients --out release/",
         "covey release postgresql://localhost/clinic --table patients --schema schema.json …",
     )
 )
@@ -118,8 +120,13 @@ def release(  # click passes each option by its name
     force: bool,
     as_json: bool,
 ) -> None:
-    """Make a differentially private bundle from TABLE, and charge the ledger for it."""
+    """Make a differentially private bundle from TABLE, and charge the ledger for it.
+
+    TABLE may be a package file, which describes persons with events and says in which files they lie; it takes no --schema.
+    """
+    from covey.linkedflow import release_package
     from covey.release.contents import About
+    from covey.table.package import is_package
     from covey.workflow import PrivateOrder
     from covey.workflow import release as carry_out
 
@@ -149,7 +156,7 @@ def release(  # click passes each option by its name
         about=About(title, owner, purpose),
     )
     with advice():
-        done = carry_out(order)
+        done = release_package(order) if is_package(table) else carry_out(order)
     facts = {
         "bundle": str(done.bundle),
         "rows": done.rows,
@@ -209,9 +216,15 @@ def anonymize(  # click passes each option by its name
     as_json: bool,
 ) -> None:
     """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
+    from covey.table.package import is_package
     from covey.workflow import AnonymousOrder
     from covey.workflow import anonymize as carry_out
 
+    if is_package(table) or is_package(schema_path):
+        raise ParameterError(
+            "linked tables are released with differential privacy alone: covey release. Groups of rows of one "
+            "table would be linked to rows of the other, which protects nobody."
+        )
     order = AnonymousOrder(
         table=source_of(table, relation, sql),
         schema=schema_path,

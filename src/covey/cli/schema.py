@@ -14,7 +14,6 @@ from covey.cli.options import (
     json_option,
     person_option,
     query_option,
-    schema_option,
     source_of,
     table_option,
 )
@@ -22,7 +21,7 @@ from covey.errors import ParameterError
 
 
 @main.command(epilog=example("covey init patients.csv -o schema.json"))
-@click.argument("table")
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE [EVENTS]")
 @click.option("-o", "--out", "out", type=Path, required=True, help="Where to write the draft.")
 @click.option(
     "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata instead of the data."
@@ -33,7 +32,7 @@ from covey.errors import ParameterError
 @force_option
 @json_option
 def init(  # click passes each option by its name
-    table: str,
+    tables: tuple[str, ...],
     out: Path,
     metadata: Path | None,
     relation: str | None,
@@ -42,12 +41,21 @@ def init(  # click passes each option by its name
     force: bool,
     as_json: bool,
 ) -> None:
-    """Draft a schema from TABLE. The draft describes private data: check it, then confirm it."""
+    """Draft a schema from TABLE. The draft describes private data: check it, then confirm it.
+
+    With a second table, of events that belong to the persons of the first, draft a package of both.
+    """
     from dataclasses import asdict
 
     from covey.release.places import check_new_file
     from covey.workflow import draft, imported
 
+    if len(tables) > 1:
+        if metadata is not None or relation is not None or sql is not None:
+            raise ParameterError("a package is drafted from two files: leave out --import, --table and --query.")
+        _init_package(tables, out, dialect, force, as_json)
+        return
+    table = tables[0]
     source = source_of(table, relation, sql)
     check_new_file(out, source, force)
     notes: tuple[Any, ...] = ()
@@ -69,6 +77,34 @@ def init(  # click passes each option by its name
     )
 
 
+def _init_package(tables: tuple[str, ...], out: Path, dialect: Any, force: bool, as_json: bool) -> None:
+    """Draft a package of persons and events."""
+    from covey.linkedflow import draft_package
+    from covey.release.places import check_new_file
+
+    if len(tables) > 2:
+        raise ParameterError(
+            "a package has one table of persons and one of events: several event tables are not there yet."
+        )
+    places = [Path(table) for table in tables]
+    for place in places:
+        check_new_file(out, place, force)
+        if place.resolve().parent != out.resolve().parent:
+            raise ParameterError(f"write the package beside its tables: {place.resolve().parent / out.name}.")
+    package, notes = draft_package(places[0], places[1], dialect)
+    package.save(out)
+    if not as_json:
+        for note in notes:
+            click.echo(note, err=True)
+    names = [name for name, _ in package.fields]
+    say(
+        as_json,
+        {"package": str(out), "fields": names, "draft": True, "at_most": package.at_most, "notes": list(notes)},
+        f"draft of a package with {counted(len(names), 'field')} → {out}\nIt describes private data. Say at_most and order, make "
+        f"each field's values public knowledge, then: covey confirm {out} TABLE.FIELD … or, for what carries no warning, --all",
+    )
+
+
 @main.command(epilog=example("covey confirm schema.json age sex", "covey confirm schema.json --all"))
 @click.argument("schema_path", metavar="SCHEMA", type=Path)
 @click.argument("fields", nargs=-1)
@@ -76,10 +112,14 @@ def init(  # click passes each option by its name
 @json_option
 def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Say that what SCHEMA tells about these fields is public knowledge."""
+    from covey.table.package import is_package
     from covey.table.schema import Schema
 
     if not everything and not fields:
         raise ParameterError("name the fields to confirm, or say --all.")
+    if is_package(schema_path):
+        _confirm_package(schema_path, fields, everything, as_json)
+        return
     before = Schema.load(schema_path)
     schema = before.confirm(list(fields))
     schema = schema.confirm() if everything else schema
@@ -107,9 +147,26 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
     )
 
 
+def _confirm_package(path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """Confirm fields of a package, named TABLE.FIELD."""
+    from covey.table.package import Package
+
+    before = Package.load(path)
+    package = before.confirm(list(fields))
+    package = package.confirm() if everything else package
+    package.save(path)
+    was = dict(before.fields)
+    now = [name for name, field in package.fields if field.confirmed and not was[name].confirmed]
+    left = [name for name, field in package.fields if not field.confirmed]
+    words = [f"now public: {', '.join(now)}"] if now else []
+    words += [f"{name}: {warning}" for name, warning in package.warnings.items()]
+    words += [f"still to confirm, by name: {', '.join(left)}"] if left else ["every field is confirmed"]
+    say(as_json, {"package": str(path), "confirmed": now, "unconfirmed": left}, "\n".join(words))
+
+
 @main.command(epilog=example("covey check patients.csv --schema schema.json"))
 @click.argument("table")
-@schema_option
+@click.option("--schema", "schema_path", type=Path, help="The public schema (JSON or YAML); a package has its own.")
 @person_option
 @table_option
 @query_option
@@ -117,7 +174,7 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
 @json_option
 def check(  # click passes each option by its name
     table: str,
-    schema_path: Path,
+    schema_path: Path | None,
     person: str | None,
     relation: str | None,
     sql: str | None,
@@ -128,9 +185,15 @@ def check(  # click passes each option by its name
     from dataclasses import asdict
 
     from covey.release.evaluation import WATERMARK
+    from covey.table.package import is_package
     from covey.table.schema import Schema
     from covey.workflow import check as fit_to
 
+    if is_package(table):
+        _check_package(table, schema_path, person, as_json)
+        return
+    if schema_path is None:
+        raise ParameterError("give --schema, the public description of the table.")
     schema = Schema.load(schema_path).read_as(dialect)
     checked = fit_to(source_of(table, relation, sql), schema, person)
     words = [
@@ -149,3 +212,19 @@ def check(  # click passes each option by its name
         "broken_rules": [{"rule": rule.to_dict(), "rows": count} for rule, count in checked.broken],
     }
     say(as_json, {"confidential": WATERMARK, **told, **asdict(checked.log), **facts}, "\n".join(words))
+
+
+def _check_package(table: str, schema_path: Path | None, person: str | None, as_json: bool) -> None:
+    """Hold both tables of a package against it."""
+    from covey.linkedflow import check_package
+    from covey.release.evaluation import WATERMARK
+
+    if schema_path is not None or person is not None:
+        raise ParameterError("a package says all about its tables: leave out --schema and --person.")
+    found = check_package(Path(table))
+    words = [WATERMARK, f"{counted(found.persons.rows, 'person')}, {counted(found.events.rows, 'event')}", *found.words]
+    if len(words) == 2:
+        words.append("every cell fits the package or is missing")
+    facts: dict[str, Any] = {"persons": found.persons.rows, "events": found.events.rows, "beyond_at_most": found.cut}
+    facts |= {"misfits": {name: float(share) for name, share in found.misfits.items()}}
+    say(as_json, {"confidential": WATERMARK, **facts}, "\n".join(words))

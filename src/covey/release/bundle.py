@@ -32,6 +32,8 @@ from covey.release.claim import claimed, replace
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
+from covey.release.linked import LinkedRelease
+from covey.release.linkedbundle import fill_linked
 from covey.release.measurements import write_measurements
 from covey.release.places import SUMS, check_target
 from covey.release.report import report_html
@@ -49,7 +51,7 @@ from covey.table.sources import write_csv, write_parquet
 
 
 def write_bundle(
-    release: PrivateRelease | AnonymousRelease,
+    release: PrivateRelease | AnonymousRelease | LinkedRelease,
     folder: Path,
     *,
     parquet: bool = False,
@@ -66,7 +68,10 @@ def write_bundle(
             return write_bundle(release, folder, parquet=parquet, force=force, claim=place, about=about)
     ready = claim / "new"
     ready.mkdir()
-    _fill(release, ready, parquet, about)
+    if isinstance(release, LinkedRelease):
+        fill_linked(release, ready, parquet)
+    else:
+        _fill(release, ready, parquet, about)
     _write_sums(ready)
     ready.chmod(0o755)
     for path in [*ready.iterdir(), ready]:

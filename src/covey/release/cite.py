@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from covey.release.linkedverify import refuse_linked
 from covey.release.verify import bundle_digest, verify_bundle
 
 PAPER = (
@@ -28,6 +29,7 @@ class Citation:
 
 def cite(folder: Path) -> Citation:
     """The citation of a bundle that is whole and consistent."""
+    refuse_linked(folder, "a citation")
     checked, digest = verify_bundle(folder), bundle_digest(folder)
     made = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))["datePublished"]
     promise = _promise(checked.facts)

@@ -21,6 +21,8 @@ PURPOSES = {
     "coding": "a centre and a radius that keep the noise small",
     "histograms": "each column alone: one-way tables, and the shapes of numbers",
     "pairs": "two-way tables, each pair of columns",
+    "events": "how many events a person has",
+    "tables": "tables of two attributes of persons and events",
     "ranks": "how numbers rise and fall together",
     "certificate": "the accuracy certificate",
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 from covey.errors import InputError
 from covey.privacy.budget import Budget, Charge, budget_for
+from covey.release.linkedverify import DESCRIBED, verify_linked
 from covey.release.measurements import read_measurements
 from covey.release.places import SUMS, listed
 from covey.table.codec import Codec
@@ -46,6 +47,13 @@ def verify_bundle(folder: Path) -> Verified:
     for name, digest in named.items():
         if file_digest(folder / name) != digest:
             raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
+    if DESCRIBED in named:
+        facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+        _verify_budget(facts)
+        rows, tables = verify_linked(folder)
+        if not all(named[path.name] in (folder / REPORT).read_text(encoding="utf-8") for path in tables):
+            raise InputError(f"{REPORT} describes other tables than those of the bundle.")
+        return Verified(rows, facts)
     table = rows_path(folder)
     if REPORT in named and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
         raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")

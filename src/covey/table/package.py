@@ -81,6 +81,8 @@ class Package:
             raise field.wrong("orders events and is no number, date or time", "Name another one as order.")
         if self.numbered and field.type != "integer":
             raise field.wrong("numbers events and is no integer", "Leave out numbered.")
+        if self.numbered and field.confirmed and not (field.minimum <= 1 and field.maximum >= self.at_most):  # type: ignore[operator]
+            raise field.wrong(f"numbers events and does not reach from 1 to {self.at_most}", "Widen its bounds.")
         if field.confirmed and not field.required and not self.numbered:
             raise field.wrong("orders events and may be missing", "Say that it is required.")
         if self.order in self.events.schema.links:

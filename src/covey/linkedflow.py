@@ -1,0 +1,317 @@
+"""The steps of `workflow` for persons with events: draft a package, check, plan, release and evaluate two linked tables.
+
+The order of a release is that of `workflow.release`: public parameters and the ledger's remaining budget first, then both tables
+are read, encoded and linked, then the charge, and only then noise and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covey.core.tables.linked import Linked, LinkedTable
+from covey.errors import ArgumentError, InputError, ParameterError
+from covey.linking import PackageReader, places_of
+from covey.methods.persons.certify import WORDS, Reference
+from covey.methods.persons.plan import LinkedPlan, few_persons
+from covey.preparing import Fit, draft
+from covey.privacy.budget import exact, make_budget
+from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
+from covey.privacy.unit import ALL_ROWS
+from covey.release.bundle import claim_target, write_bundle
+from covey.release.contents import LARGE_EPSILON
+from covey.release.evaluation import WATERMARK
+from covey.release.linkedverify import DESCRIBED, table_paths
+from covey.release.places import check_disk, check_target, refuse_same
+from covey.release.verify import bundle_digest, verify_bundle
+from covey.synthesizers.linked import LinkedSynthesizer
+from covey.table.package import MOST_EVENTS, Package, Resource
+from covey.table.persons import named
+from covey.table.schema import Schema
+from covey.table.sources import read_table
+from covey.workflow import PrivateOrder, Released, charge_told, refuse_misfits, write_log
+
+BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for single tables
+
+
+# Before a release.
+
+
+def draft_package(persons: Path, events: Path, dialect: Any) -> tuple[Package, tuple[str, ...]]:
+    """A package that fits two tables, and what was chosen and why. It describes private data until it is confirmed."""
+    names = [path.name.split(".")[0].replace(" ", "_") for path in (persons, events)]
+    tables = [read_table(path, dialect=dialect) for path in (persons, events)]
+    key, link = find_key(tables[0].columns, tables[1].columns, names)
+    found = [draft(path, dialect) for path in (persons, events)]
+    parts = [
+        Resource(name, _without(one.schema, column), column, path.name)
+        for name, one, column, path in zip(names, found, (key, link), (persons, events), strict=True)
+    ]
+    words, places = named(tables[1].columns[link], parts[1].schema.missing_values)
+    counts = np.bincount(np.unique(np.array(words, dtype=object)[places].astype(str), return_inverse=True)[1])
+    most = int(np.clip(_round_up(int(counts.max(initial=1))), 1, MOST_EVENTS))
+    notes = [
+        f"{names[1]}.{link} → {names[0]}.{key}: the key; both columns are left out, and synthetic persons are numbered",
+        f"at_most {most}: from the longest history in the data, rounded up; say what is public knowledge",
+        "order: name the column of the events that orders them, if there is one, and require it",
+    ]
+    notes += [str(note) for one in found for note in one.notes if note.field not in (key, link)]
+    return Package(parts[0], parts[1], most), tuple(notes)
+
+
+def _without(schema: Schema, column: str) -> Schema:
+    fields = tuple(field for field in schema.fields if field.name != column)
+    if not fields:
+        raise ParameterError(f"a table has no column besides its key {column!r} that a draft could describe.")
+    return replace(schema, fields=fields)
+
+
+def _round_up(count: int) -> int:
+    """The next round number: 5, 10, 20 or 50."""
+    return next((step for step in (2, 5, 10, 20, MOST_EVENTS) if step >= count), MOST_EVENTS)
+
+
+def find_key(persons: Any, events: Any, names: list[str]) -> tuple[str, str]:
+    """The column that has a value of its own in every row of persons, and the one of events whose values are all among these."""
+    sets = {name: _values(column) for name, column in persons.items()}
+    keys = {name: set(found) for name, found in sets.items() if None not in found and len(set(found)) == len(found)}
+    links = []
+    for name, column in events.items():
+        own = set(_values(column)) - {None}
+        links += [(key, name) for key, there in keys.items() if own and own <= there]
+    # A column of the same name is the likely one; then one whose name ends in "id"; then the first.
+    links.sort(
+        key=lambda pair: (pair[0] != pair[1], not pair[1].lower().endswith("id"), not pair[0].lower().endswith("id"))
+    )
+    if not links:
+        raise InputError(
+            f"no column of {names[1]} holds only values that {names[0]} has once each: which column names the person? Name the "
+            "table of persons first, and see that each person has one row there."
+        )
+    return links[0]
+
+
+def _values(column: Any) -> list[str | None]:
+    words, places = named(column, ("",))
+    return [words[place] for place in places]
+
+
+@dataclass(frozen=True)
+class LinkedFit:
+    """How two tables fit a package. Computed on true data: for the owner alone."""
+
+    persons: Fit
+    events: Fit
+    cut: int
+
+    @property
+    def words(self) -> list[str]:
+        """What would happen to cells and rows."""
+        said = [f"{name}.{line}" for name, fit in self.named for line in fit.words]
+        return said + [f"{self.cut:,} of {self.events.rows:,} events are beyond at_most and left out"] * (self.cut > 0)
+
+    @property
+    def named(self) -> list[tuple[str, Fit]]:
+        """Both, by what they are."""
+        return [("persons", self.persons), ("events", self.events)]
+
+    @property
+    def misfits(self) -> dict[str, Fraction]:
+        """Shares of cells, by column, and of events that would be left out."""
+        found = {f"{name}.{column}": share for name, fit in self.named for column, share in fit.misfits.items()}
+        return found | {"events beyond at_most": Fraction(self.cut, max(1, self.events.rows))}
+
+
+def check_package(file: Path) -> LinkedFit:
+    """Read both tables of a package file as it says, confirmed or not, and count what does not fit. Nothing is charged."""
+    package = Package.load(file)
+    return _fit_of(PackageReader(package).prepare(places_of(package, file)))
+
+
+def _fit_of(prepared: Any) -> LinkedFit:
+    one, two = prepared.package.resources
+    persons = Fit(prepared.n, prepared.logs[0], one.schema)
+    return LinkedFit(persons, Fit(prepared.read, prepared.logs[1], two.schema), prepared.cut)
+
+
+@dataclass(frozen=True)
+class LinkedPrediction:
+    """What a release of linked tables would be like, from public sizes alone."""
+
+    persons: int
+    epsilon: float
+    tables: dict[str, int]
+    noise: float  # of an entry of a table, as a share of the persons
+    unlinked: float  # of a table of one event, if events were released alone with the same budget
+    warning: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def plan_package(package: Package, n: int, epsilon: Any, delta: Any) -> LinkedPrediction:
+    """Tables, noise and advice for n persons, from the package alone."""
+    reader, budget = PackageReader(package), make_budget(epsilon, delta, n=n, persons=True)
+    persons, events = reader.fine
+    plan = LinkedPlan(persons.attributes, events.attributes, package.at_most, package.order is not None)
+    tables, share = plan.tables(n, budget), plan.shares(n, budget, Fraction(5, 100))["tables"]
+    kinds = [table.kind for table, _ in tables]
+    alone = LinkedPlan((), events.attributes, 1, False)
+    pairs = [weight for table, weight in alone.tables(n, budget) if table.kind == "event"]
+    q = max(1, len(pairs))
+    one = float(budget.part(Fraction(3, 4)).laplace_scale(2 * q)) * 2**0.5 if budget.pure else 0.0
+    one = one or float(budget.part(Fraction(3, 4)).variance(2 * q)) ** 0.5
+    return LinkedPrediction(
+        n,
+        float(budget.epsilon),
+        {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
+        plan.table_sd(n, budget.part(share)) / n,
+        one / n,
+        few_persons(n, budget),
+    )
+
+
+# A release.
+
+
+def release_package(
+    order: PrivateOrder,
+    listen: Callable[[str], None] = lambda _: None,
+    before_charge: Callable[[], None] = lambda: None,
+) -> Released:
+    """Check, read, charge, measure, write; `order.table` is the package file, whose paths say where the tables lie."""
+    listen("checking")
+    file, epsilon, delta = _package_file(order), exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
+    if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
+        weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
+        raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
+    package = Package.load(file)
+    synth = LinkedSynthesizer(epsilon, delta, schema=package, seed=order.seed)
+    tables, width = places_of(package, file), len(package.fields)
+    for path in (file, *tables.values()):
+        refuse_same(path, order.out)
+    check_target(order.out, order.force)
+    ledger = _ledger(order)
+    if ledger is not None and order.dataset is not None:
+        ledger.check(order.dataset, epsilon, delta, ALL_ROWS, synth.rho)
+    listen("reading")
+    prepared = synth.prepare(tables)
+    write_log(order.log, prepared.logs[1])
+    refuse_misfits(_fit_of(prepared), exact(order.accept_misfits, "accept_misfits"))
+    synth.check(prepared.n)
+    rows = check_disk(prepared.n if order.rows is None else order.rows, width, order.out)
+    with claim_target(order.out, order.force) as claim:
+        receipt: Receipt | None = None
+        if ledger is not None and order.dataset is not None:
+            listen("charging")
+            before_charge()
+            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, ALL_ROWS, synth.rho)
+        with charge_told(receipt):
+            listen("measuring")
+            synth.fit(prepared)
+            listen("writing")
+            bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force, claim=claim)
+        if ledger is not None and receipt is not None:
+            ledger.mark_released(receipt, bundle_digest(bundle))
+    certificate = synth.certificate.sentence if synth.certificate else None
+    return Released(bundle, rows, str(synth.privacy), certificate)
+
+
+def _package_file(order: PrivateOrder) -> Path:
+    """The package of an order; what does not go with one is refused by its name."""
+    if order.epsilon is None:
+        raise ArgumentError("give ", "epsilon", ", the privacy budget of this release.")
+    wrong = {"schema": order.schema, "person": order.person, "important": order.important, "learn": order.learn}
+    wrong |= {"rows_per_person": order.rows_per_person != 1}
+    for name, given in wrong.items():
+        if given:
+            raise ArgumentError("a package says all about its tables: leave out ", name, ".")
+    if not isinstance(order.table, Path):
+        raise ParameterError("a package is a file.")
+    return order.table
+
+
+def _ledger(order: PrivateOrder) -> Ledger | None:
+    if order.seed is not None:
+        if order.dataset is not None:
+            raise ArgumentError(
+                "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."
+            )
+        return None
+    if order.dataset is None:
+        raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps these tables' budget.")
+    return Ledger(order.ledger or default_ledger_path())
+
+
+# After a release.
+
+
+def is_linked(bundle: Path) -> bool:
+    """Whether a bundle holds persons with events."""
+    return (bundle / DESCRIBED).is_file()
+
+
+def evaluate_package(file: Path, bundle: Path) -> dict[str, Any]:
+    """Total variation by group of tables, beside true persons drawn again. Confidential: computed on true data."""
+    verify_bundle(bundle)
+    true_package, own = Package.load(file), Package.load(bundle / DESCRIBED)
+    if [part.name for part in true_package.resources] != [part.name for part in own.resources]:
+        raise InputError("the package and the bundle name different tables.")
+    true = PackageReader(true_package).read(places_of(true_package, file)).linked
+    paths = dict(zip((part.name for part in own.resources), table_paths(bundle, own), strict=True))
+    binned, sizes = _same_bins(true, PackageReader(own).read(paths).linked)
+    tables = _all_tables(sizes, own.order is not None and own.at_most > 1, own.at_most > 1)
+    figures = Reference.of(binned[1], tables, sizes).distances(binned[0])
+    again = Reference.of(_resampled(binned[0]), tables, sizes).distances(binned[0])
+    return {
+        "confidential": WATERMARK,
+        "persons": {"true": binned[0].n, "synthetic": binned[1].n},
+        "events": {"true": len(binned[0].events), "synthetic": len(binned[1].events)},
+        "total_variation": {WORDS[kind]: value for kind, value in figures.items()},
+        "total_variation_of_resampled_true_persons": {WORDS[kind]: value for kind, value in again.items()},
+    }
+
+
+def _same_bins(true: Linked, drawn: Linked) -> tuple[list[Linked], tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Both with columns of many codes in twentieths of the true rows."""
+    tables, sizes = [], []
+    for name in ("persons", "events"):
+        both, own = [getattr(linked, name).astype(np.int64) for linked in (true, drawn)], []
+        for j in range(both[0].shape[1]):
+            if max(int(codes[:, j].max(initial=0)) for codes in both) >= 3 * BINS:
+                cuts = np.unique(np.quantile(both[0][:, j], np.arange(1, BINS) / BINS, method="higher"))
+                for codes in both:
+                    codes[:, j] = np.searchsorted(cuts, codes[:, j], side="right")
+            own.append(1 + max(int(codes[:, j].max(initial=0)) for codes in both))
+        tables.append(both)
+        sizes.append(tuple(own))
+    found = [linked.recoded(tables[0][k], tables[1][k]) for k, linked in enumerate((true, drawn))]
+    return found, (sizes[0], sizes[1])
+
+
+def _all_tables(sizes: tuple[tuple[int, ...], tuple[int, ...]], ordered: bool, several: bool) -> list[LinkedTable]:
+    own, its = range(len(sizes[0]) + 1), range(len(sizes[1]))
+    found = [LinkedTable("person", a, b) for a in own for b in own if a < b]
+    found += [LinkedTable("across", a, b) for a in own for b in its]
+    found += [LinkedTable("event", a, b) for a in its for b in its if a < b]
+    found += [LinkedTable("step", a, a) for a in its if ordered]
+    return found + [LinkedTable("two", a, a) for a in its if several]
+
+
+def _resampled(true: Linked) -> Linked:
+    """As many true persons, drawn with replacement: what sampling alone would do."""
+    chosen = np.sort(np.random.default_rng(0).integers(0, true.n, true.n))
+    counts = true.counts
+    starts = np.cumsum(counts) - counts
+    owner = np.repeat(np.arange(true.n), counts[chosen])
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
+    return Linked(true.persons[chosen], true.events[starts[chosen][owner] + place], owner, true.most)
+
+
+__all__ = ["check_package", "draft_package", "evaluate_package", "plan_package", "release_package"]

@@ -1,0 +1,117 @@
+"""report.html of persons with events: guarantee, accuracy, budget and one-way pictures of both tables. All of it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+
+from covey.core.arrays import Integers
+from covey.entropy import SEEDED_MARK
+from covey.html import Html, shorten, tag
+from covey.methods.persons.certify import WORDS
+from covey.release import charts
+from covey.release.contents import LARGE_EPSILON
+from covey.release.linked import LinkedRelease
+from covey.release.looks import distributions
+from covey.release.page import Part, facts, page, section
+from covey.release.sections import budget_bar, epsilon_words, guarantee
+from covey.release.summary import describe
+from covey.table.codec import Codec
+
+
+def linked_report(release: LinkedRelease, digests: Mapping[str, str]) -> str:
+    """The page of a bundle whose files have these SHA-256 digests."""
+    privacy, budget, package = release.privacy, release.privacy.budget, release.package
+    epsilon = f"{float(budget.epsilon):g}"
+    promise = f"ε = {epsilon}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
+    badges, banners = [("synthetic", ""), ("differentially private", "good"), (promise, "good")], []
+    if privacy.seeded:
+        badges = [("synthetic", ""), (SEEDED_MARK, "alarm")]
+        banners.append(
+            tag("p", tag("strong", SEEDED_MARK), ". Made with a declared seed, for testing.", class_="banner alarm")
+        )
+    if budget.epsilon > LARGE_EPSILON:
+        badges.append(("weak guarantee", "warn"))
+        banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
+    tiles = [("persons", f"{release.parts.m:,}"), (epsilon_words(budget), epsilon)]
+    if release.certificate is not None:
+        bound = charts.up(max(release.certificate.bound.values()), 2)
+        tiles.append(("certified mean error of a table, in total variation", f"≤ {bound}"))
+    first = next(iter(release.parts))
+    looks = []
+    for part, columns, schema in zip(
+        package.resources, first, (package.persons.schema, package.event_schema), strict=True
+    ):
+        codec = Codec(schema)
+        if len(next(iter(columns.values()))):
+            codes, _ = codec.encode({name: columns[name] for name in schema.names})
+            key, old, markup = distributions(describe(codec), codes, private=True)
+            place, title = f"{key}-{part.name}", f"What {part.name} look like"  # a page has each key once
+            looks.append((place, title, Html(markup.replace(f'"{key}"', f'"{place}"').replace(old, title))))
+    heading = shorten(str(package.notes.get("title") or "Synthetic data"), 120)
+    lead = f"Two linked tables that stand in for confidential ones of {privacy.n:,} persons. No row of them belongs to a person."
+    sections = [
+        _released(release, digests),
+        guarantee(privacy),
+        _accuracy(release),
+        budget_bar(privacy),
+        _events(release, np.bincount(_counts(release, first), minlength=package.at_most + 1)),
+        *looks,
+    ]
+    last = f"Written by covey {release.version}. This page is one file without scripts; it loads nothing and sends nothing."
+    return page(heading, "Release report", lead, badges, banners, tiles, sections, tag("p", last))
+
+
+def _counts(release: LinkedRelease, first: tuple[Mapping[str, object], Mapping[str, object]]) -> Integers:
+    """How many events each synthetic person of the first part has."""
+    one, two = release.package.resources
+    ids, owners = (np.asarray(columns[part.key]) for columns, part in zip(first, (one, two), strict=True))
+    return np.bincount(np.searchsorted(ids, owners), minlength=len(ids))
+
+
+def _released(release: LinkedRelease, digests: Mapping[str, str]) -> Part:
+    one, two = release.package.resources
+    rows = [
+        ("Made from", f"confidential tables of {release.privacy.n:,} persons and their events"),
+        ("Made by", f"covey {release.version}, {release.privacy.mechanism}"),
+        ("Date", datetime.now(UTC).date().isoformat()),
+        ("Link", f"{two.name}.{two.key} refers to {one.name}.{one.key}; numbers without meaning"),
+        ("Events of a person", f"{release.package.at_most} at most"),
+        *((name, [tag("code", digest), tag("span", "SHA-256", class_="note")]) for name, digest in digests.items()),
+    ]
+    words = (
+        "Persons and their events were drawn at random from a private model. The package, the number of persons and the method "
+        "are public; the true number of events is not."
+    )
+    return section("released", "What was released", tag("p", words), facts(rows, "About this release"))
+
+
+def _accuracy(release: LinkedRelease) -> Part:
+    found, title = release.certificate, "How accurate it is"
+    if found is None:
+        return section("accuracy", title, tag("p", "No certificate was bought for this release."))
+    rows = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in found.bound.items()]
+    words = (
+        "Total variation is the largest error of the share of any set of cells of a table, from 0 to 1. The bound is about the "
+        "mean over the tables of each group, was measured on the true data with noise, and is private too. It does not speak of "
+        "single rare cells."
+    )
+    return section(
+        "accuracy",
+        title,
+        tag("p", found.sentence, class_="statement"),
+        tag("p", words),
+        facts(rows, "Bounds by group of tables"),
+    )
+
+
+def _events(release: LinkedRelease, counts: Integers) -> Part:
+    share = counts / max(1, counts.sum())
+    rows = [(str(k), f"{100 * float(value):.1f}%") for k, value in enumerate(share)]
+    return section(
+        "events",
+        f"How many {release.package.events.name} a synthetic person has",
+        tag("details", tag("summary", "Shares of persons"), facts(rows, "Number of events and share of persons")),
+    )

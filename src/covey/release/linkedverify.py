@@ -1,0 +1,60 @@
+"""A bundle of persons with events, checked without any true data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from covey.errors import InputError
+from covey.table.codec import Codec
+from covey.table.fields import Field
+from covey.table.package import Package, Resource
+from covey.table.schema import Schema
+from covey.table.sources import read_table
+
+DESCRIBED = "datapackage.json"  # a bundle that has it holds linked tables
+
+
+def refuse_linked(bundle: Path, what: str) -> None:
+    """Say plainly what is not there yet for bundles of linked tables."""
+    if (bundle / DESCRIBED).is_file():
+        raise InputError(
+            f"{bundle} holds linked tables, for which {what} is not there yet. Read its two tables instead."
+        )
+
+
+def released_schema(part: Resource) -> Schema:
+    """The schema of a released table: with its key, a number without meaning."""
+    key = Field(name=part.key, type="integer", minimum=1, maximum=2**53, required=True, default=1)
+    return replace(part.schema, fields=(key, *part.schema.fields))
+
+
+def table_paths(folder: Path, package: Package) -> tuple[Path, Path]:
+    """Where the two tables of a bundle lie."""
+    found = [folder / str(part.path) for part in package.resources]
+    for part, path in zip(package.resources, found, strict=True):
+        if path.parent != folder or not path.is_file():
+            raise InputError(f"{DESCRIBED} names {part.path!r} for {part.name}, which is no file of the bundle.")
+    return found[0], found[1]
+
+
+def verify_linked(folder: Path) -> tuple[int, tuple[Path, Path]]:
+    """Check both tables against their schemas, and their link; the number of persons, and where the tables lie."""
+    package = Package.load(folder / DESCRIBED)
+    keys, tables = [], table_paths(folder, package)
+    for part, path in zip(package.resources, tables, strict=True):
+        table = read_table(path)
+        wrong = Codec(released_schema(part)).problems(table)
+        if wrong:
+            raise InputError(f"the synthetic rows of {part.name} break their schema: {wrong[0]}")
+        keys.append(np.asarray(table.columns[part.key].cast(int)))
+    persons, owners = keys
+    if not np.array_equal(persons, np.arange(1, len(persons) + 1)):
+        raise InputError(f"the persons of {package.persons.name} are not numbered from 1.")
+    if len(owners) and not 1 <= owners.min() <= owners.max() <= len(persons):
+        raise InputError(f"{package.events.name} has rows that belong to no person of {package.persons.name}.")
+    if len(owners) and np.bincount(owners).max() > package.at_most:
+        raise InputError(f"a person of {package.events.name} has more than {package.at_most} rows.")
+    return len(persons), tables

@@ -1,0 +1,167 @@
+"""Persons with events on the command line: drafted, confirmed, checked, planned, released, verified, evaluated, refused."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from covey.cli import main
+from covey.errors import InputError
+from covey.release.linkedverify import verify_linked
+from tests.table.test_package import GOOD
+from tests.test_linking import SMALL, clinic
+
+RELEASE = ["--epsilon", "5", "--delta", "1e-5"]
+
+
+def write(folder, tables):
+    for name, columns in tables.items():
+        lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    (folder / "package.json").write_text(json.dumps(GOOD))
+    return folder / "package.json"
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    for name, value in SMALL.items():
+        monkeypatch.setattr(f"covey.core.fit.linked.{name}", value)
+    monkeypatch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
+
+
+@pytest.fixture
+def package(tmp_path):
+    return write(tmp_path, clinic())
+
+
+def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
+    ledger, out = tmp_path / "ledger.json", tmp_path / "release"
+    assert run("ledger", "open", "clinic", "--budget", "10", "--ledger", ledger).exit_code == 0
+    done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "one person with all their rows" in done.output
+    assert "too few for links" in done.output
+    facts = json.loads((out / "privacy.json").read_text())
+    assert (facts["n"], facts["n_counts"], facts["rows_per_person"], facts["linked"]) == (300, "persons", "all", True)
+    assert {charge["purpose"] for charge in facts["charges"]} == {"events", "histograms", "tables", "certificate"}
+    assert "within" in json.loads((out / "certificate.json").read_text())["sentence"]
+    said = (out / "README.md").read_text() + (out / "report.html").read_text() + (out / "privacy.json").read_text()
+    true_events = len(clinic()["visits"]["who"])
+    assert f"{true_events}" not in said
+    assert not any(
+        f"p{k}," in (out / f"{name}.csv").read_text() for name in ("patients", "visits") for k in (1, 17, 299)
+    )
+    assert run("verify", out).exit_code == 0
+    spent = json.loads(run("ledger", "show", "--ledger", ledger, "--json").output)
+    assert "5" in json.dumps(spent)
+    figures = json.loads(run("evaluate", package, out, "--json").output)
+    assert set(figures["total_variation"]) == set(figures["total_variation_of_resampled_true_persons"])
+    assert all(0 <= value <= 1 for value in figures["total_variation"].values())
+    assert "CONFIDENTIAL" in run("evaluate", package, out).output
+    refused = run("sample", out, "--rows", "3", "-o", tmp_path / "more.csv")
+    assert refused.exit_code != 0
+    assert "covey sample is not there yet" in refused.output
+    broken = tmp_path / "broken"
+    shutil.copytree(out, broken)
+    for change, words in (("999999", "belong to no person"), ("1", "more than 9 rows")):
+        lines = (out / "visits.csv").read_text().splitlines()
+        (broken / "visits.csv").write_text(
+            "\n".join([lines[0], *(change + line[line.index(",") :] for line in lines[1:])])
+        )
+        with pytest.raises(InputError, match=words):
+            verify_linked(broken)
+
+
+def test_a_bad_table_is_refused_before_the_charge(package, tmp_path):
+    ledger, out = tmp_path / "ledger.json", tmp_path / "release"
+    run("ledger", "open", "clinic", "--budget", "10", "--ledger", ledger)
+    before = ledger.read_bytes()
+    with (tmp_path / "visits.csv").open("a") as file:
+        file.write("1,nobody,a\n")
+    done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out)
+    assert done.exit_code != 0
+    assert "name no person of patients" in done.output
+    assert "Nothing was charged" in done.output
+    assert ledger.read_bytes() == before
+    assert not out.exists()
+
+
+def test_too_many_events_beyond_the_limit_are_a_misfit(package, tmp_path):
+    data = json.loads(package.read_text())
+    data["resources"][1]["covey"]["at_most"] = 1
+    package.write_text(json.dumps(data))
+    checked = run("check", package)
+    assert "are beyond at_most and left out" in checked.output
+    done = run("release", package, *RELEASE, "--seed", "1", "--out", tmp_path / "release")
+    assert "events beyond at_most" in done.output
+    assert done.exit_code != 0
+
+
+def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
+    draft = tmp_path / "draft.json"
+    done = run("init", tmp_path / "patients.csv", tmp_path / "visits.csv", "-o", draft)
+    assert done.exit_code == 0, done.output
+    assert "visits.who → patients.id: the key" in done.output
+    data = json.loads(draft.read_text())
+    assert data["resources"][0]["schema"]["primaryKey"] == "id"
+    assert data["resources"][1]["covey"] == {"at_most": 5}
+    assert "p17" not in draft.read_text()
+    unconfirmed = run("release", draft, *RELEASE, "--seed", "1", "--out", tmp_path / "release")
+    assert "not confirmed as public" in unconfirmed.output
+    names = json.loads(run("confirm", draft, "--all", "--json").output)["unconfirmed"]
+    assert run("confirm", draft, *names).output.strip().endswith("every field is confirmed")
+    torn = run("init", tmp_path / "visits.csv", tmp_path / "patients.csv", "-o", tmp_path / "other.json")
+    assert "which column names the person" in torn.output
+    assert (
+        "several event tables are not there yet"
+        in run("init", "a.csv", "b.csv", "c.csv", "-o", draft, "--force").output
+    )
+
+
+def test_a_plan_says_what_is_measured_and_advises(package):
+    few = run("plan", package, "--persons", "2000", "--epsilon", "1", "--delta", "1e-9")
+    assert "warning: 2,000 persons are too few for links" in few.output
+    many = json.loads(run("plan", package, "--persons", "50000", "--epsilon", "1", "--delta", "1e-9", "--json").output)
+    assert many["warning"] == ""
+    assert many["tables"] == {"person": 1, "across": 4, "event": 1, "step": 2, "two": 2}
+    assert 0 < many["unlinked"] < many["noise"] < 0.01
+    assert "give --persons" in run("plan", package, "--rows", "50000", "--epsilon", "1").output
+
+
+REFUSED = {
+    "anonymize": ["anonymize", "PACKAGE", "--schema", "PACKAGE", "--group-size", "5", "--out", "x"],
+    "a schema besides": ["release", "PACKAGE", "--schema", "PACKAGE", *RELEASE, "--seed", "1", "--out", "x"],
+    "a person besides": ["release", "PACKAGE", "--person", "who", *RELEASE, "--seed", "1", "--out", "x"],
+    "no dataset": ["release", "PACKAGE", *RELEASE, "--out", "x"],
+    "large epsilon": ["release", "PACKAGE", "--epsilon", "50", "--seed", "1", "--out", "x"],
+    "check with a schema": ["check", "PACKAGE", "--schema", "PACKAGE"],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_go_with_a_package_is_refused_in_words(name, package, tmp_path):
+    arguments = [package if a == "PACKAGE" else tmp_path / a if a == "x" else a for a in REFUSED[name]]
+    done = run(*arguments)
+    assert done.exit_code not in (0, 1) or "covey:" in done.output
+    assert done.output.startswith(("covey:", "warning")), done.output
+    assert not (tmp_path / "x").exists()
+
+
+def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
+    from covey.core.tables.linked import Linked
+    from covey.linkedflow import _resampled, _same_bins
+
+    g = np.random.default_rng(0)
+    one = Linked(g.integers(0, 1000, (400, 1)), g.integers(0, 3, (800, 1)), np.repeat(np.arange(400), 2), 4)
+    both, sizes = _same_bins(one, one)
+    assert sizes == ((20,), (3,))
+    assert np.bincount(both[0].persons[:, 0]).max() < 40
+    again = _resampled(one)
+    assert (again.counts == 2).all()
+    assert again.events.shape == one.events.shape
