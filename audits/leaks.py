@@ -17,7 +17,7 @@ import covey.methods.regain.bits
 import covey.methods.regain.categories
 import covey.methods.regain.measure as measure
 import covey.methods.regain.pipeline as pipeline
-from audits import bodies, persons
+from audits import bodies, linked, persons
 from audits.planting import Fault, replaced, told
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
@@ -241,5 +241,6 @@ def leaks():
         Fault("the same noise for two fits", "fresh", same_noise_twice()),
         Fault("rows drawn from a noise stream", "streams", rows_from_noise()),
         *persons.faults(),
+        *linked.faults(),
         *bodies.faults(),
     ]

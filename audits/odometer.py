@@ -25,12 +25,14 @@ import covey.methods.regain.categories
 import covey.methods.regain.pipeline
 import covey.methods.regain.reals
 import covey.synthesizers.private
+from audits import linked
 from covey.errors import InternalError
 from covey.privacy.budget import rho_for
 from covey.privacy.gate import Gate
 from covey.release.bundle import number_arrays
 from covey.release.measurements import pack
 from covey.synthesizers import PrivateSynthesizer
+from covey.synthesizers.linked import LinkedSynthesizer
 
 SLACK = 1e-9  # for the floating point of this file, relative
 
@@ -283,9 +285,12 @@ def run(one, table, make_gate, seed):
 def fitted(one, table, make_gate, seed):
     """A synthesizer and everything that leaves a fit through a given gate, with the same post-processing each time."""
     synth = one.make(seed)
-    with patch.object(covey.synthesizers.private, "Gate", make_gate), warnings.catch_warnings():
+    home = covey.synthesizers.linked if isinstance(synth, LinkedSynthesizer) else covey.synthesizers.private
+    with patch.object(home, "Gate", make_gate), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         synth.fit(table)
+    if isinstance(synth, LinkedSynthesizer):
+        return synth, linked.face(synth)
     spectrum = None if synth.spectrum is None else [np.asarray(v).tolist() for v in vars(synth.spectrum).values()]
     sample = np.asarray(synth.sample(20)).tolist()
     cloud = synth.centres
@@ -313,4 +318,6 @@ def cheap_fits():
         stack.enter_context(patch.object(categories, "fit_steps", lambda *_: 10))
         stack.enter_context(patch.object(covey.methods.regain.reals, "POINTS", 40))
         stack.enter_context(patch.object(covey.core.fit.reals, "ROUNDS", 2))
+        for home, name, value in linked.CHEAP:
+            stack.enter_context(patch.object(home, name, value))
         yield

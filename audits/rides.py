@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from audits import bodies, persons
+from audits import bodies, linked, persons
 from audits.odometer import Ride
 from covey.core.paper.bodies import Ball, ProductOfSimplices
 from covey.synthesizers import PrivateSynthesizer
@@ -218,5 +218,6 @@ def rides():
         *paper_rides(),
         *persons.rides(),
         *bodies.rides(),
+        *linked.rides(),
     ]
     return {ride.name: ride for ride in found}

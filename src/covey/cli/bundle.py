@@ -150,7 +150,7 @@ def sample(  # click passes each option by its name
     from covey.answers.columns import Columns
     from covey.entropy import Streams
     from covey.errors import whole_number
-        from covey.release.linkedverify import refuse_linked
+    from covey.release.linkedverify import refuse_linked
     from covey.release.load import draw_rows, load_centres
     from covey.release.places import check_new_file, is_bundle
     from covey.table.sources import write_csv, write_parquet

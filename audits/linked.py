@@ -1,0 +1,194 @@
+"""Persons with events: rides of the odometer on worst-case persons, and faults of weighting and linking that it must notice.
+
+Person 0 has no events, one, as many as there may be or more, all alike or all different, as far away as can be; a stranger has
+nothing in common with the table but the number of persons.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import covey.core.fit.linked
+import covey.methods.persons.method
+import covey.synthesizers.linked
+from audits.planting import Fault, replaced
+from covey import linking
+from covey.core.tables.linked import WEIGHT_STEPS, Linked
+from covey.release.linkedbundle import measured, model_arrays
+from covey.synthesizers.linked import LinkedSynthesizer
+from covey.table.fields import Field
+from covey.table.package import Package, Resource
+from covey.table.schema import Schema
+
+MOST = 6
+# What makes a fit quick, by module and name.
+CHEAP = [
+    (covey.core.fit.linked, "CENTRES", 12),
+    (covey.core.fit.linked, "KINDS", 5),
+    (covey.core.fit.linked, "STARTS", 1),
+    (covey.core.fit.linked, "STEPS", 4),
+    (covey.methods.persons.method, "COMPARED", (60, 60)),
+]
+
+
+def labels(name, count):
+    return Field(name, "string", enum=tuple(str(k) for k in range(count)), required=True)
+
+
+def package(ordered=True, number=False):
+    persons = Schema((labels("sex", 2), labels("region", 3)))
+    value = Field("value", "integer", 0, 500) if number else labels("value", 3)
+    day = Field("day", "integer", 0, 300, required=True, default=0)
+    events = Schema((labels("ward", 4), value, *((day,) if ordered else ())))
+    return Package(
+        Resource("people", persons, "id"), Resource("visits", events, "who"), MOST, "day" if ordered else None
+    )
+
+
+def town(n, seed=0, number=False):
+    """Persons 1 to n − 1 with up to eight events each, in no order; person 0 is added by `with_first`."""
+    g = np.random.default_rng(seed)
+    who = g.permutation(np.repeat(np.arange(1, n), g.integers(0, 9, n - 1)))
+    people = [(g.integers(0, 2), g.integers(0, 3)) for _ in range(n)]
+    values = g.integers(0, 501 if number else 3, len(who))
+    return people, list(
+        zip(who.tolist(), g.integers(0, 4, len(who)), values, g.integers(0, 301, len(who)), strict=True)
+    )
+
+
+def with_first(table, person, events, ordered=True):
+    """Both tables with person 0, whose events are scattered among the others."""
+    people, visits = [person, *table[0][1:]], list(table[1])
+    for k, event in enumerate(events):
+        visits.insert(len(visits) * k // max(1, len(events)), (0, *event))
+    names = ("who", "ward", "value", "day") if ordered else ("who", "ward", "value")
+    columns = list(zip(*visits, strict=True))
+    return {
+        "people": {
+            "id": [f"p{k}" for k in range(len(people))],
+            "sex": [str(a) for a, _ in people],
+            "region": [str(b) for _, b in people],
+        },
+        "visits": {
+            name: [f"p{w}" for w in column] if name == "who" else [str(v) for v in column]
+            for name, column in zip(names, columns, strict=False)
+        },
+    }
+
+
+def person_neighbours(table, ordered, last):
+    near, far = (0, 0, 0), (3, last, 300)
+    kinds = {
+        "no events": ((1, 2), []),
+        "one event": ((1, 2), [far]),
+        "all alike": ((1, 2), [far] * MOST),
+        "beyond the limit": ((1, 2), [far] * 40),
+        "all different": ((0, 1), [(k % 4, k * last // MOST, 50 * k) for k in range(MOST)]),
+        "two kinds in turn": ((1, 0), [near, far] * (MOST // 2)),
+    }
+    return {name: with_first(table, *who, ordered) for name, who in kinds.items()}
+
+
+def rides():
+    """Pure and (ε, δ), with and without an order, categories and numbers. The first table's person has events all alike."""
+    from audits.odometer import Ride
+
+    found = []
+    for name, arguments, ordered, number, alike in (
+        ("linked, (ε, δ)", (4.0, 1e-4), True, False, MOST),
+        ("linked, pure", (4.0,), True, False, MOST),
+        ("linked, no order, from no events", (4.0,), False, False, 0),
+        ("linked, numbers, (ε, δ)", (6.0, 1e-4), True, True, MOST),
+    ):
+        described, table, last = package(ordered, number), town(60, number=number), 500 if number else 2
+        first = with_first(table, (0, 0), [(0, 0, 0)] * alike, ordered)
+        stranger = with_first(town(60, seed=7, number=number), (1, 1), [(2, 1, 9)] * 3, ordered)
+
+        def make(seed, described=described, arguments=arguments):
+            return LinkedSynthesizer(*arguments, schema=described, seed=seed)
+
+        found.append(Ride(name, make, first, person_neighbours(table, ordered, last), stranger))
+    return found
+
+
+def face(synth):
+    """Everything that leaves a fit of linked tables."""
+    release = synth.release(20)
+    facts, arrays = measured(release)
+    arrays = {name: np.asarray(values).tolist() for name, values in {**arrays, **model_arrays(release)}.items()}
+    sample = {name: frame.to_dict(as_series=False) for name, frame in synth.sample(20).items()}
+    return facts, arrays, sample, repr(synth.certificate), repr(synth.privacy), release.package.to_dict()
+
+
+# Faults.
+
+
+def whole_events():
+    """Every event weighs a person: weights 1 instead of 1/N."""
+    return replaced((Linked, "single", lambda _: property(lambda self: np.full(len(self.owner), WEIGHT_STEPS))))
+
+
+def whole_pairs():
+    """Every pair of events of a person weighs a person."""
+    heavy = property(lambda self: np.where(self.counts > 1, WEIGHT_STEPS, 0))
+    return replaced((Linked, "pair", lambda _: heavy))
+
+
+def events_published():
+    """The statement names the number of events."""
+    seen = []
+
+    def counting(real):
+        def read(self, given):
+            found = real(self, given)
+            seen.append(found.events)
+            return found
+
+        return read
+
+    def telling(real):
+        return lambda budget, charges, n, *rest, **options: real(budget, charges, seen[-1], *rest, **options)
+
+    return replaced((linking.PackageReader, "read", counting), (covey.synthesizers.linked, "PrivacyStatement", telling))
+
+
+def cap_looks_at_others():
+    """The limit follows from the number of all events: what is cut of a person depends on how many others have."""
+
+    def shared(_):
+        def capped(cls, persons, events, owner, most):
+            counts = np.bincount(owner, minlength=len(persons))
+            place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+            keep = place < 1 + len(owner) % most
+            return cls(persons, events[keep], owner[keep], most)
+
+        return classmethod(capped)
+
+    return replaced((Linked, "capped", shared))
+
+
+def split_over_batches():
+    """Events are weighed within each batch of the file: a person in two batches counts twice."""
+
+    def within(_):
+        def weigh(self):
+            turn = np.arange(len(self.owner)) // 2  # batches of two events each
+            pairs = np.stack([self.owner, turn], axis=1)
+            _, place, count = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+            return WEIGHT_STEPS // count[place.ravel()]
+
+        return property(weigh)
+
+    return replaced((Linked, "single", within))
+
+
+def faults():
+    """All of them."""
+    return [
+        Fault("each event weighs a person", "odometer: linked, (ε, δ)", whole_events()),
+        Fault("each pair of events weighs a person", "odometer: linked, pure", whole_pairs()),
+        Fault("number of events published", "odometer: linked, no order, from no events", events_published()),
+        Fault("a limit that looks at other persons", "odometer: linked, (ε, δ)", cap_looks_at_others()),
+        Fault("events of a person weighed batch by batch", "odometer: linked, pure", split_over_batches()),
+        Fault("each event weighs a person, numbers", "odometer: linked, numbers, (ε, δ)", whole_events()),
+    ]
