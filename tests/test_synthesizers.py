@@ -24,6 +24,7 @@ def test_public_names_are_pinned():
     assert covey.__all__ == [
         "AnonymousSynthesizer",
         "Database",
+        "Package",
         "PrivateSynthesizer",
         "Schema",
         "bingham",

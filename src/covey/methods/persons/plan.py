@@ -15,7 +15,8 @@ from covey.methods.regain.plan_numbers import NumberPlan
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
 
-COUNTS = Fraction(6, 100)  # of the budget, for the number of events: it shapes every person
+# Of the budget, for the number of events, by whether the guarantee is pure: it shapes every person.
+COUNTS = {False: Fraction(6, 100), True: Fraction(9, 100)}
 WITHIN = 3  # weight of tables of one event beside the others: they carry most of what is asked of events
 CROSSED = 100_000  # persons, at ε = 1: from here on steps from one attribute to another pay for their noise
 FEW_PERSONS = 5_000  # at ε = 1 and δ > 0: below, links are mostly noise (docs/benchmarks/persons.md)
@@ -40,11 +41,11 @@ class LinkedPlan:
 
     def shares(self, n: int, budget: Budget, certificate: Fraction) -> Mapping[str, Fraction]:
         """Parts of the budget: number of events, one-way tables and trees, tables of two attributes, certificate."""
-        rest = 1 - certificate
+        rest, counts = 1 - certificate, COUNTS[budget.pure]
         one_way = sum(2 * a.rounds if isinstance(a, NumberGrid) else 1 for a in (*self.persons, *self.events))
         pairs = sum(weight for _, weight in self.tables(n, budget))
-        first = (rest - rest * COUNTS) * Fraction(one_way, one_way + pairs)
-        shares = {"events": rest * COUNTS, "histograms": first, "tables": rest - rest * COUNTS - first}
+        first = (rest - rest * counts) * Fraction(one_way, one_way + pairs)
+        shares = {"events": rest * counts, "histograms": first, "tables": rest - rest * counts - first}
         return {name: share for name, share in shares.items() if share} | {"certificate": certificate}
 
     def crossed(self, n: int, budget: Budget) -> bool:
