@@ -50,7 +50,7 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     facts = json.loads((out / "privacy.json").read_text())
     assert (facts["n"], facts["n_counts"], facts["rows_per_person"], facts["linked"]) == (300, "persons", "all", True)
     assert {charge["purpose"] for charge in facts["charges"]} == {"events", "histograms", "tables", "certificate"}
-    assert "within" in json.loads((out / "certificate.json").read_text())["sentence"]
+    assert "wrong cell" in json.loads((out / "certificate.json").read_text())["sentence"]
     said = (out / "README.md").read_text() + (out / "report.html").read_text() + (out / "privacy.json").read_text()
     true_events = len(clinic()["visits"]["who"])
     assert f"{true_events}" not in said

@@ -7,7 +7,7 @@ are read, encoded and linked, then the charge, and only then noise and files.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,11 @@ from covey.table.schema import Schema
 from covey.table.sources import read_table
 from covey.workflow import PrivateOrder, Released, charge_told, refuse_misfits, write_log
 
+# What an order of linked tables may say; all else must be left at its default.
+TAKEN = {
+    *("table", "out", "epsilon", "delta", "dataset", "rows", "parquet", "confirm_large_epsilon", "accept_misfits"),
+    *("seed", "log", "ledger", "force", "purpose"),
+}
 BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for single tables
 
 
@@ -203,7 +208,7 @@ def release_package(
     listen("reading")
     prepared = synth.prepare(tables)
     write_log(order.log, prepared.logs[1])
-    refuse_misfits(_fit_of(prepared), exact(order.accept_misfits, "accept_misfits"))
+    refuse_misfits(_fit_of(prepared).misfits, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, width, order.out)
     with claim_target(order.out, order.force) as claim:
@@ -227,11 +232,15 @@ def _package_file(order: PrivateOrder) -> Path:
     """The package of an order; what does not go with one is refused by its name."""
     if order.epsilon is None:
         raise ArgumentError("give ", "epsilon", ", the privacy budget of this release.")
-    wrong = {"schema": order.schema, "person": order.person, "important": order.important, "learn": order.learn}
-    wrong |= {"rows_per_person": order.rows_per_person != 1}
-    for name, given in wrong.items():
-        if given:
-            raise ArgumentError("a package says all about its tables: leave out ", name, ".")
+    for field in fields(order):
+        if field.name not in TAKEN and getattr(order, field.name) != (
+            None if field.name == "schema" else field.default
+        ):
+            raise ArgumentError(
+                "a package says all about its tables, and its release does not take this yet: leave out ",
+                field.name,
+                ".",
+            )
     if not isinstance(order.table, Path):
         raise ParameterError("a package is a file.")
     return order.table

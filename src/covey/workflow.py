@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
 from covey.methods.regain.numbers import RegainNumbers
@@ -221,7 +221,7 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
         synth = _private(order, schema)
     prepared = _prepare(order, synth)
     fit = Fit(prepared.records, prepared.log, schema, order.person, prepared.n, prepared.nobodys)
-    refuse_misfits(fit, exact(order.accept_misfits, "accept_misfits"))
+    refuse_misfits(fit.misfits, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     with claim_target(order.out, order.force) as claim:
@@ -327,21 +327,13 @@ def _prepare(order: PrivateOrder | AnonymousOrder, synth: PrivateSynthesizer | A
     return prepared
 
 
-class Misfits(Protocol):
-    """How tables fit what describes them."""
-
-    @property
-    def misfits(self) -> dict[str, Fraction]:
-        """Shares of cells that do not."""
-
-
-def refuse_misfits(fit: Misfits, most: Fraction) -> None:
+def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:
     """Stop before the charge where a schema does not fit the table: the release would be whole, certified and wrong."""
-    bad = {name: share for name, share in fit.misfits.items() if share > most}
+    bad = {name: share for name, share in misfits.items() if share > most}
     if bad:
         worst = max(bad, key=lambda name: bad[name])
         raise InputError(
-            f"{len(bad)} of {len(fit.misfits)} columns do not fit the schema: of {worst!r} {float(bad[worst]):.1%} of the "
+            f"{len(bad)} of {len(misfits)} columns do not fit the schema: of {worst!r} {float(bad[worst]):.1%} of the "
             f"cells would be moved, emptied or filled (up to {float(most):.1%} is allowed). Nothing was charged. Check "
             "the table to see what happens to each column; mend the schema, or allow more with accept_misfits."
         )
