@@ -1,12 +1,15 @@
 """How often covey's intervals hold the truth, and how wide they are: fresh resamples of public tables, a release of each.
 
-python benchmarks/intervals.py [--settings "nltcs pure,nltcs delta"] [--releases 60] [--seed 0] [--out docs/benchmarks]
+python benchmarks/intervals.py [--settings "nltcs;plants, 69"] [--releases 60] [--replicates 0] [--out docs/benchmarks]
 
 A public table is the population. Each round resamples as many rows from it, releases them, and asks: shares, pair shares,
 conditional shares, group means, correlations, regressions with eight regressors. Coverage is counted against the population and
 against the resampled table; its standard error is over releases, because answers of one release share their noise. Width is
 relative to the interval that the confidential rows themselves would give. "naive" is what textbook formulas give on as
-many synthetic rows. A fresh sample of questions is asked of every release. Writes one line a setting and statistic to
+many synthetic rows. With --replicates so many are made of each release, and regressions averaged with them, and any function's
+intervals (a share of three columns, a ratio of odds), are counted too, under names of their own.
+
+A fresh sample of questions is asked of every release. Writes one line a setting and statistic to
 intervals.csv as it goes, and intervals.md from it.
 """
 
@@ -23,6 +26,9 @@ from pathlib import Path
 import numpy as np
 
 import covey
+from covey.answers.answer import Answer
+from covey.answers.replicates import Mechanism, around
+from covey.entropy import Streams
 from covey.errors import CannotAnswerError
 from covey.table.schema import Field, Schema
 
@@ -32,6 +38,22 @@ NUMBERS = ("age", "education-num", "hours-per-week")
 CERTIFICATE = 0.05  # of the budget; it is not computed here, and the rest is what the release spends
 QUESTIONS = 20  # of a kind, for each release
 REGRESSORS = 8
+FUNCTIONS = 6
+KINDS = (
+    "share",
+    "pair share",
+    "P(A given B)",
+    "correlation",
+    "group mean",
+    "linear regression",
+    "logistic regression",
+)
+MORE = (
+    "linear regression, averaged",
+    "logistic regression, averaged",
+    "share of three, replicates",
+    "log odds ratio, replicates",
+)
 
 
 @dataclass
@@ -202,7 +224,62 @@ def regression(y, xs, family):
 # Rounds.
 
 
-def one_round(population, epsilon, delta, generator):
+def functions(population, generator):
+    """Any function of a frame, with what a table says: a share of three flags, and a ratio of odds."""
+    for _ in range(FUNCTIONS):
+        a, b, c = generator.choice(population.flags, 3, replace=False)
+
+        def triple(t, a=a, b=b, c=c):
+            return float(np.mean(np.asarray(t[a]) * np.asarray(t[b]) * np.asarray(t[c])))
+
+        def odds(t, a=a, b=b):
+            x, y = np.asarray(t[a]), np.asarray(t[b])
+            cells = [np.mean((x == i) & (y == j)) + 1e-4 for i in (0, 1) for j in (0, 1)]
+            return float(np.log(cells[0] * cells[3] / (cells[1] * cells[2])))
+
+        yield "share of three, replicates", triple
+        yield "log odds ratio, replicates", odds
+
+
+def with_replicates(population, table, release, generator, count):
+    """Hits and widths of regressions averaged with replicates, and of intervals for functions."""
+    out = defaultdict(lambda: defaultdict(list))
+    sharper = release.sharpened(count)
+    for _ in range(2):
+        y, *xs = generator.choice(population.numbers, min(REGRESSORS + 1, len(population.numbers)), replace=False)
+        for family in ("linear", "logistic") if y in population.flags else ("linear",):
+            ask, fit, _ = regression(y, xs, family)
+            kind = f"{family} regression, averaged"
+            try:
+                plain = [ask(release, {"about": about}) for about in ("population", "table")]
+                found = [ask(sharper, {"about": about}) for about in ("population", "table")]
+            except CannotAnswerError:
+                out[kind]["refused"].append(1)
+                continue
+            out[kind]["refused"].append(0)
+            for i, (p, t, truth, own) in enumerate(zip(*found, fit(population.columns), fit(table), strict=True)):
+                count_in(out[kind], p, t, truth, own, np.sqrt(max(plain[0][i].se ** 2 - plain[1][i].se ** 2, 1e-30)))
+    frames, truths = release.replicates(count), Mechanism(release).truth(Streams.from_seed(0))
+    for kind, function in functions(population, generator):
+        value, truth = function(release.rows()), function(truths)
+        p, t = (
+            around(Answer("", value, value, value, 0.0, 0.95, about, ""), function, frames, known)
+            for about, known in (("population", truth), ("table", None))
+        )
+        out[kind]["refused"].append(0)
+        count_in(out[kind], p, t, function(population.columns), function(table), None)
+    return out
+
+
+def count_in(line, p, t, truth, own, sampling):
+    """One answer about the population and one about the table."""
+    line["population"].append(p.low <= truth <= p.high)
+    line["table"].append(t.low <= own <= t.high)
+    if sampling is not None:
+        line["width"].append((p.high - p.low) / 2 / (1.96 * sampling))
+
+
+def one_round(population, epsilon, delta, generator, replicates=0):
     """Per kind of statistic: hits of the population and of the table, widths, naive hits, and refusals."""
     table = population.resample(generator)
     spent = epsilon * (1 - CERTIFICATE)
@@ -215,6 +292,8 @@ def one_round(population, epsilon, delta, generator):
         f.name: rows[f.name].str.slice(1).cast(int).to_numpy() if f.enum else rows[f.name].cast(int).to_numpy()
         for f in schema.fields
     }
+    if replicates:
+        return with_replicates(population, table, release, generator, replicates)
     out = defaultdict(lambda: defaultdict(list))
     for kind, ask, truth, naive in questions(population, generator):
         try:
@@ -226,20 +305,17 @@ def one_round(population, epsilon, delta, generator):
         pool, own = truth(population.columns), truth(table)
         textbook = naive(synthetic) if naive else None
         for i, (p, t) in enumerate(zip(of_population, of_table, strict=True)):
-            out[kind]["population"].append(p.low <= pool[i] <= p.high)
-            out[kind]["table"].append(t.low <= own[i] <= t.high)
-            sampling = np.sqrt(max(p.se**2 - t.se**2, 1e-30))
-            out[kind]["width"].append((p.high - p.low) / 2 / (1.96 * sampling))
+            count_in(out[kind], p, t, pool[i], own[i], np.sqrt(max(p.se**2 - t.se**2, 1e-30)))
             if textbook is not None:
                 out[kind]["naive"].append(abs(textbook[0][i] - pool[i]) <= textbook[1][i])
     return out
 
 
-def measure(name, releases, seed):
+def measure(name, releases, seed, replicates):
     make, epsilon, delta = SETTINGS[name]
     population, generator = make(), np.random.default_rng(seed)
-    rounds = [one_round(population, epsilon, delta, generator) for _ in range(releases)]
-    for kind in rounds[0]:
+    rounds = [one_round(population, epsilon, delta, generator, replicates) for _ in range(releases)]
+    for kind in sorted({kind for r in rounds for kind in r}, key=[*KINDS, *MORE].index):
         line = {"setting": name, "statistic": kind, "releases": releases}
         for about in ("population", "table", "naive"):
             each = [np.mean(r[kind][about]) for r in rounds if r[kind][about]]
@@ -277,6 +353,7 @@ def main():
     parser.add_argument("--settings", default="", help="parts of their names, after commas; all if empty")
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--replicates", type=int, default=0, help="measure only what rests on so many of them")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
     options = parser.parse_args()
     if not DATA.is_dir():
@@ -288,10 +365,11 @@ def main():
     for name in SETTINGS:
         if options.settings and not any(part.strip() in name for part in options.settings.split(";")):
             continue
-        found = list(measure(name, options.releases, options.seed))
-        known = [line for line in known if line["setting"] != name] + found
-        order = list(SETTINGS)
-        known.sort(key=lambda line: order.index(line["setting"]))
+        found = list(measure(name, options.releases, options.seed, options.replicates))
+        done = {(line["setting"], line["statistic"]) for line in found}
+        known = [line for line in known if (line["setting"], line["statistic"]) not in done] + found
+        order, kinds = list(SETTINGS), [*KINDS, *MORE]
+        known.sort(key=lambda line: (order.index(line["setting"]), kinds.index(line["statistic"])))
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, list(found[0]))
             writer.writeheader()

@@ -174,6 +174,38 @@ def test_a_range_that_cuts_bins_of_pairs_gets_the_bounds_that_are_certain():
     assert whole.high - whole.low < 1e-6
 
 
+def test_rows_without_an_outcome_are_left_out_of_a_regression():
+    """The young have no outcome. Of one column's terms all is measured; of two the regression is refused, not bent."""
+    g, n = np.random.default_rng(4), 6000
+    old, ward = g.integers(0, 2, n), g.integers(0, 3, n)
+    age = np.where((old == 0) & (g.random(n) < 0.7), 10, np.clip(4 * old + 2 * (ward == 1) + g.integers(0, 4, n), 0, 9))
+    X = np.stack([ward, age, g.integers(0, 2, n), old], axis=1)
+    there, release = age < 10, categories(TABLE, X)
+    assert [a.value for a in release.regress("age ~ old", **EXACT)] == pytest.approx(
+        least_squares(age[there], old[there]), abs=1e-6
+    )
+    common = np.argmax(np.bincount(ward))
+    dummies = [(ward == k)[there] for k in range(3) if k != common]
+    assert [a.value for a in release.regress("age ~ ward", **EXACT)] == pytest.approx(
+        least_squares(age[there], *dummies), abs=1e-6
+    )
+    filled = np.where(there, age, age[there].mean())  # what a program does that takes all rows to be alike
+    assert abs(least_squares(filled, old)[1] / there.mean() - least_squares(age[there], old[there])[1]) > 0.3
+    with pytest.raises(CannotAnswerError, match="rows without 'age' differ from the others in 'old'"):
+        release.regress("age ~ old + sex")
+
+
+def test_a_category_can_be_an_outcome():
+    X = codes()
+    release = categories(TABLE, X)
+    right = least_squares(X[:, 0] == 1, X[:, 3])
+    assert [a.value for a in release.regress("ward=medicine ~ old", **EXACT)] == pytest.approx(right)
+    odds = release.regress("ward=medicine ~ old", "logistic", **EXACT)
+    assert [a.value for a in odds] == pytest.approx(list(logistic(X[:, 0] == 1, X[:, 3])), abs=0.02)
+    with pytest.raises(ParameterError, match="Write one of its categories: ward="):
+        release.regress("ward ~ old", "logistic")
+
+
 def test_a_number_in_coarse_bins_gets_by_group_the_bounds_that_are_certain():
     """Inside the upper bin one ward has the largest ages: the interval holds them; one around the bin's mean would not."""
     n, g = 3000, np.random.default_rng(8)

@@ -5,13 +5,14 @@ import dataclasses
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import stdtrit
 
 import covey
 from audits.odometer import cheap_fits
 from covey.answers.replicates import Mechanism
 from covey.errors import CannotAnswerError, ParameterError
 from covey.table.schema import Field, Schema
-from tests.answers.test_release import FLAGS, flags
+from tests.answers.test_release import FLAGS, flags, least_squares, logistic
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
@@ -55,6 +56,30 @@ def test_an_interval_for_a_function_says_that_it_is_approximate(release):
     assert found.value == pytest.approx(share_of_a(release.rows()))
     assert found.low < found.value < found.high
     assert (table.question, table.about) == ("function", "table")
+
+
+def test_regressions_are_averaged_with_replicates(release):
+    """Value and half-width are the means of the measured ones and the centres'; other answers stay as they are."""
+    with cheap_fits():
+        sharper = release.sharpened(6, seed=1)
+    for family in ("linear", "logistic"):
+        own, found = (r.regress("f ~ e + d", family)["e"] for r in (release, sharper))
+        F = sharper.own_rows.codes[:, [5, 4, 3]].astype(float)
+        modelled = least_squares(F[:, 0], *F[:, 1:].T)[1] if family == "linear" else logistic(F[:, 0], *F[:, 1:].T)[1]
+        assert found.value == pytest.approx((own.value + modelled) / 2, abs=1e-6)
+        assert "averaged with 6 replicates, approximate" in found.method
+        errors = []
+        for run in sharper.runs:
+            G = run.rows.codes[:, [5, 4, 3]].astype(float)
+            fit = least_squares if family == "linear" else logistic
+            errors.append(fit(G[:, 0], *G[:, 1:].T)[1] - modelled)
+        half = ((own.high - own.low) / 2 + stdtrit(6, 0.975) * np.sqrt(np.mean(np.square(errors)))) / 2
+        assert (found.high - found.low) / 2 == pytest.approx(half, rel=1e-6)
+        table = sharper.regress("f ~ e + d", family, about="table")["e"]
+        assert table.high - table.low < found.high - found.low
+    assert repr(sharper.correlation("a", "b")) == repr(release.correlation("a", "b"))
+    with pytest.raises(ParameterError, match="Fewer say next to nothing"):
+        release.sharpened(2)
 
 
 def test_the_mechanism_that_is_run_again_is_the_one_that_ran(release):

@@ -5,7 +5,7 @@ The slopes of a function are exact: it is evaluated at a point moved by an imagi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,11 @@ class Estimate:
     fourth: Floats
     below: Floats
     above: Floats
+
+    @property
+    def note(self) -> str:
+        """What else is to be said of how it was made."""
+        return ""
 
     def half(self, confidence: float) -> Floats:
         """The half-width of the interval: a normal quantile, longer where the noise has longer tails (Cornish and Fisher)."""
@@ -102,7 +107,7 @@ def least_squares(mean: Array, second: Array) -> Array:
     return np.concatenate([[mean[0] - b @ mean[1:]], b])
 
 
-def require_steady(moments: Moments) -> None:
+def require_steady(moments: Moments, names: Sequence[str]) -> None:
     """Refuse regressors whose covariance drowns in its noise: more terms than the measurements support."""
     mean, second = moments.mean, moments.second
     C = (second - np.outer(mean, mean))[1:, 1:]
@@ -111,11 +116,13 @@ def require_steady(moments: Moments) -> None:
         raise CannotAnswerError("a regressor does not vary beyond its noise. Leave it out.")
     _, slopes = slopes_of(lambda m, S: (S - np.outer(m, m))[1:, 1:][np.triu_indices(k)], mean, second)
     sd = np.sqrt(moments.noise(slopes).variance) / np.outer(size, size)[np.triu_indices(k)]
-    least = float(np.linalg.eigvalsh(C / np.outer(size, size))[0])
+    values, vectors = np.linalg.eigh(C / np.outer(size, size))
+    least, worst = float(values[0]), names[int(np.argmax(np.abs(vectors[:, 0])))]
     if least <= 0 or 2 * np.sqrt(k) * float(np.sqrt(np.mean(sd**2))) > STEADY * least:
         raise CannotAnswerError(
             f"the noise of this release does not support a regression on these {k} terms at once: some of them are too alike, "
-            "or too rare. Leave some out; a release with more rows, a larger ε or fewer columns would tell more."
+            f"or too rare. Leave some out, {worst!r} first; a release with more rows, a larger ε or fewer columns would tell "
+            "more."
         )
 
 
@@ -137,6 +144,11 @@ def logistic(moments: Moments, rows: float | None) -> Estimate:
     rest = influence - influence.mean(axis=0) - (products - at) @ slopes.T
     sampling = influence.var(axis=0) / rows if rows else 0 * beta
     return _with_errors(moments, beta + slopes @ (measured - at), slopes, sampling + rest.var(axis=0) / len(F))
+
+
+def logistic_coefficients(F: Floats) -> Floats:
+    """Constant and coefficients of a 0/1 column 0 on the others."""
+    return _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), F.shape[1] - 1)[0]
 
 
 def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:

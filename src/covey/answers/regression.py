@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from covey.answers.estimates import Estimate, least_squares, logistic, require_steady
-from covey.answers.estimates import delta as by_delta
-from covey.answers.moments import Feature
+from covey.answers.answer import About
+from covey.answers.estimates import Estimate, Function, delta, least_squares, ratio, require_steady
+from covey.answers.moments import Feature, Moments
 from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError, ParameterError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FAMILIES = ("linear", "logistic")
 CONSTANT = "(constant)"
+ALIKE = 0.05  # deviations by which the mean of a term may differ among rows that have the outcome: a coefficient moves by less
 RARE = 3.0  # a group within so many deviations of its noise is no term of its own
 
 
@@ -37,7 +38,14 @@ class Model:
     def note(self) -> str:
         """How it is fitted, in words."""
         how = "measured" if self.family == "linear" else "one step from the centres to the measured moments"
-        return how if self.there.all() else f"{how}; rows without outcome are taken to be like the others"
+        if self.there.all():
+            return how
+        return f"{how}; over rows that have the outcome" + ("" if self.alone else ", which are like the others")
+
+    @property
+    def alone(self) -> bool:
+        """Whether all terms are of one column: then rows without an outcome can be left out exactly."""
+        return self.family == "linear" and len({f.attribute for f in self.features[1:]}) == 1
 
 
 def read(formula: str, family: str, release: Release) -> Model:
@@ -46,18 +54,28 @@ def read(formula: str, family: str, release: Release) -> Model:
         raise ParameterError(f"family must be 'linear' or 'logistic', got {family!r}.")
     outcome, terms = names_of(formula)
     columns = release.columns
-    for name in (outcome, *terms):
+    column, _, category = outcome.partition("=") if outcome not in release.schema.names else (outcome, "", "")
+    column, category = column.strip(), category.strip()
+    for name in (column, *terms):
         columns.place(name)
-    if outcome in terms or len(set(terms)) < len(terms):
+    if column in terms or len(set(terms)) < len(terms):
         raise ParameterError("a column can stand in a formula once.")
-    if family == "logistic" and columns.field(outcome).type != "boolean":
-        raise ParameterError(f"a logistic regression needs a flag as outcome, and {outcome!r} is none.")
-    feature, there = release.number_feature(outcome)
+    if category:
+        there = 1 - columns.missing(column)
+        feature = Feature(columns.place(column), columns.condition(column, category) * there)
+    elif family == "logistic" and columns.field(column).type != "boolean":
+        kind = "" if columns.scale(column) is not None else f" Write one of its categories: {column}=… ~ …"
+        raise ParameterError(f"a logistic regression needs a flag as outcome, and {outcome!r} is none.{kind}")
+    else:
+        feature, there = release.number_feature(column)
     own = release.shares[feature.attribute] * there
     filled = np.where(there > 0, feature.scores, feature.scores @ own / max(own.sum(), 1e-12))
     features, labels, numbers = [Feature(feature.attribute, filled, feature.within)], [CONSTANT], {0: outcome}
     for name in terms:
+        held = Feature(feature.attribute, there, condition=True) if len(terms) == 1 and not there.all() else None
         for label, found in _terms(name, release):
+            if held is not None and found.condition and not _occurs(found, held, release):
+                continue
             numbers |= {len(features): name} if label == name and columns.scale(name) is not None else {}
             features.append(found)
             labels.append(label)
@@ -115,22 +133,33 @@ def _terms(name: str, release: Release) -> list[tuple[str, Feature]]:
     return out
 
 
+def _occurs(group: Feature, there: Feature, release: Release) -> bool:
+    """Whether a group stands out of the noise among rows that have the outcome."""
+    both = delta(release.moments((group, there)), ratio((0, 1), ()), None)
+    return bool(both.value[0] > RARE * np.sqrt(both.variance[0]))
+
+
 def _stands_out(place: int, mask: Floats, release: Release) -> bool:
     noise = release.evidence.noise({place: mask[None]}, {})
     return float(mask @ release.evidence.one_way(place)) > RARE * float(np.sqrt(noise.variance[0]))
 
 
-def fit(model: Model, release: Release, rows: float | None) -> Estimate:
+def fit(model: Model, release: Release, about: About) -> Estimate:
     """Constant and coefficients."""
     features: Sequence[Feature] = model.features
     moments = release.moments(tuple(features))
     release.require_kept(moments, model.numbers)
-    require_steady(moments)
+    require_steady(moments, model.terms[1:])
+    if not model.there.all():
+        there = Feature(features[0].attribute, model.there, condition=True)
+        if model.alone:
+            return release.linear(*among(model.features, there, release), about)
+        require_alike(features[1:], there, model, release)
     if model.family == "logistic":
-        return logistic(moments, rows)
+        return release.logistic(moments, about)
     if model.there.all():
-        return by_delta(moments, least_squares, rows)
-    whole = release.moments((*features, Feature(features[0].attribute, model.there, condition=True)))
+        return release.linear(moments, least_squares, about)
+    whole = release.moments((*features, there))
 
     def scaled(mean: Array, second: Array) -> Array:
         """Filling missing outcomes with their mean shrinks slopes by the share that is there."""
@@ -138,4 +167,46 @@ def fit(model: Model, release: Release, rows: float | None) -> Estimate:
         slopes = found[1:] / mean[-1]
         return np.concatenate([[mean[0] - slopes @ mean[1:-1]], slopes])
 
-    return by_delta(whole, scaled, rows)
+    return release.linear(whole, scaled, about)
+
+
+def among(features: Sequence[Feature], there: Feature, release: Release) -> tuple[Moments, Function]:
+    """Moments and function of least squares among rows that have the outcome, for terms of one column: all are of two columns."""
+    outcome, *terms = features
+    k, (i, j) = len(terms), np.triu_indices(len(terms))
+    products = [
+        Feature(
+            terms[0].attribute, terms[a].scores * terms[b].scores, condition=terms[a].condition and terms[b].condition
+        )
+        for a, b in zip(i, j, strict=True)
+    ]
+    held = Feature(outcome.attribute, outcome.scores * there.scores, outcome.within)
+    moments = release.moments((held, there, *terms, *products))
+
+    def function(mean: Array, second: Array) -> Array:
+        n = mean[1]
+        y, x = mean[0] / n, second[1, 2 : k + 2] / n
+        square = np.zeros((k, k), dtype=mean.dtype)
+        square[i, j] = square[j, i] = second[1, k + 2 :] / n
+        b = np.linalg.solve(square - np.outer(x, x), second[0, 2 : k + 2] / n - x * y)
+        return np.concatenate([[y - b @ x], b])
+
+    return moments, function
+
+
+def require_alike(terms: Sequence[Feature], there: Feature, model: Model, release: Release) -> None:
+    """Refuse several columns where rows without an outcome differ in one of them: three columns at once were not measured."""
+    moments = release.moments((there, *terms))
+
+    def apart(mean: Array, second: Array) -> Array:
+        spread = np.sqrt(np.diagonal(second)[1:] - mean[1:] ** 2)
+        return np.asarray((second[0, 1:] / mean[0] - mean[1:]) / spread)
+
+    found = delta(moments, apart, None)
+    size = np.abs(found.value)
+    worst = int(np.argmax(size))
+    if size[worst] > ALIKE and size[worst] > 2 * np.sqrt(found.variance[worst]):
+        raise CannotAnswerError(
+            f"rows without {model.numbers[0]!r} differ from the others in {model.terms[1 + worst]!r}, and three columns at once "
+            "were not measured. Take the terms of one column at a time, or use release.interval(function), which is approximate."
+        )

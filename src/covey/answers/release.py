@@ -14,12 +14,12 @@ from covey.answers import replicates as again
 from covey.answers.answer import About, Answer, AnswerTable, answers
 from covey.answers.bands import ReportBands
 from covey.answers.columns import Columns, Conditions, said
-from covey.answers.estimates import Estimate, correlation, delta, paired_correlation, ratio
+from covey.answers.estimates import Estimate, Function, correlation, delta, logistic, paired_correlation, ratio
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.numbers import NumberEvidence, evidence_of
 from covey.answers.steps import check, first, in_library, require_varying, with_square, words
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
@@ -92,11 +92,15 @@ class Release(PrivateRelease):
     @cached_property
     def drawn(self) -> Rows:
         """Rows of codes from the centres; the same each time."""
-        codes = again.Mechanism(self).table(DRAWN, Streams.from_seed(0).child("answers")).astype(np.int64)
+        return self.in_units(again.Mechanism(self).table(DRAWN, Streams.from_seed(0).child("answers")))
+
+    def in_units(self, codes: Array) -> Rows:
+        """Rows of codes by the units that numbers were measured in."""
+        units = codes.astype(np.int64)
         if self.numbers is not None and isinstance(self.evidence, NumberEvidence):
             for j in self.numbers.cells:
-                codes[:, j] = np.searchsorted(self.evidence.units[j].edges, codes[:, j], side="right") - 1
-        return Rows(codes)
+                units[:, j] = np.searchsorted(self.evidence.units[j].edges, units[:, j], side="right") - 1
+        return Rows(units)
 
     @property
     def bands(self) -> ReportBands | None:
@@ -271,7 +275,7 @@ class Release(PrivateRelease):
         family: "linear" for least squares, "logistic" for a flag as outcome.
         """
         model = regression.read(formula, family, self)
-        estimate = regression.fit(model, self, self.sampled(about))
+        estimate = regression.fit(model, self, about)
         questions = [f"regress {formula}: {term}" for term in model.terms]
         found = answers(estimate, questions, check(confidence), about, words(estimate, model.note))
         return AnswerTable(found, model.terms, "term")
@@ -291,6 +295,15 @@ class Release(PrivateRelease):
         """
         self.sampled(about)
         return again.interval(self, function, replicates, check(confidence), about, seed)
+
+    def sharpened(self, replicates: int = 8, *, seed: int | None = None) -> Release:
+        """The same release with shorter intervals for regressions: averaged with the centres' answer, so approximate.
+
+        It takes as long as so many fits; then every question is answered at once.
+        """
+        from covey.answers.sharper import sharpened  # which is a release too
+
+        return sharpened(self, replicates, seed)
 
     def replicates(self, count: int, *, seed: int | None = None) -> list[again.Replicate]:
         """Tables drawn from the centres, each with the synthetic rows of a release of it: for studies of one's own."""
@@ -321,6 +334,14 @@ class Release(PrivateRelease):
             if base.value[0] <= LOST * np.sqrt(base.variance[0]):
                 raise LostInNoiseError("the rows that meet the condition are so few that they are lost in the noise.")
         return delta(moments, ratio(*places), self.sampled(about))
+
+    def linear(self, moments: Moments, function: Function, about: About) -> Estimate:
+        """Coefficients of least squares, a function of moments, with their errors."""
+        return delta(moments, function, self.sampled(about))
+
+    def logistic(self, moments: Moments, about: About) -> Estimate:
+        """Coefficients of a logistic regression, with their errors."""
+        return logistic(moments, self.sampled(about))
 
     def number_feature(self, name: str) -> tuple[Feature, Floats]:
         """A number as a feature, 0 where it is missing, and where it is there."""

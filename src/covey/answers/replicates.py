@@ -7,11 +7,11 @@ at the centres would be quicker and wrong: they are the truth that it should not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy.special import stdtrit
@@ -26,7 +26,7 @@ from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.methods.draws import NumberCells, draw_of
-from covey.methods.method import Method
+from covey.methods.method import Fitted, Method
 from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
@@ -40,6 +40,7 @@ from covey.table.numbers import NumberCodec
 if TYPE_CHECKING:
     from covey.answers.release import Release
 
+T = TypeVar("T")
 NONE = Fraction(0)  # no certificate is bought: nobody reads it
 TRUTH_ROWS = 8  # times n: what a function says of the centres themselves is read off so many rows
 FEWEST = 4  # replicates: fewer say next to nothing of their own spread
@@ -108,16 +109,19 @@ class Mechanism:
         codes = self.codes(release.centres, release.numbers, TRUTH_ROWS * release.privacy.n, own)  # balanced: exact
         return self.frame(codes, release.numbers, own)
 
-    def again(self, streams: Streams) -> Replicate:
-        """One replicate."""
-        release, n = self.release, self.release.privacy.n
-        drawn = streams.child("table")
-        table = self.table(n, drawn)
+    def refit(self, streams: Streams) -> tuple[Array, Fitted]:
+        """A table drawn from the centres, and what the mechanism makes of it."""
+        n = self.release.privacy.n
+        table = self.table(n, streams.child("table"))
         method, budget, fit = self.method(), self.budget, streams.child("fit")
         with silent():
             gate = Gate(budget, method.shares(n, table.shape[1], budget), fit)
-            fitted = method.fit(ArrayRows(table), gate, fit.postprocessing)
-        own = streams.child("rows")
+            return table, method.fit(ArrayRows(table), gate, fit.postprocessing)
+
+    def again(self, streams: Streams) -> Replicate:
+        """One replicate."""
+        release, n = self.release, self.release.privacy.n
+        (table, fitted), drawn, own = self.refit(streams), streams.child("table"), streams.child("rows")
         rows = self.codes(fitted.cloud, fitted.numbers, release.parts.m or n, own)
         return Replicate(self.frame(table, release.numbers, drawn), self.frame(rows, fitted.numbers, own))
 
@@ -125,13 +129,17 @@ class Mechanism:
 def replicates(release: Release, count: int, seed: int | None = None) -> list[Replicate]:
     """So many replicates, as many at a time as there are processors."""
     count = whole_number(count, "replicates", 1)
+    return each(release, count, streams_of(seed), Mechanism(release).again)
+
+
+def each(release: Release, count: int, streams: Streams, run: Callable[[Streams], T]) -> list[T]:
+    """What a run of the mechanism gives, so many times."""
     if release.measurements is None:
         raise CannotAnswerError("this release does not say how it was measured, so it cannot be run again.")
-    mechanism, streams = Mechanism(release), _streams(seed)
     with Progress((("replicates", 1.0),)) as progress, ThreadPoolExecutor(min(count, processors())) as pool:
         progress.next()
         found = []
-        for one in pool.map(lambda k: mechanism.again(streams.child(f"replicate {k}")), range(count)):
+        for one in pool.map(lambda k: run(streams.child(f"replicate {k}")), range(count)):
             found.append(one)
             progress.tick(len(found) / count)
     return found
@@ -149,15 +157,20 @@ def interval(  # the function, and how its interval is wanted
     whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
     value = _number(function(release.rows()))
     found = replicates(release, count, seed)
-    truth = _number(function(Mechanism(release).truth(_streams(seed)))) if about == "population" else None
+    truth = _number(function(Mechanism(release).truth(streams_of(seed)))) if about == "population" else None
+    name = getattr(function, "__name__", "function")
+    plain = Answer("function" if name == "<lambda>" else name, value, value, value, 0.0, confidence, about, "")
+    return around(plain, function, found, truth)
+
+
+def around(plain: Answer, function: Callable[[Any], float], found: Sequence[Replicate], truth: float | None) -> Answer:
+    """The interval around a value: its errors in replicates are those against `truth`, or against their own tables."""
+    count = len(found)
     errors = [_number(function(r.rows)) - (_number(function(r.table)) if truth is None else truth) for r in found]
     se = float(np.sqrt(np.mean(np.square(errors))))
-    half = float(stdtrit(count, (1 + confidence) / 2)) * se
-    name = getattr(function, "__name__", "function")
+    half = float(stdtrit(count, (1 + plain.confidence) / 2)) * se
     method = f"approximate: {count} replicates"
-    return Answer(
-        "function" if name == "<lambda>" else name, value, value - half, value + half, se, confidence, about, method
-    )
+    return replace(plain, low=plain.value - half, high=plain.value + half, se=se, method=method)
 
 
 def _number(value: Any) -> float:
@@ -173,5 +186,6 @@ def _number(value: Any) -> float:
     return found
 
 
-def _streams(seed: int | None) -> Streams:
+def streams_of(seed: int | None) -> Streams:
+    """Streams of a seed, or fresh ones."""
     return Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))

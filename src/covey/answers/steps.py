@@ -52,7 +52,7 @@ def check(confidence: float) -> float:
 def words(estimate: Estimate, note: str = "measured") -> str:
     """How an estimate was made."""
     open_ = bool((estimate.below + estimate.above > 0).any())
-    return f"{note}; wider where bins are cut" if open_ else note
+    return note + "; wider where bins are cut" * open_ + estimate.note
 
 
 def in_library(columns: Any, library: str) -> Any:

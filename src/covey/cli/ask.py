@@ -34,16 +34,30 @@ from covey.cli.options import json_option, number
     show_default=True,
     help="The population that the confidential table is a sample of, or that table itself.",
 )
+@click.option(
+    "--replicates",
+    type=int,
+    help="Regressions only: shorten intervals by running the mechanism again so many times (8, say); approximate.",
+)
 @json_option
-def ask(folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, as_json: bool) -> None:
+def ask(  # click passes each option by its name
+    folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, replicates: int | None, as_json: bool
+) -> None:
     """Ask a private bundle a QUESTION: a share, mean, quantile, correlation or regression, with an honest interval.
 
     Costs no privacy and needs no true data. Where no interval would be honest, it says so and what would help.
     """
     from covey.answers.asking import ask as answer
     from covey.answers.load import load
+    from covey.errors import ParameterError
 
-    found = answer(load(folder), " ".join(question), confidence=float(confidence), about=about)
+    release, words = load(folder), " ".join(question)
+    if replicates is not None:
+        if words.split()[:1] not in (["regress"], ["logistic"]):
+            raise ParameterError("--replicates shortens the intervals of regressions alone: leave it out.")
+        answer(release, words)  # what cannot be answered is refused before it takes minutes
+        release = release.sharpened(replicates)
+    found = answer(release, words, confidence=float(confidence), about=about)
     say(as_json, found.as_dict(), repr(found))
 
 

@@ -1,0 +1,140 @@
+"""Shorter intervals for regressions: what was measured, averaged with what the centres say, whose error replicates tell.
+
+A regression inverts measured moments, which magnifies their noise; the centres' own coefficients have less of it and an error
+that only running the mechanism again tells, approximately. Shares, means and correlations gain nothing: the centres are no
+better there than the measurements (docs/proofs/intervals.md, "Averaging with replicates").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import stdtrit
+
+from covey.answers.answer import About
+from covey.answers.estimates import Estimate, Function, logistic_coefficients
+from covey.answers.moments import Feature, Moments, Rows
+from covey.answers.release import Release
+from covey.answers.replicates import FEWEST, Mechanism, each, streams_of
+from covey.core.arrays import Array, Floats
+from covey.entropy import Streams
+from covey.errors import CannotAnswerError, whole_number
+
+if TYPE_CHECKING:
+    from covey.core.paper.blocks import WeightedPoints
+    from covey.methods.draws import NumberCells
+
+CENTRES_ROWS = 50_000  # balanced rows that a function of centres is read off: their own error is small beside the noise
+LARGE = 200_000  # rows; of more, a table is as good as its population, and its own rows are not kept
+
+Statistic = Callable[[Rows], Floats]  # of rows of units
+
+
+@dataclass(frozen=True)
+class Averaged(Estimate):
+    """An estimate averaged with that of the centres; `rms` is that of the replicates' errors."""
+
+    rms: Floats
+    replicates: int
+
+    @property
+    def note(self) -> str:
+        """It rests on replicates."""
+        return f"; averaged with {self.replicates} replicates, approximate"
+
+    def half(self, confidence: float) -> Floats:
+        """The mean of both half-widths: 2·se of the average is se of the measured one plus rms."""
+        reach = float(stdtrit(self.replicates, (1 + confidence) / 2))
+        own = Estimate(self.value, (2 * np.sqrt(self.variance) - self.rms) ** 2, self.fourth, self.below, self.above)
+        return np.asarray((own.half(confidence) + reach * self.rms) / 2)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A replicate: its table, unless that is large, and rows of the centres that were fitted to it, in units."""
+
+    table: Rows | None
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Sharper(Release):
+    """A release whose regressions are averaged with replicates: `release.sharpened()`."""
+
+    runs: tuple[Run, ...] = ()
+
+    @cached_property
+    def own_rows(self) -> Rows:
+        """Balanced rows of the centres."""
+        return self._balanced(self.centres, self.numbers, Streams.from_seed(0).child("sharper"))
+
+    def _balanced(self, cloud: WeightedPoints, numbers: NumberCells | None, streams: Streams) -> Rows:
+        codes = Mechanism(self).codes(cloud, numbers, max(CENTRES_ROWS, min(self.privacy.n, LARGE)), streams)
+        return self.in_units(codes)
+
+    def linear(self, moments: Moments, function: Function, about: About) -> Estimate:
+        """Coefficients of least squares."""
+
+        def of(rows: Rows) -> Floats:
+            F = rows.columns(moments.features)
+            second = F.T @ F / len(F) + np.diag([self._inside(f) for f in moments.features])
+            return np.atleast_1d(function(F.mean(axis=0).astype(complex), second.astype(complex)).real)
+
+        return self._averaged(super().linear(moments, function, about), of, about)
+
+    def logistic(self, moments: Moments, about: About) -> Estimate:
+        """Coefficients of a logistic regression."""
+
+        def of(rows: Rows) -> Floats:
+            return logistic_coefficients(rows.columns(moments.features))
+
+        return self._averaged(super().logistic(moments, about), of, about)
+
+    def _inside(self, f: Feature) -> float:
+        return 0.0 if f.within is None else float(self.shares[f.attribute] @ f.within)
+
+    def _averaged(self, own: Estimate, statistic: Statistic, about: About) -> Estimate:
+        """The average with the centres' answer; the measured one alone where theirs is no number."""
+        try:
+            with np.errstate(all="ignore"):
+                truth = statistic(self.own_rows)
+                errors = np.array(
+                    [statistic(run.rows) - self._truth(run, truth, statistic, about) for run in self.runs]
+                )
+        except (CannotAnswerError, np.linalg.LinAlgError):
+            return own
+        rms = np.sqrt(np.mean(errors**2, axis=0))
+        if not np.all(np.isfinite(rms)) or not np.all(np.isfinite(truth)):
+            return own
+        sd = (np.sqrt(own.variance) + rms) / 2
+        value = (own.value + truth) / 2
+        return Averaged(value, sd**2, own.fourth, own.below, own.above, rms, len(self.runs))
+
+    def _truth(self, run: Run, truth: Floats, statistic: Statistic, about: About) -> Floats:
+        return statistic(run.table) if about == "table" and run.table is not None else truth
+
+
+def sharpened(release: Release, count: int, seed: int | None = None) -> Sharper:
+    """The release with so many replicates: it takes as long as so many fits."""
+    whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
+    kept = (release.parts, release.schema, release.centres, release.privacy, release.certificate, release.version)
+    found = Sharper(*kept, release.spectrum, release.measurements, release.numbers)
+    mechanism = Mechanism(found)
+
+    def run(streams: Streams) -> Run:
+        table, fitted = mechanism.refit(streams)
+        rows = found._balanced(fitted.cloud, fitted.numbers, streams.child("rows"))
+        return Run(_small(found.in_units(table)) if len(table) <= LARGE else None, _small(rows))
+
+    runs = tuple(each(release, count, streams_of(seed), run))
+    return Sharper(*kept, release.spectrum, release.measurements, release.numbers, runs)
+
+
+def _small(rows: Rows) -> Rows:
+    """The same rows in the smallest integers that hold them."""
+    codes: Array = rows.codes
+    return Rows(codes.astype(np.min_scalar_type(int(codes.max(initial=0)))))
