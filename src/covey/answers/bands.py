@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from covey.answers.numbers import NumberEvidence
 from covey.core.arrays import Floats, Integers
-from covey.core.noise.matrix import simulated_matrix
+from covey.core.noise.signs import pair_deviation, simulated_signs
 from covey.core.tables.domain import Domain
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95  # of every band, as of answers and of the certificate
 DRAWS = 200  # of simulated noise
 EDGE = 0.975  # of the largest norms of these draws: 0.95, and what so few draws may miss
+NORMAL = 100  # columns; entries of matrix noise are sums of more products beyond, and as good as normal
 NEXT_TO_NOTHING = 0.05  # an association whose band ends below it is known to be none that matters
 SEEN = 0.02  # an association of synthetic rows that a reader would take for one
 RARE = 1e-4  # shares of bins are not taken for less: dividing by them would show noise alone
@@ -166,10 +167,11 @@ class Pairs:
         measured, q = self.release.measurements, self.count
         if isinstance(measured, MeasuredBits):
             assert measured.moments is not None  # a pair was asked for before
-            matrix = public.standard_normal((q, q))
-            if measured.mechanism == "matrix":
-                whole = len(measured.means.values) + 1
-                matrix = simulated_matrix(1.0, whole, public)[1 : q + 1, 1 : q + 1] / np.sqrt((whole + 1) / 2)
+            p = len(measured.means.values)
+            if measured.mechanism == "matrix" and p <= NORMAL:
+                matrix = simulated_signs(1 / pair_deviation(p), p + 1, public)[:q, :q]
+            else:
+                matrix = public.standard_normal((q, q))
             size = np.array([np.linalg.norm(w) for w in self._weights])  # the noise of a table is that of its product
             return np.asarray(measured.moments.pair_sd * np.abs(matrix) * np.outer(size, size))
         assert measured is not None  # whoever has evidence has measurements

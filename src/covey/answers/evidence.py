@@ -59,8 +59,8 @@ NOT_MEASURED = (
 )
 CUT = (
     "this release cut long rows before it measured pairs, so no interval for a pair would be honest. Shares of single columns "
-    "can be answered. A release of at most 20 columns, one under pure ε, or one whose schema says how many of the flags a row sets at "
-    "most (an at_most rule) cuts no rows."
+    "can be answered. A release of at most 20 columns, one under pure ε, or one whose schema limits how many flags a row sets "
+    "(an at_most rule) cuts no rows."
 )
 NOT_KEPT = "pairs of more than 1,000 columns are not kept in a bundle. Shares of single columns can be answered."
 
