@@ -82,6 +82,16 @@ def test_regressions_are_averaged_with_replicates(release):
         release.sharpened(2)
 
 
+def test_what_the_folder_does_not_hold_cannot_be_run_again(release):
+    """A prior, or triples that the caller asked for: replicates without them would be others than the release."""
+    more = (*release.privacy.charges[:-1], dataclasses.replace(release.privacy.charges[-1], purpose="triples"))
+    for change in ({"prior": "ab" * 32}, {"charges": more}):
+        other = dataclasses.replace(release, privacy=dataclasses.replace(release.privacy, **change))
+        with pytest.raises(CannotAnswerError, match="with a prior, or with triples"):
+            other.sharpened(4)
+    assert Mechanism(release).known
+
+
 def test_the_mechanism_that_is_run_again_is_the_one_that_ran(release):
     mechanism = Mechanism(release)
     spent = sum(c.amount for c in release.privacy.charges)

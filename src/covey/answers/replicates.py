@@ -77,6 +77,13 @@ class Mechanism:
             return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)
         return RegainCategories(NONE, Domain(codec.domain_sizes, codec.ordered))
 
+    @property
+    def known(self) -> bool:
+        """Whether the release says all of how it was made: what it spent is what this method plans, and no prior was used."""
+        privacy, budget = self.release.privacy, self.budget
+        planned = self.method().shares(privacy.n, len(self.release.codec.names), budget)
+        return privacy.prior is None and {c.purpose for c in privacy.charges} <= {*planned, "certificate", DOMAINS}
+
     def codes(self, cloud: Any, numbers: NumberCells | None, m: int, streams: Streams) -> Array:
         """Rows of codes drawn from centres."""
         release, codec = self.release, self.release.codec
@@ -136,6 +143,11 @@ def each(release: Release, count: int, streams: Streams, run: Callable[[Streams]
     """What a run of the mechanism gives, so many times."""
     if release.measurements is None:
         raise CannotAnswerError("this release does not say how it was measured, so it cannot be run again.")
+    if not Mechanism(release).known:
+        raise CannotAnswerError(
+            "this release was made with a prior, or with triples, that its folder does not hold, so it cannot be run again. "
+            "Shares, means, correlations and regressions can be answered without."
+        )
     with Progress((("replicates", 1.0),)) as progress, ThreadPoolExecutor(min(count, processors())) as pool:
         progress.next()
         found = []
