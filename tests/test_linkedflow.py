@@ -43,8 +43,17 @@ def package(tmp_path):
 def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     ledger, out = tmp_path / "ledger.json", tmp_path / "release"
     assert run("ledger", "open", "clinic", "--budget", "10", "--ledger", ledger).exit_code == 0
-    done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out)
+    private = ["--log", tmp_path / "log.json"]
+    assert (
+        "would lie in the bundle" in run("release", package, *RELEASE, "--seed", "1", "--out", out, "--log", out).output
+    )
+    done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out, *private)
     assert done.exit_code == 0, done.output
+    assert set(json.loads((tmp_path / "log.json").read_text())["columns"]) == {
+        "patients.age",
+        "visits.day",
+        "visits.ward",
+    }
     assert "one person with all their rows" in done.output
     assert "too few for links" in done.output
     facts = json.loads((out / "privacy.json").read_text())

@@ -30,11 +30,12 @@ from covey.release.linkedverify import DESCRIBED, table_paths
 from covey.release.places import check_disk, check_target, refuse_same
 from covey.release.verify import bundle_digest, verify_bundle
 from covey.synthesizers.linked import LinkedSynthesizer
+from covey.table.codec import EncodeLog
 from covey.table.package import MOST_EVENTS, Package, Resource
 from covey.table.persons import named
 from covey.table.schema import Schema
 from covey.table.sources import read_table
-from covey.workflow import PrivateOrder, Released, charge_told, refuse_misfits, write_log
+from covey.workflow import PrivateOrder, Released, charge_told, check_log, refuse_misfits, write_log
 
 # What an order of linked tables may say; all else must be left at its default.
 TAKEN = {
@@ -201,13 +202,14 @@ def release_package(
     tables, width = places_of(package, file), len(package.fields)
     for path in (file, *tables.values()):
         refuse_same(path, order.out)
+        check_log(order.log, path, order.out)
     check_target(order.out, order.force)
     ledger = _ledger(order)
     if ledger is not None and order.dataset is not None:
         ledger.check(order.dataset, epsilon, delta, ALL_ROWS, synth.rho)
     listen("reading")
     prepared = synth.prepare(tables)
-    write_log(order.log, prepared.logs[1])
+    write_log(order.log, _both_logs(package, prepared.logs))
     refuse_misfits(_fit_of(prepared).misfits, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, width, order.out)
@@ -226,6 +228,15 @@ def release_package(
             ledger.mark_released(receipt, bundle_digest(bundle))
     certificate = synth.certificate.sentence if synth.certificate else None
     return Released(bundle, rows, str(synth.privacy), certificate)
+
+
+def _both_logs(package: Package, logs: tuple[EncodeLog, EncodeLog]) -> EncodeLog:
+    """What encoding met in both tables, by table.field."""
+    one, two = logs
+    both = zip(package.resources, logs, strict=True)
+    columns = {f"{part.name}.{name}": seen for part, log in both for name, seen in log.columns.items()}
+    ragged = one.short_rows + two.short_rows, one.long_rows + two.long_rows
+    return EncodeLog(columns, *ragged, (*one.ignored, *two.ignored))
 
 
 def _package_file(order: PrivateOrder) -> Path:

@@ -318,7 +318,7 @@ def _check_places(order: PrivateOrder | AnonymousOrder) -> None:
     """Refuse, before any data is opened, what cannot be written."""
     refuse_same(order.table, order.out)
     check_target(order.out, order.force)
-    _check_log(order.log, order.table, order.out)
+    check_log(order.log, order.table, order.out)
 
 
 def _prepare(order: PrivateOrder | AnonymousOrder, synth: PrivateSynthesizer | AnonymousSynthesizer) -> Prepared:
@@ -339,7 +339,7 @@ def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:
         )
 
 
-def _check_log(path: Path | None, table: Path | Database, out: Path) -> None:
+def check_log(path: Path | None, table: Path | Database, out: Path) -> None:
     """The private log must not overwrite anything, nor lie where it would be handed out."""
     if path is None:
         return
