@@ -76,6 +76,7 @@ def rides():
         person_ride("by person, ball", flags(21), sparse, 4.0, 1e-4),
         person_ride("by person, categories", LABELS, visits(400, 3, 5, values=4), 4.0, values=4),
         person_ride("by person, categories, (ε, δ)", LABELS, visits(400, 3, 5, values=4), 4.0, 1e-4, values=4),
+        person_ride("by person, triples", LABELS.focus(triples=1), visits(400, 3, 5, values=4), 40.0, values=4),
         person_ride("by person, numbers", NUMBERS, visits(400, 3, 5, values=1001), 6.0, values=1001),
         person_ride("by person, numbers, (ε, δ)", NUMBERS, visits(400, 3, 5, values=1001), 4.0, 1e-4, values=1001),
     ]
