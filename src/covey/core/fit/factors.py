@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from scipy.special import expit, logit
@@ -20,6 +20,9 @@ from covey.core.fit.devices import Device
 from covey.core.fit.targets import CLOSE, NoisyMoments, Pairs
 from covey.core.fit.terms import Term, moment_term, total
 from covey.core.tables.coding import Coding
+
+P = TypeVar("P", bound=Pairs)
+P_co = TypeVar("P_co", bound=Pairs, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,17 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class Denoised:
-    """What denoising leaves for the centres: the measurement, the target they should follow, factors and their prior."""
+class Denoised(Generic[P_co]):
+    """What denoising leaves for the centres: the measurement, the target they should follow, factors, their prior, the pairs."""
 
     raw: Term
     fine: Term
     factors: Factors
     prior: Prior
+    pairs: P_co
 
 
-def denoise(pairs: Pairs, k: int, r: int, tick: Tick, rounds: int = 4, steps: int = 50) -> Denoised:
+def denoise(pairs: P, k: int, r: int, tick: Tick, rounds: int = 4, steps: int = 50) -> Denoised[P]:
     """Rounds of posterior mode, re-estimated prior, and empirical Bayes on what the factors leave of the pairs.
 
     Pairs that look sparse are set aside in the next round, so that they do not bend the factors. The target of the centres is the
@@ -81,7 +85,7 @@ def denoise(pairs: Pairs, k: int, r: int, tick: Tick, rounds: int = 4, steps: in
     raw = moment_term(device, noisy.coding, pairs.mean, noisy.mean_sd, pairs.measured())
     m, half = f.centres.mean(axis=0), Coding.half(len(noisy.mean))
     fine = moment_term(device, half, m - 0.5, noisy.mean_sd / CLOSE, pairs.denoised(f.centres))
-    return Denoised(raw, fine, f, prior)
+    return Denoised(raw, fine, f, prior, pairs)
 
 
 def latent_points(k: int, r: int, public: np.random.Generator) -> Floats:

@@ -183,9 +183,13 @@ class DensePairs:
         rest, probability, prior = empirical_bayes((self._pair - explained)[pair_index(p)], noise)
         return replace(self, sd=np.sqrt(noise**2 + symmetric(probability * prior.slab**2, p)), rest=rest)
 
-    def denoised(self, centres: Floats) -> DenseTarget:
-        """The whole matrix."""
+    def joint(self, centres: Floats) -> Floats:
+        """These centres' joint shares plus the shrunken rest, within the Fréchet bounds of their means."""
         m, p = centres.mean(axis=0), centres.shape[1]
         joint = centres.T @ centres / len(centres) + symmetric(self.rest, p)
-        joint = np.clip(joint, np.maximum(0, m[:, None] + m - 1), np.minimum(m[:, None], m))
+        return np.clip(joint, np.maximum(0, m[:, None] + m - 1), np.minimum(m[:, None], m))
+
+    def denoised(self, centres: Floats) -> DenseTarget:
+        """The whole matrix."""
+        m, joint = centres.mean(axis=0), self.joint(centres)
         return DenseTarget.of(hollow(joint - (m[:, None] + m) / 2 + 0.25), self.noisy.pair_sd / CLOSE)

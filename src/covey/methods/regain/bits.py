@@ -15,10 +15,11 @@ from scipy.special import logit
 from covey.core.arrays import Floats, hollow
 from covey.core.fit.centres import Tick
 from covey.core.fit.devices import Device
-from covey.core.fit.factors import Factors, denoise, fit_factors
+from covey.core.fit.factors import Denoised, Factors, denoise, fit_factors
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.shrinkage import empirical_bayes
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
+from covey.core.fit.stack import stacked
 from covey.core.fit.targets import CLOSE, DensePairs, NoisyMoments, Pairs
 from covey.core.fit.terms import Parities, Scores, Term, fit_centres, parity_masks, parity_term, score_term, size_term
 from covey.core.fit.wide import LowRankPairs
@@ -106,9 +107,8 @@ def measure_bits(rows: Rows, gate: Gate, plan: Plan) -> BitMeasurements:
 def fit_bits(measured: BitMeasurements, scores: Callable[[Factors], Scores | None], fit: BitFit) -> Floats:
     """Centres whose moments, scores, row sums and parities agree with the measured ones."""
     plan, tick = fit.plan, fit.tick
-    pairs = bit_pairs(measured.moments, fit.device, fit.public("fit"))
-    device = pairs.device
-    denoised = denoise(pairs, plan.centres, plan.factors, lambda t: tick(0.1 + 0.4 * t))
+    denoised = denoise_bits(measured.moments, fit)
+    device = denoised.pairs.device
     f, terms = denoised.factors, [denoised.fine, *measured.sizes]
     found = scores(f)
     if found is not None:
@@ -125,11 +125,16 @@ def fit_bits(measured: BitMeasurements, scores: Callable[[Factors], Scores | Non
     return fit_centres(device, [denoised.fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
 
 
-def bit_pairs(noisy: NoisyMoments, device: Device, public: np.random.Generator) -> Pairs:
-    """Pairs in a basis on the device for many columns, dense on the processor for few."""
+def denoise_bits(noisy: NoisyMoments, fit: BitFit) -> Denoised[Pairs]:
+    """Pairs in a basis on the device for many columns, dense on the processor for few; thinning needs Gaussian noise."""
+    plan, public = fit.plan, fit.public("fit")
     if len(noisy.mean) > LOW_RANK_COLUMNS:
-        return LowRankPairs.of(noisy, device, public)
-    return DensePairs.of(noisy, public)
+        wide = LowRankPairs.of(noisy, fit.device, public)
+        return denoise(wide, plan.centres, plan.factors, lambda t: fit.tick(0.1 + 0.4 * t))
+    found = denoise(DensePairs.of(noisy, public), plan.centres, plan.factors, lambda t: fit.tick(0.1 + 0.1 * t))
+    if plan.mechanism == "matrix":
+        return found
+    return stacked(found, fit.public("stack"), lambda t: fit.tick(0.2 + 0.3 * t))
 
 
 def equal(points: Floats) -> WeightedPoints:

@@ -1,0 +1,181 @@
+"""A better target for the centres where the noise is Gaussian: several denoisers of the pairs, weighted by thinning.
+
+Noise is split as v + ξ and v − ξ with ξ a fresh copy of its law: both are as good as independent measurements with twice the
+variance, so what is fitted to one can be judged by the other. The weights found in this way are used on v itself. Every number
+here is a function of what was measured and of public randomness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import nnls
+
+from covey.core.arrays import Floats, hollow, pair_index, symmetric
+from covey.core.fit.centres import Tick
+from covey.core.fit.devices import DOUBLE
+from covey.core.fit.factors import Denoised, denoise
+from covey.core.fit.frechet import Bounds, atomic_bayes
+from covey.core.fit.targets import CLOSE, DensePairs, DenseTarget, NoisyMoments
+from covey.core.fit.terms import moment_term
+from covey.core.tables.coding import UNIT, Coding
+
+DRAWS = 2  # of thinning: more change the weights little
+COPIES = 50  # of every centre in the simulation of clipping, as in `Coding.clip_error`
+EDGE = 1.02  # times the edge of the noise's spectrum: eigenvalues of a residual below it are noise
+STRONG = 2.0  # deviations of the noise: effects beyond are taken out before a spectrum is shrunk
+
+
+@dataclass(frozen=True)
+class View:
+    """Noisy moments of uncut rows beside their denoised form."""
+
+    noisy: NoisyMoments
+    found: Denoised[DensePairs]
+
+    @property
+    def factor_means(self) -> Floats:
+        """Means of the factors' centres, coded."""
+        return np.asarray(self.found.factors.centres.mean(axis=0) - self.noisy.coding.middle)
+
+
+def stacked(found: Denoised[DensePairs], public: np.random.Generator, tick: Tick) -> Denoised[DensePairs]:
+    """The same with the stack as what the centres should follow."""
+    noisy = found.pairs.noisy
+    plain = without_cut(noisy, found.factors.centres, public)
+    size, rank = found.factors.points.shape
+
+    def again(moments: NoisyMoments) -> View:
+        return View(moments, denoise(DensePairs.of(moments, public), size, rank, lambda _: None))
+
+    views = []
+    for one, other in thinned(plain, public):
+        views.append((again(one), other))
+        tick(len(views) / (DRAWS + 1))
+    free = mean_weight(views)
+    weights = stack_weights(views, free)
+    whole = View(plain, found) if plain is noisy else again(plain)
+    m, joint = Candidates.of(whole, free).weighted(weights)
+    target = DenseTarget.of(hollow(joint - (m[:, None] + m) / 2 + 0.25), noisy.pair_sd / CLOSE)
+    fine = moment_term(DOUBLE, Coding.half(len(m)), m - 0.5, noisy.mean_sd / CLOSE, target)
+    return replace(found, fine=fine)
+
+
+def without_cut(noisy: NoisyMoments, centres: Floats, public: np.random.Generator) -> NoisyMoments:
+    """Noisy moments with what cutting does to rows of these centres taken out: plain moments around the same centre."""
+    coding = noisy.coding
+    if not coding.clips:
+        return noisy
+    y = np.repeat(centres.astype(np.float32), COPIES, axis=0)
+    x = (public.random(y.shape, dtype=np.float32) < y).astype(np.float32)
+    u, v = x - coding.middle.astype(np.float32), (coding.encode(x) / UNIT).astype(np.float32)
+    mean = noisy.mean + (u - v).mean(axis=0, dtype=np.float64)
+    pair = noisy.pair + hollow((u.T @ u - v.T @ v) / len(x))
+    return replace(noisy, coding=replace(coding, clips=False), mean=mean, pair=pair)
+
+
+def thinned(noisy: NoisyMoments, public: np.random.Generator) -> Iterator[tuple[NoisyMoments, NoisyMoments]]:
+    """Pairs of measurements with twice the variance and independent noise."""
+    p = len(noisy.mean)
+    for _ in range(DRAWS):
+        pair = symmetric(noisy.pair_sd * public.standard_normal(p * (p - 1) // 2), p)
+        mean = noisy.mean_sd * public.standard_normal(p)
+        sds = {"mean_sd": noisy.mean_sd * np.sqrt(2), "pair_sd": noisy.pair_sd * np.sqrt(2)}
+        yield (
+            replace(noisy, mean=noisy.mean + mean, pair=noisy.pair + pair, **sds),
+            replace(noisy, mean=noisy.mean - mean, pair=noisy.pair - pair, **sds),
+        )
+
+
+def mean_weight(views: list[tuple[View, NoisyMoments]]) -> float:
+    """How far from the factors' means to the measured ones: regression on the other half. Factors bend exclusive columns."""
+    up = down = 0.0
+    for view, other in views:
+        off = view.noisy.mean - view.factor_means
+        up, down = up + float(off @ (other.mean - view.factor_means)), down + float(off @ off)
+    return float(np.clip(up / max(down, 1e-300), 0, 1))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Joint shares by several denoisers with common means, the base first, and what was measured of them; above the diagonal."""
+
+    mean: Floats
+    bounds: Bounds
+    seen: Floats
+    shares: list[Floats]
+
+    @classmethod
+    def of(cls, view: View, free: float) -> Candidates:
+        """All candidates, their means moved from the factors' toward the measured ones by a share; covariances stay."""
+        noisy, y, c, sd = view.noisy, view.found.factors.centres, view.noisy.coding.middle, view.noisy.pair_sd
+        p, index, old = len(c), pair_index(len(c)), y.mean(axis=0)
+        m = old + free * (np.clip(noisy.mean + c, 0, 1) - old)
+        bounds = Bounds.of(m, noisy.mean_sd)
+        product, move = np.outer(m, m), np.outer(m, m) - np.outer(old, old)
+        model = y.T @ y / len(y) + move
+        seen = noisy.pair + np.outer(c, m) + np.outer(m, c) - np.outer(c, c)
+        base = symmetric(atomic_bayes(seen[index], model[index], bounds, sd), p)
+        strong = np.abs(base - model) > STRONG * sd
+        mixed = with_diagonal(np.where(strong, base, seen) - product, m * (1 - m))
+        clear = np.clip(noisy.mean + c, 1e-3, 1 - 1e-3)
+        plain = with_diagonal(noisy.pair - np.outer(noisy.mean, noisy.mean), clear * (1 - clear))
+        found = [
+            base,
+            view.found.pairs.joint(y) + move,
+            rotation_invariant(plain, sd) + product,
+            np.where(strong, base, rotation_invariant(mixed, sd) + product),
+            model + beyond_edge(hollow(seen - model), sd),
+        ]
+        return cls(m, bounds, seen[index], [bounds.clip(x)[index] for x in found])
+
+    @property
+    def steps(self) -> Floats:
+        """From the base to each of the others."""
+        return np.array([x - self.shares[0] for x in self.shares[1:]])
+
+    def weighted(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Means, and the base plus weighted steps as a matrix."""
+        joint = symmetric(self.shares[0] + weights @ self.steps, len(self.mean))
+        return self.mean, self.bounds.clip(joint)
+
+
+def stack_weights(views: list[tuple[View, NoisyMoments]], free: float) -> Floats:
+    """Weights ≥ 0 of sum ≤ 1 of all candidates but the base, by least squares of the other half."""
+    gram: Floats = np.zeros(())
+    moment: Floats = np.zeros(())
+    for view, other in views:
+        found = Candidates.of(view, free)
+        steps, index = found.steps, pair_index(len(found.mean))
+        judged = found.seen + (other.pair - view.noisy.pair)[index]
+        gram, moment = gram + steps @ steps.T, moment + steps @ (judged - found.shares[0])
+    root = np.linalg.cholesky(gram + (1e-6 * np.trace(gram) + 1e-30) * np.eye(len(gram)))
+    w = np.asarray(nnls(root.T, np.linalg.solve(root, moment))[0])
+    return np.asarray(w / max(1.0, float(w.sum())))
+
+
+def with_diagonal(matrix: Floats, diagonal: Floats) -> Floats:
+    """A copy with another diagonal."""
+    out = matrix.copy()
+    np.fill_diagonal(out, diagonal)
+    return out
+
+
+def rotation_invariant(matrix: Floats, sd: float) -> Floats:
+    """Eigenvalues of signal plus Gaussian symmetric noise moved to their conditional means, λ − 2·sd²·p·Re G(λ).
+
+    G is the Stieltjes transform of the observed spectrum, smoothed over the noise (Bun, Allez, Bouchaud and Potters 2016).
+    """
+    w, v = np.linalg.eigh(matrix)
+    gap = w[:, None] - w
+    slope = (gap / (gap**2 + (1.5 * sd) ** 2)).mean(axis=1)
+    return np.asarray((v * np.maximum(w - 2 * sd**2 * len(w) * slope, 0)) @ v.T)
+
+
+def beyond_edge(matrix: Floats, sd: float) -> Floats:
+    """What of a residual stands out of the spectrum of symmetric Gaussian noise, shrunk as optimal for the Frobenius norm."""
+    w, v = np.linalg.eigh(matrix)
+    edge = EDGE * 2 * sd * np.sqrt(len(w))
+    return np.asarray((v * np.sign(w) * np.sqrt(np.maximum(w * w - edge**2, 0))) @ v.T)
