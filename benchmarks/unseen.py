@@ -89,8 +89,9 @@ def of(rows, run, names, timed=False):
     if not tables:
         return ""
     cell = show(np.exp(np.mean([np.log(ratios(found)) for found in tables], axis=0)), 2)
+    seconds = [float(row["seconds"]) for row in tables[0] if row["seconds"]]
     if timed:
-        return f"{cell}, {np.mean([float(row['seconds']) for row in tables[0]]):.1f} s"
+        return f"{cell}, {np.mean(seconds):.1f} s" if seconds else cell
     return f"{cell} ({len(tables)} tables)"
 
 
