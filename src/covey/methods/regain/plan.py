@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.arrays import require_memory
+from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.noise.integers import MAX_SCALE
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import pair_table_sensitivity, simplex_radius_squared
@@ -183,10 +184,10 @@ def fit_memory(width: int, n: int, categories: bool) -> int:
     """Bytes that a fit allocates beyond the table: checked against runs in benchmarks/wide.py.
 
     Sums of a batch, the sums so far and their total are matrices of 8 bytes an entry, and their coding takes a little more. For
-    categories four denoisers and their four candidates are held at once. The last terms are the centres, with the history
-    of their fit, and the records in single precision for the certificate.
+    categories, and for bits that are not fitted in a basis, several denoisers and what they found are held at once. The last
+    terms are the centres, with the history of their fit, and the records in single precision for the certificate.
     """
-    matrices = (160 if categories else 40) * width**2
+    matrices = (160 if categories or width <= LOW_RANK_COLUMNS else 40) * width**2
     return matrices + 40 * 4 * 600 * min(width, 1000) + 40 * 4 * 200 * max(width - 1000, 0) + 4 * n * width
 
 
