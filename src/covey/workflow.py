@@ -385,6 +385,7 @@ def evaluate(
     targets: Sequence[str] = (),
     dialect: Dialect = PLAIN,
     person: str | None = None,
+    predicting: bool = True,
 ) -> Evaluated:
     """Compare a bundle with the true table. Confidential: computed on true data, without noise.
 
@@ -393,4 +394,4 @@ def evaluate(
     if targets:
         evaluation.check_targets(Codec(Schema.load(bundle / "schema.json")), targets)
     rows = evaluation.compare(table, bundle, dialect, person)
-    return Evaluated(rows, evaluation.evaluate(rows, targets))
+    return Evaluated(rows, evaluation.evaluate(rows, targets, predicting))

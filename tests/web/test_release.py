@@ -54,7 +54,7 @@ def test_a_private_release_from_review_to_zip(page):
     assert page.get("/ledger/bundle/" + "0" * 64).status_code == 404
     # The steward's mirror: confidential, on the screen alone, gone when the rows are gone.
     before = set(page.desk.out.rglob("*"))
-    mirror = page.post(f"/work/{work}/evaluate")
+    mirror = page.post(f"/work/{work}/evaluate", timeout=600)  # a deadline for what hangs, not for what is slow
     assert "computed on true data" in mirror.text
     assert "stand in the wrong cell" in mirror.text or "Rows out of place" in mirror.text
     assert mirror.headers["content-security-policy"].startswith("sandbox; default-src 'none';")

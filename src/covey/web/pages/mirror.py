@@ -23,7 +23,7 @@ def mirror(work: Named, form: Checked) -> Response:
     if table is None or str(table.path) != job.order["table"]:
         raise Refused(409, "The true rows of this bundle are no longer here, so there is nothing to compare it with.")
     try:
-        found = evaluate(table.path, folder, dialect=work.dialect, person=job.order.get("person"))
+        found = evaluate(table.path, folder, dialect=work.dialect, person=job.order.get("person"), predicting=False)
     except CoveyError as error:
         raise calling(error, table.path, table.name) from None
     return HTMLResponse(found.page(), headers={"content-security-policy": REPORT_POLICY})
