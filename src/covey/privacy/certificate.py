@@ -189,12 +189,20 @@ def _in_steps(distances: Sequence[float], n: int) -> Integers:
 
 
 def _measure(gate: Gate, value: Exact[Integers], count: int) -> Measured:
-    """One number, or two that each move by as much: Laplace noise for one and the cube's for two, or Gaussian noise."""
+    """One number, or two that each move by as much: Laplace noise for one and the cube's for two, or Gaussian noise.
+
+    Where others draw the noise, two numbers get Laplace noise too: the cube's law is covey's own.
+    """
     moved = GRID + 3
     moves = Moves(l1=count * moved, l2_squared=count * moved**2, linf=moved, summed=False)
-    if count > 1 and gate.budget.pure and gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE:
+    if count > 1 and gate.budget.pure and gate.drawn_by == "covey" and _drawable(gate, moved):
         return gate.cube("certificate", value, moves, count)
     return gate.measure("certificate", value, count, moves)
+
+
+def _drawable(gate: Gate, moved: int) -> bool:
+    """Whether the cube's sampler reaches the scale."""
+    return gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE
 
 
 def _quantile(law: str) -> float:

@@ -115,6 +115,11 @@ class Gate:
         self._sources: dict[str, IntegerNoise] = {}
         self._generators: dict[str, np.random.Generator] = {}
 
+    @property
+    def drawn_by(self) -> str:
+        """Who draws Laplace and Gaussian noise; all other laws are covey's own."""
+        return self._source
+
     # What may be spent, and what was.
 
     def allowance(self, purpose: str, share: Fraction = WHOLE) -> Budget:
