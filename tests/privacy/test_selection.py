@@ -133,3 +133,18 @@ def test_labels_above_the_threshold_are_named_whatever_their_order():
     _, selection = a_selecting_gate(10**6, Fraction(1, 10))
     counts = {"zebra": 50, "ant": 60, "Ärzte": 70, "rare": 1}
     assert selection.name("a", Exact(counts)) == ("ant", "zebra", "Ärzte")
+
+
+@pytest.mark.parametrize(
+    ("variance", "delta", "columns"),
+    [(1, 0, 1), (1, 1, 1), (1, Fraction(3, 2), 1), (0, Fraction(1, 9), 1), (1, Fraction(1, 9), 0)],
+)
+def test_a_threshold_needs_something_to_pay_with(variance, delta, columns):
+    with pytest.raises(InternalError, match=r"naming labels needs a part of δ, noise and columns\.$"):
+        selection_threshold(Fraction(variance), Fraction(delta), columns)
+
+
+def test_a_person_has_one_row_unless_more_are_said():
+    half, delta = Fraction(1, 2), Fraction(1, 10**6)
+    assert selection_threshold(half, delta, 3) == selection_threshold(half, delta, 3, 1)
+    assert selection_threshold(half, delta, 3) < selection_threshold(half, delta, 3, 2)
