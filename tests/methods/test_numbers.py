@@ -160,6 +160,14 @@ def test_certificates_cover_tables_drawn_later():
     bounds = synth.certify(synth.sample(500))
     assert set(bounds) == set(synth.certificate.bound)
     assert all(bounds[d] >= synth.certificate.bound[d] for d in bounds)
+    assert bounds.numbers > synth.certificate.misplaced.bound
+    drawn = synth.sample(500)
+    true, made = (np.sort(np.asarray(x["x"], dtype=np.float64)) for x in (table, drawn))
+    places = np.concatenate([true, made])
+    below = [np.searchsorted(x, places, side="right") / len(x) for x in (true, made)]
+    assert np.abs(below[0] - below[1]).max() <= synth.certify(drawn).numbers
+    other = {"x": ["0"] * 500, "y": list(drawn["y"])}  # all of the mass at one value
+    assert synth.certify(other).numbers > 0.5 > bounds.numbers
 
 
 def test_the_gate_sees_every_round():

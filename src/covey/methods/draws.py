@@ -15,6 +15,7 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import Kept, keep_limits, sample_bits, sample_categories, share_out
 from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories, spread_copies
 from covey.core.numbers.cells import Cells
+from covey.core.numbers.distance import comparison_edges, kolmogorov_bound, released_below
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.distance import bit_distances, category_distances
@@ -138,6 +139,30 @@ def out_of_place(draw: Draw | None, rows: Array, centres: WeightedPoints) -> flo
     if isinstance(draw, DrawCodes):
         return misplaced_rows(rows.astype(np.int64), draw.domain, centres)
     return None if isinstance(draw, DrawBody) else misplaced_bits(moments(rows.astype(np.uint8)), centres)
+
+
+def function_distance(draw: Draw | None, rows: Array, centres: WeightedPoints) -> float | None:
+    """The largest Kolmogorov distance of public rows from the released distribution functions, or a little more: exact.
+
+    None where there are no numbers. The triangle inequality holds for it as for shares: docs/proofs/trees.md.
+    """
+    if not isinstance(draw, DrawNumbers) or not draw.numbers.cells:
+        return None
+    share, found = centres.weights @ centres.points, []
+    for j, cells in draw.numbers.cells.items():
+        edges = comparison_edges(cells)
+        counts = np.diff(np.searchsorted(np.sort(rows[:, j]), edges))
+        released = released_below(cells, share[draw.numbers.domain.block(j)], edges)
+        found.append(kolmogorov_bound(counts, edges, released))
+    return max(found)
+
+
+def all_distances(
+    draw: Draw | None, rows: Array, centres: WeightedPoints
+) -> tuple[dict[int, float], float | None, float | None]:
+    """How far public rows are from centres: shares by degree, rows out of place, distribution functions of numbers."""
+    own = (draw, rows, centres)
+    return distances(*own), out_of_place(*own), function_distance(*own)
 
 
 @dataclass(frozen=True)

@@ -124,25 +124,34 @@ class Certificate:
         ]
         return card("Accuracy certificate", f"{self.confidence:.0%} confidence", [("In words", self.sentence), *rows])
 
-    def for_table(self, distance_to_centres: Mapping[int, float], misplaced: float | None = None) -> TableBounds:
+    def for_table(
+        self, distance_to_centres: Mapping[int, float], misplaced: float | None = None, functions: float | None = None
+    ) -> TableBounds:
         """Bounds for a synthetic table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public.
 
-        `misplaced` are the rows of the table that are out of place among the centres; the same inequality holds for them.
+        `misplaced` are the rows of the table that are out of place among the centres, and `functions` its largest Kolmogorov
+        distance, over its numbers, from the released distribution functions; the same inequality holds for both.
         """
         whole = None
         if self.misplaced is not None and misplaced is not None:
             whole = min(1.0, self.misplaced.bound + misplaced)
-        return TableBounds(
+        found = TableBounds(
             {d: min(1.0, self.bound[d] + distance_to_centres[d]) for d in self.bound if d in distance_to_centres}, whole
         )
+        if self.misplaced is not None and self.misplaced.numbers and functions is not None:
+            found.numbers = min(1.0, self.misplaced.bound + functions)
+        return found
 
 
 class TableBounds(dict[int, float]):
     """95% bounds by degree for one table, which must be public: they hold the table's exact distance from the centres.
 
-    `misplaced` bounds the share of its rows that are out of place. Of a synthetic table these numbers are public anyway. Of true
-    rows they would be exact numbers about true data: keep them to yourself.
+    `misplaced` bounds the share of its rows that are out of place, and `numbers` the share of rows below any value of any
+    number; None where the certificate has no such part. Of a synthetic table these numbers are public anyway. Of true rows they
+    would be exact numbers about true data: keep them to yourself.
     """
+
+    numbers: float | None = None
 
     def __init__(self, bounds: Mapping[int, float], misplaced: float | None = None) -> None:
         super().__init__(bounds)
@@ -150,6 +159,7 @@ class TableBounds(dict[int, float]):
 
     def __repr__(self) -> str:
         rows = "" if self.misplaced is None else f", {of_hundred(self.misplaced)} of 100 rows out of place"
+        rows += "" if self.numbers is None else f", distribution functions within {self.numbers:.4g}"
         return f"{dict(self)}{rows} (exact in the table it was computed on: share it only if that table is synthetic)"
 
 

@@ -24,7 +24,7 @@ from covey.engines.rows import Mapped, Rows
 from covey.engines.weights import STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
-from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, NumberCells, distances, draw_of, out_of_place
+from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, NumberCells, all_distances, draw_of
 from covey.methods.learning import SHARE, Learned, check_learning, learn, with_known_domains
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
@@ -383,8 +383,7 @@ class PrivateSynthesizer(_Synthesizer):
         if self._codec is not None:
             Z = (self._codec if self._numbers is None else self._numbers).encode(Z)[0]
         Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
-        own = (self._draw, Z, self.centres)
-        return self.certificate.for_table(distances(*own), out_of_place(*own))
+        return self.certificate.for_table(*all_distances(self._draw, Z, self.centres))
 
     def __repr__(self) -> str:
         state = "not fitted" if self._centres is None else str(self.privacy)
