@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from covey.core.arrays import Array, Floats
+from covey.core.fit.copula import NormalTables
 from covey.core.fit.lowrank import BASIS, LOW_RANK_CATEGORIES, SWEEPS, imputed_directions, leading_eigenvectors
 from covey.core.tables.domain import Domain
 
@@ -55,22 +56,25 @@ def pair_covariances(  # the noisy tables, how to simulate their noise, and what
     public: np.random.Generator,
     draws: int = 4,
     prior: Floats | None = None,
+    normal: NormalTables | None = None,
 ) -> Floats:
     """Covariances of all pairs of categories: a non-negative combination of denoisers, its weights found by thinning.
 
     `noisy` holds centred pair tables as shares, `draw` simulates their noise. noisy + ξ and noisy − ξ carry (for
     Gaussian noise) independent errors of twice the variance: the weights regress the one on the candidates computed from
-    the other. Covariances that are expected, from public information, give two candidates more.
+    the other. Covariances that are expected, from public information, give two candidates more. With
+    `normal`, what two ordered attributes have in common is also looked for as one correlation.
     """
     mean = shares - np.repeat(1 / domain.counts, domain.counts)
     target = domain.off_blocks(noisy - np.outer(mean, mean))
     if sd == 0:
         return target
     noise = draw()
+    helps = prior, normal
     gram, moment = np.zeros((1, 1)), np.zeros(1)
     for _ in range(draws):
         xi = draw()
-        train = candidates(target + xi, noise * np.sqrt(2), sd * np.sqrt(2), shares, domain, public, 8, prior)
+        train = candidates(target + xi, noise * np.sqrt(2), sd * np.sqrt(2), shares, domain, public, 8, *helps)
         gram = gram + np.array([[np.vdot(a, b) for a in train] for b in train])
         moment = moment + np.array([np.vdot(a, target - xi) for a in train])
     if not np.trace(gram) > 0:
@@ -78,11 +82,31 @@ def pair_covariances(  # the noisy tables, how to simulate their noise, and what
     root = np.linalg.cholesky(gram + 1e-9 * np.trace(gram) * np.eye(len(gram)))
     weights, _ = nnls(root.T, np.linalg.solve(root, moment))
     weights /= max(1.0, weights.sum())
-    final = candidates(target, noise, sd, shares, domain, public, 20, prior)
+    final = candidates(target, noise, sd, shares, domain, public, 20, *helps)
     return np.asarray(sum(w * t for w, t in zip(weights, final, strict=True)))
 
 
 def candidates(  # as `pair_covariances`, with a draw of the noise
+    target: Floats,
+    noise: Floats,
+    sd: float,
+    shares: Floats,
+    domain: Domain,
+    public: np.random.Generator,
+    rounds: int,
+    prior: Floats | None = None,
+    normal: NormalTables | None = None,
+) -> list[Floats]:
+    """`plain_candidates`, then normal laws alone, then these with what they leave denoised in the same ways."""
+    found = plain_candidates(target, noise, sd, shares, domain, public, rounds, prior)
+    if normal is None or not normal.pairs or domain.total > LOW_RANK_CATEGORIES:
+        return found
+    tied = normal.explained(target, sd)
+    rest = plain_candidates(target - tied, noise, sd, shares, domain, public, rounds)
+    return [*found, tied, *(tied + part for part in rest)]
+
+
+def plain_candidates(  # the same arguments as `candidates`, less the last
     target: Floats,
     noise: Floats,
     sd: float,

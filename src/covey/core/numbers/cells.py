@@ -6,14 +6,14 @@ crosses a boundary that a rule uses, so that a rule about codes is a rule about 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.numbers.measure import Measure
-from covey.core.tables.merging import merge_nominal, merge_ordered
+from covey.core.tables.merging import by_run, merge_nominal, merge_ordered
 
 CELLS = 48  # more hardly change a rank, and make the pair tables that rows are swapped toward sparse
 HEAVY = 0.5 / CELLS  # a single value with such a share has a cell of its own
@@ -89,7 +89,7 @@ def cell_bins(cells: Cells, mass: float, cuts: Sequence[int] = ()) -> Integers:
     single = special | (cells.alone & (cells.share > mass / 2))
     ends = np.isin(cells.edges[1:-1], np.asarray(cuts, dtype=np.int64))
     run = np.cumsum(np.concatenate([[False], ends | single[1:] | single[:-1]]))
-    return _by_run(run, lambda own: merge_ordered(cells.share[own], mass))
+    return by_run(run, lambda own: merge_ordered(cells.share[own], mass))
 
 
 def category_bins(share: Floats, ordered: bool, mass: float, cut: float, most: int, signature: Integers) -> Integers:
@@ -98,16 +98,5 @@ def category_bins(share: Floats, ordered: bool, mass: float, cut: float, most: i
         return np.arange(len(share))
     if ordered:
         run = np.cumsum(np.concatenate([[False], np.diff(signature) != 0]))
-        return _by_run(run, lambda own: merge_ordered(share[own], mass))
-    return _by_run(signature, lambda own: merge_nominal(share[own], cut, most))
-
-
-def _by_run(run: Integers, merge: Callable[[Integers], Integers]) -> Integers:
-    """Bins inside each run, numbered on from run to run."""
-    out, base = np.zeros(len(run), dtype=np.int64), 0
-    for r in np.unique(run):
-        own = np.flatnonzero(run == r)
-        found = merge(own)
-        out[own] = base + found
-        base += int(found.max()) + 1
-    return out
+        return by_run(run, lambda own: merge_ordered(share[own], mass))
+    return by_run(signature, lambda own: merge_nominal(share[own], cut, most))

@@ -16,7 +16,7 @@ from covey.core.arrays import Array, Integers
 from covey.core.numbers.grid import NumberGrid
 
 STANDS_OUT = 3.0  # deviations above which a node is split
-JOINED = 2.0  # deviations that a run of light neighbours gathers before another one begins
+JOINED = 6.0  # deviations of the first round that a run of light neighbours gathers before another one begins
 FINEST_SHARE = (
     1 / 2000
 )  # of all records; lighter nodes are never split, so that a tree stays small however small the noise
@@ -24,6 +24,8 @@ FINEST_SHARE = (
 
 class Tree:
     """Nodes [start, stop) with their parents, the sums of their noisy counts, and how often each was measured.
+
+    A round with less noise than the first counts for more than one measurement, by its inverse variance.
 
     Node 0 is the root, whose count n is public. Where there are special codes these and one node for all values are its
     children.
@@ -34,7 +36,7 @@ class Tree:
         self.sd = 0.0
         self.start, self.stop = np.array([0]), np.array([grid.size])
         self.parent, self.joins = np.array([-1]), np.array([False])
-        self.total, self.times = np.array([0.0]), np.array([0])
+        self.total, self.times = np.array([0.0]), np.array([0.0])
         specials = np.arange(grid.specials)
         top = 0
         if grid.specials:
@@ -53,10 +55,11 @@ class Tree:
         return np.append(self.start[self.frontier], self.grid.size)
 
     def see(self, noisy: Integers, sd: float) -> None:
-        """Take in the noisy counts of the frontier, of one standard deviation in every round."""
-        self.total[self.frontier] += noisy
-        self.times[self.frontier] += 1
-        self.sd = sd
+        """Take in the noisy counts of the frontier; `self.sd` stays that of the first round, which others are weighed by."""
+        self.sd = self.sd or sd
+        weight = (self.sd / sd) ** 2 if sd > 0 else 1.0
+        self.total[self.frontier] += weight * noisy
+        self.times[self.frontier] += weight
 
     def grow(self) -> None:
         """Choose the next frontier."""
@@ -80,7 +83,7 @@ class Tree:
         count = len(start)
         self.start, self.stop = np.append(self.start, start), np.append(self.stop, stop)
         self.parent, self.joins = np.append(self.parent, parent), np.append(self.joins, np.full(count, joins))
-        zeros = np.zeros(count, dtype=np.int64)
+        zeros = np.zeros(count)
         self.total, self.times = np.append(self.total, zeros), np.append(self.times, zeros)
         return np.arange(len(self.start) - count, len(self.start))
 

@@ -5,7 +5,7 @@ Decisions rest on denoised one-way tables alone; merging a record is a public ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -51,6 +51,17 @@ def merge_nominal(p: Floats, cut: float, most: int) -> Integers:
     bins = np.cumsum(~small) - 1
     bins[small] = (~small).sum()
     return bins
+
+
+def by_run(run: Integers, merge: Callable[[Integers], Integers]) -> Integers:
+    """Bins inside each run, numbered on from run to run."""
+    out, base = np.zeros(len(run), dtype=np.int64), 0
+    for r in np.unique(run):
+        own = np.flatnonzero(run == r)
+        found = merge(own)
+        out[own] = base + found
+        base += int(found.max()) + 1
+    return out
 
 
 def unmerge(y: Floats, weights: Floats, shares: Sequence[Floats], maps: Sequence[Integers], merged: Domain) -> Floats:

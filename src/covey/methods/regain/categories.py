@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.fit.centres import Goal, Tick, fit_category_centres
+from covey.core.fit.centres import Directions, Goal, Tick, fit_category_centres
+from covey.core.fit.copula import NormalTables, Sharpened, sharpened
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum, pair_covariances
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.ranks import rank_scores, restore_ranks
@@ -102,40 +103,66 @@ def merged_centres(
         pairs = extra.joined(pairs, law.sd / n, merged)
     spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)
-    expected = None if merging.prior is None else prior_covariances(merging.prior, maps, merged)
-    covariances = (
-        np.zeros_like(pairs)
-        if law.family == "none"
-        else pair_covariances(
-            pairs, lambda: law.simulate(generator) / n, law.sd / n, shares, merged, generator, prior=expected
-        )
-    )
-    if extra is not None:
-        covariances = extra.restored(covariances, centred(pairs, shares, merged), law.sd / n, merged)
-    directions = None
-    if merging.ranks is not None and law.family != "none":
-        ranks = rank_scores(shares, merged, merging.ranks)
-        if gate.has("ranks") and len(ranks.attributes) > 1:
-            sums = measure_ranks(tables, maps, ranks, gate)
-            covariances = restore_ranks(covariances, centred(pairs, shares, merged), law.sd / n, ranks, sums, shares)
-            directions = ranks.directions()
+    sharp, directions = denoised(Noisy(pairs, law, shares, merged), merging, extra, gate, generator)
     tick(0.4)
-    steps = fit_steps(n, merging.declared, budget, merged.total)
-    zeros = merging.zeros.gathered(maps, merged) if merging.zeros else None
+    steps = fit_steps(n, merging.declared, budget, sharp.domain.total)
+    zeros = merging.zeros.gathered(sharp.maps, sharp.domain) if merging.zeros else None
     closely = extra is not None or merging.important.target is not None
     emphasis = merging.important.weights(len(merged.sizes)) if closely else None
-    goal = Goal(shares, covariances, merged, directions, zeros, emphasis)
+    goal = Goal(sharp.shares, sharp.covariances, sharp.domain, directions, zeros, emphasis)
     last = 0.7 if gate.has("triples") else 1.0
     found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
     three = None
     if gate.has("triples"):
-        three = find_triples(tables, merging.wish, Found(found, maps, shares, merged), gate)
+        three = find_triples(tables, merging.wish, Found(found, sharp.maps, sharp.shares, sharp.domain), gate)
     if three is not None:
         goal = replace(goal, triples=three)
         found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
-    cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, maps, merged))
-    kept = None if three is None else three.triples.of(maps)
+    cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, sharp.maps, sharp.domain))
+    kept = None if three is None else three.triples.of(sharp.maps)
     return MergedFit(cloud, spectrum, law, counted, extra, kept)
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Noisy centred pair tables of bins as shares, the law of their noise in counts, and the bins' one-way shares."""
+
+    pairs: Floats
+    law: PairLaw
+    shares: Floats
+    domain: Domain
+
+    @property
+    def centred(self) -> Floats:
+        """Noisy covariances."""
+        return centred(self.pairs, self.shares, self.domain)
+
+
+def denoised(
+    noisy: Noisy, merging: Merging, extra: ImportantPairs | None, gate: Gate, generator: np.random.Generator
+) -> tuple[Sharpened, Directions | None]:
+    """What the fit aims at: covariances, over finer bins where attributes are strongly tied, and ranks; spends "ranks"."""
+    n, shares, domain, sd = merging.tables.n, noisy.shares, noisy.domain, noisy.law.sd / merging.tables.n
+    covariances, normal = np.zeros_like(noisy.pairs), None
+    if noisy.law.family != "none":
+        normal = None if merging.ranks is None else NormalTables(shares, domain, merging.ranks)
+        expected = None if merging.prior is None else prior_covariances(merging.prior, merging.maps, domain)
+        draw = lambda: noisy.law.simulate(generator) / n  # noqa: E731
+        covariances = pair_covariances(noisy.pairs, draw, sd, shares, domain, generator, prior=expected, normal=normal)
+    if extra is not None:
+        covariances = extra.restored(covariances, noisy.centred, sd, domain)
+    plain = Sharpened(domain, shares, covariances, merging.maps)
+    if normal is None or merging.ranks is None:
+        return plain, None
+    ranks = rank_scores(shares, domain, merging.ranks)
+    known = gate.has("ranks") and len(ranks.attributes) > 1
+    if known:
+        sums = measure_ranks(merging.tables, merging.maps, ranks, gate)
+        covariances = restore_ranks(covariances, noisy.centred, sd, ranks, sums, shares)
+        plain = Sharpened(domain, shares, covariances, merging.maps)
+    found = normal, normal.best(noisy.centred, sd)
+    sharp = sharpened(plain, found, merging.shares, merging.ranks) or plain
+    return sharp, rank_scores(sharp.shares, sharp.domain, merging.ranks).directions() if known else None
 
 
 def centred(pairs: Floats, shares: Floats, domain: Domain) -> Floats:

@@ -122,7 +122,7 @@ def measure_one_way(counts: CountedCodes, plan: NumberPlan, gate: Gate) -> OneWa
         edges = {j: trees[j].edges for j in growing}
         exact = counts.ranges(edges)
         for j in growing:
-            share = parts[j] * Fraction(1, numbers[j].rounds)
+            share = parts[j] * plan.round_part(j, turn, gate.budget.pure)
             found = gate.measure("histograms", exact[j], len(edges[j]) - 1, ONE_ROW, share)
             trees[j].see(found.values, found.sd)
             if turn + 1 < numbers[j].rounds:

@@ -21,6 +21,10 @@ from covey.privacy.gate import Moves
 
 NUMBER = 2.0  # weight of a number among the one-way charges, beside a category with as many codes
 RANKS = Fraction(6, 100)  # share of the budget for rank covariances
+GROWTH = {
+    False: Fraction(5, 4),
+    True: Fraction(9, 8),
+}  # of a round's charge to the next; by whether the guarantee is pure
 BINS = {False: 0.6, True: 1.0}  # of the mass that categories' bins have; by whether the guarantee is pure
 
 
@@ -66,6 +70,12 @@ class NumberPlan:
         weight = weight * [ONE_WAY if j in self.important.attributes else 1.0 for j in range(len(weight))]
         parts = [exact(float(w), "share") for w in weight / weight.sum()]
         return [part / sum(parts) for part in parts]
+
+    def round_part(self, j: int, turn: int, pure: bool) -> Fraction:
+        """Part of a number's one-way charge that a round of its tree gets: later rounds, which see single values, get more."""
+        grid, growth = self.attributes[j], GROWTH[pure]
+        rounds = grid.rounds if isinstance(grid, NumberGrid) else 1
+        return growth**turn / sum(growth**k for k in range(rounds))
 
     def bin_mass(self, n: int, budget: Budget) -> float:
         """Mass of a bin of an ordered attribute: at least twelve bins if the noise allows it, at most forty."""
