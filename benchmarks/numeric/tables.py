@@ -242,10 +242,78 @@ def dated(n=20_000, seed=3):
     )
 
 
+def claims(n=20_000, seed=4):
+    """Policies: claims with a zero spike and a lognormal tail, heaped ages, few deductibles, exclusive causes, missing scores."""
+    g = np.random.default_rng(seed)
+    nan = float("nan")
+    age = np.clip(g.gamma(9, 5, n), 18, 95).round()
+    age = np.where(g.random(n) < 0.35, 5 * np.rint(age / 5), age)
+    kind = g.choice(6, n, p=[0.35, 0.25, 0.15, 0.12, 0.08, 0.05])
+    risk = g.normal(0, 1, n) + 0.02 * np.abs(age - 45)
+    count = g.poisson(np.exp(-2.2 + 0.4 * risk + 0.1 * kind))
+    paid = np.where(count > 0, np.exp(6.2 + 0.3 * kind + 0.4 * np.log1p(count) + g.normal(0, 1.1, n)).round(2), 0)
+    cause = np.where(count > 0, 1 + g.choice(7, n, p=g.dirichlet(np.full(7, 2.0))), 0)
+    premium = np.exp(5.6 + 0.12 * kind + 0.15 * risk + g.normal(0, 0.2, n)).round(2)
+    score = np.where(g.random(n) < 0.12, nan, np.clip(700 - 40 * risk + g.normal(0, 50, n), 300, 850).round())
+    mileage = np.where(g.random(n) < 0.5, 1000, 100) * np.rint(np.exp(2.3 + g.normal(0, 0.5, n)))
+    return made(
+        "claims",
+        [
+            (number("age", 16, 110), age),
+            (Column("region", 10), g.choice(10, n, p=g.dirichlet(np.full(10, 2.0)))),
+            (Column("kind", 6), kind),
+            (Column("cause", 8), cause),
+            (number("claims", 0, 50), count),
+            (number("paid", 0, 10_000_000, 0.01, common=(0,)), paid),
+            (number("premium", 0, 100_000, 0.01), premium),
+            (number("deductible", 0, 5000), g.choice([0, 100, 250, 500, 1000], n, p=[0.1, 0.2, 0.3, 0.3, 0.1])),
+            (number("score", 300, 850, missing=True), score),
+            (number("mileage", 0, 1_000_000), mileage),
+            (Column("paperless", 2), (g.random(n) < 0.7 - 0.004 * (age - 40)).astype(int)),
+            (Column("garage", 3, True), g.choice(3, n, p=[0.5, 0.3, 0.2])),
+        ],
+    )
+
+
+def bodies(n=20_000, seed=5):
+    """A health survey: sizes tied to each other and rounded by those who answer, incomes in thousands, rare illnesses."""
+    g = np.random.default_rng(seed)
+    nan = float("nan")
+    sex = g.integers(0, 2, n)
+    age = g.integers(18, 90, n).astype(np.float64)
+    height = np.rint(163 + 13 * sex - 0.04 * (age - 50) + g.normal(0, 6.5, n))
+    weight = 23 * (height / 100) ** 2 * np.exp(0.12 + 0.002 * (age - 50) + g.normal(0, 0.16, n))
+    told = np.where(g.random(n) < 0.5, 5 * np.rint(weight / 5), np.rint(weight + g.normal(-1, 1.5, n)))
+    waist = np.where(g.random(n) < 0.15, nan, np.rint(40 + 0.55 * weight + 0.1 * age + g.normal(0, 4, n)))
+    pressure = np.rint(100 + 0.45 * age + 0.2 * (weight - 70) + g.normal(0, 12, n))
+    low = np.rint(0.45 * pressure + 22 + g.normal(0, 7, n))
+    income = np.where(g.random(n) < 0.1, nan, 1000 * np.rint(np.exp(3.4 + 0.3 * sex + g.normal(0, 0.7, n))))
+    illness = np.where(g.random(n) < 0.02 + 0.0008 * np.clip(age - 40, 0, None), 1, 0)
+    return made(
+        "bodies",
+        [
+            (Column("sex", 2), sex),
+            (number("age", 0, 120), age),
+            (number("height", 50, 250), height),
+            (number("weight", 20, 300, 0.1), weight.round(1)),
+            (number("told", 20, 300), told),
+            (number("waist", 30, 250, missing=True), waist),
+            (number("systolic", 50, 300), pressure),
+            (number("diastolic", 20, 200), low),
+            (number("income", 0, 10_000_000, missing=True), income),
+            (Column("illness", 2), illness),
+            (Column("school", 6, True), g.choice(6, n, p=[0.05, 0.15, 0.3, 0.25, 0.15, 0.1])),
+            (Column("county", 20), g.choice(20, n, p=g.dirichlet(np.full(20, 2.0)))),
+        ],
+    )
+
+
 TABLES: dict[str, Callable[[], Table]] = {
     "national2019": national2019,
     "prices": prices,
     "randhie": randhie,
     "skewed": skewed,
     "dated": dated,
+    "claims": claims,
+    "bodies": bodies,
 }
