@@ -46,7 +46,8 @@ quick: $(STAMP)
 	$(RUN)ruff check .
 	$(RUN)pytest -n 2 $(QUICK)
 
-# What goes to a package index, and whether the tests run from it: the quick ones, from the unpacked source distribution.
+# What goes to a package index, and whether it works: the quick tests from the unpacked source distribution, the demonstration
+# from the wheel in a clean environment.
 DIST := build/dist-env
 dist: $(STAMP)
 	rm -rf build/dist build/unpacked
@@ -57,6 +58,9 @@ dist: $(STAMP)
 	mkdir -p build/unpacked
 	tar -xzf build/dist/covey-*.tar.gz -C build/unpacked --strip-components=1
 	cd build/unpacked && PYTHONPATH=src ../../$(RUN)python -m pytest -n 2 $(QUICK)
+	$(PYTHON) -m venv --clear build/wheel-env
+	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build/dist/covey-*.whl
+	build/wheel-env/bin/python -m covey.demo --out build/wheel-demo --force
 
 # The tests with the oldest versions that pyproject.toml allows, in an environment of their own. Browser tests are left out:
 # what they need besides covey is the newest anyway.
@@ -82,6 +86,7 @@ bench: $(STAMP)
 	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	$(RUN)python benchmarks/foundation.py
 	$(RUN)python benchmarks/regain.py
+	PYTHONPATH=. $(RUN)python benchmarks/bodies.py
 	$(RUN)python benchmarks/speed.py
 	$(RUN)python benchmarks/anonymous.py
 	$(RUN)python benchmarks/fit_gap.py

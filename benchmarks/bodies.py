@@ -5,7 +5,8 @@ python benchmarks/bodies.py [--data FOLDER] [--runs 3] [--only household] [--del
 Medians over runs at ε = 1. The noisy Gaussian spends all of ε on means and products of pairs, in the scale of the box, by the
 same matrix mechanism, draws from the normal law with these moments, and projects onto K. Errors: of means, root mean square, as a
 share of the box; of the covariance of box-scaled columns, relative in Frobenius norm; Kolmogorov's distance of columns, the
-largest and the mean one.
+largest and the mean one, and the largest where a value may be off by 1/200 of the box: a column with a few values has a large
+Kolmogorov distance as soon as one of them is hit almost, not exactly.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ MEANS, COVARIANCE, KOLMOGOROV, SECONDS = (
     0.05,
     10.0,
 )  # the targets, for 5,000 rows and more, ten columns and fewer
+
+
+NEAR = 1 / 200  # of the box
 
 
 def shares(p):
@@ -98,17 +102,18 @@ def errors(X, Z, body):
     C = np.atleast_2d(np.cov(A.T))
     gap = np.linalg.norm(C - np.atleast_2d(np.cov(B.T))) / np.linalg.norm(C)
     ks = [kolmogorov(a, b) for a, b in zip(A.T, B.T, strict=True)]
-    return np.sqrt(np.mean((A.mean(0) - B.mean(0)) ** 2)), gap, max(ks), np.mean(ks)
+    near = [kolmogorov(a, b, NEAR) for a, b in zip(A.T, B.T, strict=True)]
+    return np.sqrt(np.mean((A.mean(0) - B.mean(0)) ** 2)), gap, max(ks), np.mean(ks), max(near)
 
 
-def kolmogorov(a, b):
+def kolmogorov(a, b, near=0.0):
+    """The largest gap of two distribution functions, where values may be off by so much."""
     grid = np.sort(np.concatenate([a, b]))
-    return float(
-        np.abs(
-            np.searchsorted(np.sort(a), grid, side="right") / len(a)
-            - np.searchsorted(np.sort(b), grid, side="right") / len(b)
-        ).max()
-    )
+
+    def share(values, shift):
+        return np.searchsorted(np.sort(values), grid + shift, side="right") / len(values)
+
+    return float(max((share(a, -near) - share(b, near)).max(), (share(b, -near) - share(a, near)).max(), 0.0))
 
 
 def default(X, K, delta):
@@ -120,8 +125,11 @@ def paper(X, K, _):
 
 
 def line(name, words, found):
-    m, c, k, mean = np.median(found, axis=0)
-    print(f"{name:28} {words:15} means {m:.4f}  covariance {c:6.3f}  KS {k:.3f} (mean {mean:.3f})", flush=True)
+    m, c, k, mean, near = np.median(found, axis=0)
+    print(
+        f"{name:28} {words:15} means {m:.4f}  covariance {c:6.3f}  KS {k:.3f} (mean {mean:.3f}, near {near:.3f})",
+        flush=True,
+    )
     return m, c, k
 
 
@@ -163,9 +171,10 @@ def main():
             @ np.random.default_rng(4).standard_normal((50, 50))
             / 7
         )
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         covey.PrivateSynthesizer(1.0, body=Box([-6] * 50, [6] * 50)).fit(X)
         took = time.perf_counter() - begin
+        print(f"100,000 × 50: {time.process_time() - busy:.1f} s of processor time")
         print(f"100,000 × 50: {took:.1f} s, target ≤ {SECONDS:.0f} s {'ok' if took <= SECONDS else 'MISSED'}")
 
 

@@ -63,6 +63,8 @@ FILES = {
     "centres.npz",
     "certificate.json",
     "croissant.json",
+    "dcat.json",
+    "deployment.yaml",
     "measurements.json",
     "measurements.npz",
     "privacy.json",
@@ -201,6 +203,8 @@ class Desk:
         croissant = json.loads((out / "croissant.json").read_text(encoding="utf-8"))
         croissant["distribution"][0].pop("sha256")
         croissant.pop("datePublished")  # midnight may lie between two releases
+        deployment = json.loads((out / "deployment.yaml").read_text(encoding="utf-8"))
+        deployment["deployment"]["basic"].pop("publication_date")
         with (out / "synthetic.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))
         with np.load(out / "centres.npz") as centres:
@@ -219,6 +223,7 @@ class Desk:
             "degrees": [list(certificate[k]) for k in ("bound", "estimate")],
             "words": without_noise((out / "README.md").read_text(encoding="utf-8")),
             "croissant": croissant,
+            "deployment": deployment,
             "rows": (rows[0], len(rows)),
             "arrays": arrays,
             "events": [{k: v for k, v in event.items() if k != "time"} for event in events],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import covey
 from trust.minimum import name_of, oldest
 
 ROOT = Path(__file__).parents[1]
@@ -40,3 +41,10 @@ def test_the_page_of_the_index_has_whole_addresses():
     assert links
     assert [link for link in links if not link.startswith("https://")] == []
     assert all(address.startswith("https://") for address in PROJECT["urls"].values())
+
+
+def test_the_citation_names_the_version_and_the_changelog_has_it():
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    assert cited is not None
+    assert cited[1] == covey.__version__
+    assert f"## {covey.__version__} (" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

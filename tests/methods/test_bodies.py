@@ -85,7 +85,7 @@ def test_household_budgets_are_worth_having(delta, most):
     )
     generator = np.random.default_rng(0)
     other = np.median([errors(X, noisy_gaussian(X, SHARES, 1.0, generator), SHARES) for _ in range(3)], axis=0)
-    means, covariance, _, kolmogorov = found
+    means, covariance, _, kolmogorov, _ = found
     assert means < 0.003
     assert covariance < most
     assert kolmogorov < 0.09

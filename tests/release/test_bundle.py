@@ -66,6 +66,8 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
         "measurements.npz",
         "measurements.json",
         "croissant.json",
+        "dcat.json",
+        "deployment.yaml",
         "README.md",
         "report.html",
         "SHA256SUMS",

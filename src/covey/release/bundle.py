@@ -7,6 +7,8 @@
     centres.npz                 the weighted centres, from which more rows can be drawn at no cost (private bundles)
     measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles)
     croissant.json              MLCommons Croissant metadata
+    dcat.json                   an entry for a data catalogue
+    deployment.yaml             an entry for the registry of deployments (private bundles)
     README.md                   the same in plain words
     report.html                 the same in pictures: one page without scripts or network
     SHA256SUMS                  a checksum for every file above
@@ -37,12 +39,12 @@ from covey.release.linkedbundle import fill_linked
 from covey.release.measurements import write_measurements
 from covey.release.places import SUMS, check_target
 from covey.release.report import report_html
+from covey.release.standards import as_yaml, croissant, dcat, deployment
 from covey.release.statements import (
     WEAK,
     anonymous_facts,
     anonymous_words,
     certificate_facts,
-    croissant,
     private_facts,
     private_words,
 )
@@ -119,6 +121,9 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
     (folder / "README.md").write_text(words, encoding="utf-8")
     digest = file_digest(folder / table)
     _write_json(folder / "croissant.json", croissant(release, table, digest))
+    _write_json(folder / "dcat.json", dcat(release, table, digest))
+    if isinstance(release, PrivateRelease):
+        (folder / "deployment.yaml").write_text(as_yaml(deployment(release)), encoding="utf-8")
     (folder / REPORT).write_text(report_html(release, table, digest, first, about), encoding="utf-8")
 
 

@@ -1,8 +1,7 @@
-"""What a bundle says of itself: privacy.json, certificate.json, README.md and croissant.json, from public things alone."""
+"""What a bundle says of itself: privacy.json, certificate.json and README.md, from public things alone."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
@@ -57,8 +56,37 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
         **({} if mended is None else {"rows_altered_by_rules": mended}),
         "private": not privacy.seeded,
         "seeded": privacy.seeded,
+        "nist_sp_800_226": evaluation_facts(privacy),
         "note": SEEDED_MARK if privacy.seeded else "",
         "covey": version,
+    }
+
+
+def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
+    """What NIST SP 800-226 tells an evaluator to ask of a claim, from the top of its pyramid down, with the answers."""
+    budget = privacy.budget
+    delta = f", δ = {float(budget.delta):g}" if budget.delta else ""
+    return {
+        "privacy parameters": f"ε = {float(budget.epsilon):g}{delta}; above {LARGE_EPSILON} a bundle says that ε is weak",
+        "variant": guarantee_words(budget),
+        "unit of privacy": f"{budget.protects}; {budget.rows_covered} rows of a person are covered",
+        "neighbouring datasets": f"bounded (replace-one): {budget.neighbours()}; the number of {budget.counted} is public",
+        "composition": "all charges of this release together are within ε and δ; other releases about the same people add up, "
+        "and the steward's ledger keeps count",
+        "mechanism": f"{privacy.mechanism}: noise on exact integer counts and moments, synthetic rows by post-processing",
+        "correctness": "every sensitivity is proved in covey's documentation; a replay odometer and planted faults test the code",
+        "randomness": "a declared seed: NOT private"
+        if privacy.seeded
+        else "the operating system's cryptographic generator",
+        "floating point": "noise is drawn exactly on integers; no guarantee rests on floating-point numbers"
+        if "regain" in privacy.mechanism
+        else "see the method's note on PVEC",
+        "utility": "certificate.json has a private bound on the error; measurements.json the size of every noise",
+        "bias": "noise is alike for all groups, so small groups have larger relative errors; biases of the data are kept",
+        "trust model": "central: the steward's machine holds the confidential table; nothing but this bundle leaves it",
+        "side channels": "not covered: running time and memory are visible to whoever shares the steward's machine",
+        "security and access control": "the steward's responsibility; this bundle needs none",
+        "data collection exposure": "the steward's responsibility; the confidential table exists in the clear",
     }
 
 
@@ -177,7 +205,8 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
         "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
         "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
         "- `report.html`: this, and pictures of the data, in a browser",
-        "- `croissant.json`: machine-readable metadata",
+        "- `croissant.json`, `dcat.json`, `deployment.yaml`: metadata for machine learning, for data catalogues and for the",
+        "  registry of deployments of differential privacy",
         "- `SHA256SUMS`: checksums; `covey verify` checks them",
     ]
     return "\n".join(lines) + "\n"
@@ -235,66 +264,3 @@ def anonymous_words(release: AnonymousRelease) -> str:
         "`covey release`.",
     ]
     return "\n".join(lines) + "\n"
-
-
-def croissant(release: PrivateRelease | AnonymousRelease, table: str, digest: str) -> dict[str, Any]:
-    """MLCommons Croissant metadata of the synthetic table."""
-    kinds = {
-        "boolean": "sc:Boolean",
-        "integer": "sc:Integer",
-        "number": "sc:Float",
-        "date": "sc:Date",
-        "datetime": "sc:DateTime",
-        "time": "sc:Time",
-        "string": "sc:Text",
-    }
-    form = "application/vnd.apache.parquet" if table.endswith("parquet") else "text/csv"
-    return {
-        "@context": {
-            "@vocab": "https://schema.org/",
-            "sc": "https://schema.org/",
-            "cr": "http://mlcommons.org/croissant/",
-            "dct": "http://purl.org/dc/terms/",
-            "conformsTo": "dct:conformsTo",
-            "recordSet": "cr:recordSet",
-            "field": "cr:field",
-            "source": "cr:source",
-            "fileObject": "cr:fileObject",
-            "extract": "cr:extract",
-            "column": "cr:column",
-            "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-        },
-        "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": "synthetic",
-        "description": "Synthetic table made by covey. See README.md for what it protects and how accurate it is.",
-        "datePublished": datetime.now(UTC).date().isoformat(),
-        "version": release.version,
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": table,
-                "name": table,
-                "contentUrl": table,
-                "encodingFormat": form,
-                "sha256": digest,
-            }
-        ],
-        "recordSet": [
-            {
-                "@type": "cr:RecordSet",
-                "@id": "rows",
-                "name": "rows",
-                "field": [
-                    {
-                        "@type": "cr:Field",
-                        "@id": f"rows/{i}",
-                        "name": field.name,
-                        "dataType": kinds[field.type],
-                        "source": {"fileObject": {"@id": table}, "extract": {"column": field.name}},
-                    }
-                    for i, field in enumerate(release.schema.fields)
-                ],
-            }
-        ],
-    }

@@ -60,6 +60,9 @@ CENTRE = 1 << (CODE_BITS - 1)  # the middle of a column
 CLEAR = 2.5  # deviations of noise above which rows beyond a radius are believed
 LOST = 0.25  # weight of variance beyond the radius: the fit gives most of it back, through the margins
 LARGE_NOISE = 0.05  # what pairs may lose to noise: below it tails are not worth cutting
+UNSURE = (
+    0.4  # of a covariance, in Frobenius norm: with more noise points would follow the noise to the ends of the body
+)
 LEAST_SD = 0.01  # of the box: a spread that is measured is never taken for less
 
 
@@ -263,9 +266,13 @@ def real_target(found: RealMoments) -> RealTarget:
 
 
 def _moments_in_box(found: RealMoments, fit: RealFit, public: np.random.Generator) -> Floats:
-    """Moments in the box's own scale: normal margins inside the box."""
+    """Moments in the box's own scale: normal margins inside the box; where noise is large, a normal law that is projected."""
     mean = np.clip(found.mean, -1, 1)
     C = found.second - np.outer(mean, mean)
+    if len(C) * found.pair_sd > UNSURE * float(np.linalg.norm(C)):
+        x, V = np.linalg.eigh(C)
+        drawn = public.standard_normal((POINTS, len(C))) @ (V * np.sqrt(np.maximum(x, LEAST_SD**2))).T
+        return fit.inside((1 + mean + drawn) / 2)
     variance = np.clip(np.diag(C), (2 * LEAST_SD) ** 2, 1 - mean**2 + (2 * LEAST_SD) ** 2)
     np.fill_diagonal(C, variance)
     target = RealTarget(found.spread, mean, shrink(C, found.pair_sd), found.mean_sd, found.pair_sd)

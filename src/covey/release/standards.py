@@ -1,0 +1,278 @@
+"""A bundle in the words of others: MLCommons Croissant, DCAT for catalogues, and an entry for the registry of deployments.
+
+From public things alone. What only the steward knows (who publishes, on what legal basis, for which region) is left for the
+steward to fill in: docs/guides/catalogues.md says where.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from covey.privacy.budget import Budget
+from covey.release.contents import AnonymousRelease, PrivateRelease
+from covey.release.statements import guarantee_words
+
+Released = PrivateRelease | AnonymousRelease
+STEWARD = "to be filled in by the steward"
+METHOD = "https://arxiv.org/abs/2107.05824"  # the paper that covey implements
+_TYPES = {
+    "boolean": "sc:Boolean",
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+    "time": "sc:Time",
+    "string": "sc:Text",
+}
+_CROISSANT_WORDS = (
+    *(
+        "arrayShape",
+        "citeAs",
+        "column",
+        "containedIn",
+        "equivalentProperty",
+        "extract",
+        "field",
+        "fileObject",
+        "fileProperty",
+    ),
+    *("fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path"),
+    *(
+        "recordSet",
+        "references",
+        "regex",
+        "repeated",
+        "replace",
+        "samplingRate",
+        "separator",
+        "source",
+        "subField",
+        "transform",
+    ),
+)
+_CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "prov": "http://www.w3.org/ns/prov#",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "description": {"@container": "@language"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "name": {"@container": "@language"},
+    **{word: f"cr:{word}" for word in _CROISSANT_WORDS},
+}
+
+
+def croissant(release: Released, table: str, digest: str) -> dict[str, Any]:
+    """Croissant 1.1 metadata of the synthetic table: columns, where it comes from, and what responsible use has to know."""
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
+        "name": "synthetic",
+        "description": "Synthetic table made by covey. See README.md for what it protects and how accurate it is.",
+        "datePublished": _today(),
+        "version": release.version,
+        "citeAs": f"covey {release.version}, after Boedihardjo, Strohmer, Vershynin: {METHOD}",
+        **_provenance(release),
+        **_responsible(release),
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": table,
+                "name": table,
+                "contentUrl": table,
+                "encodingFormat": _media_type(table),
+                "sha256": digest,
+            }
+        ],
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "rows",
+                "name": "rows",
+                "field": [
+                    {
+                        "@type": "cr:Field",
+                        "@id": f"rows/{i}",
+                        "name": field.name,
+                        "dataType": "sc:Text" if field.special else _TYPES[field.type],
+                        "source": {"fileObject": {"@id": table}, "extract": {"column": field.name}},
+                    }
+                    for i, field in enumerate(release.schema.fields)
+                ],
+            }
+        ],
+    }
+
+
+def _provenance(release: Released) -> dict[str, Any]:
+    """Where the rows come from, in the words of PROV-O: a confidential table, which is not named, and this program."""
+    agent = {"@type": "prov:SoftwareAgent", "prov:label": f"covey {release.version}"}
+    return {
+        "prov:wasDerivedFrom": {"@type": "prov:Entity", "prov:label": f"a confidential table of {_counted(release)}"},
+        "prov:wasGeneratedBy": {
+            "@type": "prov:Activity",
+            "prov:label": _promise(release),
+            "prov:used": METHOD,
+            "prov:wasAssociatedWith": agent,
+        },
+    }
+
+
+def _responsible(release: Released) -> dict[str, Any]:
+    """Fields of the responsible AI vocabulary that concern synthetic data."""
+    private = isinstance(release, PrivateRelease)
+    disclosed = "no row belongs to a person" if private else "rows are averages of groups, NOT differentially private"
+    return {
+        "rai:hasSyntheticData": True,
+        "rai:dataCollectionType": "Synthetic",
+        "rai:dataCollection": f"All rows were drawn from a model fitted to a confidential table of {_counted(release)}.",
+        "rai:dataPreprocessingProtocol": "Cells were read under the public schema: clipped to its bounds, unknown labels mapped.",
+        "rai:personalSensitiveInformation": f"Columns may be about sensitive things; {disclosed}: {_promise(release)}.",
+        "rai:dataLimitations": "Single columns and pairs of columns are kept, with an error that certificate.json bounds; "
+        "relations of three and more columns only as far as they follow from pairs. Numbers of rare cases are noise.",
+        "rai:dataBiases": "Biases of the confidential table are kept. Noise is alike for all, so that small groups have larger "
+        "relative errors.",
+        "rai:dataUseCases": "Teaching, testing of programs, and questions whose answers `covey ask` gives with an error bar.",
+    }
+
+
+def dcat(release: Released, table: str, digest: str) -> dict[str, Any]:
+    """A DCAT entry for a data catalogue, with the properties of HealthDCAT-AP that follow from the release."""
+    return {
+        "@context": {
+            "dcat": "http://www.w3.org/ns/dcat#",
+            "dct": "http://purl.org/dc/terms/",
+            "prov": "http://www.w3.org/ns/prov#",
+            "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+            "spdx": "http://spdx.org/rdf/terms#",
+            "xsd": "http://www.w3.org/2001/XMLSchema#",
+            "healthdcatap": "http://healthdataportal.eu/ns/health#",
+        },
+        "@id": f"urn:sha256:{digest}",
+        "@type": "dcat:Dataset",
+        "dct:title": {"@value": "Synthetic table", "@language": "en"},
+        "dct:description": {"@value": f"{_promise(release)}. Made from {_counted(release)}.", "@language": "en"},
+        "dct:identifier": f"urn:sha256:{digest}",
+        "dct:issued": {"@value": _today(), "@type": "xsd:date"},
+        "dcat:version": release.version,
+        "dcat:keyword": [{"@value": word, "@language": "en"} for word in ("synthetic data", *_privacy_words(release))],
+        "dct:provenance": {
+            "@type": "dct:ProvenanceStatement",
+            "rdfs:label": {"@value": f"drawn by covey {release.version} from a private model", "@language": "en"},
+        },
+        "healthdcatap:numberOfRecords": {"@value": str(release.parts.m), "@type": "xsd:nonNegativeInteger"},
+        "dcat:distribution": {
+            "@type": "dcat:Distribution",
+            "dct:title": {"@value": table, "@language": "en"},
+            "dcat:mediaType": {"@id": f"https://www.iana.org/assignments/media-types/{_media_type(table)}"},
+            "spdx:checksum": {
+                "@type": "spdx:Checksum",
+                "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
+                "spdx:checksumValue": {"@value": digest, "@type": "xsd:hexBinary"},
+            },
+        },
+    }
+
+
+def deployment(release: PrivateRelease) -> dict[str, Any]:
+    """An entry for the registry of deployments of differential privacy, in its layout; it is read as YAML."""
+    privacy, budget = release.privacy, release.privacy.budget
+    columns = ", ".join(field.name for field in release.schema.fields)
+    return {
+        "url_slug": STEWARD,
+        "deployment": {
+            "basic": {
+                "name": STEWARD,
+                "data_curators": [{"data_curator_name": STEWARD, "data_curator_type": STEWARD}],
+                "description": f"A synthetic table of {release.parts.m} rows, made from {_counted(release)}.",
+                "intended_use": STEWARD,
+                "data_product_type": "Synthetic data",
+                "data_product_region": STEWARD,
+                "data_product_sector": STEWARD,
+                "publication_date": _today(),
+            },
+            "dp_variant": {
+                "variant_name": "Pure DP" if budget.pure else "Approximate DP",
+                "data_domain": f"Tables of {_counted(release)} with the public columns {columns}, as in schema.json.",
+                "unprotected_quantities": f"The number of {budget.counted}, the schema and the method are public.",
+            },
+            "privacy_loss": {
+                "privacy_unit": "User-level" if budget.persons or budget.rows_per_person > 1 else "Record-level",
+                "privacy_unit_details": f"{budget.protects}; neighbouring tables: {budget.neighbours()}",
+                "privacy_parameters": {"epsilon": float(budget.epsilon), "delta": float(budget.delta)},
+                "privacy_parameters_details": f"{guarantee_words(budget)}. {_steps(privacy.charges, budget)}",
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "release_type": "One release",
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "implementation": {
+                "mechanisms": f"{'Matrix Laplace and discrete Laplace' if budget.pure else 'Rounded Gaussian'} noise on counts "
+                f"and moments; synthetic rows by post-processing (covey {release.version}, method {privacy.mechanism}).",
+                "justification": STEWARD,
+            },
+            "administrative": {
+                "evidence_sources": {
+                    "paper": {
+                        "evidence_source_type": STEWARD,
+                        "misc": {"title": "Covariance's Loss is Privacy's Gain", "url": METHOD},
+                    }
+                },
+                "status": "Draft",
+                "registry_authors": [STEWARD],
+                "tier": 3,
+            },
+        },
+    }
+
+
+def as_yaml(value: Any) -> str:
+    """JSON that is YAML too: readers of YAML 1.1 take 1e-06 for a text, and 1.0e-06 for a number."""
+    return re.sub(r'": (-?\d+)e', r'": \1.0e', json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
+
+
+def _steps(charges: Any, budget: Budget) -> str:
+    parts = ", ".join(f"{c.purpose} {float(c.amount):.4g}" for c in charges)
+    return f"Spent, in {budget.unit}: {parts}."
+
+
+def _promise(release: Released) -> str:
+    if isinstance(release, AnonymousRelease):
+        return f"{release.group_size}-anonymous microaggregation, NOT differential privacy"
+    budget = release.privacy.budget
+    if release.privacy.seeded:
+        return "a trial with a declared seed, NOT private"
+    delta = f", δ = {float(budget.delta):g}" if budget.delta else ""
+    return f"{guarantee_words(budget)}, ε = {float(budget.epsilon):g}{delta}, for {budget.protects}"
+
+
+def _privacy_words(release: Released) -> tuple[str, ...]:
+    private = isinstance(release, PrivateRelease) and not release.privacy.seeded
+    return ("differential privacy",) if private else ()
+
+
+def _counted(release: Released) -> str:
+    """How many records the confidential table has, which is public."""
+    if isinstance(release, AnonymousRelease):
+        return f"{release.n} rows"
+    return f"{release.privacy.n} {release.privacy.budget.counted}"
+
+
+def _media_type(table: str) -> str:
+    return "application/vnd.apache.parquet" if table.endswith("parquet") else "text/csv"
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()

@@ -1,0 +1,87 @@
+"""Metadata in the words of others: complete, consistent with the bundle, and the same for neighbouring tables."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+import covey
+from covey.release.bundle import write_bundle
+from covey.release.standards import STEWARD
+from covey.release.verify import file_digest
+from covey.table.schema import Field, Schema
+
+pytestmark = [
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+]
+SCHEMA = Schema((Field("ill", "boolean", required=True), Field("age", "integer", 0, 99, special=("N",))))
+
+
+def columns(n=300):
+    generator = np.random.default_rng(1)
+    return {"ill": generator.random(n) < 0.3, "age": generator.integers(0, 100, n)}
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory):
+    release = covey.PrivateSynthesizer(1.0, 1e-6, schema=SCHEMA).fit(columns()).release(50)
+    return write_bundle(release, tmp_path_factory.mktemp("standards") / "private")
+
+
+@pytest.fixture(scope="module")
+def anonymous(tmp_path_factory):
+    release = covey.AnonymousSynthesizer(10, schema=SCHEMA).fit(columns()).release(50)
+    return write_bundle(release, tmp_path_factory.mktemp("standards") / "anonymous")
+
+
+def read(folder, name):
+    return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def test_croissant_says_where_rows_come_from_and_that_they_are_synthetic(private, anonymous):
+    for folder in (private, anonymous):
+        found = read(folder, "croissant.json")
+        assert "http://mlcommons.org/croissant/1.1" in found["conformsTo"]
+        assert found["rai:hasSyntheticData"] is True
+        assert "300 rows" in found["prov:wasDerivedFrom"]["prov:label"]
+        assert found["distribution"][0]["sha256"] == file_digest(folder / "synthetic.csv")
+        kinds = {field["name"]: field["dataType"] for field in found["recordSet"][0]["field"]}
+        assert kinds == {"ill": "sc:Boolean", "age": "sc:Text"}  # special values make a column text
+    promise = read(private, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
+    assert "ε = 1, δ = 1e-06" in promise
+    assert "NOT differential privacy" in read(anonymous, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
+
+
+def test_a_seeded_trial_is_nowhere_called_private(tmp_path):
+    release = covey.PrivateSynthesizer(1.0, schema=SCHEMA, seed=1).fit(columns()).release(20)
+    folder = write_bundle(release, tmp_path / "trial")
+    assert "NOT private" in read(folder, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
+    assert "differential privacy" not in [k["@value"] for k in read(folder, "dcat.json")["dcat:keyword"]]
+    assert "NOT private" in read(folder, "privacy.json")["nist_sp_800_226"]["randomness"]
+
+
+def test_the_catalogue_entry_names_the_file_and_its_digest(private):
+    found = read(private, "dcat.json")
+    digest = file_digest(private / "synthetic.csv")
+    assert found["@id"].endswith(digest)
+    assert found["dcat:distribution"]["spdx:checksum"]["spdx:checksumValue"]["@value"] == digest
+    assert found["healthdcatap:numberOfRecords"]["@value"] == "50"
+
+
+def test_the_registry_entry_is_yaml_and_leaves_to_the_steward_what_only_the_steward_knows(private, anonymous):
+    entry = yaml.safe_load((private / "deployment.yaml").read_text(encoding="utf-8"))["deployment"]
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert entry["dp_variant"]["variant_name"] == "Approximate DP"
+    assert entry["privacy_loss"]["privacy_unit"] == "Record-level"
+    assert entry["basic"]["data_curators"][0]["data_curator_name"] == STEWARD
+    assert not (anonymous / "deployment.yaml").exists()  # it is no deployment of differential privacy
+
+
+def test_the_questions_of_nist_are_answered_from_the_statement(private):
+    answers = read(private, "privacy.json")["nist_sp_800_226"]
+    assert "ε = 1, δ = 1e-06" in answers["privacy parameters"]
+    assert "replace-one" in answers["neighbouring datasets"]
+    assert answers["trust model"].startswith("central")
+    assert all(answers.values())
