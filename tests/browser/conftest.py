@@ -109,12 +109,18 @@ class Steward:
     def look(self):
         """No serious accessibility problem in either colour scheme, and nothing to scroll sideways for."""
         self.page.evaluate(self._axe)
-        self.page.emulate_media(color_scheme="light")
+        self._turn("light")
         self._judge({"resultTypes": ["violations"]})
-        self.page.emulate_media(color_scheme="dark")  # which changes colours and nothing else
+        self._turn("dark")  # which changes colours and nothing else
         self._judge({"resultTypes": ["violations"], "runOnly": ["color-contrast"]})
         wide, seen = self.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert wide <= seen, f"{self.page.url} is {wide} wide on a screen of {seen}"
+
+    def _turn(self, scheme):
+        """To another colour scheme, when buttons and all have faded into it."""
+        self.page.emulate_media(color_scheme=scheme)
+        fading = "document.getAnimations().filter(one => one instanceof CSSTransition).map(one => one.finished)"
+        self.page.evaluate(f"Promise.allSettled({fading})")
 
     def _judge(self, rules):
         found = self.page.evaluate("rules => axe.run(rules)", rules)["violations"]
