@@ -107,7 +107,7 @@ def test_anonymous_mode_on_a_phone(steward, screen):
     page.locator("#panel").get_by_text("This is not differential privacy").wait_for()
     assert not page.locator("#epsilon").is_visible()
     page.locator("#group-size").fill("25")
-    page.get_by_label("ward", exact=True).check()
+    page.get_by_role("checkbox", name="ward").check()
     steward.look()
     steward.press("Review the release")
     page.wait_for_url("**/review")
