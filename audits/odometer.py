@@ -21,6 +21,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import covey.core.fit.reals
+import covey.core.fit.stack
 import covey.methods.regain.categories
 import covey.methods.regain.pipeline
 import covey.methods.regain.reals
@@ -318,6 +319,7 @@ def cheap_fits():
         stack.enter_context(patch.object(categories, "fit_steps", lambda *_: 10))
         stack.enter_context(patch.object(covey.methods.regain.reals, "POINTS", 40))
         stack.enter_context(patch.object(covey.core.fit.reals, "ROUNDS", 2))
+        stack.enter_context(patch.object(covey.core.fit.stack, "DRAWS", 1))
         for home, name, value in linked.CHEAP:
             stack.enter_context(patch.object(home, name, value))
         yield

@@ -26,6 +26,7 @@ def few_steps(monkeypatch):
         module = f"covey.core.fit.{home}.descend"
         monkeypatch.setattr(module, lambda device, goal, start, steps: descend(device, goal, start, min(steps, 5)))
     monkeypatch.setattr("covey.methods.regain.categories.fit_steps", lambda *_: 20)
+    monkeypatch.setattr("covey.core.fit.stack.DRAWS", 1)
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist (-p no:xdist) nobody asks

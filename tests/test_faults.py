@@ -82,7 +82,7 @@ def test_kills_at_random_points_leave_nothing_broken():
     [
         (
             "import covey.workflow as w; w.write_bundle = lambda release, folder, claim=None, **options:"
-            " (folder.mkdir(), b._fill(release, folder, False), b._write_sums(folder), folder)[-1]",
+            " (folder.mkdir(), b._fill(release, folder, False, b.NOTHING_SAID), b._write_sums(folder), folder)[-1]",
             "InputError",
         ),
         (

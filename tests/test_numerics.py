@@ -53,8 +53,10 @@ def test_only_these_functions_read_records():
         "measure.measure_scores",
         "measure.__init__",  # Tables: exact counts, which leave through measure_histograms and measure_pairs
         "measure.pairs",
+        "measure.triples",  # which leave through Gate.choose and find_triples: docs/proofs/choice.md
         "measure.farthest",  # the certificate
         "pipeline.farthest_bits",
+        "pipeline.yardstick_of_bits",
         "measure_numbers.of",  # codes of numbers and categories, which leave through measure_one_way: docs/proofs/trees.md
         "measure_numbers.ranges",  # the same, by ranges
         "reals.measure_scales",  # real records in a body: docs/proofs/bodies.md
@@ -62,6 +64,9 @@ def test_only_these_functions_read_records():
         "reals.measure_moments",
         "reals.measure_margins",
         "reals.farthest_reals",  # their certificate
+        "measure.measure_counts",  # persons with events: docs/proofs/persons.md
+        "measure._of",  # their one-way counts
+        "measure.measure_tables",
         "learning.learn",  # limits and labels: docs/proofs/learned.md
         "paper.private_centres",
         "paper.private_subspace",

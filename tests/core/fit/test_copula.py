@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import covey.core.fit.copula as copula
-from covey.core.fit.copula import NormalTables, Sharpened, sharpened
+from covey.core.fit.copula import ANGLES, NormalTables, Sharpened, sharpened
 from covey.core.fit.spectrum import pair_covariances
 from covey.core.tables.domain import Domain
 
@@ -99,3 +99,17 @@ def test_finer_bins_add_up_to_the_measured_ones_and_keep_the_band():
     block = np.s_[: len(p), len(p) :]
     assert np.abs(found.covariances[block] - wanted).sum() < 0.5 * np.abs(even[block] - wanted).sum()
     assert sharpened(coarse, (normal, [None]), fine, NONE) is None
+
+
+def test_two_bins_of_a_category_without_an_order_stay_two():
+    """Its parts have no place in a normal law; once a release died on them, after its charge."""
+    half, fine = np.full(2, 0.5), [np.full(48, 1 / 48), np.full(3, 1 / 3)]
+    domain, shares = Domain((2, 2), (True, False)), np.concatenate([half, half])
+    normal = NormalTables(shares, domain, NONE)
+    covariances = normal.at([ANGLES - 1], 4)
+    coarse = Sharpened(domain, shares, covariances, [np.repeat(np.arange(2), 24), np.array([0, 0, 1])])
+    assert normal.tied([ANGLES - 1]) == [0, 1]
+    found = sharpened(coarse, (normal, [ANGLES - 1]), fine, NONE)
+    assert found is not None
+    assert found.domain.sizes[0] > 2
+    assert found.domain.sizes[1] == 2

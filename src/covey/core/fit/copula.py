@@ -134,7 +134,9 @@ def sharpened(
         specials: how many of an attribute's first categories have no place in its order.
     """
     normal, best = found
-    tied, total, maps = normal.tied(best), coarse.domain.total, coarse.maps
+    # Of two categories without an order nothing finer is known: parts of theirs would be no steps of a normal law.
+    tied = [a for a in normal.tied(best) if coarse.domain.ordered[a]]
+    total, maps = coarse.domain.total, coarse.maps
     if not tied or total >= MOST:
         return None
     mass = max(1 / FINE, len(tied) / (MOST - total))

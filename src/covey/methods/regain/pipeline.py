@@ -92,7 +92,7 @@ class RegainBits:
                 return Fitted(cloud, None, spectrum, measured)
             with blas_threads(processors()):
                 degrees, farthest = farthest_bits(rows, cloud)
-                yardstick = Yardstick(rows.reduce(moments).map(misplaced_bits, cloud), columns=min(p, 2))
+                yardstick = yardstick_of_bits(rows, cloud)
             return Fitted(cloud, certify(degrees, farthest, n, gate, yardstick=yardstick), spectrum, measured)
 
 
@@ -127,6 +127,11 @@ class RegainCategories:
             degrees, farthest = tables.farthest(cloud)
             certificate = certify(degrees, farthest, rows.n, gate, True, tables.misplaced(cloud))
             return Fitted(cloud, certificate, spectrum, measured)
+
+
+def yardstick_of_bits(rows: Rows, cloud: WeightedPoints) -> Yardstick:
+    """Rows out of place between the records and the centres, sealed."""
+    return Yardstick(rows.reduce(moments).map(misplaced_bits, cloud), columns=min(rows.p, 2))
 
 
 def farthest_bits(rows: Rows, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
