@@ -127,11 +127,13 @@ def check_marks(decimal: str | None, thousands: str | None) -> None:
 
 def check_format(form: str, word: str) -> None:
     """Refuse a format that is none, or leaves a day open."""
+    letters, again = set(re.findall("%(.)", form.replace("%%", ""))), None
     try:
         moment = datetime(2003, 12, 31, 23, 58, 59)
-        again = datetime.strptime(moment.strftime(form), form)
+        if "d" not in letters or letters & set("YyGcx"):  # from Python 3.13 on a day without a year is warned of
+            again = datetime.strptime(moment.strftime(form), form)
     except (ValueError, re.error):
-        again = None
+        pass
     if again is None or again.date() not in (moment.date(), datetime(1900, 1, 1).date()):
         raise ParameterError(f"{word} must name year, month and day, such as %d.%m.%Y, got {form!r}.")
 
