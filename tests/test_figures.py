@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.intervals import page as page_of_intervals
+from benchmarks.nist.__main__ import page as page_of_nist
 from benchmarks.regain import show
 
 PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
@@ -70,3 +71,11 @@ def test_the_page_of_intervals_is_that_of_its_csv():
         rows = list(csv.DictReader(file))
     assert len(rows) >= 14
     assert (PAGES / "intervals.md").read_text() == page_of_intervals(rows)
+
+
+def test_the_table_of_nist_is_that_of_its_csv():
+    with (PAGES / "nist.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    page = (PAGES / "nist.md").read_text()
+    assert page_of_nist(rows) in page
+    assert page_of_nist([{**rows[0], "k_marginal": "999"}, *rows[1:]]) not in page
