@@ -117,10 +117,10 @@ class Steward:
         assert wide <= seen, f"{self.page.url} is {wide} wide on a screen of {seen}"
 
     def _turn(self, scheme):
-        """To another colour scheme, when buttons and all have faded into it."""
+        """To another colour scheme, with all that fades into it at its end: in a page that nobody sees it may never get there."""
         self.page.emulate_media(color_scheme=scheme)
-        fading = "document.getAnimations().filter(one => one instanceof CSSTransition).map(one => one.finished)"
-        self.page.evaluate(f"Promise.allSettled({fading})")
+        fading = "document.getAnimations().filter(one => one instanceof CSSTransition)"
+        self.page.evaluate(f"{fading}.forEach(one => one.finish())")
 
     def _judge(self, rules):
         found = self.page.evaluate("rules => axe.run(rules)", rules)["violations"]
