@@ -171,8 +171,7 @@ def plan_package(package: Package, n: int, epsilon: Any, delta: Any) -> LinkedPr
     alone = LinkedPlan((), events.attributes, 1, False)
     pairs = [weight for table, weight in alone.tables(n, budget) if table.kind == "event"]
     q = max(1, len(pairs))
-    one = float(budget.part(Fraction(3, 4)).laplace_scale(2 * q)) * 2**0.5 if budget.pure else 0.0
-    one = one or float(budget.part(Fraction(3, 4)).variance(2 * q)) ** 0.5
+    one = budget.part(Fraction(3, 4)).deviation(2 * q, 2 * q)
     return LinkedPrediction(
         n,
         float(budget.epsilon),

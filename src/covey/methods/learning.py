@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
-from math import sqrt
 from typing import Any
 
 from covey.core.arrays import Array, Floats
@@ -186,15 +185,13 @@ def learning_cost(schema: Schema, n: int, budget: Budget) -> Cost | None:
         return None
     columns = Provisional(schema).columns
     moves, part = column_moves(len(columns)), budget.part(SHARE)
-    if budget.pure:
-        law, sd = "laplace", sqrt(2) * float(part.laplace_scale(moves.l1))
-        share = None
-    else:
+    share = None
+    if not budget.pure:
         variance = part.variance(moves.l2_squared)
-        law, sd = "gaussian", sqrt(float(variance))
         threshold = selection_threshold(variance, budget.selection, len(columns), budget.rows_per_person)
         share = min(1.0, threshold / n)
-    least = kept_counts(sd, law, sum(column.bins for column in columns))
+    law = "laplace" if budget.pure else "gaussian"
+    least = kept_counts(part.deviation(moves.l1, moves.l2_squared), law, sum(column.bins for column in columns))
     return Cost(len(columns), min(n, int(least[0])), share)
 
 

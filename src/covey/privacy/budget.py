@@ -180,6 +180,10 @@ class Budget:
             raise InternalError("Gaussian noise needs a positive delta and a declared sensitivity.")
         return moves_squared / (2 * self.per_row)
 
+    def deviation(self, l1: Fraction | int | None, l2_squared: Fraction | int | None) -> float:
+        """Standard deviation of the noise on an entry: Laplace by ℓ1 under pure ε, else Gaussian by ℓ2, squared."""
+        return sqrt(2) * float(self.laplace_scale(l1)) if self.pure else sqrt(self.variance(l2_squared))
+
     def choice_scale(self, moves: Fraction | int | None) -> Fraction:
         """Scale of the geometric noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε."""
         if moves is None:

@@ -70,9 +70,7 @@ class LinkedPlan:
     def table_sd(self, n: int, budget: Budget) -> float:
         """The noise on an entry of a table of weight 1, in persons."""
         moves = table_moves([weight for _, weight in self.tables(n, budget)])
-        if budget.pure:
-            return float(np.sqrt(2)) * float(budget.laplace_scale(moves.l1))
-        return float(np.sqrt(float(budget.variance(moves.l2_squared))))
+        return budget.deviation(moves.l1, moves.l2_squared)
 
     def bin_mass(self, n: int, budget: Budget) -> float:
         """Mass of a bin of an ordered attribute: so many deviations of the noise, within reason."""

@@ -108,10 +108,7 @@ def expected_focus(plan: NumberPlan, n: int, budget: Budget, left: float) -> Foc
 
     share = budget.part(plan.shares(n, budget, rest)["important"])
     moves = plan.important.moves(guess.sizes)
-    sd = (
-        2**0.5 * float(share.laplace_scale(moves.l1)) if budget.pure else float(share.variance(moves.l2_squared)) ** 0.5
-    )
-    first, second = others(plan), sd / n
+    first, second = others(plan), share.deviation(moves.l1, moves.l2_squared) / n
     both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
     return Focus(left * both, left * first, left * others(NumberPlan(plan.attributes, wish=plan.wish)))
 

@@ -143,8 +143,7 @@ def one_way_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     budget = budget.part(1 - CERTIFICATE_SHARE)
     own = budget.part(Fraction(histogram_share(n, Domain(tuple(sizes), (False,) * len(sizes)), budget)))
     moved = 2 * sum(size > 1 for size in sizes)
-    sd = 2**0.5 * float(own.laplace_scale(moved)) if own.pure else float(own.variance(moved)) ** 0.5
-    return ONE_WAY_LEFT * sd / n
+    return ONE_WAY_LEFT * own.deviation(moved, moved) / n
 
 
 def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
@@ -155,8 +154,7 @@ def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
         return expected_pair_noise(n, max(len(sizes), 2), budget)
     if sum(c > 1 for c in sizes) < 2:
         # One table, of which a replaced row moves two cells.
-        sd = 2**0.5 * float(budget.laplace_scale(2)) if budget.pure else float(budget.variance(2)) ** 0.5
-        return sd / n
+        return budget.deviation(2, 2) / n
     share = Fraction(1 - histogram_share(n, domain, budget))
     law = pair_law(coarse(domain), budget.part(max(share, Fraction(1, 10))))
     return law.sd / n if law.family != "none" else BLIND / LEFT_AFTER_DENOISING

@@ -95,8 +95,7 @@ def margin_rounds(n: int, p: int, budget: Budget) -> int:
 
 def count_noise(rounds: int, budget: Budget) -> float:
     """Deviation of the noise on a count, if so many rounds share a charge."""
-    part = budget.part(Fraction(1, rounds))
-    return sqrt(2) * float(part.laplace_scale(2)) if budget.pure else sqrt(part.variance(2))
+    return budget.part(Fraction(1, rounds)).deviation(2, 2)
 
 
 def pair_noise(n: int, p: int, radius_squared: float, budget: Budget) -> float:

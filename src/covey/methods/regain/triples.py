@@ -84,7 +84,7 @@ def moves_of(count: int) -> Moves:
 def noise_of(count: int, budget: Budget) -> float:
     """The deviation of the noise on a cell of one of so many triples, in rows."""
     moves = moves_of(count)
-    return sqrt(2) * float(budget.laplace_scale(moves.l1)) if budget.pure else sqrt(budget.variance(moves.l2_squared))
+    return budget.deviation(moves.l1, moves.l2_squared)
 
 
 def triple_shares(pairs: Fraction, wish: Wish, n: int, q: int, budget: Budget) -> dict[str, Fraction]:
