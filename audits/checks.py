@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+import covey.core.fit.spectrum
 import covey.methods.regain.bits
 import covey.methods.regain.categories
 from audits.gates import fit_bits, fit_categories, paper_gate
@@ -142,8 +143,9 @@ POSTPROCESSING = (
     (covey.methods.regain.bits, ("denoise", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
     (
         covey.methods.regain.categories,
-        ("denoise_histogram", "merge_maps", "pair_covariances", "fit_category_centres", "unmerge"),
+        ("denoise_histogram", "merge_maps", "fit_category_centres", "unmerge"),
     ),
+    (covey.core.fit.spectrum.Denoisers, ("combined",)),
 )
 
 

@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal, norm
 
 import covey.core.fit.copula as copula
 from covey.core.fit.copula import ANGLES, NormalTables, Sharpened, sharpened
-from covey.core.fit.spectrum import pair_covariances
+from covey.core.fit.spectrum import Denoisers
 from covey.core.tables.domain import Domain
 
 NONE = np.zeros(2, dtype=np.int64)
@@ -66,11 +66,9 @@ def test_a_band_is_found_through_noise_that_hides_its_cells():
         xi = np.triu(g.normal(0, 0.004, truth.shape), 1)
         return domain.off_blocks(xi + xi.T)
 
-    mean = shares - np.repeat(1 / domain.counts, domain.counts)
-    tables = truth + noise + np.outer(mean, mean)
     errors = []
     for normal in (None, NormalTables(shares, domain, NONE)):
-        found = pair_covariances(tables, draw, 0.004, shares, domain, g, normal=normal)
+        found = Denoisers(shares, domain, g, normal=normal).combined(truth + noise, draw, 0.004)
         errors.append(float(np.abs(found - truth).sum()))
     assert errors[1] < 0.5 * errors[0]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.fit.shrinkage import SpikeSlab, empirical_bayes, fit_spike_slab
+from covey.core.fit.shrinkage import SpikeSlab, empirical_bayes, fit_spike_slab, thinning_weights
 
 
 def test_empirical_bayes_keeps_strong_effects_and_drops_noise():
@@ -44,3 +44,16 @@ def test_posteriors_are_bayes_rule():
     assert prior.slab_probability(np.array([x * x]))[0] == pytest.approx(slab, rel=1e-6)
     mean = ((weights[0] + weights[1]) * grid).sum() / (weights[0] + weights[1]).sum()
     assert prior.posterior_means(np.array([x]), np.array([slab]))[0] == pytest.approx(mean, rel=1e-6)
+
+
+def test_weights_follow_what_judges_and_never_extrapolate():
+    g = np.random.default_rng(3)
+    truth = g.normal(size=400)
+    estimates = np.array([truth + g.normal(0, s, 400) for s in (0.3, 3.0)])
+    gram = estimates @ estimates.T
+    weights = thinning_weights(gram, estimates @ (truth + g.normal(0, 1, 400)), 1e-9)
+    assert weights[0] > 0.8  # weights by chance, or those of the other estimate, are far from it
+    assert (weights >= 0).all()
+    assert thinning_weights(gram, estimates @ (3 * truth), 1e-9).sum() == pytest.approx(
+        1
+    )  # plain least squares gives 2.8

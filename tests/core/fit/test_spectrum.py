@@ -7,7 +7,7 @@ import pytest
 
 from audits.gates import a_budget
 from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.fit.spectrum import noisy_spectrum, pair_covariances
+from covey.core.fit.spectrum import Denoisers, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
 from covey.methods.regain.plan import pair_law
@@ -26,9 +26,9 @@ def test_shrinkage_beats_the_raw_tables():
     law = pair_law(domain, a_budget(Fraction(1, 200), pure=False))
     generator = np.random.default_rng(6)
     noisy = measured(X, domain, law, Fraction(1, 200), 6, pure=False) / n
-    found = pair_covariances(noisy, lambda: law.simulate(generator) / n, law.sd / n, shares, domain, generator)
     mean = shares - np.repeat(1 / domain.counts, domain.counts)
     raw = domain.off_blocks(noisy - np.outer(mean, mean))
+    found = Denoisers(shares, domain, generator).combined(raw, lambda: law.simulate(generator) / n, law.sd / n)
     assert np.linalg.norm(found - truth) < 0.9 * np.linalg.norm(raw - truth)  # 0.73 to 0.99 over seeds, 0.8 on average
 
 
@@ -53,7 +53,8 @@ def test_many_categories_are_denoised_and_fitted_like_few(monkeypatch):
             monkeypatch.setattr(f"covey.core.fit.{place}.LOW_RANK_CATEGORIES", limit)
             monkeypatch.setattr(f"covey.core.fit.{place}.BASIS", 40)
         public = np.random.default_rng(14)
-        found = pair_covariances(noisy, lambda: sd * law.simulate(public), sd, shares, domain, public)  # noqa: B023
+        raw = domain.off_blocks(noisy - np.outer(mean, mean))
+        found = Denoisers(shares, domain, public).combined(raw, lambda: sd * law.simulate(public), sd)  # noqa: B023
         errors[kind] = np.sqrt(np.mean((domain.off_blocks(found) - truth) ** 2))
         y = fit_category_centres(Goal(shares, found, domain), 60, 200, public, lambda t: None).points
         assert np.add.reduceat(y, domain.starts[:-1], axis=1) == pytest.approx(np.ones((60, 40)))

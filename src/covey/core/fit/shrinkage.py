@@ -1,10 +1,15 @@
-"""Empirical Bayes for many small effects and a few large ones, all seen through normal noise: a spike and a slab."""
+"""Shrinkage of what is seen through normal noise.
+
+Empirical Bayes for many small effects and a few large ones, a spike and a slab; and weights of several estimates, judged by
+measurements whose noise they have not seen.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import nnls
 from scipy.special import expit
 
 from covey.core.arrays import Floats
@@ -60,3 +65,10 @@ def empirical_bayes(observed: Floats, sd: float) -> tuple[Floats, Floats, SpikeS
     prior = fit_spike_slab(observed * observed, sd)
     probability = prior.slab_probability(observed * observed)
     return prior.posterior_means(observed, probability), probability, prior
+
+
+def thinning_weights(gram: Floats, moment: Floats, ridge: float) -> Floats:
+    """Weights ≥ 0 of sum ≤ 1 for estimates with these inner products among themselves and with what judges them."""
+    root = np.linalg.cholesky(gram + ridge * np.eye(len(gram)))
+    weights, _ = nnls(root.T, np.linalg.solve(root, moment))
+    return np.asarray(weights / max(1.0, float(weights.sum())))

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from covey.core.arrays import Array, Floats
 from covey.core.fit.copula import NormalTables
 from covey.core.fit.lowrank import BASIS, LOW_RANK_CATEGORIES, SWEEPS, imputed_directions, leading_eigenvectors
+from covey.core.fit.shrinkage import thinning_weights
 from covey.core.tables.domain import Domain
 
 LEADING = 40  # so many eigenvalues of a noisy covariance are kept for the report
@@ -47,95 +47,79 @@ def noisy_spectrum(covariance: Floats, noise: Floats) -> Spectrum | None:
     return Spectrum(tuple(map(float, values)), edge, len(covariance))
 
 
-def pair_covariances(  # the noisy tables, how to simulate their noise, and what is known besides
-    noisy: Floats,
-    draw: Callable[[], Floats],
-    sd: float,
-    shares: Floats,
-    domain: Domain,
-    public: np.random.Generator,
-    draws: int = 4,
-    prior: Floats | None = None,
-    normal: NormalTables | None = None,
-) -> Floats:
-    """Covariances of all pairs of categories: a non-negative combination of denoisers, its weights found by thinning.
+@dataclass(frozen=True)
+class Denoisers:
+    """Several ways to estimate the covariances of all pairs of categories, and their best combination.
 
-    `noisy` holds centred pair tables as shares, `draw` simulates their noise. noisy + ξ and noisy − ξ carry (for
-    Gaussian noise) independent errors of twice the variance: the weights regress the one on the candidates computed from
-    the other. Covariances that are expected, from public information, give two candidates more. With
-    `normal`, what two ordered attributes have in common is also looked for as one correlation.
+    Args:
+        shares: of the categories, of all attributes one after the other.
+        domain: the attributes.
+        public: randomness that is independent of the noise on the tables.
+        prior: covariances that are expected from public information; they give two candidates more.
+        normal: with it, what two ordered attributes have in common is also looked for as one correlation.
     """
-    mean = shares - np.repeat(1 / domain.counts, domain.counts)
-    target = domain.off_blocks(noisy - np.outer(mean, mean))
-    if sd == 0:
-        return target
-    noise = draw()
-    helps = prior, normal
-    gram, moment = np.zeros((1, 1)), np.zeros(1)
-    for _ in range(draws):
-        xi = draw()
-        train = candidates(target + xi, noise * np.sqrt(2), sd * np.sqrt(2), shares, domain, public, 8, *helps)
-        gram = gram + np.array([[np.vdot(a, b) for a in train] for b in train])
-        moment = moment + np.array([np.vdot(a, target - xi) for a in train])
-    if not np.trace(gram) > 0:
-        return np.zeros_like(target)
-    root = np.linalg.cholesky(gram + 1e-9 * np.trace(gram) * np.eye(len(gram)))
-    weights, _ = nnls(root.T, np.linalg.solve(root, moment))
-    weights /= max(1.0, weights.sum())
-    final = candidates(target, noise, sd, shares, domain, public, 20, *helps)
-    return np.asarray(sum(w * t for w, t in zip(weights, final, strict=True)))
 
+    shares: Floats
+    domain: Domain
+    public: np.random.Generator
+    prior: Floats | None = None
+    normal: NormalTables | None = None
 
-def candidates(  # as `pair_covariances`, with a draw of the noise
-    target: Floats,
-    noise: Floats,
-    sd: float,
-    shares: Floats,
-    domain: Domain,
-    public: np.random.Generator,
-    rounds: int,
-    prior: Floats | None = None,
-    normal: NormalTables | None = None,
-) -> list[Floats]:
-    """`plain_candidates`, then normal laws alone, then these with what they leave denoised in the same ways."""
-    found = plain_candidates(target, noise, sd, shares, domain, public, rounds, prior)
-    if normal is None or not normal.pairs or domain.total > LOW_RANK_CATEGORIES:
-        return found
-    tied = normal.explained(target, sd)
-    rest = plain_candidates(target - tied, noise, sd, shares, domain, public, rounds)
-    return [*found, tied, *(tied + part for part in rest)]
+    def combined(self, noisy: Floats, draw: Callable[[], Floats], sd: float, draws: int = 4) -> Floats:
+        """A non-negative combination of the candidates, its weights found by thinning.
 
+        `noisy` holds covariances with noise, `draw` simulates it. noisy + ξ and noisy − ξ carry (for Gaussian noise)
+        independent errors of twice the variance: the weights regress the one on the candidates computed from the other.
+        """
+        if sd == 0:
+            return noisy
+        noise = draw()
+        gram, moment = np.zeros((1, 1)), np.zeros(1)
+        for _ in range(draws):
+            xi = draw()
+            train = self.candidates(noisy + xi, noise * np.sqrt(2), sd * np.sqrt(2), 8)
+            gram = gram + np.array([[np.vdot(a, b) for a in train] for b in train])
+            moment = moment + np.array([np.vdot(a, noisy - xi) for a in train])
+        if not np.trace(gram) > 0:
+            return np.zeros_like(noisy)
+        weights = thinning_weights(gram, moment, 1e-9 * float(np.trace(gram)))
+        final = self.candidates(noisy, noise, sd, 20)
+        return np.asarray(sum(w * t for w, t in zip(weights, final, strict=True)))
 
-def plain_candidates(  # the same arguments as `candidates`, less the last
-    target: Floats,
-    noise: Floats,
-    sd: float,
-    shares: Floats,
-    domain: Domain,
-    public: np.random.Generator,
-    rounds: int,
-    prior: Floats | None = None,
-) -> list[Floats]:
-    """Denoisers: low rank; low rank of correlations plus cells; cells alone; and, unless there are many, blocks alone.
+    def candidates(self, target: Floats, noise: Floats, sd: float, rounds: int) -> list[Floats]:
+        """The plain ones with the prior's, then normal laws alone, then these with what they leave denoised in plain ways."""
+        found = self._plain(target, noise, sd, rounds)
+        if self.prior is not None:
+            beyond = wiener_cells(target - self.prior, sd, self.shares, self.domain)
+            found[3:3] = [self.prior, self.prior + beyond]
+        if self.normal is None or not self.normal.pairs or self._many:
+            return found
+        tied = self.normal.explained(target, sd)
+        rest = self._plain(target - tied, noise, sd, rounds)
+        return [*found, tied, *(tied + part for part in rest)]
 
-    With expected covariances also these, and these with what stands out of the noise in the cells of each block besides.
-    """
-    many = domain.total > LOW_RANK_CATEGORIES
+    @property
+    def _many(self) -> bool:
+        return self.domain.total > LOW_RANK_CATEGORIES
 
-    def low_rank(part: Floats, chance: Floats) -> Floats:
-        return shrink_leading(part, chance, domain, public) if many else shrink_spectrum(part, chance, domain, rounds)
+    def _plain(self, target: Floats, noise: Floats, sd: float, rounds: int) -> list[Floats]:
+        """Low rank; low rank of correlations plus cells; cells alone; and, unless there are many, blocks alone."""
+        shares, domain = self.shares, self.domain
 
-    scale = np.sqrt(np.maximum(shares, 0.5 / np.repeat(domain.counts, domain.counts)))
-    both = np.outer(scale, scale)
-    scaled = low_rank(target / both, noise / both) * both
-    found = [
-        low_rank(target, noise),
-        scaled + wiener_cells(target - scaled, sd, shares, domain),
-        wiener_cells(target, sd, shares, domain),
-    ]
-    if prior is not None:
-        found += [prior, prior + wiener_cells(target - prior, sd, shares, domain)]
-    return found if many else [*found, block_svd(target, sd, domain)]
+        def low_rank(part: Floats, chance: Floats) -> Floats:
+            if self._many:
+                return shrink_leading(part, chance, domain, self.public)
+            return shrink_spectrum(part, chance, domain, rounds)
+
+        scale = np.sqrt(np.maximum(shares, 0.5 / np.repeat(domain.counts, domain.counts)))
+        both = np.outer(scale, scale)
+        scaled = low_rank(target / both, noise / both) * both
+        found = [
+            low_rank(target, noise),
+            scaled + wiener_cells(target - scaled, sd, shares, domain),
+            wiener_cells(target, sd, shares, domain),
+        ]
+        return found if self._many else [*found, block_svd(target, sd, domain)]
 
 
 def shrink_spectrum(target: Floats, noise: Floats, domain: Domain, rounds: int) -> Floats:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import nnls
 
 from covey.core.arrays import Floats, hollow, pair_index, symmetric
 from covey.core.fit.centres import Tick
 from covey.core.fit.devices import DOUBLE
 from covey.core.fit.factors import Denoised, denoise
 from covey.core.fit.frechet import Bounds, atomic_bayes
+from covey.core.fit.shrinkage import thinning_weights
 from covey.core.fit.targets import CLOSE, DensePairs, DenseTarget, NoisyMoments
 from covey.core.fit.terms import moment_term
 from covey.core.tables.coding import UNIT, Coding
@@ -151,9 +151,7 @@ def stack_weights(views: list[tuple[View, NoisyMoments]], free: float) -> Floats
         steps, index = found.steps, pair_index(len(found.mean))
         judged = found.seen + (other.pair - view.noisy.pair)[index]
         gram, moment = gram + steps @ steps.T, moment + steps @ (judged - found.shares[0])
-    root = np.linalg.cholesky(gram + (1e-6 * np.trace(gram) + 1e-30) * np.eye(len(gram)))
-    w = np.asarray(nnls(root.T, np.linalg.solve(root, moment))[0])
-    return np.asarray(w / max(1.0, float(w.sum())))
+    return thinning_weights(gram, moment, 1e-6 * float(np.trace(gram)) + 1e-30)
 
 
 def with_diagonal(matrix: Floats, diagonal: Floats) -> Floats:

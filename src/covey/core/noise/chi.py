@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise.normals import STANDARD, STEP, WORD, Digits, Normals, Tail, more
+from covey.core.noise.normals import STANDARD, STEP, WORD, Digits, Normals, Tail, more, whole
 
 CENTRE_BITS = STEP  # any centre will do; this one is a whole number of units, however few digits are read
 # The float probability is right to 2^-40 (exact.md); coins closer to it than this are decided in exact arithmetic.
@@ -45,6 +45,16 @@ class Chi:
     def value(self) -> Floats:
         """The variables as floats: right to the digits read, and to half a unit in the last place."""
         return np.asarray(self.centre * 2.0**-CENTRE_BITS + self.offset)
+
+    def cut(self, k: int, tail: Tail, extra: int) -> int:
+        """The k-th variable from the digits of its normal down to 2^-(unit + extra), in that unit; the rest lies beyond it.
+
+        Beyond means away from the centre: at most one unit more where the normal is positive, one unit less where not.
+        """
+        unit, offset = self.digits.unit, float(self.offset[k])
+        g = whole(offset, tail, unit, extra)
+        centre = int(self.centre[k]) << (unit - CENTRE_BITS + extra)
+        return centre - g if np.signbit(offset) else centre + g
 
     def _accept(self, which: Integers, degrees: Integers, normals: Normals) -> Array:
         n = degrees[which] - 1.0

@@ -16,7 +16,7 @@ import numpy as np
 from covey.core.arrays import STRIP, Array, Floats, Integers
 from covey.core.noise.integers import SATURATION
 from covey.core.noise.normals import STANDARD, WORD, Digits
-from covey.core.noise.wishart import LARGEST, Factor, Wide, degrees
+from covey.core.noise.wishart import LARGEST, Factor, Wide, simulated_factor
 from covey.errors import ParameterError
 
 ROUNDING = 2.0**-53  # relative error of one operation in float64
@@ -33,8 +33,7 @@ def simulated_matrix(scale: float, dimension: int, generator: np.random.Generato
     """
     W = np.zeros((dimension, dimension))
     for sign in (1, -1):
-        L = np.tril(generator.standard_normal((dimension, dimension)), -1)
-        L[np.diag_indices(dimension)] = np.sqrt(generator.chisquare(degrees(dimension)))
+        L = simulated_factor(dimension, generator)
         W += sign * (L @ L.T)
     return np.asarray(W * (scale / 2))
 

@@ -14,11 +14,11 @@ from math import isqrt, sqrt
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise.chi import CENTRE_BITS, Chi
+from covey.core.noise.chi import Chi
 from covey.core.noise.integers import SATURATION
 from covey.core.noise.matrix import ROUNDING, ROUNDINGS, SAFETY, MatrixNoise
-from covey.core.noise.normals import STANDARD, WORD, Digits, hidden, more, whole
-from covey.core.noise.wishart import Factor, Wide, degrees
+from covey.core.noise.normals import STANDARD, WORD, Digits, hidden, more
+from covey.core.noise.wishart import Factor, Wide, simulated_factor
 from covey.errors import ParameterError
 
 HALF = Fraction(1, 2)  # what is added before rounding down
@@ -43,8 +43,7 @@ def simulated_signs(scale: float, dimension: int, generator: np.random.Generator
     p = dimension - 1
     W = np.zeros((dimension, dimension))
     for sign in (1, -1):
-        L = np.tril(generator.standard_normal((dimension, dimension)), -1)
-        L[np.diag_indices(dimension)] = np.sqrt(generator.chisquare(degrees(dimension)))
+        L = simulated_factor(dimension, generator)
         length = np.sqrt(generator.chisquare(common_degrees(p)) / p)
         L[:p] *= length / np.linalg.norm(L[:p], axis=1, keepdims=True)
         W += sign * (L @ L.T)
@@ -126,10 +125,9 @@ class SignFactor(Factor):
         while size < extra + hidden(offset, self.unit):
             rest, size = (rest << WORD) + more(self.generator), size + WORD
             self.common.tail[0] = rest, size
-        g = whole(offset, (rest, size), self.unit, extra)
-        centre = int(self.common.centre[0]) << (self.unit - CENTRE_BITS + extra)
-        low, high = (centre - g - 1, centre - g) if np.signbit(offset) else (centre + g, centre + g + 1)
-        return max(low, 0), high
+        value = self.common.cut(0, (rest, size), extra)
+        low = value - 1 if np.signbit(offset) else value
+        return max(low, 0), low + 1
 
 
 class SignNoise(MatrixNoise):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covey.core.arrays import STRIP, Array, Floats, Integers
-from covey.core.noise.chi import CENTRE_BITS, Chi
+from covey.core.noise.chi import Chi
 from covey.core.noise.normals import WORD, Digits, Normals, Tail, Words, whole
 
 LIMB = 16  # bits: a product of two limbs has 32, and float64 sums 2^20 of them exactly
@@ -29,6 +29,13 @@ Wide = NDArray[Any]  # of Python's unbounded integers
 def degrees(q: int) -> Integers:
     """Degrees of freedom on the diagonal of the factor: q + 1, …, 2. One fewer, and the noise is not private (cone.md)."""
     return q + 1 - np.arange(q)
+
+
+def simulated_factor(q: int, generator: np.random.Generator) -> Floats:
+    """A draw of L in floating point: for post-processing that wants to know what noise looks like, never for noise."""
+    L = np.tril(generator.standard_normal((q, q)), -1)
+    L[np.diag_indices(q)] = np.sqrt(generator.chisquare(degrees(q)))
+    return np.asarray(L)
 
 
 class Factor:
@@ -138,10 +145,7 @@ class Factor:
         extra = WORD * len(words)
         if column < row:
             return whole(float(self.value[row, column]), (rest, size), self.unit, extra)
-        offset = float(self.chi.offset[row])
-        g = whole(offset, (rest, size), self.unit, extra)
-        centre = int(self.chi.centre[row]) << (self.unit - CENTRE_BITS + extra)
-        return centre - g if np.signbit(offset) else centre + g
+        return self.chi.cut(row, (rest, size), extra)
 
 
 def _row_groups(q: int) -> list[tuple[int, int]]:

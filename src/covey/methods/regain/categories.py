@@ -13,7 +13,7 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.centres import Directions, Goal, Tick, fit_category_centres
 from covey.core.fit.copula import NormalTables, Sharpened, sharpened
-from covey.core.fit.spectrum import Spectrum, noisy_spectrum, pair_covariances
+from covey.core.fit.spectrum import Denoisers, Spectrum, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.ranks import rank_scores, restore_ranks
 from covey.core.paper.blocks import WeightedPoints
@@ -148,7 +148,7 @@ def denoised(
         normal = None if merging.ranks is None else NormalTables(shares, domain, merging.ranks)
         expected = None if merging.prior is None else prior_covariances(merging.prior, merging.maps, domain)
         draw = lambda: noisy.law.simulate(generator) / n  # noqa: E731
-        covariances = pair_covariances(noisy.pairs, draw, sd, shares, domain, generator, prior=expected, normal=normal)
+        covariances = Denoisers(shares, domain, generator, expected, normal).combined(noisy.centred, draw, sd)
     if extra is not None:
         covariances = extra.restored(covariances, noisy.centred, sd, domain)
     plain = Sharpened(domain, shares, covariances, merging.maps)
