@@ -68,14 +68,25 @@ def test_the_catalogue_entry_names_the_file_and_its_digest(private):
     assert found["@id"].endswith(digest)
     assert found["dcat:distribution"]["spdx:checksum"]["spdx:checksumValue"]["@value"] == digest
     assert found["healthdcatap:numberOfRecords"]["@value"] == "50"
+    assert found["dct:type"]["@id"].endswith("SYNTHETIC_DATA")
+    # What DCAT-AP's shapes ask of a file: where it is, and the class of its media type and of its digest's algorithm.
+    file = found["dcat:distribution"]
+    assert file["dcat:accessURL"]["@id"] == "synthetic.csv"
+    assert file["dcat:mediaType"]["@type"] == "dct:MediaType"
+    assert file["spdx:checksum"]["spdx:algorithm"]["@type"] == "spdx:ChecksumAlgorithm"
 
 
 def test_the_registry_entry_is_yaml_and_leaves_to_the_steward_what_only_the_steward_knows(private, anonymous):
-    entry = yaml.safe_load((private / "deployment.yaml").read_text(encoding="utf-8"))["deployment"]
+    found = yaml.safe_load((private / "deployment.yaml").read_text(encoding="utf-8"))
+    assert {*found} == {"url_slug", "status", "tier", "deployment"}  # the registry's schema allows no other keys
+    assert (found["status"], found["tier"]) == ("Draft", 3)
+    entry = found["deployment"]
+    assert {*entry["basic"]} >= {"name", "data_curators", "description", "intended_use", "data_product_region"}
+    assert {*entry["administrative"]} == {"sources", "registry_authors"}
     assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
     assert entry["dp_variant"]["variant_name"] == "Approximate DP"
     assert entry["privacy_loss"]["privacy_unit"] == "Record-level"
-    assert entry["basic"]["data_curators"][0]["data_curator_name"] == STEWARD
+    assert entry["basic"]["data_curators"] == [STEWARD]
     assert not (anonymous / "deployment.yaml").exists()  # it is no deployment of differential privacy
 
 

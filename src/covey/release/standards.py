@@ -17,6 +17,7 @@ from covey.release.statements import guarantee_words
 
 Released = PrivateRelease | AnonymousRelease
 STEWARD = "to be filled in by the steward"
+SYNTHETIC = "http://publications.europa.eu/resource/authority/dataset-type/SYNTHETIC_DATA"  # of the European vocabulary
 METHOD = "https://arxiv.org/abs/2107.05824"  # the paper that covey implements
 _TYPES = {
     "boolean": "sc:Boolean",
@@ -154,6 +155,7 @@ def dcat(release: Released, table: str, digest: str) -> dict[str, Any]:
             "dct": "http://purl.org/dc/terms/",
             "prov": "http://www.w3.org/ns/prov#",
             "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+            "skos": "http://www.w3.org/2004/02/skos/core#",
             "spdx": "http://spdx.org/rdf/terms#",
             "xsd": "http://www.w3.org/2001/XMLSchema#",
             "healthdcatap": "http://healthdataportal.eu/ns/health#",
@@ -165,6 +167,11 @@ def dcat(release: Released, table: str, digest: str) -> dict[str, Any]:
         "dct:identifier": f"urn:sha256:{digest}",
         "dct:issued": {"@value": _today(), "@type": "xsd:date"},
         "dcat:version": release.version,
+        "dct:type": {
+            "@id": SYNTHETIC,
+            "@type": "skos:Concept",
+            "skos:prefLabel": {"@value": "Synthetic data", "@language": "en"},
+        },
         "dcat:keyword": [{"@value": word, "@language": "en"} for word in ("synthetic data", *_privacy_words(release))],
         "dct:provenance": {
             "@type": "dct:ProvenanceStatement",
@@ -174,10 +181,17 @@ def dcat(release: Released, table: str, digest: str) -> dict[str, Any]:
         "dcat:distribution": {
             "@type": "dcat:Distribution",
             "dct:title": {"@value": table, "@language": "en"},
-            "dcat:mediaType": {"@id": f"https://www.iana.org/assignments/media-types/{_media_type(table)}"},
+            "dcat:accessURL": {
+                "@id": table,
+                "@type": "rdfs:Resource",
+            },  # beside this file; the steward may put an address
+            "dcat:mediaType": {
+                "@id": f"https://www.iana.org/assignments/media-types/{_media_type(table)}",
+                "@type": "dct:MediaType",
+            },
             "spdx:checksum": {
                 "@type": "spdx:Checksum",
-                "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
+                "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256", "@type": "spdx:ChecksumAlgorithm"},
                 "spdx:checksumValue": {"@value": digest, "@type": "xsd:hexBinary"},
             },
         },
@@ -190,15 +204,16 @@ def deployment(release: PrivateRelease) -> dict[str, Any]:
     columns = ", ".join(field.name for field in release.schema.fields)
     return {
         "url_slug": STEWARD,
+        "status": "Draft",
+        "tier": 3,
         "deployment": {
             "basic": {
                 "name": STEWARD,
-                "data_curators": [{"data_curator_name": STEWARD, "data_curator_type": STEWARD}],
+                "data_curators": [STEWARD],
                 "description": f"A synthetic table of {release.parts.m} rows, made from {_counted(release)}.",
                 "intended_use": STEWARD,
                 "data_product_type": "Synthetic data",
                 "data_product_region": STEWARD,
-                "data_product_sector": STEWARD,
                 "publication_date": _today(),
             },
             "dp_variant": {
@@ -218,21 +233,19 @@ def deployment(release: PrivateRelease) -> dict[str, Any]:
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
+            "accounting": {
+                "post_processing": "The fit and the synthetic rows use what was released with noise, and nothing else.",
+                "composition": f"Sequential, in {budget.unit}, of the charges named above.",
+            },
             "implementation": {
+                "preprocessing_and_hyperparameter_tuning": "Cells are read under the public schema. Nothing is tuned.",
                 "mechanisms": f"{'Matrix Laplace and discrete Laplace' if budget.pure else 'Rounded Gaussian'} noise on counts "
                 f"and moments; synthetic rows by post-processing (covey {release.version}, method {privacy.mechanism}).",
                 "justification": STEWARD,
             },
             "administrative": {
-                "evidence_sources": {
-                    "paper": {
-                        "evidence_source_type": STEWARD,
-                        "misc": {"title": "Covariance's Loss is Privacy's Gain", "url": METHOD},
-                    }
-                },
-                "status": "Draft",
+                "sources": f"Covariance's Loss is Privacy's Gain, {METHOD}",
                 "registry_authors": [STEWARD],
-                "tier": 3,
             },
         },
     }
