@@ -9,7 +9,9 @@ from click.testing import CliRunner
 
 from covey.cli import main
 from covey.errors import InputError
+from covey.linkedflow import draft_package
 from covey.release.linkedverify import verify_linked
+from covey.table.dialects import Dialect
 from tests.table.test_package import GOOD
 from tests.test_linking import SMALL, clinic
 
@@ -119,7 +121,7 @@ def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
     assert "visits.who → patients.id: the key" in done.output
     data = json.loads(draft.read_text())
     assert data["resources"][0]["schema"]["primaryKey"] == "id"
-    assert data["resources"][1]["covey"] == {"at_most": 5}
+    assert data["resources"][1]["covey"] == {"at_most": 50}
     assert "p17" not in draft.read_text()
     unconfirmed = run("release", draft, *RELEASE, "--seed", "1", "--out", tmp_path / "release")
     assert "not confirmed as public" in unconfirmed.output
@@ -131,6 +133,21 @@ def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
         "several event tables are not there yet"
         in run("init", "a.csv", "b.csv", "c.csv", "-o", draft, "--force").output
     )
+
+
+def test_a_draft_does_not_tell_how_many_events_the_busiest_person_has(tmp_path):
+    """The program that wrote the longest history, rounded up, drafts at_most 5 and 20 for these neighbours."""
+    drafted = []
+    for name, more in (("few", 0), ("many", 15)):
+        (tmp_path / name).mkdir()
+        tables = clinic(60)
+        for column, value in (("who", "p3"), ("day", "7"), ("ward", "a")):
+            tables["visits"][column] += [value] * more
+        write(tmp_path / name, tables)
+        package, notes = draft_package(*(tmp_path / name / f"{part}.csv" for part in tables), Dialect())
+        drafted.append((package.at_most, notes[:3]))
+    assert drafted[0] == drafted[1]
+    assert drafted[0][0] == 50
 
 
 def test_a_plan_says_what_is_measured_and_advises(package):

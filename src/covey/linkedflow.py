@@ -7,7 +7,7 @@ are read, encoded and linked, then the charge, and only then noise and files.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from covey.errors import ArgumentError, InputError, ParameterError
 from covey.linking import PackageReader, places_of
 from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.plan import LinkedPlan, few_persons
-from covey.preparing import Fit, draft
+from covey.preparing import Fit
 from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.privacy.unit import ALL_ROWS
@@ -31,10 +31,11 @@ from covey.release.places import check_disk, check_target, refuse_same
 from covey.release.verify import bundle_digest, verify_bundle
 from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.codec import EncodeLog
+from covey.table.drafting import Draft
+from covey.table.drafting import draft as look
 from covey.table.package import MOST_EVENTS, Package, Resource
 from covey.table.persons import named
 from covey.table.schema import Schema
-from covey.table.sources import read_table
 from covey.workflow import PrivateOrder, Released, charge_told, check_log, refuse_misfits, write_log
 
 # What an order of linked tables may say; all else must be left at its default.
@@ -49,37 +50,32 @@ BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for s
 
 
 def draft_package(persons: Path, events: Path, dialect: Any) -> tuple[Package, tuple[str, ...]]:
-    """A package that fits two tables, and what was chosen and why. It describes private data until it is confirmed."""
+    """A package that fits two tables, and what was chosen and why. It describes private data until it is confirmed.
+
+    `at_most` is the largest number there is, whatever the tables hold: it is public, and nobody is asked to confirm it.
+    """
     names = [path.name.split(".")[0].replace(" ", "_") for path in (persons, events)]
-    tables = [read_table(path, dialect=dialect) for path in (persons, events)]
-    key, link = find_key(tables[0].columns, tables[1].columns, names)
-    found = [draft(path, dialect) for path in (persons, events)]
+    found = [look(path, dialect) for path in (persons, events)]
+    key, link = find_key(found[0].table.columns, found[1].table.columns, names)
     parts = [
-        Resource(name, _without(one.schema, column), column, path.name)
+        Resource(name, _without(one, column), column, path.name)
         for name, one, column, path in zip(names, found, (key, link), (persons, events), strict=True)
     ]
-    words, places = named(tables[1].columns[link], parts[1].schema.missing_values)
-    counts = np.bincount(np.unique(np.array(words, dtype=object)[places].astype(str), return_inverse=True)[1])
-    most = int(np.clip(_round_up(int(counts.max(initial=1))), 1, MOST_EVENTS))
     notes = [
         f"{names[1]}.{link} → {names[0]}.{key}: the key; both columns are left out, and synthetic persons are numbered",
-        f"at_most {most}: from the longest history in the data, rounded up; say what is public knowledge",
+        f"at_most {MOST_EVENTS}: the largest number there is; if it is public knowledge that a person has fewer events, say so",
         "order: name the column of the events that orders them, if there is one, and require it",
     ]
     notes += [str(note) for one in found for note in one.notes if note.field not in (key, link)]
-    return Package(parts[0], parts[1], most), tuple(notes)
+    return Package(parts[0], parts[1], MOST_EVENTS), tuple(notes)
 
 
-def _without(schema: Schema, column: str) -> Schema:
-    fields = tuple(field for field in schema.fields if field.name != column)
+def _without(found: Draft, column: str) -> Schema:
+    """The drafted schema of a table without its key."""
+    fields = tuple(field for field in found.fields if field.name != column)
     if not fields:
         raise ParameterError(f"a table has no column besides its key {column!r} that a draft could describe.")
-    return replace(schema, fields=fields)
-
-
-def _round_up(count: int) -> int:
-    """The next round number: 5, 10, 20 or 50."""
-    return next((step for step in (2, 5, 10, 20, MOST_EVENTS) if step >= count), MOST_EVENTS)
+    return Schema(fields, found.missing_values, drafted=True, dialect=found.dialect)
 
 
 def find_key(persons: Any, events: Any, names: list[str]) -> tuple[str, str]:

@@ -28,12 +28,13 @@ _TOTALS = ("total", "totals", "sum", "grand total", "subtotal", "gesamt", "summe
 
 @dataclass(frozen=True)
 class Draft:
-    """Fields, how the file is written, and why. Private."""
+    """Fields, how the file is written, and why; and the table that was looked at, which is read once. Private."""
 
     fields: tuple[Field, ...]
     dialect: Dialect
     missing_values: tuple[str, ...]
     notes: tuple[Note, ...]
+    table: Table
 
 
 def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT) -> Draft:
@@ -59,7 +60,8 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     fields = tuple(field for field, _ in drafted if field is not None)
     if not fields:
         raise InputError("every column looks like an identifier or free text: nothing is left to draft.")
-    return Draft(fields, Dialect.from_dict(found.of_file.to_dict()), missing, (*notes, *(note for _, note in drafted)))
+    told = (*notes, *(note for _, note in drafted))
+    return Draft(fields, Dialect.from_dict(found.of_file.to_dict()), missing, told, table)
 
 
 def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
