@@ -1,11 +1,10 @@
-"""What both synthesizers share: parameters, randomness, and sampling rows of the kind that was read."""
+"""What both synthesizers of single tables share: sampling rows of the kind that was read."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from covey.records import (
     TableReader,
 )
 from covey.synthesizers.linked import LinkedSynthesizer
+from covey.synthesizers.parameters import Parameterized
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.package import Package
@@ -68,8 +68,8 @@ class Drawn:
         return (self.part(k) for k in range(self.parts))
 
 
-class _Synthesizer:
-    """What both synthesizers share: parameters, randomness, and sampling rows of the kind that was read."""
+class _Synthesizer(Parameterized):
+    """What both synthesizers share: sampling rows of the kind that was read."""
 
     _learns = False  # whether limits and categories can be learned
 
@@ -86,54 +86,18 @@ class _Synthesizer:
         self._reader: TableReader | None = None
         self._learning: LearningReader | None = None
         self._numbers: NumberCodec | None = None
-        self._seed = None if seed is None else whole_number(seed, "seed", 0)
-        self._streams_taken = 0
+        self._seed_with(seed)
         self._centres: WeightedPoints | None = None
         self._draw: Draw | None = None
         self._form: Form | TableForm = Form(np.dtype(np.uint8))
 
-    # Parameters, as scikit-learn's tools ask for them.
-
     def __new__(cls, *arguments: Any, **options: Any) -> Any:
-        """Remember what was given, so that a clone can be given the same; a `Package` has a synthesizer of its own."""
+        """Remember what was given; a `Package` has a synthesizer of its own."""
         if isinstance(options.get("schema"), Package):
             if not cls._learns:
                 raise ParameterError("linked tables are released with differential privacy alone: PrivateSynthesizer.")
             return LinkedSynthesizer.instead_of(arguments, options)
-        made = super().__new__(cls)
-        if arguments or options:
-            given = inspect.signature(cls.__init__).bind(made, *arguments, **options)
-            given.apply_defaults()
-            made._given = {name: value for name, value in given.arguments.items() if name != "self"}
-        return made
-
-    _given: dict[str, Any]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters that this synthesizer was made with."""
-        return dict(self._given)
-
-    def set_params(self, **changes: Any) -> Self:
-        """Start again, not fitted, with some parameters changed."""
-        unknown = sorted(set(changes) - set(self._given))
-        if unknown:
-            raise ParameterError(f"{type(self).__name__} has no parameter {unknown[0]!r}: {', '.join(self._given)}.")
-        given = self._given | changes
-        type(self).__init__(self, **given)
-        self._given = given
-        return self
-
-    @property
-    def seeded(self) -> bool:
-        """Whether a seed was given. Whatever a seeded run makes is not private."""
-        return self._seed is not None
-
-    def _next_streams(self) -> Streams:
-        """Fresh randomness for one fit or sample. No key is kept, so that copies of a synthesizer share no noise."""
-        self._streams_taken += 1
-        if self._seed is None:
-            return Streams.from_system()
-        return Streams.from_seed(self._seed).child(f"call {self._streams_taken}")
+        return super().__new__(cls, *arguments, **options)
 
     @property
     def centres(self) -> WeightedPoints:

@@ -22,6 +22,7 @@ from covey.methods.regain.plan import CERTIFICATE_SHARE
 from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.gate import Gate
 from covey.release.linked import LinkedRelease
+from covey.synthesizers.parameters import Parameterized
 from covey.table.frames import FrameForm
 from covey.table.package import Package
 from covey.table.zeros import structural_zeros
@@ -49,7 +50,7 @@ class LinkedDrawn:
             yield self._reader.columns(codes, streams.postprocessing("decode"), first + 1)
 
 
-class LinkedSynthesizer:
+class LinkedSynthesizer(Parameterized):
     """Differentially private persons with events: neighbours differ in one person, with all their events.
 
     Args:
@@ -71,14 +72,6 @@ class LinkedSynthesizer:
         noise: Literal["covey", "opendp"] = "covey",
         seed: int | None = None,
     ) -> None:
-        self._given = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "schema": schema,
-            "certificate_share": certificate_share,
-            "noise": noise,
-            "seed": seed,
-        }
         if not isinstance(schema, Package):
             raise ParameterError(
                 f"schema must be a covey.Package, got {schema!r}. Load one with covey.Package.load(path)."
@@ -93,8 +86,7 @@ class LinkedSynthesizer:
         share = exact(certificate_share, "certificate_share")
         if not 0 <= share < 1:
             raise ParameterError(f"certificate_share must lie in [0, 1), got {certificate_share}.")
-        self._seed = None if seed is None else whole_number(seed, "seed", 0)
-        self._streams_taken = 0
+        self._seed_with(seed)
         self._reader = PackageReader(schema)
         persons, events = self._reader.fine
         plan = LinkedPlan(persons.attributes, events.attributes, schema.at_most, schema.order is not None)
@@ -111,23 +103,6 @@ class LinkedSynthesizer:
         if wrong:
             raise ParameterError(f"{', '.join(wrong)}: a package of persons and events takes no such parameter.")
         return cls(*arguments, **options)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters that this synthesizer was made with."""
-        return dict(self._given)
-
-    def set_params(self, **changes: Any) -> Self:
-        """Start again, not fitted, with some parameters changed."""
-        unknown = sorted(set(changes) - set(self._given))
-        if unknown:
-            raise ParameterError(f"{type(self).__name__} has no parameter {unknown[0]!r}: {', '.join(self._given)}.")
-        self.__init__(**self._given | changes)  # type: ignore[misc] # as scikit-learn's tools expect
-        return self
-
-    @property
-    def seeded(self) -> bool:
-        """Whether a seed was given. Whatever a seeded run makes is not private."""
-        return self._seed is not None
 
     @property
     def rho(self) -> Fraction | None:
@@ -160,13 +135,6 @@ class LinkedSynthesizer:
             self._budget, gate.spent, n, "regain for persons with events", self.seeded, unused=gate.unused
         )
         return self
-
-    def _next_streams(self) -> Streams:
-        """Fresh randomness for one fit or sample; no key is kept."""
-        self._streams_taken += 1
-        if self._seed is None:
-            return Streams.from_system()
-        return Streams.from_seed(self._seed).child(f"call {self._streams_taken}")
 
     @property
     def fitted(self) -> LinkedFitted:
