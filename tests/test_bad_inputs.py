@@ -25,6 +25,7 @@ import pytest
 from click.testing import CliRunner
 
 import covey
+from covey.charging import CHARGE_STAYS
 from covey.cli import main
 from covey.core.paper.bodies import Box
 from covey.errors import ParameterError
@@ -33,7 +34,6 @@ from covey.table import csvfile
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import GUARDED, open_source
-from covey.workflow import CHARGE_STAYS
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 

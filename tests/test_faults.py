@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from covey.charging import CHARGE_STAYS
 from covey.demo import example_visits
 from covey.errors import InputError, LedgerError, LostReleaseError, ParameterError
 from covey.privacy.ledger import Ledger
@@ -20,7 +21,7 @@ from covey.release.verify import verify_bundle
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Schema
 from covey.table.sources import read_table
-from covey.workflow import CHARGE_STAYS, PrivateOrder, release
+from covey.workflow import PrivateOrder, release
 
 ROOT = Path(__file__).parents[1]
 pytestmark = [
@@ -81,7 +82,7 @@ def test_kills_at_random_points_leave_nothing_broken():
     ("plant", "alarm"),
     [
         (
-            "import covey.workflow as w; w.write_bundle = lambda release, folder, claim=None, **options:"
+            "import covey.charging as w; w.write_bundle = lambda release, folder, claim=None, **options:"
             " (folder.mkdir(), b._fill(release, folder, False, b.NOTHING_SAID), b._write_sums(folder), folder)[-1]",
             "InputError",
         ),

@@ -45,7 +45,7 @@ def package(tmp_path):
 def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     ledger, out = tmp_path / "ledger.json", tmp_path / "release"
     assert run("ledger", "open", "clinic", "--budget", "10", "--ledger", ledger).exit_code == 0
-    private = ["--log", tmp_path / "log.json"]
+    private = ["--log", tmp_path / "log.json", "--title", "A small clinic", "--owner", "The registry"]
     assert (
         "would lie in the bundle" in run("release", package, *RELEASE, "--seed", "1", "--out", out, "--log", out).output
     )
@@ -68,6 +68,10 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert not any(
         f"p{k}," in (out / f"{name}.csv").read_text() for name in ("patients", "visits") for k in (1, 17, 299)
     )
+    page = (out / "report.html").read_text()
+    assert "A small clinic" in page
+    assert "The registry" in page
+    assert "ε = 5 by all releases about these people so far, of a cap of 10" in page
     assert run("verify", out).exit_code == 0
     spent = json.loads(run("ledger", "show", "--ledger", ledger, "--json").output)
     assert "5" in json.dumps(spent)

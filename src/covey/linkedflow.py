@@ -14,21 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from covey.charging import Account, asked, carry_out
 from covey.core.tables.linked import Linked, LinkedTable
 from covey.errors import ArgumentError, InputError, ParameterError
 from covey.linking import PackageReader, places_of
 from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.plan import LinkedPlan, few_persons
+from covey.orders import OnStage, PrivateOrder, Released, agreed, nobody
 from covey.preparing import Fit
 from covey.privacy.budget import exact, make_budget
-from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.privacy.unit import ALL_ROWS
-from covey.release.bundle import claim_target, write_bundle
-from covey.release.contents import LARGE_EPSILON
 from covey.release.evaluation import WATERMARK
 from covey.release.linkedverify import DESCRIBED, table_paths
 from covey.release.places import check_disk, check_target, refuse_same
-from covey.release.verify import bundle_digest, verify_bundle
+from covey.release.verify import verify_bundle
 from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.codec import EncodeLog
 from covey.table.drafting import Draft
@@ -36,12 +35,12 @@ from covey.table.drafting import draft as look
 from covey.table.package import MOST_EVENTS, Package, Resource
 from covey.table.persons import named
 from covey.table.schema import Schema
-from covey.workflow import PrivateOrder, Released, charge_told, check_log, refuse_misfits, write_log
+from covey.workflow import check_log, refuse_misfits, write_log
 
 # What an order of linked tables may say; all else must be left at its default.
 TAKEN = {
     *("table", "out", "epsilon", "delta", "dataset", "rows", "parquet", "confirm_large_epsilon", "accept_misfits"),
-    *("seed", "log", "ledger", "force", "purpose"),
+    *("seed", "log", "ledger", "force", "purpose", "about"),
 }
 BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for single tables
 
@@ -183,15 +182,12 @@ def plan_package(package: Package, n: int, epsilon: Any, delta: Any) -> LinkedPr
 
 def release_package(
     order: PrivateOrder,
-    listen: Callable[[str], None] = lambda _: None,
-    before_charge: Callable[[], None] = lambda: None,
+    listen: OnStage = nobody,
+    before_charge: Callable[[], None] = agreed,
 ) -> Released:
     """Check, read, charge, measure, write; `order.table` is the package file, whose paths say where the tables lie."""
     listen("checking")
-    file, epsilon, delta = _package_file(order), exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
-    if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
-        weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
-        raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
+    file, (epsilon, delta) = _package_file(order), asked(order)
     package = Package.load(file)
     synth = LinkedSynthesizer(epsilon, delta, schema=package, seed=order.seed)
     tables, width = places_of(package, file), len(package.fields)
@@ -199,28 +195,15 @@ def release_package(
         refuse_same(path, order.out)
         check_log(order.log, path, order.out)
     check_target(order.out, order.force)
-    ledger = _ledger(order)
-    if ledger is not None and order.dataset is not None:
-        ledger.check(order.dataset, epsilon, delta, ALL_ROWS, synth.rho)
+    account = Account.of(order, ALL_ROWS)
+    account.check(synth.rho)
     listen("reading")
     prepared = synth.prepare(tables)
     write_log(order.log, _both_logs(package, prepared.logs))
     refuse_misfits(_fit_of(prepared).misfits, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, width, order.out)
-    with claim_target(order.out, order.force) as claim:
-        receipt: Receipt | None = None
-        if ledger is not None and order.dataset is not None:
-            listen("charging")
-            before_charge()
-            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, ALL_ROWS, synth.rho)
-        with charge_told(receipt):
-            listen("measuring")
-            synth.fit(prepared)
-            listen("writing")
-            bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force, claim=claim)
-        if ledger is not None and receipt is not None:
-            ledger.mark_released(receipt, bundle_digest(bundle))
+    bundle = carry_out(account, synth, prepared, rows, (listen, before_charge))
     certificate = synth.certificate.sentence if synth.certificate else None
     return Released(bundle, rows, str(synth.privacy), certificate)
 
@@ -236,8 +219,6 @@ def _both_logs(package: Package, logs: tuple[EncodeLog, EncodeLog]) -> EncodeLog
 
 def _package_file(order: PrivateOrder) -> Path:
     """The package of an order; what does not go with one is refused by its name."""
-    if order.epsilon is None:
-        raise ArgumentError("give ", "epsilon", ", the privacy budget of this release.")
     for field in fields(order):
         if field.name not in TAKEN and getattr(order, field.name) != (
             None if field.name == "schema" else field.default
@@ -250,18 +231,6 @@ def _package_file(order: PrivateOrder) -> Path:
     if not isinstance(order.table, Path):
         raise ParameterError("a package is a file.")
     return order.table
-
-
-def _ledger(order: PrivateOrder) -> Ledger | None:
-    if order.seed is not None:
-        if order.dataset is not None:
-            raise ArgumentError(
-                "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."
-            )
-        return None
-    if order.dataset is None:
-        raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps these tables' budget.")
-    return Ledger(order.ledger or default_ledger_path())
 
 
 # After a release.

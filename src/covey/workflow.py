@@ -16,28 +16,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from covey.errors import ArgumentError, CoveyError, InputError, LostReleaseError, ParameterError
+from covey.charging import Account, asked, carry_out
+from covey.errors import ArgumentError, InputError, ParameterError
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.plan_numbers import Focus, TripleForecast, forecast
 from covey.methods.regain.plan_numbers import expected_focus as focus
 from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, predict
+from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, agreed, nobody
 from covey.preparing import PLAIN, Drafted, Fit, check, draft, imported
 from covey.privacy.budget import Budget, exact, make_budget
-from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.release import evaluation
-from covey.release.bundle import claim_target, write_bundle
+from covey.release.bundle import write_bundle
 from covey.release.confidential import evaluation_html
-from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About
 from covey.release.places import check_disk, check_output, check_target, refuse_in_bundle, refuse_same
-from covey.release.verify import bundle_digest
 from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
 from covey.table.codec import Codec
 from covey.table.databases import Database
@@ -46,7 +44,6 @@ from covey.table.numbers import NumberCodec
 from covey.table.persons import without
 from covey.table.schema import Schema
 
-MISFITS = Fraction(1, 20)  # of a column's cells: more than stray errors, less than a wrong unit or a wrong limit
 __all__ = [
     "AnonymousOrder",
     "Drafted",
@@ -62,21 +59,6 @@ __all__ = [
     "plan",
     "release",
 ]
-
-STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymous releases have no charge
-
-CHARGE_STAYS = "The charge was made before this happened and stays: noise may have been drawn for it."
-
-OnStage = Callable[[str], None]  # is told each stage as it begins
-
-
-def _nobody(_: str) -> None:
-    """Listens to no stage."""
-
-
-def _agreed() -> None:
-    """Lets every charge go ahead."""
-
 
 # Before a release: `draft` and `check` are those of `preparing`.
 
@@ -114,82 +96,10 @@ def expected_triples(schema: Schema, n: int, budget: Budget) -> TripleForecast |
 # A release.
 
 
-@dataclass(frozen=True)
-class PrivateOrder:
-    """A differentially private release, as a steward asks for it.
-
-    With `learn`, limits and categories of all fields that the schema does not confirm are learned with noise; without a schema,
-    those of all columns, of which names and types are then public.
-    """
-
-    table: Path | Database
-    schema: Path | None
-    out: Path
-    epsilon: Fraction | float | None
-    delta: Fraction | float = 0
-    dataset: str | None = None
-    rows: int | None = None
-    person: str | None = None
-    important: tuple[tuple[str, ...], ...] = ()
-    target: str | None = None
-    triples: int | None = None
-    prior: Path | None = None
-    rows_per_person: int = 1
-    parquet: bool = False
-    confirm_large_epsilon: bool = False
-    accept_misfits: Fraction | float = MISFITS
-    seed: int | None = None
-    log: Path | None = None
-    dialect: Dialect = PLAIN
-    ledger: Path | None = None
-    force: bool = False
-    purpose: str = "release"
-    learn: bool = False
-    about: About = NOTHING_SAID
-
-
-@dataclass(frozen=True)
-class AnonymousOrder:
-    """An anonymous release: groups of at least `group_size` rows, not differentially private."""
-
-    table: Path | Database
-    schema: Path
-    out: Path
-    group_size: int
-    method: Literal["tree", "paper", "mdav", "best"] = "tree"
-    sensitive: tuple[str, ...] = ()
-    rows: int | None = None
-    parquet: bool = False
-    seed: int | None = None
-    log: Path | None = None
-    dialect: Dialect = PLAIN
-    force: bool = False
-
-
-@dataclass(frozen=True)
-class Released:
-    """What came of an order. `agreeing` (sensitive field, groups that agree on it) is confidential, for the steward."""
-
-    bundle: Path
-    rows: int
-    privacy: str
-    certificate: str | None = None
-    groups: int | None = None
-    agreeing: tuple[tuple[str, int], ...] = ()
-    learned: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    mended: int | None = None  # rows that were altered after drawing for the rules' sake; None where there are no rules
-
-
-def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Callable[[], None] = _agreed) -> Released:
+def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callable[[], None] = agreed) -> Released:
     """Check, read, charge, measure, write. An exception from `before_charge` ends the order with nothing spent."""
     listen("checking")
-    if order.epsilon is None:
-        raise ArgumentError("give ", "epsilon", ", the privacy budget of this release.")
-    epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
-    if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
-        weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
-        raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
+    epsilon, delta = asked(order)
     if order.schema is None and not order.learn:
         raise ArgumentError(
             "give ", "schema", ", the public description of the table, or say learn to have it learned with noise."
@@ -203,17 +113,8 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
     schema = None if order.schema is None else _public(Schema.load(order.schema).read_as(order.dialect), order)
     synth = None if schema is None else _private(order, schema)
     _check_places(order)
-    ledger = None
-    if order.seed is None:
-        if order.dataset is None:
-            raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps this table's budget.")
-        ledger = Ledger(order.ledger or default_ledger_path())
-        rho = None if synth is None else synth.rho
-        ledger.check(order.dataset, epsilon, delta, unit, rho)
-    elif order.dataset is not None:
-        raise ArgumentError(
-            "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."
-        )
+    account = Account.of(order, unit)
+    account.check(None if synth is None else synth.rho)
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
     if schema is None or synth is None:
@@ -224,34 +125,12 @@ def release(order: PrivateOrder, listen: OnStage = _nobody, before_charge: Calla
     refuse_misfits(fit.misfits, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
-    with claim_target(order.out, order.force) as claim:
-        receipt: Receipt | None = None
-        if ledger is not None and order.dataset is not None:
-            listen("charging")
-            before_charge()
-            receipt = ledger.charge(order.dataset, epsilon, delta, order.purpose, unit, synth.rho)
-        # From here on nothing depends on what a record holds.
-        with charge_told(receipt):
-            listen("measuring")
-            synth.fit(prepared)
-            listen("writing")
-            parts, about = synth.release(rows), _with_budget(order, ledger)
-            bundle = write_bundle(parts, order.out, parquet=order.parquet, force=order.force, claim=claim, about=about)
-        if ledger is not None and receipt is not None:
-            ledger.mark_released(receipt, bundle_digest(bundle))
+    bundle = carry_out(account, synth, prepared, rows, (listen, before_charge))
     certificate = synth.certificate.sentence if synth.certificate else None
     privacy = synth.privacy
     learned, left_out = (privacy.learned, privacy.left_out) if privacy is not None else ((), ())
     mended = json.loads((bundle / "privacy.json").read_text(encoding="utf-8")).get("rows_altered_by_rules")
     return Released(bundle, rows, str(privacy), certificate, learned=learned, left_out=left_out, mended=mended)
-
-
-def _with_budget(order: PrivateOrder, ledger: Ledger | None) -> About:
-    """What the owner says, and what the ledger says is used up of how much: both go onto the first page of the report."""
-    if ledger is None:
-        return order.about
-    status = next(status for status in ledger.datasets() if status.name == order.dataset)
-    return replace(order.about, spent=status.spent.epsilon, cap=status.budget.epsilon)
 
 
 def _public(schema: Schema, order: PrivateOrder) -> Schema:
@@ -278,7 +157,7 @@ def _private(order: PrivateOrder, schema: Schema) -> PrivateSynthesizer:
     )
 
 
-def anonymize(order: AnonymousOrder, listen: OnStage = _nobody) -> Released:
+def anonymize(order: AnonymousOrder, listen: OnStage = nobody) -> Released:
     """Check, read, group, write. Nothing is charged: this is not differential privacy."""
     listen("checking")
     schema = Schema.load(order.schema).read_as(order.dialect)
@@ -300,18 +179,6 @@ def anonymize(order: AnonymousOrder, listen: OnStage = _nobody) -> Released:
     words = f"{synth.groups} groups of at least {order.group_size}; NOT differentially private"
     told = tuple((name, agreeing.get(name, synth.groups)) for name in order.sensitive)
     return Released(bundle, rows, words, groups=synth.groups, agreeing=told)
-
-
-@contextmanager
-def charge_told(receipt: Receipt | None) -> Iterator[None]:
-    """What fails after a charge says that the charge stays: a disk that is full, a file or a connection that is gone."""
-    try:
-        yield
-    except (CoveyError, OSError) as error:
-        if receipt is None:
-            raise
-        words = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise LostReleaseError(f"{words.rstrip('.')}. {CHARGE_STAYS}") from error
 
 
 def _check_places(order: PrivateOrder | AnonymousOrder) -> None:

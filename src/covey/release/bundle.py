@@ -71,7 +71,7 @@ def write_bundle(
     ready = claim / "new"
     ready.mkdir()
     if isinstance(release, LinkedRelease):
-        fill_linked(release, ready, parquet)
+        fill_linked(release, ready, parquet, about)
     else:
         _fill(release, ready, parquet, about)
     _write_sums(ready)

@@ -11,7 +11,7 @@ from typing import Any
 
 from covey.html import Html, shorten, tag
 from covey.privacy.budget import Budget, PrivacyStatement
-from covey.release.contents import About, PrivateRelease
+from covey.release.contents import About
 from covey.release.page import Part, facts, section
 from covey.release.summary import domain_words
 from covey.table.schema import Field, Schema
@@ -41,9 +41,8 @@ def odds(privacy: PrivacyStatement) -> str:
     )
 
 
-def cover(release: PrivateRelease, about: About, schema: Schema, accuracy: str) -> Part:
-    """Title, owner, purpose, promise, budget and what is public, on one page."""
-    privacy = release.privacy
+def cover(privacy: PrivacyStatement, about: About, accuracy: str, *columns: Html) -> Part:
+    """Owner, purpose, promise, budget and what is public, on one page; `columns` are those of `public_columns`."""
     rows: list[tuple[str, Any]] = [
         ("Owner", about.owner or UNSAID),
         ("Purpose", about.purpose or UNSAID),
@@ -56,7 +55,7 @@ def cover(release: PrivateRelease, about: About, schema: Schema, accuracy: str) 
         f"Public are the number of {privacy.budget.counted} ({privacy.n:,}), the method, and the columns with the limits and "
         "categories below. Everything else in this folder was computed with noise that the budget paid for."
     )
-    inside = (facts(rows, "The release at a glance"), tag("p", public), public_columns(schema))
+    inside = (facts(rows, "The release at a glance"), tag("p", public), *columns)
     key, title, markup = section("cover", "At a glance", *inside)
     return key, title, Html(markup.replace('class="card"', 'class="card cover"', 1))
 
@@ -85,28 +84,24 @@ def used(budget: Budget, about: About) -> Any:
     return [words, tag("div", pieces, class_="stack thin", role="img", aria_label=f"Budget: {words}")]
 
 
-def public_columns(schema: Schema) -> Html:
-    """The schema as a table: what anyone may know of each column."""
-    width = len(schema.fields)
+def public_columns(schema: Schema, of: str = "", file: str = "schema.json") -> Html:
+    """The schema as a table: what anyone may know of each column; `of` names the table where there are several."""
+    width, of = len(schema.fields), of and f" of {of}"
     listed = []
     for place, own in enumerate(schema.fields[:LISTED]):
         cells = (own.type, domain(own), "always there" if own.required else "may be missing")
         row = [tag("th", shorten(own.name), scope="row"), *(tag("td", cell) for cell in cells)]
         listed.append(tag("tr", row, class_="screen" if place >= PRINTED else None))
     head = [tag("th", words, scope="col") for words in ("column", "type", "limits or categories", "cells")]
-    caption = f"What the schema says about the {width:,} columns"
+    caption = f"What the schema says about the {width:,} columns{of}"
     grid = tag("table", tag("caption", caption), tag("thead", tag("tr", head)), tag("tbody", listed), class_="public")
     table = tag("div", grid, class_="scroll", tabindex="0", role="group", aria_label=caption)
     notes = []
     if width > PRINTED:
-        notes.append(
-            tag("p", f"On paper the first {PRINTED} of {width:,} columns; schema.json has all.", class_="paper")
-        )
+        notes.append(tag("p", f"On paper the first {PRINTED} of {width:,} columns; {file} has all.", class_="paper"))
     if width > LISTED:
-        notes.append(
-            tag("p", f"The first {LISTED:,} of {width:,} columns are listed; schema.json has all.", class_="note")
-        )
-    folded = tag("details", tag("summary", f"All {width:,} columns"), table, open=width <= PRINTED)
+        notes.append(tag("p", f"The first {LISTED:,} of {width:,} columns are listed; {file} has all.", class_="note"))
+    folded = tag("details", tag("summary", f"All {width:,} columns{of}"), table, open=width <= PRINTED)
     return tag("div", folded, notes, class_="apart")
 
 

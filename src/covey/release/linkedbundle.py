@@ -21,7 +21,7 @@ import numpy as np
 
 from covey.entropy import SEEDED_MARK
 from covey.methods.persons.certify import WORDS
-from covey.release.contents import LARGE_EPSILON
+from covey.release.contents import LARGE_EPSILON, About
 from covey.release.linked import LinkedRelease
 from covey.release.linkedreport import linked_report
 from covey.release.statements import WEAK, private_facts
@@ -29,7 +29,7 @@ from covey.release.verify import REPORT, file_digest
 from covey.table.sources import write_csv, write_parquet
 
 
-def fill_linked(release: LinkedRelease, folder: Path, parquet: bool) -> None:
+def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: About) -> None:
     """Write all files but the checksums."""
     write, suffix = (write_parquet, "parquet") if parquet else (write_csv, "csv")
     plain = release.package.plain()
@@ -51,7 +51,7 @@ def fill_linked(release: LinkedRelease, folder: Path, parquet: bool) -> None:
     np.savez(folder / "tables.npz", **arrays)
     _write(folder / "tables.json", facts)
     (folder / "README.md").write_text(words(release, list(digests)), encoding="utf-8")
-    (folder / REPORT).write_text(linked_report(release, digests), encoding="utf-8")
+    (folder / REPORT).write_text(linked_report(release, digests, about), encoding="utf-8")
 
 
 def _table(release: LinkedRelease, j: int) -> Iterable[Any]:

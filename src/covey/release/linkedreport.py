@@ -8,34 +8,25 @@ from datetime import UTC, datetime
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
 from covey.methods.persons.certify import WORDS
 from covey.release import charts
-from covey.release.contents import LARGE_EPSILON
+from covey.release.accuracy import NO_CERTIFICATE
+from covey.release.contents import NOTHING_SAID, About
+from covey.release.cover import cover, public_columns
 from covey.release.linked import LinkedRelease
 from covey.release.looks import distributions
 from covey.release.page import Part, facts, page, section
-from covey.release.sections import budget_bar, epsilon_words, guarantee
+from covey.release.sections import budget_bar, epsilon_words, guarantee, marks
 from covey.release.summary import describe
 from covey.table.codec import Codec
 
 
-def linked_report(release: LinkedRelease, digests: Mapping[str, str]) -> str:
+def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: About = NOTHING_SAID) -> str:
     """The page of a bundle whose files have these SHA-256 digests."""
     privacy, budget, package = release.privacy, release.privacy.budget, release.package
-    epsilon = f"{float(budget.epsilon):g}"
-    promise = f"ε = {epsilon}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
-    badges, banners = [("synthetic", ""), ("differentially private", "good"), (promise, "good")], []
-    if privacy.seeded:
-        badges = [("synthetic", ""), (SEEDED_MARK, "alarm")]
-        banners.append(
-            tag("p", tag("strong", SEEDED_MARK), ". Made with a declared seed, for testing.", class_="banner alarm")
-        )
-    if budget.epsilon > LARGE_EPSILON:
-        badges.append(("weak guarantee", "warn"))
-        banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
-    tiles = [("persons", f"{release.parts.m:,}"), (epsilon_words(budget), epsilon)]
+    _, badges, banners = marks(privacy)
+    tiles = [("persons", f"{release.parts.m:,}"), (epsilon_words(budget), f"{float(budget.epsilon):g}")]
     if release.certificate is not None:
         bound = charts.up(max(release.certificate.bound.values()), 2)
         tiles.append(("certified mean error of a table, in total variation", f"≤ {bound}"))
@@ -50,9 +41,12 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str]) -> str:
             key, old, markup = distributions(describe(codec), codes, private=True)
             place, title = f"{key}-{part.name}", f"What {part.name} look like"  # a page has each key once
             looks.append((place, title, Html(markup.replace(f'"{key}"', f'"{place}"').replace(old, title))))
-    heading = shorten(str(package.notes.get("title") or "Synthetic data"), 120)
+    heading = shorten(str(about.title or package.notes.get("title") or "Synthetic data"), 120)
+    columns = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources]
+    bound = NO_CERTIFICATE if release.certificate is None else release.certificate.sentence
     lead = f"Two linked tables that stand in for confidential ones of {privacy.n:,} persons. No row of them belongs to a person."
     sections = [
+        cover(privacy, about, bound, *columns),
         _released(release, digests),
         guarantee(privacy),
         _accuracy(release),
@@ -91,7 +85,7 @@ def _released(release: LinkedRelease, digests: Mapping[str, str]) -> Part:
 def _accuracy(release: LinkedRelease) -> Part:
     found, title = release.certificate, "How accurate it is"
     if found is None:
-        return section("accuracy", title, tag("p", "No certificate was bought for this release."))
+        return section("accuracy", title, tag("p", NO_CERTIFICATE))
     rows = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in found.bound.items()]
     words = (
         "Total variation is the largest error of the share of any set of cells of a table, from 0 to 1. The bound is about the "

@@ -15,11 +15,11 @@ from covey.html import Html, shorten, tag
 from covey.privacy.certificate import of_hundred
 from covey.release import charts
 from covey.release.accuracy import NO_CERTIFICATE, accuracy, stated, table_bounds
-from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, PrivateRelease
+from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, PrivateRelease
 from covey.release.cover import cover, example_question, foundations, public_columns
 from covey.release.looks import distributions, pair_map
 from covey.release.page import Part, facts, page, points, section
-from covey.release.sections import budget_bar, epsilon_words, guarantee, spectrum
+from covey.release.sections import budget_bar, epsilon_words, guarantee, marks, spectrum
 from covey.release.summary import describe
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
@@ -145,20 +145,14 @@ class Files:
 def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: Codec, looks: Sequence[Part]) -> str:
     """The page of a differentially private bundle."""
     privacy, budget = release.privacy, release.privacy.budget
-    epsilon = f"{float(budget.epsilon):g}"
-    promise = f"ε = {epsilon}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
-    mark = f"differentially private with {promise}"
-    badges, banners = [("synthetic", ""), ("differentially private", "good"), (promise, "good")], []
-    if privacy.seeded:
-        mark, badges = SEEDED_MARK, [("synthetic", ""), (SEEDED_MARK, "alarm")]
-        words = ". This bundle was made with a declared seed, for testing. Whoever knows the seed can undo the noise."
-        banners.append(tag("p", tag("strong", SEEDED_MARK), words, class_="banner alarm"))
-    if budget.epsilon > LARGE_EPSILON:
-        badges.append(("weak guarantee", "warn"))
-        banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
+    mark, badges, banners = marks(privacy)
     whole = table_bounds(release, codes, codec)
     bound = NO_CERTIFICATE if release.certificate is None else stated(release.certificate, whole)
-    tiles = [("rows", f"{files.rows:,}"), ("columns", f"{files.width:,}"), (epsilon_words(budget), epsilon)]
+    tiles = [
+        ("rows", f"{files.rows:,}"),
+        ("columns", f"{files.width:,}"),
+        (epsilon_words(budget), f"{float(budget.epsilon):g}"),
+    ]
     if release.certificate is not None:
         own = release.certificate.misplaced
         if own is not None:
@@ -173,7 +167,7 @@ def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: 
     ]
     # The pyramid of NIST SP 800-226, from its top: what is promised to whom; how, and how well; what it stands on.
     sections = [
-        cover(release, files.about, files.schema, bound),
+        cover(privacy, files.about, bound, public_columns(files.schema)),
         guarantee(privacy),
         budget_bar(privacy),
         accuracy(release, whole),

@@ -8,6 +8,7 @@ from covey.html import Html, tag
 from covey.privacy.budget import Budget, PrivacyStatement
 from covey.release import charts
 from covey.release.charts import number, percent
+from covey.release.contents import LARGE_EPSILON
 from covey.release.cover import odds
 from covey.release.page import Part, facts, points, section
 from covey.release.statements import guarantee_words
@@ -34,6 +35,22 @@ PURPOSES = {
 def epsilon_words(budget: Budget) -> str:
     """What the number ε is called."""
     return "privacy budget ε" if budget.pure else f"privacy budget ε, with δ = {float(budget.delta):g}"
+
+
+def marks(privacy: PrivacyStatement) -> tuple[str, list[tuple[str, str]], list[Html]]:
+    """What a release is marked as, in words; the badges of its page; and banners where something is to be said first."""
+    budget, epsilon = privacy.budget, f"{float(privacy.budget.epsilon):g}"
+    promise = f"ε = {epsilon}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
+    mark, banners = f"differentially private with {promise}", []
+    badges = [("synthetic", ""), ("differentially private", "good"), (promise, "good")]
+    if privacy.seeded:
+        mark, badges = SEEDED_MARK, [("synthetic", ""), (SEEDED_MARK, "alarm")]
+        words = ". This bundle was made with a declared seed, for testing. Whoever knows the seed can undo the noise."
+        banners.append(tag("p", tag("strong", SEEDED_MARK), words, class_="banner alarm"))
+    if budget.epsilon > LARGE_EPSILON:
+        badges.append(("weak guarantee", "warn"))
+        banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
+    return mark, badges, banners
 
 
 def guarantee(privacy: PrivacyStatement) -> Part:

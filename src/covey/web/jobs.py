@@ -18,9 +18,10 @@ from threading import Lock, Semaphore, Thread
 from time import monotonic
 from typing import Any, Literal
 
+from covey.charging import CHARGE_STAYS
 from covey.errors import CoveyError
+from covey.orders import STAGES
 from covey.privacy.ledger import Ledger
-from covey.workflow import CHARGE_STAYS, STAGES
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 FINAL = ("done", "failed", "cancelled")
