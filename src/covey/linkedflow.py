@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from covey.charging import Account, asked, carry_out
-from covey.core.tables.linked import Linked, LinkedTable
+from covey.core.tables.linked import Linked, LinkedTable, places_within
 from covey.errors import ArgumentError, InputError, ParameterError
 from covey.linking import PackageReader, places_of
 from covey.methods.persons.certify import WORDS, Reference
@@ -294,8 +294,8 @@ def _resampled(true: Linked) -> Linked:
     counts = true.counts
     starts = np.cumsum(counts) - counts
     owner = np.repeat(np.arange(true.n), counts[chosen])
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
-    return Linked(true.persons[chosen], true.events[starts[chosen][owner] + place], owner, true.most)
+    rows = starts[chosen][owner] + places_within(owner)
+    return Linked(true.persons[chosen], true.events[rows], owner, true.most)
 
 
 __all__ = ["check_package", "draft_package", "evaluate_package", "plan_package", "release_package"]

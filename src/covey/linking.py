@@ -23,7 +23,6 @@ from covey.errors import InputError, ParameterError
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import made
 from covey.table.databases import Database
-from covey.table.fields import Field
 from covey.table.frames import FrameForm
 from covey.table.numbers import NumberCodec
 from covey.table.package import Package, Resource
@@ -214,9 +213,7 @@ class PackageReader:
         own = self.package
         found = self._keyed(columns, own.events, ids[drawn.owner])
         if own.numbered and own.order is not None:
-            counts = drawn.counts
-            place = np.arange(len(drawn.owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-            found[own.order] = made(own.order, place + 1)
+            found[own.order] = made(own.order, drawn.places + 1)
             order = [own.events.key, *own.events.schema.names]
             found = {name: found[name] for name in order}
         return found
@@ -229,11 +226,7 @@ class PackageReader:
             types = {name: kind for name, kind in form.types.items() if name != part.key}
             names = [part.key, *(name for name in types)]
             kept = FrameForm(form.origin, {name: types.get(name) for name in names} if types else {})
-            fields = (
-                *part.schema.fields,
-                Field(name=part.key, type="integer", minimum=1, maximum=2**53, required=True),
-            )
-            out[part.name] = kept.restore(joined([one[j] for one in parts]), fields)
+            out[part.name] = kept.restore(joined([one[j] for one in parts]), (*part.schema.fields, part.key_field))
         return out
 
 

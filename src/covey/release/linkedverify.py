@@ -9,7 +9,6 @@ import numpy as np
 
 from covey.errors import InputError
 from covey.table.codec import Codec
-from covey.table.fields import Field
 from covey.table.package import Package, Resource
 from covey.table.schema import Schema
 from covey.table.sources import read_table
@@ -27,8 +26,7 @@ def refuse_linked(bundle: Path, what: str) -> None:
 
 def released_schema(part: Resource) -> Schema:
     """The schema of a released table: with its key, a number without meaning."""
-    key = Field(name=part.key, type="integer", minimum=1, maximum=2**53, required=True, default=1)
-    return replace(part.schema, fields=(key, *part.schema.fields))
+    return replace(part.schema, fields=(part.key_field, *part.schema.fields))
 
 
 def table_paths(folder: Path, package: Package) -> tuple[Path, Path]:

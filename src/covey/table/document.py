@@ -72,6 +72,11 @@ def read_document(path: str | Path) -> Any:
         raise ParameterError(f"{path} is not JSON: {error}") from None
 
 
+def write_document(path: str | Path, value: Any) -> None:
+    """Write a public JSON file."""
+    Path(path).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def _refuse_unfolding(document: Any, path: Path) -> None:
     """Refuse a document whose references unfold to far more than was written, or without end."""
     waiting, seen = [document], 0

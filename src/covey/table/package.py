@@ -13,7 +13,6 @@ that events of a person are sorted by; with `numbered` it counts them from 1, an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import ParameterError, whole_number
-from covey.table.document import read_document, refuse_unknown, spelt_like
+from covey.table.document import read_document, refuse_unknown, spelt_like, write_document
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.persons import without
 from covey.table.schema import Schema
@@ -49,6 +48,11 @@ class Resource:
             raise self.wrong("has fields that are to be learned", "Declare their limits and categories.")
         if self.schema.important:
             raise self.wrong("names important columns", "A package has none yet: leave them out.")
+
+    @property
+    def key_field(self) -> Field:
+        """The key as it is released: a number without meaning."""
+        return Field(name=self.key, type="integer", minimum=1, maximum=2**53, required=True, default=1)
 
     def wrong(self, what: str, way_out: str) -> ParameterError:
         """An error that names this resource."""
@@ -157,7 +161,7 @@ class Package:
 
     def save(self, path: str | Path) -> None:
         """Write the package as JSON."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_document(path, self.to_dict())
 
     @classmethod
     def from_dict(cls, data: Any) -> Package:

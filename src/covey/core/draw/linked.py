@@ -14,7 +14,7 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.linked import LinkedModel
 from covey.core.tables.domain import Domain
-from covey.core.tables.linked import Linked, count_bins
+from covey.core.tables.linked import Linked, count_bins, places_within
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,7 @@ def _pick(laws: Floats, which: Array, public: np.random.Generator) -> Integers:
         return np.zeros(0, dtype=np.int64)
     order = np.lexsort((public.random(len(which)), which))
     own = which[order].astype(np.int64)
-    count = np.bincount(own, minlength=len(laws))
-    place = np.arange(len(own)) - (np.cumsum(count) - count)[own]
-    u = (place + public.random(len(own))) / count[own]
+    u = (places_within(own) + public.random(len(own))) / np.bincount(own)[own]
     size = laws.shape[1]
     below = np.cumsum(laws, axis=1)
     below = below / below[:, -1:]

@@ -27,6 +27,12 @@ def count_bins(most: int) -> Integers:
     return np.array([start for start in BIN_STARTS if start <= most], dtype=np.int64)
 
 
+def places_within(owner: Integers) -> Integers:
+    """For each of some sorted numbers, how many equal ones stand before it."""
+    counts = np.bincount(owner)
+    return np.asarray(np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner])
+
+
 @dataclass(frozen=True)
 class Linked:
     """n persons (a row of codes each) and their events (rows of codes), those of a person together and in order.
@@ -46,9 +52,7 @@ class Linked:
     @classmethod
     def capped(cls, persons: Array, events: Array, owner: Integers, most: int) -> Linked:
         """The first `most` events of every person are kept; what is cut of a person depends on that person alone."""
-        counts = np.bincount(owner, minlength=len(persons))
-        place = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        keep = place < most
+        keep = places_within(owner) < most
         return cls(persons, events[keep], owner[keep], most)
 
     @property
@@ -60,6 +64,11 @@ class Linked:
     def counts(self) -> Integers:
         """How many events each person has."""
         return np.bincount(self.owner, minlength=self.n)
+
+    @property
+    def places(self) -> Integers:
+        """The place of each event among those of its person, from 0."""
+        return places_within(self.owner)
 
     @cached_property
     def single(self) -> Integers:

@@ -50,8 +50,7 @@ class LinkedPlan:
 
     def crossed(self, n: int, budget: Budget) -> bool:
         """Whether steps from one attribute to another are measured as well."""
-        strength = float(budget.epsilon) / (1 if budget.delta else PURE)
-        return n * strength >= CROSSED
+        return n * strength(budget) >= CROSSED
 
     def tables(self, n: int, budget: Budget) -> list[tuple[LinkedTable, int]]:
         """The tables and their weights; attributes of a single category are left out."""
@@ -91,10 +90,14 @@ def table_moves(weights: Sequence[int]) -> Moves:
     return Moves(l1=2 * sum(weights), l2_squared=2 * sum(weights))
 
 
+def strength(budget: Budget) -> float:
+    """ε, as a share of what it is worth with δ > 0: a public measure of how much so many persons can tell."""
+    return float(budget.epsilon) / (1 if budget.delta else PURE)
+
+
 def few_persons(n: int, budget: Budget) -> str:
     """Advice against a release of linked tables, where public numbers say that links would be noise; empty elsewhere."""
-    strength = float(budget.epsilon) / (1 if budget.delta else PURE)
-    if n * strength >= FEW_PERSONS:
+    if n * strength(budget) >= FEW_PERSONS:
         return ""
     return (
         f"{n:,} persons are too few for links at epsilon = {float(budget.epsilon):g}"
