@@ -19,7 +19,6 @@ already private, a certificate that carries its noise. Nothing here accepts a ta
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,6 +48,7 @@ from covey.release.statements import (
     private_words,
 )
 from covey.release.verify import REPORT, file_digest
+from covey.table.document import write_document
 from covey.table.sources import write_csv, write_parquet
 
 
@@ -102,26 +102,26 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
     first = next(parts)
     (write_parquet if parquet else write_csv)(chain([first], parts), folder / table)
     mended = getattr(release.parts, "mended", 0) - before if release.schema.rules else None
-    _write_json(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
+    write_document(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
     if isinstance(release, PrivateRelease):
-        _write_json(folder / "privacy.json", private_facts(release.privacy, release.version, mended))
+        write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended))
         if release.certificate is not None:
             facts = certificate_facts(release.certificate)
             if release.privacy.budget.epsilon > LARGE_EPSILON:
                 facts["note"] = WEAK
-            _write_json(folder / "certificate.json", facts)
+            write_document(folder / "certificate.json", facts)
         np.savez(folder / "centres.npz", **centre_arrays(release))
         if release.measurements is not None:
             names = tuple(field.name for field in release.schema.encoded)
             write_measurements(release.measurements, names, folder)
         words = private_words(release, mended)
     else:
-        _write_json(folder / "privacy.json", anonymous_facts(release))
+        write_document(folder / "privacy.json", anonymous_facts(release))
         words = anonymous_words(release)
     (folder / "README.md").write_text(words, encoding="utf-8")
     digest = file_digest(folder / table)
-    _write_json(folder / "croissant.json", croissant(release, table, digest))
-    _write_json(folder / "dcat.json", dcat(release, table, digest))
+    write_document(folder / "croissant.json", croissant(release, table, digest))
+    write_document(folder / "dcat.json", dcat(release, table, digest))
     if isinstance(release, PrivateRelease):
         (folder / "deployment.yaml").write_text(as_yaml(deployment(release)), encoding="utf-8")
     (folder / REPORT).write_text(report_html(release, table, digest, first, about), encoding="utf-8")
@@ -148,10 +148,6 @@ def number_arrays(numbers: NumberCells) -> dict[str, Any]:
         arrays["triples"] = np.array(numbers.triples.names)
         arrays |= {f"{x} level": levels for x, levels in numbers.triples.levels.items()}
     return arrays
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _write_sums(folder: Path) -> None:

@@ -12,20 +12,19 @@ SHA256SUMS                  a checksum for every file above
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from covey.entropy import SEEDED_MARK
 from covey.methods.persons.certify import WORDS
 from covey.release.contents import LARGE_EPSILON, About
 from covey.release.linked import LinkedRelease
 from covey.release.linkedreport import linked_report
-from covey.release.statements import WEAK, private_facts
+from covey.release.statements import WEAK, opened, private_facts, promised, unprotected
 from covey.release.verify import REPORT, file_digest
+from covey.table.document import write_document
 from covey.table.sources import write_csv, write_parquet
 
 
@@ -42,24 +41,20 @@ def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: Abou
     for one in described["resources"]:
         one["path"] = f"{one['name']}.{suffix}"
         one["schema"]["fields"][0]["type"] = "integer"  # of keys, which are numbers now
-    _write(folder / "datapackage.json", described)
-    _write(folder / "privacy.json", {**private_facts(release.privacy, release.version), "linked": True})
+    write_document(folder / "datapackage.json", described)
+    write_document(folder / "privacy.json", {**private_facts(release.privacy, release.version), "linked": True})
     if release.certificate is not None:
-        _write(folder / "certificate.json", certificate_facts(release))
+        write_document(folder / "certificate.json", certificate_facts(release))
     np.savez(folder / "model.npz", **model_arrays(release))
     facts, arrays = measured(release)
     np.savez(folder / "tables.npz", **arrays)
-    _write(folder / "tables.json", facts)
+    write_document(folder / "tables.json", facts)
     (folder / "README.md").write_text(words(release, list(digests)), encoding="utf-8")
     (folder / REPORT).write_text(linked_report(release, digests, about), encoding="utf-8")
 
 
 def _table(release: LinkedRelease, j: int) -> Iterable[Any]:
     return (both[j] for both in release.parts)
-
-
-def _write(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def certificate_facts(release: LinkedRelease) -> dict[str, Any]:
@@ -117,19 +112,16 @@ def measured(release: LinkedRelease) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def words(release: LinkedRelease, tables: list[str]) -> str:
     """README.md."""
-    privacy, budget = release.privacy, release.privacy.budget
-    epsilon = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
     one, two = release.package.resources
-    carries = "would carry, but for the seed," if privacy.seeded else "carries"
-    lines = ["# Synthetic data", ""]
-    if privacy.seeded:
-        lines += [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
-    lines += [
-        f"These two tables are synthetic: no row belongs to a person. They were made by covey {release.version} from",
-        f"confidential tables of {privacy.n} persons and their events, and the folder {carries}",
-        f"{'pure ' * budget.pure}differential privacy with {epsilon}.",
-        "",
-        *([f"{WEAK}.", ""] if budget.epsilon > LARGE_EPSILON else []),
+    lines = [
+        *opened(
+            release.privacy,
+            [
+                f"These two tables are synthetic: no row belongs to a person. They were made by covey {release.version} from",
+                f"confidential tables of {release.privacy.n} persons and their events, and the folder",
+                f"{promised(release.privacy)}.",
+            ],
+        ),
         "## What it protects",
         "",
         "Whoever sees this folder learns almost nothing about any one person with all their events: had it been another person,",
@@ -139,15 +131,7 @@ def words(release: LinkedRelease, tables: list[str]) -> str:
         f"`{two.name}.{two.key}` refers to `{one.name}.{one.key}`; both are numbers without meaning. A person has at most",
         f"{release.package.at_most} events.",
         "",
-        "## What it does not protect",
-        "",
-        "Facts about the population are the purpose of the data and are not hidden. Several releases about the same people",
-        "add up; the steward's ledger keeps count.",
-        "",
-        "## How accurate it is",
-        "",
-        release.certificate.sentence if release.certificate else "No certificate was bought for this release.",
-        "",
+        *unprotected(release.certificate),
         "## Files",
         "",
         *(f"- `{name}`: rows" for name in tables),

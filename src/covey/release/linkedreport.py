@@ -42,11 +42,11 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
             place, title = f"{key}-{part.name}", f"What {part.name} look like"  # a page has each key once
             looks.append((place, title, Html(markup.replace(f'"{key}"', f'"{place}"').replace(old, title))))
     heading = shorten(str(about.title or package.notes.get("title") or "Synthetic data"), 120)
-    columns = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources]
+    public = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources]
     bound = NO_CERTIFICATE if release.certificate is None else release.certificate.sentence
     lead = f"Two linked tables that stand in for confidential ones of {privacy.n:,} persons. No row of them belongs to a person."
     sections = [
-        cover(privacy, about, bound, *columns),
+        cover(privacy, about, bound, *public),
         _released(release, digests),
         guarantee(privacy),
         _accuracy(release),

@@ -31,6 +31,7 @@ from covey.methods.regain.measured import (
     MeasuredRanges,
     Measurements,
 )
+from covey.table.document import write_document
 
 FORMAT = 1  # of these two files; a reader refuses the others
 NUMBERS, DESCRIPTION = "measurements.npz", "measurements.json"
@@ -52,7 +53,7 @@ def write_measurements(measured: Measurements, names: tuple[str, ...], folder: P
     """Both files."""
     facts, arrays = pack(measured)
     facts = {"format": FORMAT, "note": NOTE, "columns": list(names), **facts}
-    (folder / DESCRIPTION).write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_document(folder / DESCRIPTION, facts)
     np.savez(folder / NUMBERS, allow_pickle=False, **arrays)  # type: ignore[arg-type, unused-ignore]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from covey.entropy import SEEDED_MARK
 from covey.privacy.budget import Budget, Charge, PrivacyStatement
@@ -161,21 +161,13 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
     """README.md of a private bundle."""
     privacy, budget = release.privacy, release.privacy.budget
     unit = budget.protects.removeprefix("one ")
-    pure = "pure " if budget.pure else ""
-    epsilon = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
-    accuracy = release.certificate.sentence if release.certificate else "No certificate was bought for this release."
-    carries = "would carry, but for the seed," if privacy.seeded else "carries"
-    lines = ["# Synthetic data", ""]
-    if privacy.seeded:
-        lines += [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
-    lines += [
+    carried = promised(privacy)
+    opening = [
         f"This table is synthetic: no row belongs to a person. It was made by covey {release.version} from a confidential",
-        f"table of {privacy.n} {budget.counted} and {carries} {pure}differential privacy with {epsilon}.",
-        "",
+        f"table of {privacy.n} {budget.counted} and {carried}.",
     ]
-    if budget.epsilon > LARGE_EPSILON:
-        lines += [f"{WEAK}.", ""]
-    lines += [
+    lines = [
+        *opened(privacy, opening),
         "## What it protects",
         "",
         f"Whoever sees this folder learns almost nothing about any one {unit} of the confidential table: had it been",
@@ -185,15 +177,7 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
         "",
         *_learned_words(privacy),
         *([] if privacy.prior is None else [f"As public information, {PRIOR}. Bundle: `{privacy.prior}`.", ""]),
-        "## What it does not protect",
-        "",
-        "Facts about the population are the purpose of the data and are not hidden. Several releases about the same people",
-        "add up; the steward's ledger keeps count.",
-        "",
-        "## How accurate it is",
-        "",
-        accuracy,
-        "",
+        *unprotected(release.certificate),
         *([] if mended is None else [_rules_words(mended), ""]),
         "## Files",
         "",
@@ -210,6 +194,44 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
         "- `SHA256SUMS`: checksums; `covey verify` checks them",
     ]
     return "\n".join(lines) + "\n"
+
+
+def promised(privacy: PrivacyStatement) -> str:
+    """What a folder carries."""
+    budget = privacy.budget
+    epsilon = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
+    carries = "would carry, but for the seed," if privacy.seeded else "carries"
+    return f"{carries} {'pure ' if budget.pure else ''}differential privacy with {epsilon}"
+
+
+def opened(privacy: PrivacyStatement, opening: list[str]) -> list[str]:
+    """How README.md begins: a title, first of all what is not private, and then what was made from what."""
+    seeded = [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
+    weak = [f"{WEAK}.", ""] if privacy.budget.epsilon > LARGE_EPSILON else []
+    return ["# Synthetic data", "", *(seeded if privacy.seeded else []), *opening, "", *weak]
+
+
+class Sentence(Protocol):
+    """A certificate, whatever it is about."""
+
+    @property
+    def sentence(self) -> str:
+        """What a steward reads."""
+
+
+def unprotected(certificate: Sentence | None) -> list[str]:
+    """What README.md says of limits: of the guarantee, and of accuracy."""
+    return [
+        "## What it does not protect",
+        "",
+        "Facts about the population are the purpose of the data and are not hidden. Several releases about the same people",
+        "add up; the steward's ledger keeps count.",
+        "",
+        "## How accurate it is",
+        "",
+        certificate.sentence if certificate else "No certificate was bought for this release.",
+        "",
+    ]
 
 
 def _rules_words(mended: int) -> str:

@@ -12,7 +12,6 @@ each field is confirmed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
@@ -25,7 +24,16 @@ from covey.table.bodyrule import BodyRule, Sum
 from covey.table.checks import problems
 from covey.table.deriving import with_tables
 from covey.table.dialects import Dialect, Spelling
-from covey.table.document import OF_SCHEMA, OWN_OF_SCHEMA, only, read_document, refuse_misplaced, section, spelt_like
+from covey.table.document import (
+    OF_SCHEMA,
+    OWN_OF_SCHEMA,
+    only,
+    read_document,
+    refuse_misplaced,
+    section,
+    spelt_like,
+    write_document,
+)
 from covey.table.drafting import draft
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
@@ -181,7 +189,7 @@ class Schema:
 
     def save(self, path: str | Path) -> None:
         """Write the schema as JSON."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_document(path, self.to_dict())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
