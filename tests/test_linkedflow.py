@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import covey
 from covey.cli import main
 from covey.errors import InputError
 from covey.linkedflow import draft_package
@@ -79,9 +80,17 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert set(figures["total_variation"]) == set(figures["total_variation_of_resampled_true_persons"])
     assert all(0 <= value <= 1 for value in figures["total_variation"].values())
     assert "CONFIDENTIAL" in run("evaluate", package, out).output
-    refused = run("sample", out, "--rows", "3", "-o", tmp_path / "more.csv")
-    assert refused.exit_code != 0
-    assert "covey sample is not there yet" in refused.output
+    assert "name a folder for them" in run("sample", out, "--rows", "3", "-o", tmp_path / "more.csv").output
+    assert run("sample", out, "--rows", "3", "--seed", "1", "-o", tmp_path / "more").exit_code == 0
+    assert len((tmp_path / "more" / "patients.csv").read_text().splitlines()) == 4
+    answer = json.loads(run("ask", out, "share ward=a per person", "--json").output)
+    assert 0 <= answer["low"] < answer["value"] < answer["high"] <= 1
+    assert "rate = " in run("ask", out, "rate").output
+    assert "covey tables is not there yet" in run("tables", out, "-o", tmp_path / "tables").output
+    loaded = covey.load(out)
+    assert loaded.rows()["patients"]["id"].to_list() == list(range(1, 301))
+    assert loaded.sample(5, seed=2)["patients"].equals(loaded.sample(5, seed=2)["patients"])
+    assert loaded.certificate.sentence == json.loads((out / "certificate.json").read_text())["sentence"]
     broken = tmp_path / "broken"
     shutil.copytree(out, broken)
     for change, words in (("999999", "belong to no person"), ("1", "more than 9 rows")):

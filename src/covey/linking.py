@@ -6,7 +6,7 @@ as in `engines.persons`. Everything here may fail and speak of the tables; nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,13 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers, require_memory
 from covey.core.tables.linked import Linked
+from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
 from covey.engines.local import in_order_of_parts
 from covey.engines.persons import Keyring, Keys
+from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
+from covey.methods.persons.method import LinkedFitted
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import made
 from covey.table.databases import Database
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from polars import Series
 
 NOTHING = "Nothing was charged."
+PART_PERSONS = 1 << 16  # synthetic persons that are drawn, decoded and written at a time, with up to 50 events each
 
 
 @dataclass(frozen=True)
@@ -228,6 +232,24 @@ class PackageReader:
             kept = FrameForm(form.origin, {name: types.get(name) for name in names} if types else {})
             out[part.name] = kept.restore(joined([one[j] for one in parts]), (*part.schema.fields, part.key_field))
         return out
+
+
+@dataclass(frozen=True)
+class LinkedDrawn:
+    """m synthetic persons with their events in parts. A part comes from a stream of its own: it is the same whenever drawn."""
+
+    m: int
+    _fitted: LinkedFitted
+    _reader: PackageReader
+    _streams: Streams
+
+    def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        for k, first in enumerate(range(0, self.m, PART_PERSONS)):
+            streams = self._streams.child(f"part {k}")
+            with blas_threads(1):
+                drawn = self._fitted.law.draw(min(PART_PERSONS, self.m - first), streams.postprocessing("rows"))
+                codes = self._fitted.codes(drawn, streams.postprocessing("values"))
+            yield self._reader.columns(codes, streams.postprocessing("decode"), first + 1)
 
 
 def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str | None) -> ReadTable:

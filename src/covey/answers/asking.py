@@ -5,6 +5,7 @@ mean cost by ward where sex=f
 median cost, quantile 0.9 cost where ward=surgery; also quantile cost 0.9
 correlation age cost
 regress cost ~ age + ward
+rate by sex, wait (of persons with events)
 logistic readmitted ~ age + ward
 
 The words "of" and "and" may stand where they would in a sentence: mean of cost where sex=f and age>=65.
@@ -19,10 +20,15 @@ from typing import Any
 
 from covey.answers.answer import Answer, AnswerTable
 from covey.answers.columns import MISSING, Columns
+from covey.answers.linked import LinkedAnswers
 from covey.answers.release import Release
 from covey.errors import ParameterError, nearest
 
 VERBS = ("share", "mean", "median", "quantile", "correlation", "regress", "logistic")
+LINKED_VERBS = ("share", "mean", "rate", "wait")
+LINKED_HELP = (
+    "Ask for example: share ward=surgery given sex=f; mean cost by ward per person; rate by sex; rate ward=a; wait."
+)
 FILLERS = ("of", "and")
 SIGNS = (">=", "<=", ">", "<", "=")
 HELP = (
@@ -30,21 +36,14 @@ HELP = (
 )
 
 
-def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable:
+def ask(release: Release | LinkedAnswers, question: str, **options: Any) -> Answer | AnswerTable:
     """The answer to a question in words; options are `confidence` and `about`."""
-    verb, _, rest = question.strip().partition(" ")
-    verb = verb.lower()
-    if verb not in VERBS:
-        raise ParameterError(
-            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, VERBS, 'words')} {HELP}"
-        )
+    if isinstance(release, LinkedAnswers):
+        return ask_linked(release, question, **options)
+    verb, rest = _verb(question, VERBS, HELP)
     if verb in ("regress", "logistic"):
         return release.regress(rest.strip(), "logistic" if verb == "logistic" else "linear", **options)
-    try:
-        words = shlex.split(re.sub(r"\s*(>=|<=|>|<|=)\s*", r"\1", rest))
-    except ValueError:
-        raise ParameterError(f"a quotation mark is not closed in {question!r}.") from None
-    own, by, where, given = _clauses([w for w in words if w not in FILLERS or w in release.schema.names])
+    own, by, where, given = _clauses([w for w in _words(rest) if w not in FILLERS or w in release.schema.names])
     wanted = conditions(release.columns, where or given)
     if verb == "share":
         if by is not None or where:
@@ -65,6 +64,75 @@ def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable
     if len(column) != 1 or by is not None:
         raise ParameterError(f"a {verb} takes one column, and conditions after where. " + HELP)
     return release.quantile(column[0], q, wanted or None, **options)
+
+
+def _verb(question: str, verbs: tuple[str, ...], hint: str) -> tuple[str, str]:
+    """What is asked for, and the rest of a question."""
+    verb, _, rest = question.strip().partition(" ")
+    verb = verb.lower()
+    if verb not in verbs:
+        raise ParameterError(
+            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, verbs, 'words')} {hint}"
+        )
+    return verb, rest
+
+
+def _words(rest: str) -> list[str]:
+    """Words, conditions without blanks around their signs."""
+    try:
+        return shlex.split(re.sub(r"\s*(>=|<=|>|<|=)\s*", r"\1", rest))
+    except ValueError:
+        raise ParameterError(f"a quotation mark is not closed in {rest!r}.") from None
+
+
+def ask_linked(release: LinkedAnswers, question: str, **options: Any) -> Answer | AnswerTable:
+    """The same of persons with events: share, mean, rate and wait; "per person" or "per event" may stand at the end."""
+    verb, rest = _verb(question, LINKED_VERBS, LINKED_HELP)
+    resources = release.package.resources
+    names = [name for part in resources for own in part.schema.names for name in (own, f"{part.name}.{own}")]
+    words = [w for w in _words(rest) if w not in FILLERS or w in names]
+    if "per" in words and "per" not in names:
+        place = words.index("per")
+        if words[place + 1 :] not in (["person"], ["event"]):
+            raise ParameterError(f"a question ends with per person or per event. {LINKED_HELP}")
+        options, words = {**options, "per": words[place + 1]}, words[:place]
+    if verb == "wait":
+        if words or "per" in options:
+            raise ParameterError(f"wait stands alone. {LINKED_HELP}")
+        return release.wait(**options)
+    if verb == "rate":
+        if "per" in options:
+            raise ParameterError(f"a rate is of events per person: leave out per. {LINKED_HELP}")
+        own, by, where, given = _clauses(words if words and words[0] != "by" else ["", *words])
+        if where or given:
+            raise ParameterError(f"a rate takes conditions before by. {LINKED_HELP}")
+        found: Answer | AnswerTable = release.rate(
+            _linked(release, [w for w in own if w], names) or None, by, **options
+        )
+        return found
+    own, by, where, given = _clauses(words)
+    wanted = _linked(release, where or given, names)
+    if verb == "share":
+        if by is not None or where:
+            raise ParameterError(f"a share takes conditions, and more of them after given. {LINKED_HELP}")
+        return release.share(_linked(release, own, names), wanted or None, **options)
+    if len(own) != 1 or given:
+        raise ParameterError(f"a mean takes one column, and conditions after where. {LINKED_HELP}")
+    mean: Answer | AnswerTable = release.mean(own[0], by, wanted or None, **options)
+    return mean
+
+
+def _linked(release: LinkedAnswers, words: list[str], names: Sequence[str]) -> dict[str, Any]:
+    """Conditions on columns of either table."""
+    out: dict[str, Any] = {}
+    for word in words:
+        name, sign, text = _split(word, names)
+        own = release.evidence.find(name)
+        value = _value(release.evidence.fine[own.side], own.name, sign, text)
+        if name in out:
+            raise ParameterError(f"{name!r} has two conditions: give one.")
+        out[name] = value
+    return out
 
 
 def _clauses(words: list[str]) -> tuple[list[str], str | None, list[str], list[str]]:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from covey.answers.linked import LinkedAnswers
 from covey.answers.release import Release
 from covey.errors import InputError
+from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.privacy.budget import Charge, PrivacyStatement
 from covey.privacy.certificate import Certificate, OutOfPlace
-from covey.release.linkedverify import refuse_linked
+from covey.release.linkedfiles import read_fitted
+from covey.release.linkedverify import DESCRIBED, released_schema, table_paths
 from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
+from covey.table.package import Package
 from covey.table.sources import ColumnValues
 
 
@@ -38,10 +42,30 @@ class StoredRows:
         )  # rows keep the rules: none moves
 
 
-def load(folder: str | Path) -> Release:
-    """A private bundle, checked, as an object that answers: rows, more rows, shares, means, regressions."""
+@dataclass(frozen=True)
+class StoredTables:
+    """The two tables of a bundle of persons with events, read when they are asked for."""
+
+    m: int
+    folder: Path
+    package: Package
+
+    def __iter__(self) -> Iterator[tuple[ColumnValues, ColumnValues]]:
+        found = [
+            next(iter(StoredRows(self.m, path, Codec(released_schema(part)))))
+            for part, path in zip(self.package.resources, table_paths(self.folder, self.package), strict=True)
+        ]
+        yield found[0], found[1]
+
+
+def load(folder: str | Path) -> Any:
+    """A private bundle, checked, as an object that answers: rows, more rows, shares, means, regressions.
+
+    Of persons with events, `LinkedAnswers`: both tables, shares, means, rates; of a single table, `Release`.
+    """
     place = Path(folder)
-    refuse_linked(place, "answering questions with intervals")
+    if (place / DESCRIBED).is_file():
+        return load_linked(place)
     if not (place / "centres.npz").is_file():
         facts = verify_bundle(place).facts
         raise InputError(
@@ -61,6 +85,27 @@ def load(folder: str | Path) -> Release:
         measurements=read_measurements(place, codec.domain_sizes, codec.ordered),
         numbers=centres.numbers,
     )
+
+
+def load_linked(place: Path) -> LinkedAnswers:
+    """A private bundle of persons with events."""
+    checked = verify_bundle(place)
+    package = Package.load(place / DESCRIBED)
+    fitted = replace(
+        read_fitted(place, package), certificate=_linked_certificate(place / "certificate.json", checked.facts)
+    )
+    parts = StoredTables(checked.rows, place, package)
+    return LinkedAnswers(parts, package, fitted, _statement(checked.facts), checked.facts["covey"])
+
+
+def _linked_certificate(path: Path, facts: Mapping[str, Any]) -> LinkedCertificate | None:
+    if not path.is_file():
+        return None
+    said = json.loads(path.read_text(encoding="utf-8"))
+    kinds = {words: kind for kind, words in WORDS.items()}
+    bound = {kinds[words]: float(value) for words, value in said["bound"].items()}
+    charge = Charge("certificate", Fraction(said["cost"]["amount"]), facts["spent_in"])
+    return LinkedCertificate(bound, float(said["estimate"]), charge, int(said["persons"]), said["confidence"])
 
 
 def _statement(facts: Mapping[str, Any]) -> PrivacyStatement:

@@ -39,6 +39,15 @@ class Units:
     part: Floats
     bins: Integers
 
+    @classmethod
+    def of(cls, ranges: Integers, cells: Integers, bins: Integers) -> Units:
+        """From edges of ranges and of cells, and the bin of each cell."""
+        edges = np.unique(np.concatenate([ranges, cells]))
+        at = np.searchsorted(ranges, edges[:-1], side="right") - 1
+        part = np.diff(edges) / np.diff(ranges)[at]
+        cell = np.searchsorted(cells, edges[:-1], side="right") - 1
+        return cls(edges, at, part, bins[cell])
+
 
 @dataclass(frozen=True)
 class NumberEvidence:
@@ -49,14 +58,8 @@ class NumberEvidence:
     @cached_property
     def units(self) -> list[Units]:
         """Of every attribute."""
-        m, out = self.measured, []
-        for own, cells, bins in zip(m.one_way, m.cells, m.maps, strict=True):
-            edges = np.unique(np.concatenate([own.edges, cells]))
-            at = np.searchsorted(own.edges, edges[:-1], side="right") - 1
-            part = np.diff(edges) / np.diff(own.edges)[at]
-            cell = np.searchsorted(cells, edges[:-1], side="right") - 1
-            out.append(Units(edges, at, part, bins[cell]))
-        return out
+        m = self.measured
+        return [Units.of(own.edges, cells, bins) for own, cells, bins in zip(m.one_way, m.cells, m.maps, strict=True)]
 
     @property
     def sizes(self) -> tuple[int, ...]:

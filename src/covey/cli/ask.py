@@ -16,6 +16,7 @@ from covey.cli.options import json_option, number
         'covey ask release/ "share ward=surgery age>=60"',
         'covey ask release/ "mean cost by ward"',
         'covey ask release/ "regress cost ~ age + ward" --json',
+        'covey ask release/ "mean cost by ward per person"',
     )
 )
 @click.argument("folder", type=Path)
@@ -49,10 +50,13 @@ def ask(  # click passes each option by its name
     """
     from covey.answers.asking import ask as answer
     from covey.answers.load import load
+    from covey.answers.release import Release
     from covey.errors import ParameterError
 
     release, words = load(folder), " ".join(question)
     if replicates is not None:
+        if not isinstance(release, Release):
+            raise ParameterError("--replicates is for single tables: leave it out.")
         if words.split()[:1] not in (["regress"], ["logistic"]):
             raise ParameterError("--replicates shortens the intervals of regressions alone: leave it out.")
         answer(release, words)  # what cannot be answered is refused before it takes minutes
@@ -70,8 +74,10 @@ def tables(folder: Path, out: Path, as_json: bool) -> None:
     from covey.answers.load import load
     from covey.answers.tables import write_tables
     from covey.errors import ParameterError
+    from covey.release.linkedverify import refuse_linked
     from covey.release.places import is_bundle
 
+    refuse_linked(folder, "covey tables")
     if is_bundle(out.parent):
         raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
     written = write_tables(load(folder), out)

@@ -150,13 +150,15 @@ def sample(  # click passes each option by its name
     from covey.answers.columns import Columns
     from covey.entropy import Streams
     from covey.errors import whole_number
-    from covey.release.linkedverify import refuse_linked
+    from covey.linkedflow import is_linked
     from covey.release.load import draw_rows, load_centres
     from covey.release.places import check_new_file, is_bundle
     from covey.table.sources import write_csv, write_parquet
 
-    refuse_linked(folder, "covey sample")
     m = whole_number(m, "--rows", 1, "It counts the synthetic rows.")
+    if is_linked(folder):
+        _sample_linked(folder, m, conditions, (out, seed, force), as_json)
+        return
     if out.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"{out} must end in .csv or .parquet.")
     check_new_file(out, folder / "schema.json", force)
@@ -174,6 +176,37 @@ def sample(  # click passes each option by its name
         draft.unlink(missing_ok=True)
     given = f" with {', '.join(conditions)}" if conditions else ""
     say(as_json, {"out": str(out), "rows": m, "where": list(conditions)}, f"{counted(m, 'row')}{given} → {out}")
+
+
+def _sample_linked(
+    folder: Path, m: int, conditions: tuple[str, ...], where: tuple[Path, int | None, bool], as_json: bool
+) -> None:
+    """Draw m persons with their events into a folder of two files."""
+    from covey.answers.load import load_linked
+    from covey.release.places import check_new_file, is_bundle
+    from covey.table.sources import write_csv
+
+    out, seed, force = where
+    if conditions:
+        raise ParameterError("persons with events are drawn without conditions: leave out --where.")
+    if out.suffix:
+        raise ParameterError(f"{folder} holds two tables: name a folder for them, not {out.name}.")
+    if is_bundle(out) or is_bundle(out.parent):
+        raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
+    tables = load_linked(folder).sample(m, seed=seed)
+    out.mkdir(exist_ok=True)
+    for name in tables:
+        check_new_file(out / f"{name}.csv", folder / "datapackage.json", force)
+    places = []
+    for name, frame in tables.items():
+        places.append(out / f"{name}.csv")
+        draft = out / f".{name}.csv.part"
+        write_csv([{column: frame[column] for column in frame.columns}], draft)
+        draft.replace(places[-1])
+    words = "\n".join(
+        f"{counted(len(frame), 'row')} → {place}" for frame, place in zip(tables.values(), places, strict=True)
+    )
+    say(as_json, {"out": [str(place) for place in places], "persons": m}, words)
 
 
 @main.command(epilog=example("covey cite release/"))

@@ -16,11 +16,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from covey.methods.persons.certify import WORDS
 from covey.release.contents import LARGE_EPSILON, About
 from covey.release.linked import LinkedRelease
+from covey.release.linkedfiles import write_fitted
 from covey.release.linkedreport import linked_report
 from covey.release.statements import WEAK, opened, private_facts, promised, unprotected
 from covey.release.verify import REPORT, file_digest
@@ -45,10 +44,7 @@ def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: Abou
     write_document(folder / "privacy.json", {**private_facts(release.privacy, release.version), "linked": True})
     if release.certificate is not None:
         write_document(folder / "certificate.json", certificate_facts(release))
-    np.savez(folder / "model.npz", **model_arrays(release))
-    facts, arrays = measured(release)
-    np.savez(folder / "tables.npz", **arrays)
-    write_document(folder / "tables.json", facts)
+    write_fitted(release.fitted, release.package, folder)
     (folder / "README.md").write_text(words(release, list(digests)), encoding="utf-8")
     (folder / REPORT).write_text(linked_report(release, digests, about), encoding="utf-8")
 
@@ -69,45 +65,10 @@ def certificate_facts(release: LinkedRelease) -> dict[str, Any]:
         "bound": {WORDS[kind]: bound for kind, bound in found.bound.items()},
         "estimate": found.estimate,
         "about": f"a draw of {found.persons} persons from the model",
+        "persons": found.persons,
         "cost": {"amount": str(found.charge.amount), "unit": found.charge.unit},
     }
     return facts | ({"note": WEAK} if release.privacy.budget.epsilon > LARGE_EPSILON else {})
-
-
-def model_arrays(release: LinkedRelease) -> dict[str, Any]:
-    """Models by number, the law of the number of events, and for numbers what their cells are."""
-    law = release.fitted.law
-    arrays: dict[str, Any] = {"counts": law.counts}
-    for k, own in enumerate(law.models):
-        arrays |= {
-            f"{k} {name}": np.asarray(getattr(own, name)) for name in ("persons", "kinds", "events", "chain", "sticky")
-        }
-    for j, cells in release.fitted.cells.items():
-        arrays[f"cells {j} edges"] = cells.edges
-        arrays |= {f"cells {j} {name}": getattr(cells.measure, name) for name in ("start", "stop", "share")}
-    return arrays
-
-
-def measured(release: LinkedRelease) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The noisy tables in persons: what each is, the deviation of its noise, and its values."""
-    found = release.fitted
-    own = [field.name for field in release.package.persons.schema.encoded]
-    its = [field.name for field in release.package.event_schema.encoded]
-    person, arrays = [*own, "number of events"], {"events": np.asarray(found.counts.values)}
-    facts: list[dict[str, Any]] = [
-        {"array": "events", "about": WORDS["events"], "columns": ["number of events"], "sd": found.counts.sd}
-    ]
-    for j, table in enumerate(found.tables):
-        kind, (one, other) = table.table.kind, (table.table.one, table.table.other)
-        left = (person if kind in ("person", "across") else its)[one]
-        right = (person if kind == "person" else its)[other]
-        facts.append({"array": f"table {j}", "about": WORDS[kind], "columns": [left, right], "sd": table.sd})
-        arrays[f"table {j}"] = table.values
-    law = "laplace" if release.privacy.budget.pure else "gaussian"
-    bins = {f"bins {j}": to for j, to in enumerate(found.bins.maps)}
-    bins |= {f"edges {j}": edges for j, edges in enumerate(found.bins.edges) if edges is not None}
-    note = "values are numbers of persons; 'edges j' are the codes at which the cells of number j begin, 'bins j' cell → bin"
-    return {"n": release.privacy.n, "law": law, "note": note, "tables": facts}, arrays | bins
 
 
 def words(release: LinkedRelease, tables: list[str]) -> str:

@@ -4,50 +4,29 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, Self
 
+from covey.answers.linked import LinkedAnswers
 from covey.core.tables.counts import require_exact
-from covey.core.threads import blas_threads
 from covey.engines.weights import STEPS
-from covey.entropy import SEEDED_MARK, Streams
+from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_number
-from covey.linking import PackageReader, PreparedPackage
+from covey.linking import LinkedDrawn, PackageReader, PreparedPackage
 from covey.methods.persons.certify import LinkedCertificate
 from covey.methods.persons.method import LinkedFitted, RegainPersons
 from covey.methods.persons.plan import LinkedPlan, few_persons
 from covey.methods.regain.plan import CERTIFICATE_SHARE
 from covey.privacy.budget import PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.gate import Gate
-from covey.release.linked import LinkedRelease
 from covey.synthesizers.parameters import Parameterized
 from covey.table.frames import FrameForm
 from covey.table.package import Package
 from covey.table.zeros import structural_zeros
 from covey.version import __version__
 
-PART_PERSONS = 1 << 16  # synthetic persons that are drawn, decoded and written at a time, with up to 50 events each
 CALLER = 3  # frames up: advice is shown where `fit` was called
-
-
-@dataclass(frozen=True)
-class LinkedDrawn:
-    """m synthetic persons with their events in parts. A part comes from a stream of its own: it is the same whenever drawn."""
-
-    m: int
-    _fitted: LinkedFitted
-    _reader: PackageReader
-    _streams: Streams
-
-    def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-        for k, first in enumerate(range(0, self.m, PART_PERSONS)):
-            streams = self._streams.child(f"part {k}")
-            with blas_threads(1):
-                drawn = self._fitted.law.draw(min(PART_PERSONS, self.m - first), streams.postprocessing("rows"))
-                codes = self._fitted.codes(drawn, streams.postprocessing("values"))
-            yield self._reader.columns(codes, streams.postprocessing("decode"), first + 1)
 
 
 class LinkedSynthesizer(Parameterized):
@@ -167,11 +146,11 @@ class LinkedSynthesizer(Parameterized):
         """
         return self._reader.restore(list(self.draw(m)), self._forms)
 
-    def release(self, m: int) -> LinkedRelease:
+    def release(self, m: int) -> LinkedAnswers:
         """Draw m persons and put everything that may leave together, for `write_bundle`."""
         if self.privacy is None:
             raise NotFittedError("this synthesizer has seen no tables yet: call fit({…}) first.")
-        return LinkedRelease(self.draw(m), self.schema, self.fitted, self.privacy, __version__)
+        return LinkedAnswers(self.draw(m), self.schema, self.fitted, self.privacy, __version__)
 
     def __repr__(self) -> str:
         state = "not fitted" if self._fitted is None else str(self.privacy)

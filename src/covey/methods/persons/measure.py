@@ -23,6 +23,7 @@ from covey.core.tables.linked import (
 )
 from covey.engines.linked import LinkedRows
 from covey.methods.persons.plan import table_moves
+from covey.methods.regain.measured import MeasuredRanges
 from covey.privacy.gate import Exact, Gate, Measured, Moves
 
 ONE_PERSON = Moves(l1=2, l2_squared=2)  # a law of a person moves by at most 2 in ℓ1 and √2 in ℓ2
@@ -97,6 +98,27 @@ class NoisyTable:
     table: LinkedTable
     values: Floats
     sd: float
+
+
+@dataclass(frozen=True)
+class LinkedMeasured:
+    """All that the gate gave back of persons with events, in persons. Public.
+
+    Args:
+        n: how many persons there are.
+        pure: whether the noise has Laplace's law.
+        counts: how many persons have 0, 1, … events.
+        one_way: of attributes of persons, then of events averaged by person.
+        tables: of two attributes, in bins.
+        bins: how codes become bins.
+    """
+
+    n: int
+    pure: bool
+    counts: MeasuredRanges
+    one_way: list[MeasuredRanges]
+    tables: list[NoisyTable]
+    bins: ToBins
 
 
 def measure_tables(

@@ -29,16 +29,17 @@ from covey.methods.persons.certify import LinkedCertificate, Reference, certify_
 from covey.methods.persons.goal import make_goal
 from covey.methods.persons.measure import (
     LinkedCounts,
-    NoisyTable,
+    LinkedMeasured,
     ToBins,
     measure_counts,
     measure_tables,
 )
 from covey.methods.persons.plan import LinkedPlan
-from covey.methods.regain.measure_numbers import OneWayMeasured, measure_one_way
+from covey.methods.regain.measure_numbers import measure_one_way
+from covey.methods.regain.measured import MeasuredRanges
 from covey.methods.regain.numbers import Looks, RegainNumbers
 from covey.privacy.budget import Budget
-from covey.privacy.gate import Gate, Measured
+from covey.privacy.gate import Gate
 from covey.progress import Progress
 
 COMPARED = (20_000, 100_000)  # persons of the draw that a certificate is about: enough that their own spread is small
@@ -50,10 +51,7 @@ class LinkedFitted:
 
     law: LinkedLaw
     cells: dict[int, Cells]
-    counts: Measured
-    one_way: OneWayMeasured
-    tables: list[NoisyTable]
-    bins: ToBins
+    measured: LinkedMeasured
     certificate: LinkedCertificate | None
 
     def codes(self, drawn: Linked, public: np.random.Generator) -> Linked:
@@ -112,7 +110,11 @@ class RegainPersons:
             models = fit_linked(goal, public("fit"), progress.tick, zeros)
             law = split.law(models, seen, own)
             progress.next()
-            kept = LinkedFitted(law, seen.cells, counts, one_way, found, split.to_bins, None)
+            numbers = MeasuredRanges(
+                np.arange(rows.most + 2), counts.values.astype(np.float64), np.full(rows.most + 1, counts.sd)
+            )
+            measured = LinkedMeasured(n, pure, numbers, seen.ranges(one_way), found, split.to_bins)
+            kept = LinkedFitted(law, seen.cells, measured, None)
             if not self.certificate:
                 return kept
             drawn = law.draw(int(np.clip(n, *COMPARED)), public("reference"))

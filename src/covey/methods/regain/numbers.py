@@ -171,19 +171,24 @@ class Looks:
 
     def measured(self, one_way: OneWayMeasured, n: int, pure: bool, fit: MergedFit) -> MeasuredNumbers:
         """What the gate gave back, to be kept beside the centres."""
-        own, cells = [], []
+        cells = [
+            self.cells[j].edges if j in self.cells else np.arange(size + 1) for j, size in enumerate(self.domain.sizes)
+        ]
+        return MeasuredNumbers(n, pure, self.ranges(one_way), cells, self.maps, fit.law, fit.pairs, fit.important)
+
+    def ranges(self, one_way: OneWayMeasured) -> list[MeasuredRanges]:
+        """One-way counts of every attribute, by ranges of codes, with their noise."""
+        own = []
         for j, size in enumerate(self.domain.sizes):
             if j in self.cells:
                 tree = one_way.trees[j]
                 times = tree.times[tree.frontier]
                 own.append(MeasuredRanges(tree.edges, tree.total[tree.frontier] / times, tree.sd / np.sqrt(times)))
-                cells.append(self.cells[j].edges)
             else:
                 found = one_way.categories[j]
                 counts = np.asarray(found.values, dtype=np.float64)
                 own.append(MeasuredRanges(np.arange(size + 1), counts, np.full(size, found.sd)))
-                cells.append(np.arange(size + 1))
-        return MeasuredNumbers(n, pure, own, cells, self.maps, fit.law, fit.pairs, fit.important)
+        return own
 
 
 def groups_of(attributes: Sequence[Attribute], one_way: OneWayMeasured) -> dict[int, MeasuredGroups]:

@@ -1,0 +1,168 @@
+"""Answers about persons with events: right, honest where there is noise, and refused where no table holds them."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from covey.answers.asking import ask
+from covey.answers.linked import LinkedAnswers
+from covey.core.tables.linked import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
+from covey.errors import CannotAnswerError, ParameterError
+from covey.methods.persons.measure import LinkedMeasured, NoisyTable, ToBins, table_shape
+from covey.methods.persons.method import LinkedFitted
+from covey.methods.regain.measured import MeasuredRanges
+from covey.privacy.budget import PrivacyStatement, make_budget
+from covey.table.package import Package, Resource
+from covey.table.schema import Field, Schema
+
+PACKAGE = Package(
+    Resource("patients", Schema((Field("sex", "string", enum=("f", "m"), required=True),)), "id"),
+    Resource(
+        "visits",
+        Schema(
+            (
+                Field("day", "integer", 0, 9, bins=10, required=True, default=0),
+                Field("ward", "string", enum=("a", "b", "c"), required=True),
+                Field("cost", "integer", 0, 9, bins=10, required=True, default=0),
+            )
+        ),
+        "who",
+    ),
+    9,
+    "day",
+)
+SIZES = ((2,), (10, 3, 10))
+N, TABLE = 1500, {"about": "table"}
+
+
+def persons(seed=0):
+    """Who has more events has dearer ones, and men have more: persons and events do not weigh alike."""
+    g = np.random.default_rng(seed)
+    sex = g.integers(0, 2, N)
+    many = g.binomial(9, 0.2 + 0.3 * sex)
+    owner = np.repeat(np.arange(N), many)
+    ward = g.integers(0, 3, len(owner))
+    cost = np.minimum(9, g.poisson(1 + many[owner] / 2 + ward))
+    day = g.integers(0, 10, len(owner))
+    order = np.lexsort((day, owner))
+    return Linked(sex[:, None], np.stack([day, ward, cost], axis=1)[order], owner[order], 9)
+
+
+def release(linked, sd, seed=0):
+    """As a release holds them: exact tables with Gaussian noise of a known size."""
+    g = np.random.default_rng(seed)
+
+    def noisy(exact):
+        return exact / WEIGHT_STEPS + sd * g.standard_normal(exact.shape)
+
+    kinds = [("person", 0, 1), *(("across", a, b) for a in (0, 1) for b in range(3)), ("step", 0, 0)]
+    tables = [LinkedTable(*kind) for kind in (*kinds, ("event", 0, 1), ("event", 0, 2), ("event", 1, 2))]
+    found = [NoisyTable(table, noisy(linked_table(linked, table, SIZES)), sd) for table in tables]
+    assert all(one.values.shape == table_shape(one.table, SIZES, 7) for one in found)
+    one_way = []
+    for table, codes, weights in ((linked.persons, (2,), None), (linked.events, (10, 3, 10), linked.single)):
+        for j, size in enumerate(codes):
+            steps = np.full(linked.n, WEIGHT_STEPS) if weights is None else weights
+            exact = np.bincount(table[:, j], steps, minlength=size)
+            one_way.append(MeasuredRanges(np.arange(size + 1), noisy(exact), np.full(size, sd)))
+    counts = MeasuredRanges(np.arange(11), noisy(event_counts(linked)), np.full(10, sd))
+    bins = ToBins((None,) * 4, tuple(np.arange(size) for size in (2, 10, 3, 10)), 1)
+    measured = LinkedMeasured(linked.n, False, counts, one_way, found, bins)
+    privacy = PrivacyStatement(
+        make_budget(Fraction(1), Fraction(1, 10**6), persons=True), (), linked.n, "regain", False
+    )
+    return LinkedAnswers((), PACKAGE, LinkedFitted(None, {}, measured, None), privacy, "0")
+
+
+def truths(linked):
+    """Questions in words, and what is true of the table."""
+    single, (day, ward, cost) = linked.single / linked.single.sum(), linked.events.T
+    sex, of = linked.persons[:, 0], linked.persons[linked.owner, 0]
+
+    def mean(x, weights):
+        return np.average(x, weights=weights)
+
+    steps, weight = linked.steps
+    gap = day[steps + 1] - day[steps]
+    return {
+        "share sex=m": (sex == 1).mean(),
+        "share ward=b": mean(ward == 1, single),
+        "share ward=b given sex=m": mean(ward == 1, single * (of == 1)),
+        "share ward=b per event": (ward == 1).mean(),
+        "mean cost": mean(cost, single),
+        "mean cost per event": cost.mean(),
+        "mean cost where ward=c per person": mean(cost, single * (ward == 2)),
+        "rate": len(cost) / linked.n,
+        "rate ward=c": (ward == 2).sum() / linked.n,
+        "wait": mean(gap, weight),
+    }
+
+
+def test_without_noise_answers_are_those_of_the_table_up_to_what_bins_leave_open():
+    linked = persons()
+    found, true = release(linked, 0.0), truths(linked)
+    for question, value in true.items():
+        answer = ask(found, question, **TABLE)
+        assert answer.low - 1e-4 <= value <= answer.high + 1e-4, question
+        if question not in ("share ward=b per event", "mean cost per event", "rate ward=c", "wait"):
+            assert answer.value == pytest.approx(value, abs=2e-4), question
+            assert answer.high - answer.low < 1e-2, question
+    groups = ask(found, "mean cost by ward", **TABLE)
+    assert groups.labels == ("a", "b", "c")
+    assert groups["c"].value == pytest.approx(true["mean cost where ward=c per person"], abs=1e-3)
+    rates = ask(found, "rate by sex", **TABLE)
+    assert rates["m"].low <= linked.counts[linked.persons[:, 0] == 1].mean() <= rates["m"].high
+    assert rates["f"].high < rates["m"].low
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    """A program that takes a random event of all for a random event of a random person misses nearly every time."""
+    held, wrong, asked = 0, 0, 0
+    for seed in range(12):
+        linked = persons(seed)
+        found, true = release(linked, 12.0, seed), truths(linked)
+        for question, value in true.items():
+            answer = ask(found, question, **TABLE)
+            held += answer.low <= value <= answer.high
+            asked += 1
+        swapped = ask(found, "mean cost per person", **TABLE)
+        wrong += swapped.low <= true["mean cost per event"] <= swapped.high
+    assert held >= 0.92 * asked
+    assert wrong <= 2
+
+
+def test_the_population_is_farther_away_than_the_table():
+    found = release(persons(), 12.0)
+    for question in ("share ward=b", "mean cost", "rate"):
+        one, other = (ask(found, question, about=about) for about in ("table", "population"))
+        assert one.value == other.value
+        assert one.se < other.se
+
+
+REFUSED = {
+    "mean cost by ward per event": (CannotAnswerError, "3 things at once"),
+    "share ward=a given sex=f cost>=3": (CannotAnswerError, "3 columns at once"),
+    "rate ward=a by sex": (CannotAnswerError, "three things"),
+    "rate by ward": (ParameterError, "column of events"),
+    "mean price": (ParameterError, "neither table has a column 'price'"),
+    "mean ward": (ParameterError, "no mean"),
+    "median cost": (ParameterError, "begins with what is asked for"),
+    "mean cost per year": (ParameterError, "per person or per event"),
+}
+
+
+@pytest.mark.parametrize("question", REFUSED)
+def test_what_no_table_holds_is_refused_in_words(question):
+    error, words = REFUSED[question]
+    with pytest.raises(error, match=words):
+        ask(release(persons(), 0.0), question)
+
+
+def test_without_times_there_is_no_waiting_and_noise_swallows_small_groups():
+    found = release(persons(), 0.0)
+    with pytest.raises(CannotAnswerError, match="no column of times"):
+        replace(found, package=replace(PACKAGE, order=None)).wait()
+    with pytest.raises(CannotAnswerError, match="lost in the noise"):
+        release(persons(), 4000.0).mean("cost", where={"ward": "a"})
