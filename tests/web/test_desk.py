@@ -316,6 +316,20 @@ def test_parquet_is_read(page, tmp_path):
     assert os.listdir(page.desk.work(work).folder)[0].endswith(".parquet")
 
 
+def test_semicolons_decimal_commas_and_workbooks_are_read_and_the_page_says_so(page, tmp_path):
+    work = page.new_work()
+    rows = "".join(f"{50 + i % 40},5;{i % 28 + 1:02}.03.2024\n" for i in range(60))
+    assert page.upload(work, f"weight;seen\n{rows}").status_code == 303
+    assert [column.field.type for column in page.desk.work(work).columns] == ["number", "date"]
+    said = words(page.get(f"/work/{work}/columns"))
+    assert "visits.csv: read with cells separated by semicolons" in said
+    assert "for its cells are numbers, decimal mark ','" in said.replace("&#39;", "'")
+    assert "%d.%m.%Y" in said
+    pl.DataFrame({"age": [1, 2, 3], "sex": ["f", "m", "f"]}).write_excel(tmp_path / "t.xlsx")
+    assert page.upload(work, (tmp_path / "t.xlsx").read_bytes(), "t.xlsx").status_code == 303
+    assert {column.field.name for column in page.desk.work(work).columns} == {"age", "sex"}
+
+
 VISITS_OF_PERSONS = "patient,ward,age\n" + "".join(
     f"MRN-{i // 3:04},{'abc'[i // 3 % 3]},{20 + i // 3 % 60}\n" for i in range(300)
 )

@@ -27,6 +27,9 @@ def test_a_long_tail_and_a_point_mass_are_seen(table):
     assert min(bar for bar in cost.bars if bar) == VISIBLE
     assert "60% are exactly 0" in cost.words
     assert found["ward"].bars == (1.0, 1.0)
+    limits = Field("cost", "integer", minimum=1, maximum=39, confirmed=False)
+    assert cost.outside(limits) == 61  # zeros, and the one far out; the limits themselves are inside
+    assert found["ward"].outside(Field("ward", "string", enum=("b", "c"), confirmed=False)) == 50
 
 
 def test_dates_are_read_as_the_schema_spells_them_and_gaps_are_told(table):
@@ -55,6 +58,10 @@ def test_the_page_brings_pictures_of_kept_columns_alone_and_forgets_them_with_th
     assert "<svg" not in blank.text
     assert "MRN" not in blank.text
     assert page.get(f"/work/{work}/columns/99/picture").status_code == 404
+    # While limits are typed, the page counts the cells that they would move.
+    typed = {"type": "integer", "minimum": "0", "maximum": "30"}
+    said = words(page.post(f"/work/{work}/columns/{places['age']}/typed", typed))
+    assert "Kept as you typed it. 245 cells of your table would be moved to a limit." in said
     files = b"".join(path.read_bytes() for path in page.desk.work(work).folder.iterdir() if "table" not in path.name)
     assert b"half below" not in files
     page.desk.work(work).forget_table()

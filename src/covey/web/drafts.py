@@ -32,7 +32,8 @@ TYPED = (
 class ColumnDraft:
     """A column as its owner has described it so far.
 
-    `doubt` says what to look at, and comes from true data: it is for the column's owner alone. `drafted` is the field before
+    `doubt` says what to look at and `reason` what the draft goes by; both come from true data, and are for the column's owner
+    alone. `drafted` is the field before
     anything was changed, `typed` what the form holds while that is no field, `problem` why, and `others` the field for each
     type that was looked at.
     """
@@ -41,6 +42,7 @@ class ColumnDraft:
     drafted: Field
     kept: bool = True
     doubt: str = ""
+    reason: str = ""
     typed: Mapping[str, str] = entry(default_factory=dict)
     problem: str = ""
     others: Mapping[str, Field] = entry(default_factory=dict)
@@ -67,7 +69,11 @@ class ColumnDraft:
 
 def drafts(schema: Schema, notes: Sequence[Note] = ()) -> tuple[ColumnDraft, ...]:
     """The columns of a schema that was just drafted or given, and last those that the draft has left out, with the reason."""
-    kept = [ColumnDraft(field, field, doubt=field.warning or "") for field in schema.fields]
+    reasons = {note.field: note.reason for note in notes}
+    kept = [
+        ColumnDraft(field, field, doubt=field.warning or "", reason=reasons.get(field.name, ""))
+        for field in schema.fields
+    ]
     left = [(note.field, note.reason) for note in notes if note.field is not None and note.field not in schema.names]
     blank = [(Field(name, "string", confirmed=False, warning=reason), reason) for name, reason in left]
     return (*kept, *(ColumnDraft(field, field, kept=False, doubt=reason) for field, reason in blank))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import field as entry
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -22,27 +23,47 @@ BARS = 30  # as many as can be told apart in a picture the width of a thumb
 MOST_LABELS = 20  # bars of categories, the most frequent first
 AROUND = 0.08  # of the range, left free on both sides, so that a limit can be drawn beyond the data
 MASS = 0.1  # share of one single value that is worth a word
+KEPT = 20_000_000  # cells of a table up to which their values are kept in memory to be counted: 160 MB
 VISIBLE = 0.05  # height of the smallest bar: a long tail must be seen
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A histogram: bars of height 0 to 1, the ends of its axis for numbers and dates, and what to know. Confidential."""
+    """A histogram: bars of height 0 to 1, the ends of its axis for numbers and dates, and what to know. Confidential.
+
+    `values`, sorted, or `labels` with their counts say how many cells limits or categories would leave outside.
+    """
 
     bars: tuple[float, ...]
     words: str
     low: float | None = None
     high: float | None = None
+    values: Floats | None = entry(default=None, repr=False, compare=False)
+    labels: Mapping[str, int] | None = entry(default=None, repr=False, compare=False)
+
+    def outside(self, field: Field) -> int | None:
+        """Cells that lie beyond the limits of a field or in none of its categories; None where that was not counted."""
+        if self.values is not None and field.type in ORDERED_TYPES and None not in (field.minimum, field.maximum):
+            low, high = (_number(end, field) for end in (field.minimum, field.maximum))
+            return int(
+                np.searchsorted(self.values, low) + len(self.values) - np.searchsorted(self.values, high, "right")
+            )
+        if self.labels is not None and field.type == "string" and field.enum:
+            listed = {*field.enum, field.other}
+            return sum(count for label, count in self.labels.items() if label not in listed)
+        return None
 
 
 def pictures(path: Path, dialect: Dialect, fields: Sequence[Field], missing: tuple[str, ...]) -> dict[str, Picture]:
     """A picture of each of these columns of a table."""
     table = read_table(path, dialect=dialect)
     out = {}
+    kept = table.rows * len(fields) <= KEPT
     for field in fields:
         if field.name in table.columns:
             series = spelled(table.columns[field.name], spelling_in(field, table.origin))
-            out[field.name] = _picture(series, field, missing)
+            drawn = _picture(series, field, missing)
+            out[field.name] = drawn if kept else replace(drawn, values=None, labels=None)
     return out
 
 
@@ -57,7 +78,8 @@ def _picture(series: Any, field: Field, missing: tuple[str, ...]) -> Picture:
     if not len(shares):
         return Picture((), "every cell is missing")
     words = f"{len(shares):,} different; the most frequent holds {shares[0]:.0%}"
-    return Picture(_heights(shares[:MOST_LABELS]), words + _gaps(1 - float(shares.sum())))
+    labels = dict(zip(counts[counts.columns[0]].to_list(), counts["count"].to_list(), strict=True))
+    return Picture(_heights(shares[:MOST_LABELS]), words + _gaps(1 - float(shares.sum())), labels=labels)
 
 
 def _of_numbers(values: Floats, rows: int, field: Field) -> Picture:
@@ -70,7 +92,13 @@ def _of_numbers(values: Floats, rows: int, field: Field) -> Picture:
     top = int(times.argmax())
     if times[top] >= MASS * rows and len(distinct) > MOST_LABELS:
         words += f"; {times[top] / rows:.0%} are exactly {_shown(float(distinct[top]), field)}"
-    return Picture(_heights(counts / counts.max()), words + _gaps(1 - len(values) / rows), low - room, high + room)
+    words += _gaps(1 - len(values) / rows)
+    return Picture(_heights(counts / counts.max()), words, low - room, high + room, np.sort(values))
+
+
+def _number(value: Any, field: Field) -> float:
+    """A limit as the field's cells are read: days or seconds for dates and times."""
+    return float(value) if field.type in ("integer", "number") else float(field.on_grid(value))
 
 
 def _heights(shares: Floats) -> tuple[float, ...]:

@@ -65,6 +65,7 @@ class Work:
         self.columns: tuple[ColumnDraft, ...] = ()
         self.missing_values: tuple[str, ...] = ("",)
         self.dialect = Dialect()
+        self.assumed = ""  # how the file was read, where it is not plain
         self.rules: tuple[Rule, ...] = ()
         self.choices = Choices()
         self.chosen = False
@@ -110,6 +111,7 @@ class Work:
             self.forget_table()
             self.table = Uploaded(place, name, rows, encoding)
             self.columns = drafts(start, notes)
+            self.assumed = "; ".join(note.choice for note in notes if note.field is None)
             self.missing_values, self.rules, self.dialect = start.missing_values, start.rules, start.dialect
             self.changed()
 

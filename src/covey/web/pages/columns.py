@@ -156,5 +156,8 @@ def keep_typed(request: Request, work: Named, place: int, form: Checked) -> Resp
         column = work.columns[the_place(work, place)]
         if column.kept and not column.field.confirmed and form.get("type", column.field.type) == column.field.type:
             work.edit_column(place, form)
-        problem = work.columns[place].problem
-    return page(request, "typed_piece.html", work=work, problem=problem)
+        column = work.columns[place]
+        picture = None if column.problem else work.picture(place)
+    outside = picture.outside(column.field) if picture is not None else None
+    values: dict[str, Any] = {"problem": column.problem, "field": column.field, "outside": outside, "place": place}
+    return page(request, "typed_piece.html", work=work, guarded=column.guarded, **values)
