@@ -1,6 +1,8 @@
 """Persons with events through the synthesizer: what is read, linked, refused, drawn and given back."""
 
 import pickle
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 import covey
 from covey.core.tables.linked import Linked
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
-from covey.linking import PackageReader
+from covey.linking import PackageReader, places_of
 from covey.table.package import Package
 from tests.table.test_package import GOOD, changed
 
@@ -104,6 +106,32 @@ def test_persons_without_events_count():
     assert repr(prepared.rows) == "LinkedRows(20 persons)"
 
 
+def test_tables_of_a_database_are_those_of_a_file(tmp_path):
+    tables = clinic(30)
+    with closing(sqlite3.connect(tmp_path / "clinic.db")) as book:
+        for name, columns in tables.items():
+            book.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+            marks = ", ".join("?" * len(columns))
+            book.executemany(f"INSERT INTO {name} VALUES ({marks})", zip(*columns.values(), strict=True))
+        book.commit()
+    places = {"path": "clinic.db"}
+    package = Package.from_dict(
+        changed(lambda p, v: (p.update(places, table="patients"), v.update(places, table="visits")))
+    )
+    assert Package.from_dict(package.to_dict()) == package
+    assert "clinic.db" not in str(package.plain().to_dict())
+    found = PackageReader(package).read(places_of(package, tmp_path / "package.json")).linked
+    same = PackageReader(PACKAGE).read(tables).linked
+    assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
+    for resource, words in (
+        ({"path": "clinic.db"}, "Say which table"),
+        ({"path": "a.csv", "table": "t"}, "no database"),
+    ):
+        torn = Package.from_dict(changed(lambda p, v, own=resource: p.update(own)))
+        with pytest.raises(ParameterError, match=words):
+            places_of(torn, tmp_path / "package.json")
+
+
 def bad(change):
     tables = clinic(30)
     change(tables["patients"], tables["visits"])
@@ -147,8 +175,6 @@ def test_what_a_package_does_not_take_is_refused():
         synthesizer(rows_per_person=3)
     with pytest.raises(ParameterError, match=r"give both tables by name: \{'patients': …, 'visits': …\}"):
         synthesizer().fit({"patients": {}})
-    with pytest.raises(ParameterError, match="not yet read from databases"):
-        synthesizer().fit({"patients": {}, "visits": covey.Database("sqlite:///x.db", table="t")})
     with pytest.raises(ParameterError, match="epsilon must be positive"):
         covey.PrivateSynthesizer(0, schema=PACKAGE)
     with pytest.raises(ParameterError, match="opendp"):

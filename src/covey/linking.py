@@ -20,24 +20,26 @@ from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
 from covey.engines.local import in_order_of_parts
 from covey.engines.persons import Keyring, Keys
+from covey.engines.spark import spark_errors
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.persons.method import LinkedFitted
 from covey.table.codec import Codec, EncodeLog
-from covey.table.columns import made
-from covey.table.databases import Database
+from covey.table.columns import made, match
+from covey.table.databases import Database, is_database
 from covey.table.frames import FrameForm
 from covey.table.numbers import NumberCodec
 from covey.table.package import Package, Resource
 from covey.table.persons import WithPerson, named
 from covey.table.schema import Schema
 from covey.table.sources import form_of, joined, open_source
-from covey.table.sparkframe import is_spark
+from covey.table.sparkframe import is_spark, needed_columns
 
 if TYPE_CHECKING:
     from polars import Series
 
 NOTHING = "Nothing was charged."
+CELL = 64  # bytes of a cell of a Spark frame while it is read: text and its copy
 PART_PERSONS = 1 << 16  # synthetic persons that are drawn, decoded and written at a time, with up to 50 events each
 
 
@@ -115,13 +117,6 @@ class PackageReader:
         names = [part.name for part in self.package.resources]
         if not isinstance(given, Mapping) or set(given) != set(names):
             raise ParameterError(f"give both tables by name: {{{names[0]!r}: …, {names[1]!r}: …}}.")
-        for name in names:
-            if is_spark(given[name]):
-                raise ParameterError(
-                    "persons with events are read on this machine, not yet by Spark: give files or frames."
-                )
-            if isinstance(given[name], Database):
-                raise ParameterError("persons with events are not yet read from databases: give files or frames.")
         return given[names[0]], given[names[1]]
 
     def prepare(self, given: Any) -> PreparedPackage:
@@ -256,7 +251,8 @@ def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str 
     """One table in parts, as codes with keys."""
     codec = Codec(schema)
     fine = NumberCodec(codec)
-    source = open_source(table, WithPerson(schema, part.key))
+    wanted = WithPerson(schema, part.key)
+    source = open_source(_collected(table, wanted) if is_spark(table) else table, wanted)
 
     def read(piece: Any) -> tuple[Array, Keys, Any, EncodeLog]:
         found = source.table(piece)
@@ -280,11 +276,28 @@ def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str 
     return ReadTable(codes, keys, cells, log, form_of(source), schema)
 
 
-def places_of(package: Package, file: Path) -> dict[str, Path]:
-    """Where the tables of a package file lie: paths are relative to it."""
-    found = {}
+def _collected(frame: Any, wanted: WithPerson) -> Any:
+    """The needed columns of a Spark frame, on this machine: linking looks at persons and events together."""
+    chosen, _ = needed_columns(frame, wanted)
+    with spark_errors():
+        size = CELL * chosen.count() * len(chosen.columns)
+        require_memory(size, "linking a Spark frame's rows on this machine", "Use a machine with more memory.")
+        return chosen.toArrow().rename_columns(list(match(list(frame.columns), wanted)[0]))
+
+
+def places_of(package: Package, file: Path) -> dict[str, Any]:
+    """Where the tables of a package file lie: paths are relative to it; of a database the table is named besides."""
+    found: dict[str, Any] = {}
     for part in package.resources:
         if not isinstance(part.path, str) or not part.path:
             raise part.wrong("has no path", "Say in which file it lies, relative to the package file.")
-        found[part.name] = file.parent / part.path
+        if is_database(part.path):
+            if not isinstance(part.table, str) or not part.table:
+                raise part.wrong("lies in a database", 'Say which table it is, as "table" beside its path.')
+            place = part.path if "://" in part.path else str(file.parent / part.path)
+            found[part.name] = Database(place, table=part.table)
+        elif part.table is not None:
+            raise part.wrong("names a table, and its path is no database", "Leave the table out, or name a database.")
+        else:
+            found[part.name] = file.parent / part.path
     return found

@@ -25,9 +25,11 @@ from covey.engines import persons
 from covey.engines.persons import Keyring, PersonCounts
 from covey.engines.weights import STEPS, classes, remainders, row_weights
 from covey.errors import InputError, InternalError, ParameterError
+from covey.linking import PackageReader
 from covey.table.codec import Codec
 from covey.table.persons import named
 from covey.table.schema import AtMost, Field, Schema
+from tests.test_linking import PACKAGE, clinic
 
 from .test_engines import FLAGS, NUMBERS, SCHEMA, flags, place, survey  # noqa: F401 # a fixture
 from .test_engines import visits as stays
@@ -283,3 +285,20 @@ def test_the_driver_of_spark_sees_the_persons_and_sums_alone(spark, collected): 
     assert [rows[0].persons for rows in counts] == [fitted.n]
     assert all(columns == ["sums"] and len(rows) == 1 for _, columns, rows in collected if len(columns) == 1)
     assert {len(columns) for _, columns, _ in collected} == {1, 2}
+
+
+def test_persons_and_events_in_spark_are_linked_as_those_of_files(spark):
+    """Rows of a person lie in several partitions; a frame of the order they happen to have would cut other events."""
+    tables = {
+        name: spark.createDataFrame(pl.DataFrame({**columns, "more": columns[key]}).to_arrow()).repartition(3)
+        for (name, columns), key in zip(clinic(40).items(), ("id", "who"), strict=True)
+    }
+    found, same = PackageReader(PACKAGE).read(tables).linked, PackageReader(PACKAGE).read(clinic(40)).linked
+
+    def told(linked):
+        own = [tuple(map(tuple, linked.events[linked.owner == k])) for k in range(linked.n)]
+        return sorted(
+            (tuple(person), tuple(sorted(events))) for person, events in zip(linked.persons, own, strict=True)
+        )
+
+    assert told(found) == told(same)

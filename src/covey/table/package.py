@@ -40,6 +40,7 @@ class Resource:
     path: str | None = None
     key_type: str = "string"
     dropped: tuple[str, ...] = ()  # other key columns, which are neither encoded nor released
+    table: str | None = None  # in the database that path names
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or any(c in "/\\." or c.isspace() for c in self.name):
@@ -148,7 +149,9 @@ class Package:
 
     def plain(self) -> Package:
         """The package of the tables that covey writes."""
-        parts = (replace(part, schema=part.schema.plain(), path=f"{part.name}.csv") for part in self.resources)
+        parts = (
+            replace(part, schema=part.schema.plain(), path=f"{part.name}.csv", table=None) for part in self.resources
+        )
         persons, events = parts
         return replace(self, persons=persons, events=events)
 
@@ -269,7 +272,8 @@ def _resource(one: Mapping[str, Any], key: str) -> Resource:
     gone = {key, *dropped}
     data["fields"] = [f for f in data["fields"] if not (isinstance(f, Mapping) and f.get("name") in gone)]
     schema = _schema_of(data, one)
-    return Resource(str(one.get("name", "")), schema, key, one.get("path"), str(kinds.get(key, "string")), dropped)
+    kind, table = str(kinds.get(key, "string")), one.get("table")
+    return Resource(str(one.get("name", "")), schema, key, one.get("path"), kind, dropped, table)
 
 
 def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
@@ -287,4 +291,5 @@ def _resource_dict(part: Resource) -> dict[str, Any]:
     schema = part.schema.to_dict()
     outside: dict[str, Any] = {name: schema.pop(name) for name in ("dialect", "encoding") if name in schema}
     schema["fields"] = [{"name": part.key, "type": part.key_type}, *schema["fields"]]
-    return {"name": part.name, **({"path": part.path} if part.path else {}), **outside, "schema": schema}
+    place = ({"path": part.path} if part.path else {}) | ({"table": part.table} if part.table else {})
+    return {"name": part.name, **place, **outside, "schema": schema}
