@@ -48,14 +48,14 @@ OF_SCHEMA, OF_FIELD = PROPERTIES
 OWN_OF_SCHEMA, LIMITS_OF_FIELD, OWN_OF_FIELD = SECTIONS
 
 
-def read_document(path: str | Path) -> Any:
-    """The contents of a public JSON or YAML file."""
+def read_document(path: str | Path, name: str | None = None) -> Any:
+    """The contents of a public JSON or YAML file; `name` says which, where the file has lost its own."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"cannot read {path}: {error}. Give a JSON or YAML file in UTF-8.") from None
-    if path.suffix.lower() in (".yaml", ".yml"):
+    if Path(name or path).suffix.lower() in (".yaml", ".yml"):
         yaml = optional("yaml")
         try:
             document = yaml.safe_load(text)

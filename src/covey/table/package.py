@@ -215,13 +215,13 @@ class Package:
         return {**self.notes, "resources": [persons, events]}
 
 
-def is_package(path: Any) -> bool:
-    """Whether a file describes a package: a JSON or YAML document with resources."""
-    if not isinstance(path, str | Path) or Path(path).suffix.lower() not in (".json", ".yaml", ".yml"):
+def is_package(path: Any, name: str | None = None) -> bool:
+    """Whether a file describes a package: a JSON or YAML document with resources; `name` is how its owner calls it."""
+    if not isinstance(path, str | Path) or Path(name or path).suffix.lower() not in (".json", ".yaml", ".yml"):
         return False
     if not Path(path).is_file():
         return False
-    data = read_document(path)
+    data = read_document(path, name)
     return isinstance(data, Mapping) and "resources" in data
 
 

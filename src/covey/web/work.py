@@ -21,6 +21,7 @@ from covey.privacy.budget import budget_for
 from covey.privacy.unit import Unit
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
+from covey.table.package import is_package
 from covey.table.pairing import with_links_that_hold
 from covey.table.schema import Rule, Schema
 from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
@@ -41,6 +42,12 @@ SUFFIXES = (
     ".xlsx",
     *ARROW_SUFFIXES,
 )  # what the reader of the command line takes from files
+
+LINKED = (
+    "{name!r} describes persons with events, two linked tables, and this app takes one table at a time. The command line has the "
+    "same steps for both: covey check {name}, covey plan {name} --persons …, covey release {name} --epsilon … --dataset …; its "
+    "charges appear in the ledger here. Events alone, without their links, can be released here with a column of persons."
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,8 @@ class Work:
         if self.job is not None and not self.job.over:
             raise Refused(409, "This table is being released. Wait until that is done.")
         suffix = next((s for s in SUFFIXES if name.lower().endswith(s)), None)
+        if suffix is None and _links(path, name):
+            raise ParameterError(LINKED.format(name=name))
         if suffix is None:
             raise ParameterError(
                 f"{name!r} is not a table covey can read. Choose a .csv, .tsv, .xlsx, .parquet or .arrow file; "
@@ -300,11 +309,21 @@ def calling(error: CoveyError, path: Path, name: str) -> CoveyError:
     return error
 
 
+def _links(path: Path, name: str) -> bool:
+    """Whether an uploaded file describes linked tables; what cannot be read does not."""
+    try:
+        return is_package(path, name)
+    except CoveyError:
+        return False
+
+
 def _load_schema(path: Path, name: str) -> Schema:
     """A schema that its owner knows by another name."""
     place = path.with_suffix(".yaml" if name.lower().endswith((".yaml", ".yml")) else ".json")
     os.replace(path, place)
     try:
+        if is_package(place):
+            raise ParameterError(LINKED.format(name=name))
         return Schema.load(place)
     except CoveyError as error:
         raise calling(error, place, name) from None
