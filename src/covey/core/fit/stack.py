@@ -1,4 +1,4 @@
-"""A better target for the centres where the noise is Gaussian: several denoisers of the pairs, weighted by thinning.
+"""A better target for the centres: several denoisers of the pairs, weighted by thinning where the noise is Gaussian.
 
 Noise is split as v + ξ and v − ξ with ξ a fresh copy of its law: both are as good as independent measurements with twice the
 variance, so what is fitted to one can be judged by the other. The weights found in this way are used on v itself. Every number
@@ -57,7 +57,21 @@ def stacked(found: Denoised[DensePairs], public: np.random.Generator, tick: Tick
     free = mean_weight(views)
     weights = stack_weights(views, free)
     whole = View(plain, found) if plain is noisy else again(plain)
-    m, joint = Candidates.of(whole, free).weighted(weights)
+    return aimed_at(found, *Candidates.of(whole, free).weighted(weights))
+
+
+def with_atoms(found: Denoised[DensePairs]) -> Denoised[DensePairs]:
+    """The same with the base of the stack as what the centres should follow: for noise that thinning does not fit.
+
+    Columns that exclude or imply each other are found; means stay those of the factors.
+    """
+    base = Candidates.of(View(found.pairs.noisy, found), 0.0)
+    return aimed_at(found, *base.weighted(np.zeros(len(base.steps))))
+
+
+def aimed_at(found: Denoised[DensePairs], m: Floats, joint: Floats) -> Denoised[DensePairs]:
+    """The same with these means and joint shares as what the centres should follow."""
+    noisy = found.pairs.noisy
     target = DenseTarget.of(hollow(joint - (m[:, None] + m) / 2 + 0.25), noisy.pair_sd / CLOSE)
     fine = moment_term(DOUBLE, Coding.half(len(m)), m - 0.5, noisy.mean_sd / CLOSE, target)
     return replace(found, fine=fine)

@@ -19,7 +19,7 @@ from covey.core.fit.factors import Denoised, Factors, denoise, fit_factors
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.shrinkage import empirical_bayes
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
-from covey.core.fit.stack import stacked
+from covey.core.fit.stack import stacked, with_atoms
 from covey.core.fit.targets import CLOSE, DensePairs, NoisyMoments, Pairs
 from covey.core.fit.terms import Parities, Scores, Term, fit_centres, parity_masks, parity_term, score_term, size_term
 from covey.core.fit.wide import LowRankPairs
@@ -133,7 +133,7 @@ def denoise_bits(noisy: NoisyMoments, fit: BitFit) -> Denoised[Pairs]:
         return denoise(wide, plan.centres, plan.factors, lambda t: fit.tick(0.1 + 0.4 * t))
     found = denoise(DensePairs.of(noisy, public), plan.centres, plan.factors, lambda t: fit.tick(0.1 + 0.1 * t))
     if plan.mechanism == "matrix":
-        return found
+        return with_atoms(found)
     return stacked(found, fit.public("stack"), lambda t: fit.tick(0.2 + 0.3 * t))
 
 
