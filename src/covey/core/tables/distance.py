@@ -32,6 +32,7 @@ ENUMERATION_LIMIT = 300_000_000
 GRAM_LIMIT = 40_000
 GRAM_WORK = 3_000_000_000_000
 DENSE_COLUMNS = 256  # sparse rows of so few columns are written out
+AT_ONCE = 1 << 14  # machine words of subsets that are counted in one call: a tenth of a megabyte, which caches hold
 SORT_LIMIT = 150_000_000
 CHUNK = 512  # rows × centres of one chunk stay in the processor's cache
 # The kernel sums below are normalised to [0, 1] and right to this absolute error (docs/proofs/certificate.md). Distances are
@@ -273,10 +274,17 @@ def _enumerated_self_product(X: Array, degree: int) -> float:
 def _subset_counts(X: Array, degree: int) -> Iterator[Integers]:
     """Counts of rows that are all ones on d columns, for each choice of the first d − 1; sixty-four rows to the machine word."""
     columns = packed_columns(X)
-    for head in combinations(range(X.shape[1]), degree - 1):
-        tail = columns[head[-1] + 1 if head else 0 :]
-        both = tail & np.bitwise_and.reduce(columns[list(head)], axis=0) if head else tail
-        yield np.bitwise_count(both).sum(axis=1, dtype=np.int64)
+    if degree == 1:
+        yield np.bitwise_count(columns).sum(axis=1, dtype=np.int64)
+        return
+    for head in combinations(range(X.shape[1]), degree - 2):
+        open_ = columns[head[-1] + 1 if head else 0 :]
+        rest = open_ & np.bitwise_and.reduce(columns[list(head)], axis=0) if head else open_
+        # Several columns are counted with all that follow them at once, if there are few rows: a call costs more than they do.
+        step = max(1, AT_ONCE // max(1, rest.size))
+        for start in range(0, len(rest), step):
+            both = np.bitwise_count(rest[start : start + step, None] & rest[start + 1 :]).sum(axis=2, dtype=np.int64)
+            yield from (counts[i:] for i, counts in enumerate(both))
 
 
 def overlap_histogram(X: Batch) -> Integers:

@@ -6,7 +6,7 @@ All of it is post-processing: it sees noisy counts and public numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -112,10 +112,17 @@ def haar_smooth(v: Floats, sd: float, t: float) -> Floats:
     return np.asarray(smooth[: len(v)])
 
 
+@lru_cache(maxsize=8)  # one attribute asks for its own a dozen times; of 600 categories it holds three megabytes
+def second_differences(size: int) -> tuple[Floats, Floats]:
+    """Eigenvalues and eigenvectors of the squared second differences of so many numbers in a row."""
+    difference = np.diff(np.eye(size), 2, axis=0)
+    w, basis = np.linalg.eigh(difference.T @ difference)
+    return w, basis
+
+
 def trend_smooth(v: Floats, sd: float) -> Floats:
     """A Whittaker trend (second differences, penalty by Stein's estimate); cells 3 deviations off it keep their value."""
-    difference = np.diff(np.eye(len(v)), 2, axis=0)
-    w, basis = np.linalg.eigh(difference.T @ difference)
+    w, basis = second_differences(len(v))
     filters = 1 / (1 + 10.0 ** np.arange(-2, 7, 0.5)[:, None] * w)
     inlier, trend = v, v
     for _ in range(4):
