@@ -131,7 +131,7 @@ def matrix_moments():
         near, far = (np.abs(np.linalg.eigvalsh(M - np.outer(z, z))).sum(axis=1) for z in signs)
         return np.stack([far - near, -near], axis=1)
 
-    return Case("moments, matrix noise", "orthogonal replaced row", 4.0, draw, 40_000, 3_000, floor=0.4)
+    return Case("moments, matrix noise", "orthogonal replaced row", 4.0, draw, 40_000, 1_500, floor=0.4)
 
 
 def pvec(name, epsilon, full, fast, floor):
@@ -192,7 +192,7 @@ def pure_means():
             y = np.array([measure_means(rows[which], again(shared)).values for _ in range(count)])
         return np.round(np.abs(y).max(axis=1) - np.abs(y - 1).max(axis=1), 9)
 
-    return Case("means, cube noise", "all bits flip", 1.0, draw, 250_000, 15_000, floor=TIGHT)
+    return Case("means, cube noise", "all bits flip", 1.0, draw, 250_000, 5_000, floor=TIGHT)
 
 
 def pure_cases():
@@ -243,7 +243,7 @@ def matrix_pairs():
             y = np.array([measure_pairs(tables[which], maps, law, again(shared))[0, 2] for _ in range(count)])
         return np.round(y, 9)
 
-    return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 30_000, 3_000, floor=0.4)
+    return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 30_000, 1_500, floor=0.4)
 
 
 # Regain, (ε, δ): ε = 1 at the least δ that the exact Gaussian law has for ρ = ½, which is stricter than the conversion.

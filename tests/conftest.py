@@ -27,6 +27,7 @@ def few_steps(monkeypatch):
         monkeypatch.setattr(module, lambda device, goal, start, steps: descend(device, goal, start, min(steps, 5)))
     monkeypatch.setattr("covey.methods.regain.categories.fit_steps", lambda *_: 20)
     monkeypatch.setattr("covey.core.fit.stack.DRAWS", 1)
+    monkeypatch.setattr("covey.answers.bands.DRAWS", 20)
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist (-p no:xdist) nobody asks
