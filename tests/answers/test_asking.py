@@ -67,7 +67,7 @@ def test_a_question_in_words_is_the_same_as_a_call(release, question, same):
         ("share ward=surgery where sex=f", "more of them after given"),
         ("share ward>surgery", "not ordered"),
         ("share age>missing", "missing is no value"),
-        ("share ward=surgery ward=medicine", "two conditions"),
+        ("share ward=surgery ward=medicine", "categories with commas"),
         ("share ward='surgery", "quotation mark"),
         ("mean age by", "nothing follows 'by'"),
         ("mean age by ward by sex", "stands twice"),

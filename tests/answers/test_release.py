@@ -278,6 +278,8 @@ def test_cut_rows_leave_single_columns_only():
         (lambda r: r.quantile("age", 1.5), "between 0 and 1"),
         (lambda r: r.correlation("age", "age"), "two different columns"),
         (lambda r: r.regress("old + ward"), "looks like"),
+        (lambda r: r.regress("old ~"), "a column is missing"),
+        (lambda r: r.regress("ward ~ age"), "one of them as its outcome: ward=… ~ …"),
         (lambda r: r.regress("old ~ ward * sex"), "interactions and functions were not measured"),
         (lambda r: r.regress("old ~ ward + ward"), "once"),
         (lambda r: r.regress("age ~ ward", "logistic"), "needs a flag"),

@@ -169,7 +169,9 @@ def conditions(columns: Columns, words: list[str]) -> dict[str, Any]:
         elif isinstance(value, tuple) and isinstance(out[name], tuple):
             out[name] = tuple(b if a is None else a for a, b in zip(out[name], value, strict=True))
         else:
-            raise ParameterError(f"{name!r} has two conditions: give one, or the two ends of a range.")
+            raise ParameterError(
+                f"{name!r} has two conditions: give one, several categories with commas, or the two ends of a range."
+            )
     return out
 
 

@@ -222,7 +222,10 @@ class Columns:
             return out, half
         if scale is None or field.type not in ("integer", "number"):
             kind = "categories" if scale is None else f"values of type {field.type}"
-            raise ParameterError(f"{name!r} holds {kind}, which have no mean. Ask for shares of its categories.")
+            outcome = f"; a regression takes one of them as its outcome: {name}=… ~ …" if scale is None else ""
+            raise ParameterError(
+                f"{name!r} holds {kind}, which have no mean, quantile or correlation. Ask for shares of them{outcome}."
+            )
         out[scale.bins] = (scale.starts + scale.ends) / 2 / scale.grid.scale
         half[scale.bins] = (scale.ends - scale.starts) / 2 / scale.grid.scale
         return out, half

@@ -97,7 +97,9 @@ def _name(text: str, formula: str) -> str:
     name = text.strip()
     if name.startswith("`") and name.endswith("`") and len(name) > 2:
         return name[1:-1]
-    if not name or re.search(r"[*:^()|-]", name):
+    if not name:
+        raise ParameterError(f"a column is missing in {formula!r}: a formula looks like 'cost ~ age + ward'.")
+    if re.search(r"[*:^()|-]", name):
         raise ParameterError(
             f"covey reads sums of columns, and {name!r} in {formula!r} is none: interactions and functions were not measured. "
             "Put a name with such signs between backquotes."
