@@ -11,8 +11,10 @@ from scipy.stats import norm
 
 import covey
 from audits.gates import a_budget, a_gate
+from covey.answers.replicates import Mechanism
+from covey.answers.tables import write_tables
 from covey.core.tables.triples import Levels, TripleTables, deviations
-from covey.errors import InternalError, ParameterError
+from covey.errors import CannotAnswerError, InternalError, ParameterError
 from covey.methods.regain.triples import Wish, moves_of, triple_shares
 from covey.privacy.budget import CHOICE, make_budget
 from covey.privacy.gate import Exact, Moves
@@ -137,7 +139,23 @@ def test_a_target_leads_to_triples_with_it_and_the_bundle_draws_them_again(tmp_p
     purposes = {charge.purpose for charge in synth.privacy.charges}
     assert {"choosing triples", "triples"} <= purposes
     write_bundle(synth.release(500), tmp_path / "bundle")
-    rows = covey.load(tmp_path / "bundle").sample(1500, seed=4)
+    release = covey.load(tmp_path / "bundle")
+    assert Mechanism(release).known
+    assert Mechanism(release).method().wish.count == 1
+    cells = [release.share({"c1": "a", "c2": "b", "c4": label}, about="table") for label in "abc"]
+    shares = [np.mean((X[:, [1, 2, 4]] == (0, 1, k)).all(axis=1)) for k in range(3)]
+    assert all(cell.low <= share <= cell.high for cell, share in zip(cells, shares, strict=True))
+    given = release.share({"c4": "b"}, given={"c1": "a", "c2": "b"})
+    assert given.low <= shares[1] / sum(shares) <= given.high
+    assert given.high - given.low < 0.3
+    with pytest.raises(CannotAnswerError, match="of three at a time 'c1', 'c2', 'c4'"):
+        release.share({"c1": "a", "c2": "b", "c3": "c"})
+    *_, path = write_tables(release, tmp_path / "tables")
+    lines = path.read_text().splitlines()
+    assert lines[0] == "column_a,category_a,column_b,category_b,column_c,category_c,count,sd"
+    assert len(lines) == 28
+    assert float(lines[2].split(",")[6]) == pytest.approx(9000 * release.share({"c1": "a", "c2": "a", "c4": "b"}).value, rel=1e-4)
+    rows = release.sample(1500, seed=4)
     codes = np.stack([rows[f"c{j}"].cast(pl.Enum(list("abc"))).to_physical().to_numpy() for j in range(6)], axis=1)
     assert missed(X, codes, 3) < 0.15
 

@@ -32,11 +32,12 @@ from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers, Measure
 
 @dataclass(frozen=True)
 class Units:
-    """One attribute: edges of its units, and for each its range, its part of that range, and its bin."""
+    """One attribute: edges of its units, and for each its range, its part of that range, its cell, and its bin."""
 
     edges: Integers
     ranges: Integers
     part: Floats
+    cells: Integers
     bins: Integers
 
     @classmethod
@@ -46,7 +47,7 @@ class Units:
         at = np.searchsorted(ranges, edges[:-1], side="right") - 1
         part = np.diff(edges) / np.diff(ranges)[at]
         cell = np.searchsorted(cells, edges[:-1], side="right") - 1
-        return cls(edges, at, part, bins[cell])
+        return cls(edges, at, part, cell, bins[cell])
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ class NumberEvidence:
         """Of every attribute."""
         m = self.measured
         return [Units.of(own.edges, cells, bins) for own, cells, bins in zip(m.one_way, m.cells, m.maps, strict=True)]
+
+    def cell(self, a: int) -> Integers:
+        """Unit → cell."""
+        return self.units[a].cells
 
     @property
     def sizes(self) -> tuple[int, ...]:

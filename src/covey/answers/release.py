@@ -19,6 +19,7 @@ from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.numbers import NumberEvidence, evidence_of
 from covey.answers.steps import check, first, in_library, require_varying, with_square, words
+from covey.answers.triples import share_of_three, three_way
 from covey.core.arrays import Array, Floats, Integers
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
@@ -33,10 +34,6 @@ DRAWN = 20_000  # rows of the centres that variances are read off: right to abou
 LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
 Z95 = 1.96  # of a normal law: half a 95% interval in deviations
 KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
-MOST_COLUMNS = (
-    "this question is about {count} columns at once, and one and two at a time were measured. Ask about two, or use "
-    "release.interval(function), which is approximate."
-)
 
 
 @dataclass(frozen=True)
@@ -317,7 +314,10 @@ class Release(PrivateRelease):
         """The mean of a product of scores, one factor an attribute, over that of another; `number` is a factor with values."""
         attributes = sorted({*top, *bottom})
         if len(attributes) > 2:
-            raise CannotAnswerError(MOST_COLUMNS.format(count=len(attributes)))
+            table = three_way(self, attributes)
+            estimate, base = share_of_three(table, top, bottom, self, self.sampled(about))
+            _require_seen(base if bottom else None)
+            return estimate
         features: list[Feature] = []
         places: list[tuple[int, ...]] = []
         for side in (top, bottom):
@@ -329,10 +329,7 @@ class Release(PrivateRelease):
                 bounded = value and number is not None and number.bounded
                 features.append(Feature(a, np.asarray(scores, dtype=np.float64), condition=not value, bounded=bounded))
         moments = self.moments(tuple(features))
-        if bottom:
-            base = delta(moments, ratio(places[1], ()), None)
-            if base.value[0] <= LOST * np.sqrt(base.variance[0]):
-                raise LostInNoiseError("the rows that meet the condition are so few that they are lost in the noise.")
+        _require_seen(delta(moments, ratio(places[1], ()), None) if bottom else None)
         return delta(moments, ratio(*places), self.sampled(about))
 
     def linear(self, moments: Moments, function: Function, about: About) -> Estimate:
@@ -389,3 +386,9 @@ class Factor:
 
 class LostInNoiseError(CannotAnswerError):
     """A group is too small to be told from noise."""
+
+
+def _require_seen(base: Estimate | None) -> None:
+    """Refuse a group that is lost in the noise."""
+    if base is not None and base.value[0] <= LOST * np.sqrt(base.variance[0]):
+        raise LostInNoiseError("the rows that meet the condition are so few that they are lost in the noise.")

@@ -31,6 +31,7 @@ from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import declared_coding
+from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate
 from covey.progress import Progress, silent
@@ -71,7 +72,10 @@ class Mechanism:
         """The method for bits, categories or numbers, as public facts decide it."""
         codec, measured = self.release.codec, self.release.measurements
         if isinstance(measured, MeasuredNumbers):
-            return RegainNumbers.of(NumberCodec(codec), NONE, self.budget.pure)
+            method = RegainNumbers.of(NumberCodec(codec), NONE, self.budget.pure)
+            if measured.triples is None:
+                return method
+            return replace(method, wish=Wish(len(measured.triples.tables), codec.target))  # whoever asked for them
         if isinstance(measured, MeasuredBits):
             width = len(codec.names)
             return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)

@@ -1,32 +1,35 @@
-"""The noisy tables of a release as plain files: every column's counts, every pair's, each with the deviation of its noise."""
+"""The noisy tables of a release as plain files: counts of columns, pairs and chosen triples, with the noise's deviation."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from covey.answers.release import Release
+from covey.answers.triples import three_ways
 from covey.errors import CannotAnswerError, ParameterError
 
-COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"
+COLUMNS_FILE, PAIRS_FILE, TRIPLES_FILE = "columns.csv", "pairs.csv", "triples.csv"
 
 
 def write_tables(release: Release, folder: Path) -> list[Path]:
-    """Both files, in a new folder; pairs only where they were measured and can be told honestly."""
+    """The files, in a new folder; pairs and triples only where they were measured and can be told honestly."""
     release.evidence  # noqa: B018 # refused before anything is written
     if folder.exists():
         raise ParameterError(f"{folder} exists. Choose another place.")
     folder.mkdir(parents=True)
     written = [_write(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), one_way(release))]
-    try:
+    names = ["column_a", "category_a", "column_b", "category_b", "column_c", "category_c"]
+    with suppress(CannotAnswerError):
         found = list(pairs(release))
-    except CannotAnswerError:
-        return written
-    names = ("column_a", "category_a", "column_b", "category_b", "count", "sd")
-    return [*written, _write(folder / PAIRS_FILE, names, iter(found))]
+        written.append(_write(folder / PAIRS_FILE, (*names[:4], "count", "sd"), iter(found)))
+    if three_ways(release):
+        written.append(_write(folder / TRIPLES_FILE, (*names, "count", "sd"), triples(release)))
+    return written
 
 
 def one_way(release: Release) -> Iterator[tuple[object, ...]]:
@@ -50,6 +53,20 @@ def pairs(release: Release) -> Iterator[tuple[object, ...]]:
             sds = np.sqrt(evidence.noise({}, {(a, b): each}).variance).reshape(table.shape)
             for i, j in np.ndindex(*table.shape):
                 yield names[a], groups[a][i], names[b], groups[b][j], f"{n * table[i, j]:.6g}", f"{n * sds[i, j]:.6g}"
+
+
+def triples(release: Release) -> Iterator[tuple[object, ...]]:
+    """Counts of every cell of every triple that was chosen."""
+    n, names = release.privacy.n, release.codec.names
+    for found in three_ways(release):
+        parts = zip(found.triple, found.levels, strict=True)
+        labels = [[label for label, _ in release.columns.groups(names[a], levels)] for a, levels in parts]
+        one = np.zeros(found.shares.shape)
+        one[0, 0, 0] = 1.0
+        sd = found.noise(one)[0] ** 0.5  # the same in every cell
+        for cell in np.ndindex(*found.shares.shape):
+            where = [part for a, own, k in zip(found.triple, labels, cell, strict=True) for part in (names[a], own[k])]
+            yield *where, f"{n * found.shares[cell]:.6g}", f"{n * sd:.6g}"
 
 
 def _write(path: Path, names: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> Path:

@@ -7,7 +7,7 @@ counts. An array of records, an exact moment or a sealed value has no way in.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from covey.core.fit.terms import Parities, parity_masks
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.coding import UNIT, Coding
 from covey.core.tables.domain import Domain
+from covey.core.tables.triples import Triples
 from covey.errors import InputError
 from covey.methods.regain.important import ImportantPairs
 from covey.methods.regain.measure import Means, OneWay
@@ -31,6 +32,7 @@ from covey.methods.regain.measured import (
     MeasuredRanges,
     Measurements,
 )
+from covey.methods.regain.triples import MeasuredTriples
 from covey.table.document import write_document
 
 FORMAT = 1  # of these two files; a reader refuses the others
@@ -104,6 +106,7 @@ def _problem(found: Measurements, sizes: tuple[int, ...]) -> str:
         if any(len(e) != len(m) + 1 for e, m in zip(found.cells, found.maps, strict=True)):
             return "its bins are made of other cells"
         sds = [sd for own in found.one_way for sd in own.sds]
+        sds += [] if found.triples is None else [found.triples.sd]
     if not isinstance(found, MeasuredBits):
         total = found.law.domain.total
         if found.pairs.shape != (total, total) or len(found.maps) != len(sizes):
@@ -253,6 +256,14 @@ def _pack_numbers(m: MeasuredNumbers) -> tuple[dict[str, Any], dict[str, Array]]
         }
         for j, groups in m.groups.items():
             arrays |= {f"{j} groups": groups.of, f"{j} group counts": groups.counts}
+    if m.triples is not None:
+        facts["triples"] = {
+            "columns": [list(triple) for triple in m.triples.triples.names],
+            "sd": m.triples.sd,
+            "about": "counts of triples of columns that were chosen with noise, one table after the other; levels: cell to level",
+        }
+        arrays["triples"] = np.concatenate([table.ravel() for table in m.triples.tables])
+        arrays |= {f"{j} levels": levels for j, levels in m.triples.triples.levels.items()}
     for j, (own, cells, bins) in enumerate(zip(m.one_way, m.cells, m.maps, strict=True)):
         parts = (own.edges, own.counts, own.sds, cells, bins)
         arrays |= {f"{j} {name}": part for name, part in zip(_PARTS, parts, strict=True)}
@@ -273,7 +284,23 @@ def _unpack_numbers(
     for j, own in groups.items():
         if len(own.of) != len(one_way[j].counts) or len(own.counts) != own.of.max() + 1:
             raise ValueError("groups of other categories than the column's")
-    return MeasuredNumbers(facts["n"], facts["pure"], one_way, cells, maps, law, pairs, important, groups)
+    three = _unpack_triples(facts["triples"], arrays, cells) if "triples" in facts else None
+    return MeasuredNumbers(facts["n"], facts["pure"], one_way, cells, maps, law, pairs, important, groups, three)
+
+
+def _unpack_triples(said: Mapping[str, Any], arrays: Mapping[str, Array], cells: Sequence[Array]) -> MeasuredTriples:
+    names = tuple((int(a), int(b), int(c)) for a, b, c in said["columns"])
+    triples = Triples(names, {x: arrays[f"{x} levels"] for triple in names for x in triple})
+    if any(len(levels) != len(cells[x]) - 1 for x, levels in triples.levels.items()):
+        raise ValueError("levels of other cells than the column's")
+    tables, at = [], 0
+    for triple in names:
+        a, b, c = triples.sizes(triple)
+        tables.append(arrays["triples"][at : at + a * b * c].reshape(a, b, c))
+        at += a * b * c
+    if at != len(arrays["triples"]):
+        raise ValueError("tables of other triples than those that were chosen")
+    return MeasuredTriples(triples, tuple(tables), float(said["sd"]))
 
 
 def _unpack_important(said: Mapping[str, Any], values: Array, domain: Domain) -> ImportantPairs:

@@ -28,7 +28,7 @@ from covey.methods.regain.measure_numbers import measure_ranks
 from covey.methods.regain.measured import MeasuredCategories
 from covey.methods.regain.plan import bin_mass, fit_steps, most_bins, pair_law
 from covey.methods.regain.prior import prior_covariances
-from covey.methods.regain.triples import NO_WISH, Found, Wish, find_triples
+from covey.methods.regain.triples import NO_WISH, Found, MeasuredTriples, Wish, find_triples
 from covey.privacy.gate import Gate
 
 NOTHING = Important()
@@ -75,7 +75,7 @@ class Merging:
 class MergedFit:
     """Centres over the categories, the noisy spectrum, and the noisy pair tables of bins with the law of their noise.
 
-    `triples` were chosen and fitted; their levels are of categories.
+    `triples` were chosen and fitted, `measured_triples` are all that were chosen; their levels are of categories.
     """
 
     cloud: WeightedPoints
@@ -84,6 +84,7 @@ class MergedFit:
     pairs: Floats
     important: ImportantPairs | None = None  # their second measurement
     triples: Triples | None = None
+    measured_triples: MeasuredTriples | None = None
 
 
 def merged_centres(
@@ -112,15 +113,15 @@ def merged_centres(
     goal = Goal(sharp.shares, sharp.covariances, sharp.domain, directions, zeros, emphasis)
     last = 0.7 if gate.has("triples") else 1.0
     found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
-    three = None
+    three = seen = None
     if gate.has("triples"):
-        three = find_triples(tables, merging.wish, Found(found, sharp.maps, sharp.shares, sharp.domain), gate)
+        three, seen = find_triples(tables, merging.wish, Found(found, sharp.maps, sharp.shares, sharp.domain), gate)
     if three is not None:
         goal = replace(goal, triples=three)
         found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
     cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, sharp.maps, sharp.domain))
     kept = None if three is None else three.triples.of(sharp.maps)
-    return MergedFit(cloud, spectrum, law, counted, extra, kept)
+    return MergedFit(cloud, spectrum, law, counted, extra, kept, seen)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from covey.core.tables.domain import Domain
 from covey.methods.regain.important import ImportantPairs
 from covey.methods.regain.measure import Means, OneWay
 from covey.methods.regain.plan import Plan
+from covey.methods.regain.triples import MeasuredTriples
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class MeasuredNumbers:
         pairs: noisy centred pair tables of the bins, in counts, as one symmetric matrix.
         important: the second measurement of important pairs, if there was one.
         groups: the second measurement of attributes whose categories are in groups.
+        triples: noisy tables of the triples that were chosen, if any were; their levels are of cells.
     """
 
     n: int
@@ -125,6 +127,7 @@ class MeasuredNumbers:
     pairs: Floats
     important: ImportantPairs | None = None
     groups: Mapping[int, MeasuredGroups] = field(default_factory=dict)
+    triples: MeasuredTriples | None = None
 
 
 Measurements = MeasuredBits | MeasuredCategories | MeasuredNumbers

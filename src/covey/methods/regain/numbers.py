@@ -174,7 +174,9 @@ class Looks:
         cells = [
             self.cells[j].edges if j in self.cells else np.arange(size + 1) for j, size in enumerate(self.domain.sizes)
         ]
-        return MeasuredNumbers(n, pure, self.ranges(one_way), cells, self.maps, fit.law, fit.pairs, fit.important)
+        pairs = (fit.law, fit.pairs, fit.important)
+        own, three = self.ranges(one_way), fit.measured_triples
+        return MeasuredNumbers(n, pure, own, cells, self.maps, *pairs, triples=three)
 
     def ranges(self, one_way: OneWayMeasured) -> list[MeasuredRanges]:
         """One-way counts of every attribute, by ranges of codes, with their noise."""

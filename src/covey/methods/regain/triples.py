@@ -18,7 +18,7 @@ from covey.core.arrays import Floats, Integers
 from covey.core.fit.triples import TripleGoal, shrunken
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.triples import Levels, Triples, TripleTables, deviations, level_map
+from covey.core.tables.triples import Levels, Triple, Triples, TripleTables, deviations, level_map
 from covey.errors import ParameterError, whole_number
 from covey.methods.regain.measure import Tables, entries
 from covey.privacy.budget import Budget
@@ -105,10 +105,25 @@ class Found:
     merged: Domain
 
 
-def find_triples(tables: Tables, wish: Wish, found: Found, gate: Gate) -> TripleGoal | None:
+@dataclass(frozen=True)
+class MeasuredTriples:
+    """Noisy counts of the chosen triples, whether they were fitted or not, and the deviation of their noise.
+
+    All of them are kept: to keep those alone that stand out of their noise would choose among the noise.
+    """
+
+    triples: Triples
+    tables: tuple[Floats, ...]
+    sd: float
+
+
+def find_triples(
+    tables: Tables, wish: Wish, found: Found, gate: Gate
+) -> tuple[TripleGoal | None, MeasuredTriples | None]:
     """The triples whose tables the centres miss most, measured; spends "choosing triples" and "triples".
 
-    None if nothing stood out of the noise: then the centres stay as they are.
+    First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then what was measured,
+    with levels of categories.
     """
     merged, n = found.merged, tables.n
     count, most = wish.affordable(n, len(merged.sizes), gate.allowance("triples"))
@@ -116,7 +131,7 @@ def find_triples(tables: Tables, wish: Wish, found: Found, gate: Gate) -> Triple
     levels = Levels(tuple(level_map(p, o, most) for p, o in zip(blocks, merged.ordered, strict=True)))
     candidates = levels.triples(wish.target)
     if not candidates or not count:
-        return None
+        return None, None
     kernel = TripleTables(levels.sizes, candidates)
     model = kernel.of(found.cloud, levels, merged)
     counts = tables.triples(levels.after(found.maps).maps, kernel)
@@ -128,16 +143,22 @@ def find_triples(tables: Tables, wish: Wish, found: Found, gate: Gate) -> Triple
     scores = counts.map(lambda c: deviations(c, expected, kernel.starts) - offset)
     chosen = gate.choose("choosing triples", scores, len(candidates), count, Moves(score=2))
     joint = gate.joint("triples", moves_of(len(chosen)))
-    names, goals = [], []
+    names, goals, measured, spread = [], [], [], 0.0
     for place in chosen:
         own, triple = slice(kernel.starts[place], kernel.starts[place + 1]), candidates[place]
         a, b, c = (levels.sizes[x] for x in triple)
         noisy = joint.add(counts.map(entries, own), int(kernel.cells[place]))
         before = model[own].reshape(a, b, c)
-        goal = shrunken(noisy.values.reshape(a, b, c) / n, before, noisy.sd / n)
+        measured.append(noisy.values.reshape(a, b, c).astype(np.float64))
+        spread = noisy.sd
+        goal = shrunken(measured[-1] / n, before, noisy.sd / n)
         if goal is not before:
             names.append(triple)
             goals.append(goal)
-    if not names:
-        return None
-    return TripleGoal(Triples(tuple(names), {x: levels.maps[x] for t in names for x in t}), tuple(goals))
+    every = tuple(candidates[place] for place in chosen)
+    kept = MeasuredTriples(_with_levels(every, levels).of(found.maps), tuple(measured), spread)
+    return TripleGoal(_with_levels(tuple(names), levels), tuple(goals)) if names else None, kept
+
+
+def _with_levels(names: tuple[Triple, ...], levels: Levels) -> Triples:
+    return Triples(names, {x: levels.maps[x] for triple in names for x in triple})
