@@ -103,7 +103,7 @@ class RegainNumbers:
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
             tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
             zeros, declared = seen.zeros(self.boxes), self.plan.declared
-            known = (seen.specials, zeros, self.important, self.wish)
+            known = (seen.specials if seen.cells else None, zeros, self.important, self.wish)
             before = None if self.prior is None else ToCells(edges)(self.prior.codes)
             merging = Merging(tables, seen.shares, seen.maps, declared, *known, before)
             fit = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)

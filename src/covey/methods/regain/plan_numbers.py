@@ -44,8 +44,12 @@ class NumberPlan:
 
     @property
     def ranked(self) -> int:
-        """How many attributes are ordered."""
-        return sum(self.declared.ordered)
+        """How many attributes have ranks that are looked at: the ordered ones, where a number is among them.
+
+        A table of categories alone is fitted as if nothing were said to matter: its bins hold nearly all of its ranks, and a
+        charge for them made it worse (docs/benchmarks/knowledge.md).
+        """
+        return sum(self.declared.ordered) if grids(self.attributes) else 0
 
     def shares(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
         """One-way tables and trees, pairs, rank covariances: parts of `rest`, which is what the certificate leaves."""
@@ -78,7 +82,12 @@ class NumberPlan:
         return growth**turn / sum(growth**k for k in range(rounds))
 
     def bin_mass(self, n: int, budget: Budget) -> float:
-        """Mass of a bin of an ordered attribute: at least twelve bins if the noise allows it, at most forty."""
+        """Mass of a bin of an ordered attribute: at least twelve bins if the noise allows it, at most forty.
+
+        Without numbers it is that of categories.
+        """
+        if not grids(self.attributes):
+            return bin_mass(n, self.declared, budget)
         finest = 1 / float(np.clip(400 // len(self.attributes), 12, 40))
         return max(finest, BINS[budget.pure] * bin_mass(n, self.declared, budget))
 
