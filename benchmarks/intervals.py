@@ -1,6 +1,7 @@
 """How often covey's intervals hold the truth, and how wide they are: fresh resamples of public tables, a release of each.
 
-python benchmarks/intervals.py [--settings "nltcs;plants, 69"] [--releases 60] [--replicates 0] [--out docs/benchmarks]
+python benchmarks/intervals.py [--settings "nltcs;plants, 69"] [--releases 60] [--replicates 0] [--without-naive]
+    [--rounds FILE] [--out docs/benchmarks]
 
 A public table is the population. Each round resamples as many rows from it, releases them, and asks: shares, pair shares,
 conditional shares, group means, correlations, regressions with eight regressors. Coverage is counted against the population and
@@ -10,13 +11,15 @@ many synthetic rows. With --replicates so many are made of each release, and reg
 intervals (a share of three columns, a ratio of odds), are counted too, under names of their own.
 
 A fresh sample of questions is asked of every release. Writes one line a setting and statistic to
-intervals.csv as it goes, and intervals.md from it.
+intervals.csv as it goes, and intervals.md from it. With --rounds each release is written to a file when it is done, and a run
+that was stopped goes on from there.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import warnings
 from collections import defaultdict
@@ -279,21 +282,17 @@ def count_in(line, p, t, truth, own, sampling):
         line["width"].append((p.high - p.low) / 2 / (1.96 * sampling))
 
 
-def one_round(population, epsilon, delta, generator, replicates=0):
-    """Per kind of statistic: hits of the population and of the table, widths, naive hits, and refusals."""
+def one_round(population, epsilon, delta, generator, replicates=0, with_naive=True):
+    """Per kind of statistic: hits of the population and of the table, widths, naive hits if wanted, and refusals."""
     table = population.resample(generator)
     spent = epsilon * (1 - CERTIFICATE)
     schema = population.schema
     given = {f.name: table[f.name] if f.enum is None else np.array(f.enum)[table[f.name]] for f in schema.fields}
     synth = covey.PrivateSynthesizer(spent, delta, schema=schema, certificate_share=0).fit(given)
     release = synth.release(population.n)
-    rows = release.rows()
-    synthetic = {
-        f.name: rows[f.name].str.slice(1).cast(int).to_numpy() if f.enum else rows[f.name].cast(int).to_numpy()
-        for f in schema.fields
-    }
     if replicates:
         return with_replicates(population, table, release, generator, replicates)
+    synthetic = synthetic_codes(release) if with_naive else None
     out = defaultdict(lambda: defaultdict(list))
     for kind, ask, truth, naive in questions(population, generator):
         try:
@@ -303,7 +302,7 @@ def one_round(population, epsilon, delta, generator, replicates=0):
             continue
         out[kind]["refused"].append(0)
         pool, own = truth(population.columns), truth(table)
-        textbook = naive(synthetic) if naive else None
+        textbook = naive(synthetic) if naive and synthetic else None
         for i, (p, t) in enumerate(zip(of_population, of_table, strict=True)):
             count_in(out[kind], p, t, pool[i], own[i], np.sqrt(max(p.se**2 - t.se**2, 1e-30)))
             if textbook is not None:
@@ -311,19 +310,47 @@ def one_round(population, epsilon, delta, generator, replicates=0):
     return out
 
 
-def measure(name, releases, seed, replicates):
+def synthetic_codes(release):
+    """A release's rows as whole numbers."""
+    rows = release.rows()
+    return {
+        f.name: rows[f.name].str.slice(1).cast(int).to_numpy() if f.enum else rows[f.name].cast(int).to_numpy()
+        for f in release.schema.fields
+    }
+
+
+def rounds_of(name, options):
+    """All releases of a setting, each with randomness of its own; those that the file of rounds has are not made again."""
     make, epsilon, delta = SETTINGS[name]
-    population, generator = make(), np.random.default_rng(seed)
-    rounds = [one_round(population, epsilon, delta, generator, replicates) for _ in range(releases)]
+    population, known = make(), {}
+    if options.rounds and options.rounds.exists():
+        lines = map(json.loads, options.rounds.read_text().splitlines())
+        known = {k: found for own, replicates, k, found in lines if (own, replicates) == (name, options.replicates)}
+    for k in range(options.releases):
+        if k not in known:
+            generator = np.random.default_rng([options.seed, k])
+            found = one_round(population, epsilon, delta, generator, options.replicates, options.naive)
+            known[k] = {
+                kind: {word: [float(x) for x in values] for word, values in line.items()}
+                for kind, line in found.items()
+            }
+            if options.rounds:
+                with options.rounds.open("a") as file:
+                    file.write(json.dumps([name, options.replicates, k, known[k]]) + "\n")
+        yield known[k]
+
+
+def measure(name, options):
+    rounds, releases = list(rounds_of(name, options)), options.releases
     for kind in sorted({kind for r in rounds for kind in r}, key=[*KINDS, *MORE].index):
         line = {"setting": name, "statistic": kind, "releases": releases}
         for about in ("population", "table", "naive"):
-            each = [np.mean(r[kind][about]) for r in rounds if r[kind][about]]
+            each = [np.mean(r[kind][about]) for r in rounds if r.get(kind, {}).get(about)]
             line[about] = f"{np.mean(each):.3f}" if each else ""
             line[f"{about} se"] = f"{np.std(each) / np.sqrt(len(each)):.3f}" if each else ""
-        widths = [w for r in rounds for w in r[kind]["width"]]
+        widths = [w for r in rounds for w in r.get(kind, {}).get("width", [])]
         line["width"] = f"{np.median(widths):.2f}" if widths else ""
-        line["refused"] = f"{np.mean([x for r in rounds for x in r[kind]['refused']]):.2f}"
+        line["refused"] = f"{np.mean([x for r in rounds for x in r.get(kind, {}).get('refused', [])]):.2f}"
         yield line
 
 
@@ -362,6 +389,8 @@ def main():
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--replicates", type=int, default=0, help="measure only what rests on so many of them")
+    parser.add_argument("--without-naive", dest="naive", action="store_false", help="draw no rows: half the time")
+    parser.add_argument("--rounds", type=Path, help="a file of releases that were measured: a stopped run goes on")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
     options = parser.parse_args()
     if not DATA.is_dir():
@@ -373,7 +402,7 @@ def main():
     for name in SETTINGS:
         if options.settings and not any(part.strip() in name for part in options.settings.split(";")):
             continue
-        found = list(measure(name, options.releases, options.seed, options.replicates))
+        found = list(measure(name, options))
         done = {(line["setting"], line["statistic"]) for line in found}
         known = [line for line in known if (line["setting"], line["statistic"]) not in done] + found
         order, kinds = list(SETTINGS), [*KINDS, *MORE]
