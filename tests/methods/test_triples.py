@@ -154,7 +154,9 @@ def test_a_target_leads_to_triples_with_it_and_the_bundle_draws_them_again(tmp_p
     lines = path.read_text().splitlines()
     assert lines[0] == "column_a,category_a,column_b,category_b,column_c,category_c,count,sd"
     assert len(lines) == 28
-    assert float(lines[2].split(",")[6]) == pytest.approx(9000 * release.share({"c1": "a", "c2": "a", "c4": "b"}).value, rel=1e-4)
+    assert float(lines[2].split(",")[6]) == pytest.approx(
+        9000 * release.share({"c1": "a", "c2": "a", "c4": "b"}).value, rel=1e-4
+    )
     rows = release.sample(1500, seed=4)
     codes = np.stack([rows[f"c{j}"].cast(pl.Enum(list("abc"))).to_physical().to_numpy() for j in range(6)], axis=1)
     assert missed(X, codes, 3) < 0.15
