@@ -6,6 +6,9 @@ nothing in common with the table but the number of persons.
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 
 import covey.core.fit.linked
@@ -14,7 +17,7 @@ import covey.synthesizers.linked
 from audits.planting import Fault, replaced
 from covey import linking
 from covey.core.tables.linked import WEIGHT_STEPS, Linked
-from covey.release.linkedbundle import measured, model_arrays
+from covey.release.linkedfiles import write_fitted
 from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.fields import Field
 from covey.table.package import Package, Resource
@@ -114,8 +117,11 @@ def rides():
 def face(synth):
     """Everything that leaves a fit of linked tables."""
     release = synth.release(20)
-    facts, arrays = measured(release)
-    arrays = {name: np.asarray(values).tolist() for name, values in {**arrays, **model_arrays(release)}.items()}
+    with TemporaryDirectory() as folder:
+        write_fitted(release.fitted, release.package, Path(folder))
+        facts = [path.read_text(encoding="utf-8") for path in sorted(Path(folder).glob("*.json"))]
+        files = [np.load(path) for path in sorted(Path(folder).glob("*.npz"))]
+        arrays = [{name: file[name].tolist() for name in file.files} for file in files]
     sample = {name: frame.to_dict(as_series=False) for name, frame in synth.sample(20).items()}
     return facts, arrays, sample, repr(synth.certificate), repr(synth.privacy), release.package.to_dict()
 
