@@ -1,5 +1,6 @@
 """Persons with events on the command line: drafted, confirmed, checked, planned, released, verified, evaluated, refused."""
 
+import copy
 import json
 import shutil
 
@@ -9,10 +10,11 @@ from click.testing import CliRunner
 
 import covey
 from covey.cli import main
-from covey.errors import InputError
+from covey.errors import InputError, ParameterError
 from covey.linkedflow import draft_package
 from covey.release.linkedverify import verify_linked
 from covey.table.dialects import Dialect
+from covey.table.package import Package
 from tests.table.test_package import GOOD
 from tests.test_linking import SMALL, clinic
 
@@ -171,6 +173,49 @@ def test_a_plan_says_what_is_measured_and_advises(package):
     assert many["tables"] == {"person": 1, "across": 4, "event": 1, "step": 2, "two": 2}
     assert 0 < many["unlinked"] < many["noise"] < 0.01
     assert "give --persons" in run("plan", package, "--rows", "50000", "--epsilon", "1").output
+
+
+def ruled(change=lambda data: None):
+    """Nobody under 50 lies in ward b."""
+    data = copy.deepcopy(GOOD)
+    data["covey"] = {"rules": [{"forbid": {"patients.age": {"maximum": 49}, "visits.ward": "b"}}]}
+    change(data)
+    return data
+
+
+def test_rules_across_the_tables_hold_in_every_bundle(package, tmp_path):
+    package.write_text(json.dumps(ruled()))
+    assert Package.from_dict(Package.load(package).to_dict()) == Package.load(package)
+    assert "events break a rule across the tables" in run("check", package).output
+    out = tmp_path / "release"
+    assert run("release", package, *RELEASE, "--seed", "1", "--out", out).exit_code == 0
+    assert json.loads((out / "privacy.json").read_text())["events_drawn_anew_for_rules"] > 0
+    more = covey.load(out).sample(400, seed=1)
+    both = more["visits"].join(more["patients"], left_on="who", right_on="id")
+    assert both.filter((both["age"] < 50) & (both["ward"] == "b")).is_empty()
+    assert not both.filter((both["age"] >= 50) & (both["ward"] == "b")).is_empty()
+    broken = tmp_path / "broken"
+    shutil.copytree(out, broken)
+    (broken / "visits.csv").write_text((out / "visits.csv").read_text().replace(",a\n", ",b\n"))
+    with pytest.raises(InputError, match="break a rule across them"):
+        verify_linked(broken)
+
+
+BAD_RULES = {
+    "must name one field of visits": {"forbid": {"patients.age": 3}},
+    "forbid or require": {"less_equal": {"left": "patients.age", "right": "visits.day"}},
+    "is no field": {"forbid": {"patients.age": 3, "visits.price": 2}},
+    "orders events": {"forbid": {"patients.age": 3, "visits.day": 2}},
+    "no possible event": {"forbid": {"patients.age": 3, "visits.ward": ["a", "b", None]}},
+}
+
+
+@pytest.mark.parametrize("words", BAD_RULES)
+def test_rules_that_cannot_be_kept_are_refused(words):
+    with pytest.raises(ParameterError, match=words):
+        covey.PrivateSynthesizer(
+            1, schema=Package.from_dict(ruled(lambda d: d["covey"].update(rules=[BAD_RULES[words]])))
+        )
 
 
 REFUSED = {

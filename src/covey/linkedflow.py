@@ -109,12 +109,15 @@ class LinkedFit:
     persons: Fit
     events: Fit
     cut: int
+    broken: int = 0
 
     @property
     def words(self) -> list[str]:
         """What would happen to cells and rows."""
         said = [f"{name}.{line}" for name, fit in self.named for line in fit.words]
-        return said + [f"{self.cut:,} of {self.events.rows:,} events are beyond at_most and left out"] * (self.cut > 0)
+        said += [f"{self.cut:,} of {self.events.rows:,} events are beyond at_most and left out"] * (self.cut > 0)
+        broken = f"{self.broken:,} of {self.events.rows:,} events break a rule across the tables: no synthetic one will"
+        return said + [broken] * (self.broken > 0)
 
     @property
     def named(self) -> list[tuple[str, Fit]]:
@@ -137,7 +140,7 @@ def check_package(file: Path) -> LinkedFit:
 def _fit_of(prepared: Any) -> LinkedFit:
     one, two = prepared.package.resources
     persons = Fit(prepared.n, prepared.logs[0], one.schema)
-    return LinkedFit(persons, Fit(prepared.read, prepared.logs[1], two.schema), prepared.cut)
+    return LinkedFit(persons, Fit(prepared.read, prepared.logs[1], two.schema), prepared.cut, prepared.broken)
 
 
 @dataclass(frozen=True)

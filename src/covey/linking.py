@@ -7,7 +7,7 @@ as in `engines.persons`. Everything here may fail and speak of the tables; nothi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers, require_memory
 from covey.core.tables.linked import Linked
+from covey.core.tables.zeros import held_in
 from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
 from covey.engines.local import in_order_of_parts
@@ -34,6 +35,7 @@ from covey.table.persons import WithPerson, named
 from covey.table.schema import Schema
 from covey.table.sources import form_of, joined, open_source
 from covey.table.sparkframe import is_spark, needed_columns
+from covey.table.zeros import across_zeros
 
 if TYPE_CHECKING:
     from polars import Series
@@ -79,6 +81,7 @@ class PreparedPackage:
         package: under which they were read.
         read: events that were read: for the owner of the tables alone.
         cut: how many of them are beyond the public limit of a person, for the same.
+        broken: how many break a rule across the tables, for the same.
     """
 
     rows: LinkedRows
@@ -87,6 +90,7 @@ class PreparedPackage:
     package: Package
     read: int
     cut: int
+    broken: int
 
     @property
     def n(self) -> int:
@@ -123,7 +127,21 @@ class PackageReader:
         """Read, encode and link two tables for a fit. What does not link is refused."""
         found = self.read(given)
         cut = found.events - len(found.linked.owner)
-        return PreparedPackage(LinkedRows(found.linked), found.forms, found.logs, self.package, found.events, cut)
+        rows, broken = LinkedRows(found.linked), self._broken(found.linked)
+        return PreparedPackage(rows, found.forms, found.logs, self.package, found.events, cut, broken)
+
+    def _broken(self, linked: Linked) -> int:
+        """How many events break a rule across the tables."""
+        boxes, (persons, _) = across_zeros(self.package, *self.fine), self.fine
+        bad = np.zeros(len(linked.owner), dtype=bool)
+        for box in boxes.boxes:
+            inside = np.ones(len(bad), dtype=bool)
+            for j, side in box.sides.items():
+                k = j - len(persons.names)
+                codes = linked.events[:, k] if k >= 0 else linked.persons[linked.owner, j]
+                inside &= held_in(codes.astype(np.int64), side)
+            bad |= inside
+        return int(bad.sum())
 
     def read(self, given: Any) -> ReadPackage:
         """The same, open to the owner of the tables: for checks and evaluations, which are confidential."""
@@ -237,14 +255,25 @@ class LinkedDrawn:
     _fitted: LinkedFitted
     _reader: PackageReader
     _streams: Streams
+    _book: dict[int, int] = field(default_factory=dict)  # events that were drawn anew, by part
+
+    @property
+    def mended(self) -> int:
+        """Events that were drawn anew because their person cannot have such ones, in the parts drawn so far."""
+        return sum(self._book.values())
 
     def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
         for k, first in enumerate(range(0, self.m, PART_PERSONS)):
             streams = self._streams.child(f"part {k}")
             with blas_threads(1):
-                drawn = self._fitted.law.draw(min(PART_PERSONS, self.m - first), streams.postprocessing("rows"))
+                self._book[k] = 0
+                size, draw = min(PART_PERSONS, self.m - first), streams.postprocessing("rows")
+                drawn = self._fitted.law.draw(size, draw, lambda more, k=k: self._count(k, more))  # type: ignore[misc]
                 codes = self._fitted.codes(drawn, streams.postprocessing("values"))
             yield self._reader.columns(codes, streams.postprocessing("decode"), first + 1)
+
+    def _count(self, k: int, more: int) -> None:
+        self._book[k] += more
 
 
 def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str | None) -> ReadTable:

@@ -41,11 +41,14 @@ def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: Abou
         one["path"] = f"{one['name']}.{suffix}"
         one["schema"]["fields"][0]["type"] = "integer"  # of keys, which are numbers now
     write_document(folder / "datapackage.json", described)
-    write_document(folder / "privacy.json", {**private_facts(release.privacy, release.version), "linked": True})
+    mended = getattr(release.parts, "mended", 0) if release.package.rules else None
+    facts = private_facts(release.privacy, release.version)
+    told = {} if mended is None else {"events_drawn_anew_for_rules": mended}
+    write_document(folder / "privacy.json", {**facts, **told, "linked": True})
     if release.certificate is not None:
         write_document(folder / "certificate.json", certificate_facts(release))
     write_fitted(release.fitted, release.package, folder)
-    (folder / "README.md").write_text(words(release, list(digests)), encoding="utf-8")
+    (folder / "README.md").write_text(words(release, list(digests), mended), encoding="utf-8")
     (folder / REPORT).write_text(linked_report(release, digests, about), encoding="utf-8")
 
 
@@ -71,7 +74,7 @@ def certificate_facts(release: LinkedRelease) -> dict[str, Any]:
     return facts | ({"note": WEAK} if release.privacy.budget.epsilon > LARGE_EPSILON else {})
 
 
-def words(release: LinkedRelease, tables: list[str]) -> str:
+def words(release: LinkedRelease, tables: list[str], mended: int | None = None) -> str:
     """README.md."""
     one, two = release.package.resources
     lines = [
@@ -93,6 +96,11 @@ def words(release: LinkedRelease, tables: list[str]) -> str:
         f"{release.package.at_most} events.",
         "",
         *unprotected(release.certificate),
+        *(
+            []
+            if mended is None
+            else [f"Rules across the two tables hold: {mended:,} events were drawn anew for them.", ""]
+        ),
         "## Files",
         "",
         *(f"- `{name}`: rows" for name in tables),

@@ -18,6 +18,7 @@ from covey.core.fit.linked import LinkedModel
 from covey.core.numbers.cells import Cells
 from covey.core.numbers.grid import NumberGrid
 from covey.core.numbers.measure import Measure
+from covey.core.tables.across import Across
 from covey.core.tables.domain import Domain
 from covey.core.tables.linked import LinkedTable, count_bins
 from covey.errors import InputError
@@ -29,6 +30,7 @@ from covey.table.codec import Codec
 from covey.table.document import write_document
 from covey.table.numbers import NumberCodec
 from covey.table.package import Package
+from covey.table.zeros import across_zeros
 
 FORMAT = 1  # of these files; a reader refuses the others
 MODEL, TABLES, DESCRIPTION = "model.npz", "tables.npz", "tables.json"
@@ -122,7 +124,9 @@ def _fitted(
         LinkedModel(**{name: model[f"{k} {name}"] for name in PARTS[:-1]}, sticky=float(model[f"{k} sticky"]))
         for k in range(sum(name.endswith(" sticky") for name in model))
     ]
-    law = LinkedLaw(models, persons, Domain(tuple(sizes[first:]), tuple(ordered[first:])), counts)
+    starts = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(sizes)]
+    barred = Across.of(across_zeros(package, *codecs), first, starts)
+    law = LinkedLaw(models, persons, Domain(tuple(sizes[first:]), tuple(ordered[first:])), counts, barred)
     bins = ToBins(
         tuple(arrays.get(f"edges {j}") for j in range(len(sizes))),
         tuple(arrays[f"bins {j}"] for j in range(len(sizes))),

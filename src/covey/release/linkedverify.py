@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from covey.core.arrays import Integers
 from covey.errors import InputError
 from covey.table.codec import Codec
 from covey.table.package import Package, Resource
@@ -41,13 +44,14 @@ def table_paths(folder: Path, package: Package) -> tuple[Path, Path]:
 def verify_linked(folder: Path) -> tuple[int, tuple[Path, Path]]:
     """Check both tables against their schemas, and their link; the number of persons, and where the tables lie."""
     package = Package.load(folder / DESCRIBED)
-    keys, tables = [], table_paths(folder, package)
+    keys, read, tables = [], [], table_paths(folder, package)
     for part, path in zip(package.resources, tables, strict=True):
         table = read_table(path)
         wrong = Codec(released_schema(part)).problems(table)
         if wrong:
             raise InputError(f"the synthetic rows of {part.name} break their schema: {wrong[0]}")
         keys.append(np.asarray(table.columns[part.key].cast(int)))
+        read.append(table.columns)
     persons, owners = keys
     if not np.array_equal(persons, np.arange(1, len(persons) + 1)):
         raise InputError(f"the persons of {package.persons.name} are not numbered from 1.")
@@ -55,4 +59,18 @@ def verify_linked(folder: Path) -> tuple[int, tuple[Path, Path]]:
         raise InputError(f"{package.events.name} has rows that belong to no person of {package.persons.name}.")
     if len(owners) and np.bincount(owners).max() > package.at_most:
         raise InputError(f"a person of {package.events.name} has more than {package.at_most} rows.")
+    if package.across is not None and len(owners):
+        wrong = Codec(package.across).problems(_joint(package, read, owners))
+        if wrong:
+            raise InputError(f"the synthetic tables break a rule across them: {wrong[0]}")
     return len(persons), tables
+
+
+def _joint(package: Package, read: list[Mapping[str, Any]], owners: Integers) -> dict[str, Any]:
+    """The columns that rules across the tables name, a row for every event."""
+    found: dict[str, Any] = {}
+    for name in [] if package.across is None else package.across.names:
+        table, _, column = name.partition(".")
+        mine = table == package.persons.name
+        found[name] = read[0][column].gather((owners - 1).tolist()) if mine else read[1][column]
+    return found

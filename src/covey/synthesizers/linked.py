@@ -23,7 +23,7 @@ from covey.privacy.gate import Gate
 from covey.synthesizers.parameters import Parameterized
 from covey.table.frames import FrameForm
 from covey.table.package import Package
-from covey.table.zeros import structural_zeros
+from covey.table.zeros import across_zeros, structural_zeros
 from covey.version import __version__
 
 CALLER = 3  # frames up: advice is shown where `fit` was called
@@ -69,7 +69,8 @@ class LinkedSynthesizer(Parameterized):
         self._reader = PackageReader(schema)
         persons, events = self._reader.fine
         plan = LinkedPlan(persons.attributes, events.attributes, schema.at_most, schema.order is not None)
-        self._method = RegainPersons(share, plan, (structural_zeros(persons), structural_zeros(events)))
+        zeros = structural_zeros(persons), structural_zeros(events)
+        self._method = RegainPersons(share, plan, zeros, across_zeros(schema, persons, events))
         self._fitted: LinkedFitted | None = None
         self._forms: tuple[FrameForm, FrameForm] = (FrameForm("columns"), FrameForm("columns"))
         self.privacy: PrivacyStatement | None = None

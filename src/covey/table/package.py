@@ -23,6 +23,7 @@ from covey.errors import ParameterError, whole_number
 from covey.table.document import read_document, refuse_unknown, spelt_like, write_document
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.persons import without
+from covey.table.rules import Forbid, Requires, Rule, read_rule, shown_rule
 from covey.table.schema import Schema
 
 MOST_EVENTS = 50  # of a person: weights of pairs of events are then good to a quarter of a per cent
@@ -69,9 +70,11 @@ class Package:
     at_most: int
     order: str | None = None
     numbered: bool = False
+    rules: tuple[Rule, ...] = ()  # across both tables, of fields named table.field
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        self._check_rules()
         if self.persons.name == self.events.name:
             raise ParameterError(f"two resources are named {self.persons.name!r}. Give each its own name.")
         whole_number(self.at_most, "at_most", 1, "It counts the events of a person.")
@@ -93,6 +96,47 @@ class Package:
         if self.order in self.events.schema.links:
             raise field.wrong("orders events and follows another field", "Name that one as order.")
         _ = self.event_schema  # rules about a numbered order column are refused
+
+    def _check_rules(self) -> None:
+        """Refuse rules across the tables that could not be kept in every row."""
+        for rule in self.rules:
+            places = [self._place(name) for name in rule.fields]
+            sides = [part for part, _ in places]
+            if not isinstance(rule, Forbid | Requires):
+                raise ParameterError("rules across persons and events forbid or require: write forbid or requires.")
+            if sides.count(self.events) != 1 or sides.count(self.persons) == 0:
+                raise ParameterError(
+                    f"the rule {shown_rule(rule)} must name one field of {self.events.name}, and fields of "
+                    f"{self.persons.name}."
+                )
+            for part, field in places:
+                kept = "Rules across the tables need a field that stands by itself."
+                if part == self.events and field.name == self.order:
+                    raise field.wrong("orders events and stands in a rule across the tables", "Name another field.")
+                if field.bins is not None:
+                    raise field.wrong("has declared bins and stands in a rule across the tables", "Leave bins out.")
+                tied = {*part.schema.links, *(link.base for link in part.schema.links.values())}
+                if field.name in tied or any(field.name in own.fields for own in part.schema.rules):
+                    raise field.wrong("stands in another rule of its table, or follows a field", kept)
+        if self.rules:
+            _ = self.across
+
+    def _place(self, name: str) -> tuple[Resource, Field]:
+        """The table and the field that a rule names as table.field."""
+        for part in self.resources:
+            own = name.removeprefix(f"{part.name}.")
+            if own != name and own in part.schema.names:
+                return part, part.schema[own]
+        raise ParameterError(f"a rule names {name!r}, which is no field. Write table.field.")
+
+    @property
+    def across(self) -> Schema | None:
+        """The fields that rules across the tables name, as table.field, with these rules; None where there are none."""
+        if not self.rules:
+            return None
+        named = dict.fromkeys(name for rule in self.rules for name in rule.fields)
+        fields = tuple(_joint(name, self._place(name)[1]) for name in named)
+        return Schema(fields, self.persons.schema.missing_values, self.rules)
 
     @property
     def resources(self) -> tuple[Resource, Resource]:
@@ -201,7 +245,16 @@ class Package:
         numbered = own.get("numbered", False)
         if not isinstance(numbered, bool):
             raise ParameterError(f"numbered must be true or false, got {numbered!r}.")
-        return cls(_resource(persons, to), _resource(events, key), own["at_most"], own.get("order"), numbered, notes)
+        parts = _resource(persons, to), _resource(events, key)
+        top = notes.pop("covey", {})
+        if not isinstance(top, Mapping) or not isinstance(top.get("rules", []), list):
+            raise ParameterError(f'covey of a package is an object with a list "rules", got {top!r}.')
+        refuse_unknown(top, ("rules",), "covey of the package")
+        joint = {
+            f"{part.name}.{f.name}": _joint(f"{part.name}.{f.name}", f) for part in parts for f in part.schema.fields
+        }
+        rules = tuple(read_rule(rule, joint) for rule in top.get("rules", []))
+        return cls(*parts, own["at_most"], own.get("order"), numbered, rules, notes)
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the package's file."""
@@ -212,7 +265,13 @@ class Package:
         own: dict[str, Any] = {"at_most": self.at_most}
         own |= {} if self.order is None else {"order": self.order}
         events["covey"] = own | ({"numbered": True} if self.numbered else {})
-        return {**self.notes, "resources": [persons, events]}
+        rules = {"covey": {"rules": [rule.to_dict() for rule in self.rules]}} if self.rules else {}
+        return {**self.notes, **rules, "resources": [persons, events]}
+
+
+def _joint(name: str, field: Field) -> Field:
+    """A field as rules across the tables know it: under the name of its table, without ties to others."""
+    return replace(field, name=name, follows=None, levels=None, confirmed=True)
 
 
 def is_package(path: Any, name: str | None = None) -> bool:

@@ -14,10 +14,14 @@ from math import comb
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.tables.zeros import Box, Boxes, Range
+from covey.core.tables.across import Across
+from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Range
+from covey.errors import ParameterError
 from covey.table.attributes import MISSING, SPECIAL, Grid, Labels
 from covey.table.bodyrule import BodyRule
+from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
+from covey.table.package import Package
 from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule
 
 MOST_BOXES = 200  # of one rule; a fit that looks at more of them is slow, and such rules are loose
@@ -29,6 +33,29 @@ def structural_zeros(codec: NumberCodec) -> Boxes:
     for rule in codec.codec.schema.rules:
         found += _boxes(codec, rule)
     return Boxes(tuple(found))
+
+
+def across_zeros(package: Package, persons: NumberCodec, events: NumberCodec) -> Boxes:
+    """The boxes of rules across persons and events, over the attributes of both, those of persons first."""
+    across = package.across
+    if across is None:
+        return NO_BOXES
+    joint = [f"{package.persons.name}.{name}" for name in persons.names]
+    joint += [f"{package.events.name}.{name}" for name in events.names]
+    small = NumberCodec(Codec(across))
+    boxes = [
+        Box({joint.index(small.names[j]): side for j, side in box.sides.items()})
+        for box in structural_zeros(small).boxes
+    ]
+    found = Boxes(tuple(boxes))
+    # Codes at which a rule changes its mind stand for all between them.
+    sizes = [kind.size for codec in (persons, events) for kind in codec.attributes]
+    codes = [np.array([c for c in sorted({0, *found.cuts(j)}) if c < size]) for j, size in enumerate(sizes)]
+    if Across.of(found, len(persons.names), codes).impossible:
+        raise ParameterError(
+            "rules across the tables leave some persons no possible event, or tell too many kinds of persons apart. Correct them."
+        )
+    return found
 
 
 def _boxes(codec: NumberCodec, rule: Rule) -> list[Box]:

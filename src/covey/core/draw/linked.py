@@ -6,15 +6,18 @@ counts are near their expectation wherever many rows share a law. Post-processin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.linked import LinkedModel
+from covey.core.tables.across import NOTHING_BARRED, Across
 from covey.core.tables.domain import Domain
 from covey.core.tables.linked import Linked, count_bins, places_within
+
+LEAST = 1e-12  # of a law, for a value that has none: where all others are barred it is drawn
 
 
 @dataclass(frozen=True)
@@ -32,29 +35,38 @@ class LinkedLaw:
     persons: Domain
     events: Domain
     counts: Floats
+    barred: Across = NOTHING_BARRED
 
-    def draw(self, n: int, public: np.random.Generator) -> Linked:
-        """n persons and their events, as codes."""
+    def draw(self, n: int, public: np.random.Generator, mended: Callable[[int], None] = lambda _: None) -> Linked:
+        """n persons and their events, as codes; `mended` is told how many events were drawn anew, for their person's sake."""
         sizes = np.full(len(self.models), n // len(self.models))
         sizes[public.permutation(len(sizes))[: n % len(sizes)]] += 1
-        parts = [self._draw(own, int(size), public) for own, size in zip(self.models, sizes, strict=True) if size]
+        parts = [
+            self._draw(own, int(size), public, mended) for own, size in zip(self.models, sizes, strict=True) if size
+        ]
         first = np.cumsum([0, *(part.n for part in parts[:-1])])
         owner = np.concatenate([part.owner + start for part, start in zip(parts, first, strict=True)])
         persons, events = (np.concatenate([getattr(part, name) for part in parts]) for name in ("persons", "events"))
         return shuffled(Linked(persons, events, owner, len(self.counts) - 1), public)
 
-    def _draw(self, own: LinkedModel, n: int, public: np.random.Generator) -> Linked:
+    def _draw(self, own: LinkedModel, n: int, public: np.random.Generator, mended: Callable[[int], None]) -> Linked:
         centre = public.permutation(np.arange(n) % len(own.persons))
         drawn = [_pick(own.persons[:, self.persons.block(a)], centre, public) for a in range(len(self.persons.sizes))]
         many = self._how_many(drawn[-1], public)
         who = np.flatnonzero(many > 0)
+        meets = self.barred.meets(np.stack(drawn[:-1], axis=1)) if self.barred else None
         kind = _pick(own.first, centre[who], public)
         events, owner, turn = [], [], []
         for t in range(len(self.counts) - 1):
             if not len(who):
                 break
             blocks = [own.events[:, self.events.block(a)] for a in range(len(self.events.sizes))]
-            events.append(np.stack([_pick(block, kind, public) for block in blocks], axis=1))
+            picked = np.stack([_pick(block, kind, public) for block in blocks], axis=1)
+            if meets is not None:
+                for a, rows, barred in self.barred.breaking(meets[who], picked):
+                    picked[rows, a] = _pick((blocks[a] + LEAST) * ~barred, kind[rows], public)
+                    mended(len(rows))
+            events.append(picked)
             owner.append(who)
             turn.append(np.full(len(who), t))
             on = many[who] > t + 1

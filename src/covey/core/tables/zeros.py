@@ -48,7 +48,7 @@ class Boxes:
     def signature(self, attribute: int, size: int) -> Integers:
         """The class of every code: codes of one class lie in the same boxes."""
         sides = [box.sides[attribute] for box in self.boxes if attribute in box.sides]
-        inside = [np.zeros(size, dtype=bool), *(_held(np.arange(size), side) for side in sides)]
+        inside = [np.zeros(size, dtype=bool), *(held_in(np.arange(size), side) for side in sides)]
         return np.unique(np.array(inside), axis=1, return_inverse=True)[1].ravel()
 
     def on(self, domain: Domain, codes: Sequence[Integers]) -> Zeros:
@@ -57,7 +57,7 @@ class Boxes:
         for box in self.boxes:
             mask = np.ones(domain.total, dtype=bool)
             for attribute, side in box.sides.items():
-                mask[domain.block(attribute)] = _held(codes[attribute], side)
+                mask[domain.block(attribute)] = held_in(codes[attribute], side)
             masks.append((tuple(box.sides), mask))
         return Zeros(domain, tuple(masks))
 
@@ -65,7 +65,8 @@ class Boxes:
 NO_BOXES = Boxes()  # everything can occur
 
 
-def _held(codes: Integers, side: Sequence[Range]) -> Mask:
+def held_in(codes: Integers, side: Sequence[Range]) -> Mask:
+    """Which codes lie in a side of a box."""
     held = np.zeros(len(codes), dtype=bool)
     for first, stop in side:
         held |= (codes >= first) & (codes < stop)

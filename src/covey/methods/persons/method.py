@@ -17,6 +17,7 @@ from covey.core.arrays import Floats, Integers
 from covey.core.draw.linked import LinkedLaw
 from covey.core.fit.linked import LinkedGoal, LinkedModel, fit_linked
 from covey.core.numbers.cells import Cells
+from covey.core.tables.across import Across
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.linked import Linked, count_bins
@@ -72,6 +73,7 @@ class RegainPersons:
     certificate: Fraction
     plan: LinkedPlan
     boxes: tuple[Boxes, Boxes] = (NO_BOXES, NO_BOXES)
+    across: Boxes = NO_BOXES  # over the attributes of both tables, each with one of events
 
     @cached_property
     def own(self) -> RegainNumbers:
@@ -79,7 +81,9 @@ class RegainPersons:
         first = len(self.plan.persons)
         moved = tuple(Box({j + first: side for j, side in box.sides.items()}) for box in self.boxes[1].boxes)
         return RegainNumbers(
-            self.certificate, (*self.plan.persons, *self.plan.events), Boxes((*self.boxes[0].boxes, *moved))
+            self.certificate,
+            (*self.plan.persons, *self.plan.events),
+            Boxes((*self.boxes[0].boxes, *moved, *self.across.boxes)),
         )
 
     def shares(self, n: int, budget: Budget) -> Mapping[str, Fraction]:
@@ -105,10 +109,15 @@ class RegainPersons:
             tables = plan.tables(n, gate.budget)
             binned = rows.mapped(split.to_bins)
             found = measure_tables(binned, tables, split.sizes, plan.count_size, gate)
+            barred = self._barred(seen)
             goal = make_goal(split, seen, one_way, (own, counts.sd), found, n)
+            if barred and "across" in goal.target:
+                blocks = [[d.block(a) for a in range(len(d.sizes))] for d in (split.persons, split.events)]
+                merged = barred.merged([list(seen.maps[: len(plan.persons)]), list(seen.maps[len(plan.persons) :])])
+                merged.told(goal.target["across"], goal.weight["across"], (blocks[0], blocks[1]))
             zeros = self._zeros(seen, split)
             models = fit_linked(goal, public("fit"), progress.tick, zeros)
-            law = split.law(models, seen, own)
+            law = replace(split.law(models, seen, own), barred=barred)
             progress.next()
             numbers = MeasuredRanges(
                 np.arange(rows.most + 2), counts.values.astype(np.float64), np.full(rows.most + 1, counts.sd)
@@ -121,6 +130,12 @@ class RegainPersons:
             reference = Reference.of(split.merged(drawn), [table for table, _ in tables], split.sizes)
             farthest = binned.reduce(lambda linked: max(reference.distances(linked).values()))
             return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
+
+    def _barred(self, seen: Looks) -> Across:
+        """What no event of some persons can be, over categories and cells."""
+        sizes = seen.domain.sizes
+        first = [seen.cells[j].edges[:-1] if j in seen.cells else np.arange(size) for j, size in enumerate(sizes)]
+        return Across.of(self.across, len(self.plan.persons), first)
 
     def _zeros(self, seen: Looks, split: Split) -> tuple[Zeros | None, Zeros | None]:
         """What cannot occur, over the bins of persons (and the number of their events) and of events."""
