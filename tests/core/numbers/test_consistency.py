@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from covey.core.numbers import consistency
-from covey.core.numbers.consistency import Family, even_measure, tree_measure
+from covey.core.numbers.consistency import Family, even_measure, slopes, tree_measure
 from covey.core.numbers.grid import NumberGrid
 from covey.core.numbers.measure import Measure
 from tests.core.numbers.growing import grown, incomes
@@ -78,6 +78,39 @@ def test_point_masses_come_back_and_an_even_prior_alone_loses_them():
 
     assert lost(draws=8) < 0.02
     assert lost(draws=0) > 1.3 * lost(draws=8)
+
+
+def test_tails_fall_as_the_body_before_them_and_even_ones_spoil_the_mean(monkeypatch):
+    """A lognormal tail lies in one wide range whose parts drown in noise."""
+    codes = np.exp(np.random.default_rng(9).normal(11, 1.3, 20_000)).astype(np.int64)
+    codes[np.random.default_rng(10).random(20_000) < 0.8] = 0
+    grid = NumberGrid(10**9, 0, (0,))
+
+    def off():
+        found = [mean(measured(codes, grid, 90.0, seed)) for seed in range(8)]
+        return np.sqrt(np.mean((np.array(found) - codes.mean()) ** 2)) / codes.std()
+
+    assert off() < 0.06
+    monkeypatch.setattr(consistency, "slopes", lambda start, stop, mass: np.zeros(len(mass)))
+    assert off() > 0.09
+
+
+def test_slopes_are_those_of_the_density():
+    """Exponential: its rate, also beside a single value; even at a mode; where the only neighbour is empty; far codes."""
+    edges = np.array([0, 10, 20, 40, 41, 60]) + 2**53 - 100
+    start, stop = edges[[0, 1, 2, 4]], edges[[1, 2, 3, 5]]
+    below = np.exp(-0.05 * (edges - edges[0]))
+    found = slopes(start, stop, -np.diff(below)[[0, 1, 2, 4]])
+    np.testing.assert_allclose(found[:3], -0.05, rtol=0.06)
+    assert -0.07 < found[3] < -0.05  # as if the tail went on
+    three = np.array([0, 10, 20]), np.array([10, 20, 30])
+    assert slopes(*three, np.array([1.0, 5.0, 2.0]))[1] == 0
+    assert slopes(*three, np.array([1.0, 0.0, 2.0])).tolist() == [0, 0, 0]
+    up = slopes(*three, np.array([40.0, 8.0, 2.0]))
+    np.testing.assert_allclose(up[2], -np.sqrt(np.log(4) / 10 * np.log(5) / 10))
+    np.testing.assert_allclose(slopes(*three, np.array([2.0, 8.0, 40.0])), -up[::-1])
+    assert np.abs(slopes(*three, np.array([1e-300, 1.0, 1e300])) * 10).max() == consistency.STEEPEST
+    assert slopes(np.array([0]), np.array([1]), np.array([4.0])).tolist() == [0]
 
 
 def test_measures_beat_raw_counts_of_the_finest_level():

@@ -2,7 +2,7 @@
 
 Post-processing. Upward, a node's own counts and the sum of its children are averaged by their variances; downward, children share
 out what their parent has. That is least squares on the tree (Hay, Rastogi, Miklau and Suciu 2010), with two priors
-for siblings, an even density and a few point masses, weighed by thinning the noise.
+for siblings, a density that rises or falls as their parents' does and a few point masses, weighed by thinning the noise.
 
 What noise does to tails. Bounds are public and often generous, and half of all empty ranges have positive noisy counts: mass far
 beyond the largest value would ruin every mean. So ranges at both ends are emptied, into the first range that stays, until
@@ -13,6 +13,7 @@ their sum stands FAR deviations above 0, or, within reach of the body, above NEA
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,8 @@ from covey.core.numbers.tree import Tree
 FAR = {False: 3.1, True: 3.7}  # by whether the noise has Laplace's tails: passed by chance once in a thousand
 NEAR = 0.0  # any positive sum stays: false mass within reach hardly moves a mean, and lost mass moves shares
 POINT = 2.5  # deviations below which a sibling is empty, if siblings are point masses
+STEEPEST = 30.0  # logarithm of a density's change across a node: beyond it everything lies at one end
+MUTE = 1e12  # times a variance: such counts say nothing
 DRAWS = 8  # of thinned noise: with four the choice of a prior was shaky
 
 
@@ -93,7 +96,10 @@ def upward(tree: Tree) -> Nodes:
 
 
 def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes, Array]:
-    """Which nodes at both ends are noise alone; their counts go to the first node that stays, on every level."""
+    """Which nodes at both ends are noise alone; their counts go to the first node that stays, on every level.
+
+    Where neither a sum nor a count stands out inside a node that is wider than the reach, its children say nothing at all.
+    """
     count, variance = nodes.count.copy(), nodes.variance.copy()
     gone = np.zeros(len(count), dtype=bool)
     top = (
@@ -108,6 +114,9 @@ def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes,
             line = line[~gone[line]][::turn]
             least = far if nodes.stop[node] - nodes.start[node] > reach else NEAR
             seen = np.cumsum(count[line]) > least * np.sqrt(np.cumsum(variance[line]))
+            if least and not seen.any() and not (count[line] > far * np.sqrt(variance[line])).any():
+                variance[line] *= MUTE
+                break
             k = int(np.argmax(seen)) if seen.any() else int(np.argmax(count[line]))
             node = int(line[k])
             gone[line[:k]] = True
@@ -121,6 +130,8 @@ def _downward(tree: Tree, nodes: Nodes, gone: Array, public: np.random.Generator
     mass = np.zeros(len(gone))
     mass[0] = tree.n
     dead = gone.copy()
+    single = np.isin(nodes.start, tree.grid.single) & (nodes.stop == nodes.start + 1)
+    pieces = np.array([0])  # a partition of what is alive, one level finer each time
     for level in range(1, int(nodes.depth.max()) + 1):
         own = np.flatnonzero(nodes.depth == level)
         dead[own] |= dead[tree.parent[own]] | (mass[tree.parent[own]] <= 0)
@@ -130,32 +141,80 @@ def _downward(tree: Tree, nodes: Nodes, gone: Array, public: np.random.Generator
         own = own[np.lexsort([nodes.start[own], tree.parent[own]])]
         first = np.flatnonzero(np.diff(tree.parent[own], prepend=-1))
         specials = nodes.start[own] < tree.grid.specials
+        slope = np.zeros(len(mass))
+        body = pieces[~single[pieces]]
+        slope[body] = slopes(nodes.start[body], nodes.stop[body], mass[body])
         family = Family(
             nodes.variance[own],
             mass[tree.parent[own[first]]],
-            (nodes.stop[own] - nodes.start[own]).astype(np.float64),
+            _sloping(nodes, own, tree.parent[own], slope),
             first,
             np.logical_or.reduceat(specials, first),
         )
         mass[own] = family.share_out(nodes.count[own], public, draws)
+        pieces = np.concatenate([pieces[~np.isin(pieces, tree.parent[own])], own])
+        pieces = pieces[np.argsort(nodes.start[pieces])]
     alive = np.array([not (~gone[c]).any() for c in nodes.children]) & ~dead & (mass > 0)
     leaf = np.flatnonzero(alive)
     leaf = leaf[np.argsort(nodes.start[leaf])]
     return Measure(tree.grid, nodes.start[leaf], nodes.stop[leaf], mass[leaf] / mass[leaf].sum())
 
 
+def slopes(start: Integers, stop: Integers, mass: Floats) -> Floats:
+    """How fast the logarithm of the density changes at each of these ranges, which are in order, judged by their neighbours.
+
+    Of the slopes toward both sides the smaller one where they agree, 0 where they do not. A tail that lies in one wide range
+    falls as the range before it says; evenly spread it would spoil the mean. Most tails fall faster near the body than farther
+    out: between the middles of the two ranges the slope is too small, that of the exponential law with these two masses is too
+    large, and their geometric mean is taken.
+    """
+    width = (stop - start).astype(np.float64)
+    alive = mass > 0
+    count = np.where(alive, mass, 1.0)
+    apart = ((start + stop)[1:] - (start + stop)[:-1]) / 2  # whole numbers first: codes may be as large as floats count
+    near = (start[1:] - stop[:-1] <= 1) & alive[1:] & alive[:-1]  # a single value between two ranges does not part them
+    between = np.where(near, np.diff(np.log(count / width)) / apart, np.nan)
+    left, right = np.append(np.nan, between), np.append(between, np.nan)
+    smaller = np.where(np.abs(left) < np.abs(right), left, right)
+    both = np.where(np.sign(left) == np.sign(right), smaller, 0.0)
+    upper = -np.append(0.0, np.log1p(count[:-1] / count[1:]) / width[:-1])  # a tail upward falls, one downward rises
+    lower = np.append(np.log1p(count[1:] / count[:-1]) / width[1:], 0.0)
+    found = np.where(np.isnan(left), _steeper(right, lower), np.where(np.isnan(right), _steeper(left, upper), both))
+    return np.asarray(np.clip(np.nan_to_num(found) * width, -STEEPEST, STEEPEST) / width)
+
+
+def _steeper(slope: Floats, tail: Floats) -> Floats:
+    """The geometric mean with a tail's slope where that has the same sign and is steeper."""
+    return np.where(slope * tail > slope**2, np.sign(slope) * np.sqrt(np.abs(slope * tail)), slope)
+
+
+def _sloping(nodes: Nodes, own: Integers, parent: Integers, slope: Floats) -> Floats:
+    """What children get of a density that changes exponentially across their parents, up to a factor per parent."""
+    width = (nodes.stop[own] - nodes.start[own]).astype(np.float64)
+    middle = ((nodes.start + nodes.stop)[own] - (nodes.start + nodes.stop)[parent]) / 2
+    half = slope[parent] * width / 2
+    bend = np.where(half == 0, 1.0, np.sinh(half) / np.where(half == 0, 1.0, half))
+    return np.asarray(np.exp(slope[parent] * middle) * width * bend)
+
+
 @dataclass(frozen=True)
 class Family:
-    """Siblings side by side, those of a parent together from `first` on: variances, the parents' positive totals, widths.
+    """Siblings side by side, those of a parent together from `first` on.
 
-    `plain` parents have children of different kinds, to which no common prior applies.
+    Variances, the parents' positive totals, and the parts of these that siblings would have if nothing were counted, up to a
+    factor per parent. `plain` parents have children of different kinds, to which no common prior applies.
     """
 
     variance: Floats
     total: Floats
-    width: Floats
+    shape: Floats
     first: Integers
     plain: Array
+
+    @cached_property
+    def expected(self) -> Floats:
+        """The parents' totals in these parts."""
+        return np.asarray(self.spread(self.total / self.sums(self.shape)) * self.shape)
 
     def sums(self, x: Floats) -> Floats:
         """Sums over siblings."""
@@ -172,38 +231,38 @@ class Family:
         and is scored on the other.
         """
         count = self.balanced(count, self.variance)
-        even = self.evenly(count, self.variance)
+        smooth = self.smoothly(count, self.variance)
         if not draws:
-            return even
+            return smooth
         xi = self.balanced(public.standard_normal((draws, len(count))) * np.sqrt(self.variance), self.variance, 0.0)
         losses = [
             self.sums(((answer(count + xi, 2 * self.variance) - (count - xi)) ** 2 / self.variance).mean(axis=0))
-            for answer in (self.evenly, self.points)
+            for answer in (self.smoothly, self.points)
         ]
         trust = 1 / (1 + np.exp(np.clip((losses[0] - losses[1]) / 4, -50, 50)))
         trust = self.spread(np.where(self.plain, 1.0, trust))
-        return np.asarray(trust * even + (1 - trust) * self.points(count, self.variance))
+        return np.asarray(trust * smooth + (1 - trust) * self.points(count, self.variance))
 
     def balanced(self, count: Floats, variance: Floats, total: Floats | float | None = None) -> Floats:
         """The nearest counts with the parents' totals."""
         missing = (self.total if total is None else total) - self.sums(count)
         return np.asarray(count + self.spread(missing / self.sums(variance)) * variance)
 
-    def evenly(self, count: Floats, variance: Floats) -> Floats:
-        """Shrunk toward an even density (James and Stein 1961), then projected."""
-        even = self.spread(self.total / self.sums(self.width)) * self.width
-        distance = self.sums((count - even) ** 2 / variance)
+    def smoothly(self, count: Floats, variance: Floats) -> Floats:
+        """Shrunk toward what is expected (James and Stein 1961), then projected."""
+        distance = self.sums((count - self.expected) ** 2 / variance)
         siblings = np.diff(np.append(self.first, len(variance)))
         factor = np.maximum(0.0, 1 - np.maximum(siblings - 3, 0) / np.maximum(distance, 1e-9))
         factor = self.spread(np.where(self.plain, 1.0, factor))
-        return self.projected(even + factor * (count - even), variance, np.ones(count.shape, dtype=bool))
+        return self.projected(
+            self.expected + factor * (count - self.expected), variance, np.ones(count.shape, dtype=bool)
+        )
 
     def points(self, count: Floats, variance: Floats) -> Floats:
-        """Nothing but what stands out; an even density where nothing does."""
+        """Nothing but what stands out; what is expected where nothing does."""
         live = count > POINT * np.sqrt(variance)
         none = self.spread(~np.logical_or.reduceat(live, self.first, axis=-1))
-        even = self.spread(self.total / self.sums(self.width)) * self.width
-        return np.where(none, even, self.projected(count, variance, live | none))
+        return np.where(none, self.expected, self.projected(count, variance, live | none))
 
     def projected(self, count: Floats, variance: Floats, live: Array) -> Floats:
         """The nearest counts ≥ 0 with the parents' totals, zero where not live: what falls below 0 leaves, until none does."""
