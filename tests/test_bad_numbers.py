@@ -38,6 +38,8 @@ def number(low, high, type_="number", **own):
 REFUSED = {
     "reversed": number(9, 0),
     "infinite": number(float("-inf"), float("inf")),
+    "infinite at one end": number(0, float("inf")),
+    "beyond any float": number(0, "1e400"),
     "no number": number(float("nan"), 1),
     "beyond 2^53 steps": number(0, 2**54, "integer"),
     "a precision finer than the float": number(0, 10**6, decimals=14),
@@ -87,6 +89,13 @@ def test_odd_columns_give_valid_rows(name, delta):
     schema = Schema.from_dict({"fields": fields})
     table = {"a": ODD[name], "b": [str(k % 10) for k in range(60)]}
     rows = covey.PrivateSynthesizer(2.0, delta, schema=schema, seed=1).fit(table).sample(80)
+    assert not schema.validate(rows)
+
+
+def test_dates_that_no_calendar_has_are_clipped_or_missing():
+    schema = Schema.from_dict({"fields": [number("2000-01-01", "2020-12-31", "date"), PLAIN]})
+    odd = ["0000-01-01", "-0001-01-01", "12010-01-01", "2010-02-30", "NaT", "inf"] * 10
+    rows = covey.PrivateSynthesizer(2.0, 1e-3, schema=schema, seed=1).fit({"a": odd, "b": ["1"] * 60}).sample(40)
     assert not schema.validate(rows)
 
 

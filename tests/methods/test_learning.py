@@ -206,6 +206,20 @@ def test_costs_follow_from_public_numbers_as_the_design_says():
     assert expected_sizes(schema(a="integer", s="string", f="boolean")) == (22, 12, 3)
 
 
+def test_several_rows_of_a_person_cost_as_many_times_the_noise(few_steps):
+    """Limits for persons with five rows: five times the clipped rows (a program that forgets it has as many), and valid rows."""
+    one, five = (make_budget(1, Fraction(1, 10**9), k, labels=True) for k in (1, 5))
+    own = schema(age="integer", cost="number")
+    once, more = (learning_cost(own, 27_000, budget) for budget in (one, five))
+    assert 4.9 * once.tail_rows < more.tail_rows < 5.1 * once.tail_rows
+    table = {name: messy()[name] for name in ("age", "cost")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoveyWarning)
+        synth = covey.PrivateSynthesizer(9.0, 1e-6, rows_per_person=5, schema=own, seed=1).fit(table)
+    assert synth.privacy.learned == ("age", "cost")
+    assert not synth.schema.validate(synth.sample(300))
+
+
 def test_messages_are_the_same_for_neighbours():
     """A record with a label or a number of its own changes no word that is said."""
     said = []
