@@ -19,6 +19,8 @@ from pathlib import Path
 
 import polars as pl
 
+from covey.privacy.budget import make_budget
+
 PLACE = Path("build/peers")
 PYTHON, SOURCE = PLACE / "dpsynth/bin/python", PLACE / "dpsynth-source"
 SECONDS = 900  # of wall clock, on a machine that may have other work to do
@@ -49,7 +51,8 @@ def peer_rows(columns, frame, promise, seed):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         frame.write_csv(folder / "table.csv")
-        told = {"columns": facts, "epsilon": epsilon, "delta": delta, "seed": seed}
+        rho = float(make_budget(epsilon, delta, n=len(frame)).amount)
+        told = {"columns": facts, "rho": rho, "seed": seed}
         (folder / "facts.json").write_text(json.dumps(told))
         command = [str(PYTHON.absolute()), str(Path(__file__).with_name("run_dpsynth.py")), str(folder)]
         begin = time.perf_counter()
