@@ -18,6 +18,7 @@ from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.regain.numbers import RegainNumbers
 from covey.privacy.budget import make_budget
+from covey.progress import listening
 from covey.release import bundle as module
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.evaluation import evaluate_bundle, total_variation
@@ -90,8 +91,11 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
 
 
 def test_parquet_bundles(released, tmp_path):
-    folder = write_bundle(released, tmp_path / "b", parquet=True)
+    heard = []
+    with listening(lambda done, stage: heard.append((stage, done))):
+        folder = write_bundle(released, tmp_path / "b", parquet=True)
     assert verify_bundle(folder).rows == 300
+    assert heard == [("drawing rows", 0.0), ("drawing rows", 0.5), ("report", 0.5)]
     assert (folder / "synthetic.parquet").exists()
 
 

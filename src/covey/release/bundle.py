@@ -20,7 +20,7 @@ already private, a certificate that carries its noise. Nothing here accepts a ta
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from covey.methods.draws import NumberCells
+from covey.progress import Progress
 from covey.release.claim import claimed, replace
-from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About
+from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, Parts
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
 from covey.release.linked import LinkedRelease
@@ -49,7 +50,7 @@ from covey.release.statements import (
 )
 from covey.release.verify import REPORT, file_digest
 from covey.table.document import write_document
-from covey.table.sources import write_csv, write_parquet
+from covey.table.sources import ColumnValues, write_csv, write_parquet
 
 
 def write_bundle(
@@ -98,10 +99,34 @@ def claim_target(folder: Path, force: bool) -> Iterator[Path]:
 def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: bool, about: About) -> None:
     table = "synthetic.parquet" if parquet else "synthetic.csv"
     before = getattr(release.parts, "mended", 0)
-    parts = iter(release.parts)
-    first = next(parts)
-    (write_parquet if parquet else write_csv)(chain([first], parts), folder / table)
-    mended = getattr(release.parts, "mended", 0) - before if release.schema.rules else None
+    with Progress((("drawing rows", 1.0), ("report", 1.0))) as progress:
+        progress.next()
+        parts = counted(release.parts, progress.tick)
+        first = next(parts)
+        (write_parquet if parquet else write_csv)(chain([first], parts), folder / table)
+        mended = getattr(release.parts, "mended", 0) - before if release.schema.rules else None
+        progress.next()
+        _describe(release, folder, first, folder / table, (mended, about))
+
+
+def counted(parts: Parts, tick: Callable[[float], None]) -> Iterator[ColumnValues]:
+    """The parts, telling after each how many of all rows there are."""
+    done = 0
+    for part in parts:
+        done += len(next(iter(part.values()), ()))
+        tick(done / max(parts.m, 1))
+        yield part
+
+
+def _describe(
+    release: PrivateRelease | AnonymousRelease,
+    folder: Path,
+    first: ColumnValues,
+    rows: Path,
+    told: tuple[int | None, About],
+) -> None:
+    """Everything beside the file of rows; `told` is how many rows were mended, and what the owner says."""
+    (mended, about), table = told, rows.name
     write_document(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
     if isinstance(release, PrivateRelease):
         write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended))

@@ -115,7 +115,7 @@ class Desk:
         else:
             order |= {"group_size": choices.group_size, "sensitive": [n for n in choices.sensitive if n in kept]}
         names = {str(work.table.path): work.table.name, str(schema): "the schema"}
-        return Job(order, work.folder, names)
+        return Job(order, work.folder, names, expected=work.seconds(choices))
 
     def release(self, work: Work, key: str, misfits_seen: bool = False) -> Job:
         """Start the release of a review; the same review again gives the same job, so it is charged once.

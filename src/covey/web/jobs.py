@@ -22,6 +22,7 @@ from covey.charging import CHARGE_STAYS
 from covey.errors import CoveyError
 from covey.orders import STAGES
 from covey.privacy.ledger import Ledger
+from covey.web.pace import Pace
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 FINAL = ("done", "failed", "cancelled")
@@ -46,6 +47,7 @@ class Job:
     order: dict[str, Any]
     folder: Path
     names: dict[str, str] = field(default_factory=dict)  # private paths, and what people call them
+    expected: dict[str, float] = field(default_factory=dict)  # seconds of its stages
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     state: State = "waiting"
     stage: str = ""
@@ -55,6 +57,7 @@ class Job:
     advice: list[str] = field(default_factory=list)
     result: dict[str, Any] = field(default_factory=dict)
     begun: float = field(default_factory=monotonic)
+    started: float = 0.0  # when its process was: before, it waits for another one
     seconds: float = 0.0
     process: subprocess.Popen[str] | None = None
     lock: Lock = field(default_factory=Lock)
@@ -85,6 +88,13 @@ class Job:
         return tuple(stage for stage in STAGES if self.private or stage != "charging")
 
     @property
+    def pace(self) -> Pace:
+        """How far it has come in all, and how long it will still take."""
+        return Pace(
+            self.expected or dict.fromkeys(self.stages, 1.0), self.started or self.begun, self.stage, self.share
+        )
+
+    @property
     def bundle(self) -> Path:
         """Where the bundle is, or will be."""
         return Path(self.order["out"])
@@ -104,7 +114,7 @@ class Job:
         with self.lock:
             if self.over:
                 return
-            self.state = "running"
+            self.state, self.started = "running", monotonic()
             place = self.folder / f"{self.id}.json"
             with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
                 json.dump({"order": self.order, "gate": str(self.gate)}, file)

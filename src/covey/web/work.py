@@ -29,6 +29,7 @@ from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
 from covey.web.drafts import ColumnDraft, drafts, edited, refused
 from covey.web.jobs import Job
+from covey.web.pace import anonymous_seconds
 from covey.web.pictures import Picture, pictures
 from covey.web.security import Form, Refused
 from covey.workflow import Fit, check, draft, plan
@@ -221,6 +222,12 @@ class Work:
     def predict(self, choices: Choices) -> Prediction:
         """What a release would be like, from public sizes alone."""
         return prediction(self.sizes(), self.counted(choices), choices.epsilon, choices.delta, choices.unit)
+
+    def seconds(self, choices: Choices) -> dict[str, float]:
+        """Seconds that a release is expected to take, stage by stage."""
+        if choices.mode == "private":
+            return self.predict(choices).stages
+        return anonymous_seconds(self.counted(choices) * len(self.columns))
 
     def counted(self, choices: Choices) -> int:
         """The public number that a release counts: persons, where a column says whose a row is, otherwise rows."""

@@ -16,6 +16,7 @@ from covey.version import __version__
 from covey.web import export
 from covey.web.desk import Desk
 from covey.web.forms import rule_words, shown
+from covey.web.pace import spoken
 from covey.web.security import Form, Refused, checked_form, megabytes
 from covey.web.work import Work
 
@@ -28,6 +29,7 @@ templates.env.filters["shown"] = shown
 templates.env.filters["number"] = export.number
 templates.env.filters["rule"] = rule_words
 templates.env.filters["megabytes"] = megabytes
+templates.env.filters["spoken"] = spoken
 templates.env.filters["fraction"] = Fraction
 templates.env.filters["rows"] = lambda columns: list(zip(*columns, strict=True))
 KINDS = {

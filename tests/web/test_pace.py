@@ -1,0 +1,44 @@
+"""What is told of the time that a release still takes: honest where the machine is slow, and never standing still."""
+
+import pytest
+
+from covey.methods.regain.predict import predict
+from covey.web.pace import Pace, anonymous_seconds, spoken
+
+EXPECTED = {"checking": 2.0, "reading": 1.0, "charging": 0.0, "measuring": 10.0, "writing": 7.0}
+
+
+def test_what_is_left_follows_the_machine_and_not_the_wish():
+    """Half of the measuring is done after 32 s where 8 were expected: the other 12 will take 48. A plain countdown says none."""
+    pace = Pace(EXPECTED, 100.0, "measuring", 0.5)
+    assert pace.done == pytest.approx(0.4)
+    assert pace.left(132.0) == pytest.approx(48.0)
+    assert pace.left(104.0) == pytest.approx(6.0)
+    assert max(0.0, sum(EXPECTED.values()) - 32.0) == 0.0  # the countdown
+
+
+def test_every_stage_moves_the_bar_and_writing_has_an_end():
+    shares = [Pace(EXPECTED, 0.0, stage, share).done for stage in EXPECTED for share in (0.0, 0.9)]
+    assert shares == sorted(shares)
+    assert Pace(EXPECTED, 0.0, "writing", 0.0).done < Pace(EXPECTED, 0.0, "writing", 0.5).done < 1
+    assert Pace(EXPECTED, 0.0).left(0.0) == 20.0  # before anything is known, what was expected
+    assert Pace(EXPECTED, 0.0, "checking").left(60.0) >= 10.0  # a slow start is not the end
+
+
+def test_a_plan_counts_start_and_writing_too():
+    """Of a table of 20,000 rows with eight numbers and eight categories the fit is less than half of the time."""
+    plan = predict([20] * 8 + [3, 8, 16, 40, 2, 2, 2, 2], 20_000, 1, 0)
+    assert plan.seconds == pytest.approx(sum(plan.stages.values()))
+    assert plan.stages["measuring"] < plan.seconds / 2
+    assert plan.as_dict()["seconds_by_stage"]["writing"] > 1
+    assert sum(anonymous_seconds(10**6).values()) > 5
+
+
+def test_durations_are_said_no_finer_than_they_are_known():
+    assert [spoken(s) for s in (1, 13, 70, 200, 7200)] == [
+        "a few seconds",
+        "about 15 seconds",
+        "about a minute",
+        "about 3 minutes",
+        "about 2.0 hours",
+    ]
