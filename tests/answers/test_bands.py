@@ -5,6 +5,7 @@ import pytest
 
 import covey
 from covey.answers.bands import Pairs, ReportBands
+from covey.release.charts import pair_key
 from covey.release.contents import LOST, MEASURED
 from covey.release.report import report_html
 from covey.release.summary import describe
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_bands_of_bars_hold_the_truth_as_often_as_they_say():
     X, g = codes(), np.random.default_rng(3)
     columns = describe(Codec(TABLE))
-    hits, short = [], []
+    hits, short, cells, narrow = [], [], [], []
     for _ in range(60):
         release = categories(TABLE, X, 30.0, g)
         for j in (0, 1):
@@ -30,6 +31,12 @@ def test_bands_of_bars_hold_the_truth_as_often_as_they_say():
             middle, half = (low + high) / 2, (high - low) / 4
             hits += list((low <= truth) & (truth <= high))
             short += list(np.abs(truth - middle) <= half)
+        table = ReportBands(release).table(X, 0, 1)  # of the very rows, so its shares are the truth
+        cells += list(((table.low <= table.share) & (table.share <= table.high)).ravel())
+        off, half = np.abs(table.share - (table.low + table.high) / 2), (table.high - table.low) / 4
+        narrow += list((off <= half)[table.low > 0])
+    assert 0.93 <= np.mean(cells) <= 0.985  # at 0 bands are cut off, and hold more
+    assert np.mean(narrow) < 0.8
     assert 0.93 <= np.mean(hits) <= 0.975
     assert np.mean(short) < 0.8  # bands half as long are found out
 
@@ -88,3 +95,9 @@ def test_the_report_of_numbers_has_a_band_for_every_bar(few_steps):
     listed = table_named(page, "The 5 strongest associations that were measured")
     assert any("age" in pair and "old" in pair for pair, *_ in listed)
     assert "are measured" in page.text
+    # Each pair that is not lost leads to its table; numbers have quantiles in their own units.
+    table_named(page, "age × old: share of synthetic rows, and where the confidential share lies, 95%")
+    assert sum(element["attrs"].get("href") == f"#{pair_key((3, 0))}" for element in page.elements) == 2  # map and list
+    _, median, low, high = ReportBands(release).quantiles(0)[1]
+    assert low <= np.median([a for a in rows["age"] if a is not None]) <= high
+    assert f"median {median:,.0f} ({low:,.0f} – {high:,.0f})" in page.text

@@ -19,10 +19,10 @@ from covey.core.arrays import Floats, Integers
 from covey.core.noise.signs import pair_deviation, simulated_signs
 from covey.core.tables.domain import Domain
 from covey.entropy import Streams
-from covey.errors import CannotAnswerError
+from covey.errors import CannotAnswerError, ParameterError
 from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
-from covey.release.contents import LOST, MEASURED, MODELLED, PairBands
-from covey.release.summary import Column, cramers_v
+from covey.release.contents import LOST, MEASURED, MODELLED, PairBands, PairTable
+from covey.release.summary import MISSING, Column, cramers_v
 
 if TYPE_CHECKING:
     from covey.answers.release import Release
@@ -33,6 +33,8 @@ EDGE = 0.975  # of the largest norms of these draws: 0.95, and what so few draws
 NORMAL = 100  # columns; entries of matrix noise are sums of more products beyond, and as good as normal
 NEXT_TO_NOTHING = 0.05  # an association whose band ends below it is known to be none that matters
 SEEN = 0.02  # an association of synthetic rows that a reader would take for one
+LEVELS = (0.1, 0.5, 0.9)  # of the quantiles of a number
+SHOWN = 6  # rows and columns of a pair's table: more cannot be taken in
 RARE = 1e-4  # shares of bins are not taken for less: dividing by them would show noise alone
 
 
@@ -85,6 +87,21 @@ class ReportBands:
             return Pairs(self.release, codes, count).found
         except CannotAnswerError:
             return None
+
+    def quantiles(self, j: int) -> list[tuple[float, float, float, float]]:
+        """Of the confidential table itself."""
+        name = self.release.codec.names[j]
+        if self.release.schema[name].type not in ("integer", "number"):
+            return []
+        try:
+            found = [(q, self.release.quantile(name, q, confidence=CONFIDENCE, about="table")) for q in LEVELS]
+        except (CannotAnswerError, ParameterError):  # a number of which nothing is measured by itself
+            return []
+        return [(q, answer.value, answer.low, answer.high) for q, answer in found]
+
+    def table(self, codes: Integers, a: int, b: int) -> PairTable:
+        """The table of one pair, its rarer categories and neighbouring bins joined."""
+        return Pairs(self.release, codes, b + 1).table(a, b)
 
 
 @dataclass(frozen=True)
@@ -194,6 +211,41 @@ class Pairs:
         if not isinstance(evidence, NumberEvidence) or measured is None or isinstance(measured, MeasuredBits):
             return 1.0
         return evidence.cells(a, b).variance * (measured.n / measured.law.sd) ** 2
+
+    def table(self, a: int, b: int) -> PairTable:
+        """Shares of synthetic rows, and of each cell its own 95% band in the confidential table."""
+        counts, evidence = self._synthetic(a, b), self.release.evidence
+        share = counts / max(1, counts.sum())
+        (rows, one), (columns, two) = self._joined(a, share.sum(axis=1)), self._joined(b, share.sum(axis=0))
+        left, right = (of == np.arange(of.max() + 1)[:, None] for of in (one, two))
+        each = (left[:, None, :, None] & right[None, :, None, :]).reshape(-1, *counts.shape).astype(np.float64)
+        value = each.reshape(len(each), -1) @ evidence.pair(a, b).ravel()
+        half = float(ndtri((1 + CONFIDENCE) / 2)) * np.sqrt(evidence.noise({}, {(a, b): each}).variance)
+        shape = len(rows), len(columns)
+        ends = (np.clip(value + sign * half, 0, 1).reshape(shape) for sign in (-1, 1))
+        return PairTable(rows, columns, np.asarray(left @ share @ right.T, dtype=np.float64), *ends)
+
+    def _joined(self, x: int, share: Floats) -> tuple[tuple[str, ...], Integers]:
+        """At most SHOWN groups of an attribute's bins, by their shares of synthetic rows: labels, and the group of each bin."""
+        name = self.release.codec.names[x]
+        labels = [label for label, _ in self.release.columns.groups(name, self.release.evidence.bins(x))]
+        bins = len(labels) - (labels[-1] == MISSING)
+        if bins <= SHOWN:
+            return tuple(labels), np.arange(len(labels))
+        of = np.arange(len(labels))
+        if self.release.codec.ordered[x]:
+            middle = (np.cumsum(share[:bins]) - share[:bins] / 2) / max(float(share[:bins].sum()), 1e-12)
+            of[:bins] = np.unique(np.minimum(SHOWN * middle, SHOWN - 1).astype(np.int64), return_inverse=True)[1]
+            members = [np.flatnonzero(of[:bins] == k) for k in range(of[:bins].max() + 1)]
+            shown = [
+                " to ".join({labels[m[0]].split(" to ")[0]: 0, labels[m[-1]].split(" to ")[-1]: 0}) for m in members
+            ]
+        else:
+            order = np.argsort(-share[:bins], kind="stable")
+            of[order] = np.minimum(np.arange(bins), SHOWN - 1)
+            shown = [*(labels[k] for k in order[: SHOWN - 1]), f"{bins - SHOWN + 1} others"]
+        of[bins:] = len(shown)
+        return (*shown, *labels[bins:]), of
 
     def _synthetic(self, a: int, b: int) -> Integers:
         sizes = [int(self._bins[x].max()) + 1 for x in (a, b)]

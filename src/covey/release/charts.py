@@ -65,7 +65,7 @@ def figure(caption: Any, picture: Html, numbers: Html | None = None, note: Any =
     return tag("figure", words, picture, below)
 
 
-def svg(width: int, height: int, title: str, description: str, *inside: Any, least: int = 0) -> Html:
+def svg(width: int, height: int, title: str, description: str, *inside: Any, least: int = 0, role: str = "img") -> Html:
     """A drawing that says what it shows. It shrinks with the page, to `least` pixels, beyond which it scrolls."""
     drawing = tag(
         "svg",
@@ -73,7 +73,7 @@ def svg(width: int, height: int, title: str, description: str, *inside: Any, lea
         tag("desc", description),
         inside,
         viewBox=f"0 0 {width} {height}",
-        role="img",
+        role=role,
         aria_label=f"{title}. {description}",
         style=f"max-width:{width}px" + (f";min-width:{least}px" if least else ""),
     )
@@ -211,10 +211,22 @@ def _column(x: float, base: float, wide: float, tall: float, class_: str, hint: 
     )
 
 
-def heat_map(names: Sequence[str], values: Floats, title: str, what: str, lost: Array | None = None) -> Html:
+def pair_key(pair: tuple[int, int]) -> str:
+    """Where the table of a pair stands in the page."""
+    return f"pair-{min(pair)}-{max(pair)}"
+
+
+def heat_map(  # what is drawn, what it is called, and which pairs are empty or lead to a table
+    names: Sequence[str],
+    values: Floats,
+    title: str,
+    what: str,
+    lost: Array | None = None,
+    linked: Sequence[tuple[int, int]] = (),
+) -> Html:
     """The lower triangle of a symmetric matrix between 0 and 1, darker where it is larger, on a scale that suits it.
 
-    Pairs that are `lost` in noise stay empty.
+    Pairs that are `lost` in noise stay empty; `linked` ones lead to their tables.
     """
     q = len(names)
     cell = int(np.clip(560 / q, 13, 44))
@@ -242,18 +254,11 @@ def heat_map(names: Sequence[str], values: Floats, title: str, what: str, lost: 
             depth = min(1.0, value / top)
             hint = tag("title", f"{name} × {names[j]}: {value:.3f}")
             x, opacity = margin + j * cell, 0.04 + 0.96 * depth
-            drawn.append(
-                tag(
-                    "rect",
-                    hint,
-                    x=x,
-                    y=y,
-                    width=cell - 1,
-                    height=cell - 1,
-                    class_="heat",
-                    fill_opacity=f"{opacity:.2f}",
-                )
-            )
+            place = {"x": x, "y": y, "width": cell - 1, "height": cell - 1}
+            drawn.append(tag("rect", hint, **place, class_="heat", fill_opacity=f"{opacity:.2f}"))
+            if (j, i) in linked:
+                way = {"href": f"#{pair_key((j, i))}", "aria_label": f"Table of {names[j]} × {name}"}
+                drawn[-1] = tag("a", drawn[-1], **way)
             if cell >= 30:
                 shown = f"{value:.2f}".removeprefix("0") if top > 0.1 else f"{value:.3f}".removeprefix("0")
                 drawn.append(
@@ -268,7 +273,11 @@ def heat_map(names: Sequence[str], values: Floats, title: str, what: str, lost: 
     said = f"{what} of {q} columns, pair by pair; the largest is {strongest[0][1]}, {strongest[0][0]}"
     width = margin + size + 8
     legend = tag("p", "0", tag("span", class_="ramp", aria_hidden="true"), _tick(top), class_="note")
-    return tag("div", svg(width, size + foot, title, said, drawn, least=min(width, 640)), legend)
+    return tag(
+        "div",
+        svg(width, size + foot, title, said, drawn, least=min(width, 640), role="group" if linked else "img"),
+        legend,
+    )
 
 
 def strongest_pairs(names: Sequence[str], values: Floats, count: int) -> list[tuple[str, str]]:

@@ -55,6 +55,17 @@ class PairBands:
     kind: Array
 
 
+@dataclass(frozen=True)
+class PairTable:
+    """The table of two columns in synthetic rows, and of each cell the band in which the confidential table's share lies."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    share: Floats
+    low: Floats
+    high: Floats
+
+
 class Bands(Protocol):
     """How far what a report shows may be from the confidential table: 95% bands, read off the measurements."""
 
@@ -63,6 +74,12 @@ class Bands(Protocol):
 
     def pairs(self, codes: Integers, count: int) -> PairBands | None:
         """Bands of the associations of the first so many attributes, if pairs were measured."""
+
+    def quantiles(self, j: int) -> list[tuple[float, float, float, float]]:
+        """Level, value and both ends of the band of some quantiles of a number, in its own units; none of anything else."""
+
+    def table(self, codes: Integers, a: int, b: int) -> PairTable:
+        """The table of a pair that was measured, small enough to be read."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.html import Html, tag
 from covey.release import charts
-from covey.release.charts import percent, span
+from covey.release.charts import pair_key, percent, span
 from covey.release.contents import LOST, MEASURED, MODELLED, Bands, PairBands
 from covey.release.page import Part, section
 from covey.release.summary import MISSING, Column, associations, every_so_many, ranked
@@ -20,7 +20,11 @@ FLAGS_TOGETHER = 16  # bars in one list
 MAPPED = 40  # columns of the map of associations
 MAPPED_ROWS = 50_000  # that associations are computed from: they are read to two digits
 LISTED = 10  # associations in the list
+QUANTILED = 16  # numbers whose quantiles are told: each takes a moment
+EMPTY = 5e-4  # share of rows that is not worth a bar at the end of a histogram; the numbers below it have them all
+TABLED = 30  # pairs whose tables are in the page: some hundred kilobytes
 
+Level = tuple[float, float, float, float]  # a quantile's level, its value, and the ends of its band
 Ends = tuple[Floats, Floats]  # of the bands of a column's labels
 
 
@@ -37,7 +41,9 @@ def distributions(columns: Sequence[Column], codes: Integers, private: bool, ban
     cards = []
     for i in range(0, min(len(lists), FLAGS), FLAGS_TOGETHER):
         cards.append(_flag_list([(c, own, ends(j, c)) for c, own, j in lists[i : i + FLAGS_TOGETHER]]))
-    cards += [_column_card(column, own, ends(j, column)) for column, own, j in single[:CHARTS]]
+    measured = [j for column, _, j in single[:CHARTS] if column.ordered][:QUANTILED]
+    levels = {j: [] if bands is None else bands.quantiles(j) for j in measured}
+    cards += [_column_card(column, own, ends(j, column), levels.get(j, [])) for column, own, j in single[:CHARTS]]
     hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
     words = "How the synthetic rows are spread over the values of each column. " + (
         "Nothing here was taken from the true rows."
@@ -65,7 +71,7 @@ def _flag_list(flags: Sequence[tuple[Column, Integers, Ends | None]]) -> Html:
     )
 
 
-def _column_card(column: Column, own: Integers, ends: Ends | None) -> Html:
+def _column_card(column: Column, own: Integers, ends: Ends | None, levels: Sequence[Level] = ()) -> Html:
     shares = column.shares(own)
     note = f"{column.type}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
     caption = f"Shares of {column.name}"
@@ -77,13 +83,40 @@ def _column_card(column: Column, own: Integers, ends: Ends | None) -> Html:
         bins = len(column.labels) - column.has_missing
         missing = [float(shares[-1])] if column.has_missing and shares[-1] > 0 else None
         drawn = None if ends is None else (ends[0][:bins], ends[1][:bins])
-        bars = charts.histogram(column.name, column.labels[:bins], [shares[:bins]], missing, ("share",), drawn)
+        near = _inhabited(shares[:bins], drawn)
+        drawn = None if drawn is None else (drawn[0][near], drawn[1][near])
+        bars = charts.histogram(
+            column.name, column.labels[:bins][near], [shares[:bins][near]], missing, ("share",), drawn
+        )
         head, numbers = ["value", "share"], []
         for k, (label, v) in enumerate(zip(column.labels, shares, strict=True)):
             if label != MISSING or v > 0:
                 numbers.append([label, percent(float(v)), *([] if ends is None else [span(ends[0][k], ends[1][k])])])
         picture = charts.figure(caption, bars, charts.table(head + ["95%"] * (ends is not None), numbers, caption))
-    return tag("article", tag("h3", column.name), tag("p", note, class_="note"), picture)
+    return tag("article", tag("h3", column.name), tag("p", note, class_="note"), picture, _quantiles(levels))
+
+
+def _inhabited(shares: Floats, ends: Ends | None) -> slice:
+    """The bins between the first and the last that hold synthetic rows or, as the bands have it, true ones: the rest is empty."""
+    held = (shares > 0) if ends is None else (shares > EMPTY) | (ends[0] > 0)
+    places = np.flatnonzero(held)
+    return slice(max(int(places[0]) - 1, 0), int(places[-1]) + 2) if len(places) else slice(None)
+
+
+def _quantiles(levels: Sequence[Level]) -> Html | None:
+    """Some quantiles of a number in the confidential table, in its own units, with their bands."""
+    if not levels:
+        return None
+    told = [
+        f"{'median' if q == 0.5 else f'{100 * q:g}% below'} {_plain(value)} ({_plain(x)} – {_plain(y)})"
+        for q, value, x, y in levels
+    ]
+    return tag("p", f"In the confidential table, 95%: {'; '.join(told)}.", class_="note")
+
+
+def _plain(value: float) -> str:
+    """Three significant digits, and whole numbers without a point."""
+    return f"{value:,.0f}" if float(value).is_integer() else charts.number(value)
 
 
 def pair_map(
@@ -115,11 +148,37 @@ def pair_map(
         )
     title = "Associations in the synthetic data"
     lost = None if known is None else known.kind == LOST
-    picture = charts.heat_map(names, values, title, "Cramér’s V", lost)
-    listed = _strongest(names, values) if known is None else _measured(names, known)
+    tabled = [] if known is None else _tabled(known)
+    picture = charts.heat_map(names, values, title, "Cramér’s V", lost, tabled)
+    listed = _strongest(names, values) if known is None else _measured(names, known, tabled)
     told = [] if known is None else [tag("p", _kinds(known))]
+    below = [] if bands is None or fine is None else [_pair_table(bands, fine, names, pair) for pair in tabled]
+    if below:
+        told.append(
+            tag("p", "Click a pair on the map or in the list to see its table, with a 95% band for every cell.")
+        )
     drawn = tag("div", picture, listed, class_="beside")
-    return [section("pairs", "What goes together", tag("p", words), *told, charts.figure(title, drawn))]
+    return [section("pairs", "What goes together", tag("p", words), *told, charts.figure(title, drawn), *below)]
+
+
+def _tabled(known: PairBands) -> list[tuple[int, int]]:
+    """Pairs whose tables are shown: not lost in noise, those that go together most."""
+    i, j = np.triu_indices(len(known.kind), 1)
+    size = np.where(known.kind[i, j] == LOST, -1.0, np.maximum(known.value[i, j], known.synthetic[i, j]))
+    return [(int(i[k]), int(j[k])) for k in np.argsort(-size, kind="stable")[:TABLED] if size[k] >= 0]
+
+
+def _pair_table(bands: Bands, fine: Integers, names: Sequence[str], pair: tuple[int, int]) -> Html:
+    """The table of one pair, unseen until its link is followed."""
+    a, b = pair
+    found = bands.table(every_so_many(fine, MAPPED_ROWS), a, b)
+    rows = [
+        (label, *([percent(s), tag("span", span(x, y), class_="note")] for s, x, y in zip(*own, strict=True)))
+        for label, *own in zip(found.rows, found.share, found.low, found.high, strict=True)
+    ]
+    title = f"{names[a]} × {names[b]}: share of synthetic rows, and where the confidential share lies, 95%"
+    grid = charts.table((names[a], *found.columns), rows, title, "cells")
+    return tag("div", grid, id=pair_key(pair), class_="unseen")
 
 
 def _strongest(names: Sequence[str], values: Floats) -> Html:
@@ -129,7 +188,7 @@ def _strongest(names: Sequence[str], values: Floats) -> Html:
     return charts.table(("pair", "Cramér’s V"), pairs, f"The {len(pairs)} strongest associations")
 
 
-def _measured(names: Sequence[str], known: PairBands) -> Html:
+def _measured(names: Sequence[str], known: PairBands, tabled: Sequence[tuple[int, int]]) -> Html:
     """The strongest associations whose bands leave out 0: what lies below the edge of the noise is not listed."""
     i, j = np.triu_indices(len(names), 1)
     order = [k for k in np.argsort(-known.value[i, j], kind="stable")[:LISTED] if known.value[i[k], j[k]] > 0]
@@ -137,14 +196,21 @@ def _measured(names: Sequence[str], known: PairBands) -> Html:
         return tag("p", "No association stands out of the noise of this release.", class_="note")
     rows = [
         (
-            f"{names[i[k]]} × {names[j[k]]}",
+            _linked((int(i[k]), int(j[k])), names, tabled),
             f"{known.synthetic[i[k], j[k]]:.3f}",
             f"{known.low[i[k], j[k]]:.3f} – {known.high[i[k], j[k]]:.3f}",
         )
         for k in order
     ]
     head = ("pair", "synthetic", "confidential, 95%")
-    return charts.table(head, rows, f"The {len(rows)} strongest associations that were measured")
+    words = f"The {len(rows)} strongest associations that were measured"
+    return charts.table(head, rows, words if len(rows) > 1 else "The one association that stands out of the noise")
+
+
+def _linked(pair: tuple[int, int], names: Sequence[str], tabled: Sequence[tuple[int, int]]) -> Html | str:
+    """A pair's names, and the way to its table."""
+    words = f"{names[pair[0]]} × {names[pair[1]]}"
+    return tag("a", words, href=f"#{pair_key(pair)}") if pair in tabled else words
 
 
 def _kinds(known: PairBands) -> str:
