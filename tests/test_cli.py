@@ -181,6 +181,7 @@ def test_check_counts_what_does_not_fit_and_charges_nothing(desk):
         "no charges yet"
     )
     assert run("check visits.csv --schema nowhere.json").exit_code == 2
+    assert "A schema is named with --schema." in run("check visits.csv schema.json").output
     assert run("check nowhere.csv --schema schema.json").exit_code == 3
 
 

@@ -131,6 +131,7 @@ WRONG = {
     "a high limit": (changed(lambda p, v: v["covey"].update(at_most=51)), "50 at most, got 51"),
     "limit 0": (changed(lambda p, v: v["covey"].update(at_most=0)), "at_most"),
     "order of persons": (changed(lambda p, v: p.update(covey={"at_most": 3})), "belong to the resource of the events"),
+    "order of the package": ({**GOOD, "covey": {"order": "day"}}, "not to the whole package"),
     "an unknown word": (changed(lambda p, v: v["covey"].update(atmost=3)), "'atmost', which covey does not know"),
     "order that is a label": (changed(lambda p, v: v["covey"].update(order="ward")), "no number, date or time"),
     "order that is no field": (changed(lambda p, v: v["covey"].update(order="hour")), "no field 'hour'"),

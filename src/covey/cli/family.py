@@ -39,11 +39,18 @@ class Family(click.Group):
             click.echo(f"covey: {redacted(words_of(error))}", err=True)
             ctx.exit(error.exit_code)
         except click.UsageError as error:
-            raise click.UsageError(redacted(error.format_message()), error.ctx) from None
+            raise click.UsageError(redacted(error.format_message()) + _way_out(error), error.ctx) from None
         except OSError as error:  # a full disk, say; nothing partial is left behind
             place = f"{error.filename}: " if error.filename else ""
             click.echo(f"covey: {redacted(f'{place}{error.strerror or error}')}", err=True)
             ctx.exit(1)
+
+
+def _way_out(error: click.UsageError) -> str:
+    """What was probably meant by a file too many."""
+    options = [name for parameter in error.ctx.command.params for name in parameter.opts] if error.ctx else []
+    extra = "unexpected extra argument" in error.format_message()
+    return " A schema is named with --schema." if extra and "--schema" in options else ""
 
 
 def _version(ctx: click.Context, _: Any, wanted: bool) -> None:

@@ -249,6 +249,8 @@ class Package:
         top = notes.pop("covey", {})
         if not isinstance(top, Mapping) or not isinstance(top.get("rules", []), list):
             raise ParameterError(f'covey of a package is an object with a list "rules", got {top!r}.')
+        if any(key in top for key in OWN):
+            raise ParameterError("order and at_most belong to the resource of the events, not to the whole package.")
         refuse_unknown(top, ("rules",), "covey of the package")
         joint = {
             f"{part.name}.{f.name}": _joint(f"{part.name}.{f.name}", f) for part in parts for f in part.schema.fields
