@@ -38,13 +38,18 @@ def labels(name, count):
     return Field(name, "string", enum=tuple(str(k) for k in range(count)), required=True)
 
 
-def package(ordered=True, number=False):
+def package(ordered=True, number=False, timed=False):
     persons = Schema((labels("sex", 2), labels("region", 3)))
     value = Field("value", "integer", 0, 500) if number else labels("value", 3)
     day = Field("day", "integer", 0, 300, required=True, default=0)
     events = Schema((labels("ward", 4), value, *((day,) if ordered else ())))
     return Package(
-        Resource("people", persons, "id"), Resource("visits", events, "who"), MOST, "day" if ordered else None
+        Resource("people", persons, "id"),
+        Resource("visits", events, "who"),
+        MOST,
+        "day" if ordered else None,
+        positions=timed,
+        gaps=timed,
     )
 
 
@@ -87,6 +92,7 @@ def person_neighbours(table, ordered, last):
         "all alike": ((1, 2), [far] * MOST),
         "beyond the limit": ((1, 2), [far] * 40),
         "all different": ((0, 1), [(k % 4, k * last // MOST, 50 * k) for k in range(MOST)]),
+        "one after the other": ((1, 2), [(3, last, 300 - 10 * k) for k in range(MOST)]),
         "two kinds in turn": ((1, 0), [near, far] * (MOST // 2)),
     }
     return {name: with_first(table, *who, ordered) for name, who in kinds.items()}
@@ -102,8 +108,10 @@ def rides():
         ("linked, pure", (4.0,), True, False, MOST),
         ("linked, no order, from no events", (4.0,), False, False, 0),
         ("linked, numbers, (ε, δ)", (6.0, 1e-4), True, True, MOST),
+        ("linked, places and gaps", (6.0,), True, False, MOST),
     ):
-        described, table, last = package(ordered, number), town(60, number=number), 500 if number else 2
+        described, table = package(ordered, number, "gaps" in name), town(60, number=number)
+        last = 500 if number else 2
         first = with_first(table, (0, 0), [(0, 0, 0)] * alike, ordered)
         stranger = with_first(town(60, seed=7, number=number), (1, 1), [(2, 1, 9)] * 3, ordered)
 
@@ -188,9 +196,24 @@ def split_over_batches():
     return replaced((Linked, "single", within))
 
 
+def gaps_ranked():
+    """Times between events are counted by their rank among all: one person moves those of everybody else."""
+
+    def ranked(real):
+        def timed(owner, times, most):
+            place, gap = real(owner, times, most)
+            rank = np.argsort(np.argsort(gap, kind="stable"), kind="stable")
+            return place, np.where(gap > 0, 1 + 300 * rank // len(rank), 0)
+
+        return timed
+
+    return replaced((linking, "timed", ranked))
+
+
 def faults():
     """All of them."""
     return [
+        Fault("gaps by their rank among all", "odometer: linked, places and gaps", gaps_ranked()),
         Fault("each event weighs a person", "odometer: linked, (ε, δ)", whole_events()),
         Fault("each pair of events weighs a person", "odometer: linked, pure", whole_pairs()),
         Fault("number of events published", "odometer: linked, no order, from no events", events_published()),

@@ -210,9 +210,47 @@ def test_rules_of_both_tables_hold_in_every_row():
 
 def test_drawn_sequences_are_codes_of_the_two_tables():
     reader = PackageReader(PACKAGE)
-    drawn = Linked(np.array([[1], [2]]), np.array([[7, 0], [3, 1]]), np.array([1, 1]), 9)
+    drawn = Linked(np.array([[1], [2]]), np.array([[3, 0], [7, 1]]), np.array([1, 1]), 9)
     persons, events = reader.columns(drawn, np.random.default_rng(0), first=11)
     assert persons["id"].to_list() == [11, 12]
     assert events["who"].to_list() == [12, 12]
     assert events["day"].to_list() == [3, 7]
     assert events["ward"].to_list() == ["a", "b"]
+
+
+def timed_clinic(n=900, seed=0):
+    """First visits are to ward a, later ones to b, and ten days lie between two visits of a patient."""
+    g = np.random.default_rng(seed)
+    many = g.integers(0, 5, n)
+    who = np.repeat(np.arange(n), many)
+    place = np.arange(len(who)) - np.repeat(np.cumsum(many) - many, many)
+    day = g.integers(0, 300, n)[who] + 10 * place
+    visits = {"who": [f"p{k}" for k in who], "day": [str(d) for d in day], "ward": ["b" if t else "a" for t in place]}
+    patients = {"id": [f"p{k}" for k in range(n)], "age": [str(a) for a in g.integers(0, 99, n)]}
+    return {"patients": patients, "visits": visits}
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_first_visits_and_the_time_between_visits_are_kept_where_they_are_measured(monkeypatch):
+    """The program without places and gaps makes first visits like all others, and spaces visits at random."""
+    monkeypatch.setattr("covey.core.fit.linked.STEPS", 60)
+    found = {}
+    for on in (False, True):
+        package = Package.from_dict(changed(lambda _, v, on=on: v["covey"].update(positions=on, gaps=on)))
+        assert Package.from_dict(package.to_dict()) == package
+        made = synthesizer(package).fit(timed_clinic())
+        visits = made.sample(900)["visits"]
+        who, day, ward = (np.array(visits[name]) for name in ("who", "day", "ward"))
+        first = np.flatnonzero(np.diff(who, prepend=0))
+        later = np.setdiff1d(np.arange(len(who)), first)
+        found[on] = (ward[first] == "a").mean(), (ward[later] == "a").mean(), np.median(day[later] - day[later - 1])
+        assert list(visits.columns) == ["who", "day", "ward"]
+        assert (day[later] >= day[later - 1]).all()
+        assert day.max() <= 365
+    assert found[True][0] > 0.9 > 0.1 > found[True][1]
+    assert found[True][2] == pytest.approx(10, abs=2)
+    assert found[False][0] < 0.75
+    assert found[False][2] > 20
+    answers = made.release(10)
+    assert answers.share({"ward": "a"}, given={"position": "1"}).value > 0.9
+    assert answers.wait().value == pytest.approx(10, abs=2)

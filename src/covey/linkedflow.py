@@ -163,7 +163,7 @@ def plan_package(package: Package, n: int, epsilon: Any, delta: Any) -> LinkedPr
     """Tables, noise and advice for n persons, from the package alone."""
     reader, budget = PackageReader(package), make_budget(epsilon, delta, n=n, persons=True)
     persons, events = reader.fine
-    plan = LinkedPlan(persons.attributes, events.attributes, package.at_most, package.order is not None)
+    plan = LinkedPlan(persons.attributes, events.attributes, package.at_most, package.order is not None, package.timing)
     tables, share = plan.tables(n, budget), plan.shares(n, budget, Fraction(5, 100))["tables"]
     kinds = [table.kind for table, _ in tables]
     alone = LinkedPlan((), events.attributes, 1, False)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers, require_memory
-from covey.core.tables.linked import Linked
+from covey.core.tables.linked import Linked, timed
 from covey.core.tables.zeros import held_in
 from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
@@ -106,7 +106,7 @@ class PackageReader:
 
     def __init__(self, package: Package) -> None:
         self.package = package
-        self.persons, self.events = Codec(package.persons.schema), Codec(package.event_schema)
+        self.persons, self.events = Codec(package.persons.schema), Codec(package.model_schema)
         for part, codec in zip(package.resources, (self.persons, self.events), strict=True):
             if not codec.names:
                 raise part.wrong("has only constants besides its keys", "There is nothing to synthesize in it.")
@@ -150,7 +150,7 @@ class PackageReader:
         persons = _read(first, own.persons, own.persons.schema, ring, None)
         events = _read(second, own.events, own.events.schema, ring, own.order)
         if own.numbered:
-            keep = [self._full.index(name) for name in self.events.names]
+            keep = [self._full.index(name) for name in self.events.names if name in self._full]
             events = replace(events, codes=events.codes[:, keep])
         owner = self._link(persons.keys, events.keys)
         seen = None if own.order is None else events.log.columns.get(own.order)
@@ -162,7 +162,12 @@ class PackageReader:
                 f"leave out order. {NOTHING}"
             )
         order = np.lexsort((*(() if events.order is None else (events.order,)), owner))
-        linked = Linked.capped(persons.codes, events.codes[order], owner[order], own.at_most)
+        codes = events.codes[order]
+        if own.positions or own.gaps:
+            place, gap = timed(owner[order], np.asarray(events.order)[order].astype(np.int64), own.at_most)
+            more = [place] * own.positions + [gap] * own.gaps
+            codes = np.column_stack([codes, *more]).astype(np.int64)
+        linked = Linked.capped(persons.codes, codes, owner[order], own.at_most)
         return ReadPackage(linked, (persons.form, events.form), (persons.log, events.log), len(owner))
 
     @cached_property
@@ -212,15 +217,11 @@ class PackageReader:
     ) -> tuple[dict[str, Series], dict[str, Series]]:
         """Drawn codes as columns of both tables; persons are numbered from `first`. All rules of both schemas hold."""
         own, (persons, events) = self.package, self.fine
-        codes = drawn.events.astype(np.int64)
-        if own.order is not None and not own.numbered:
-            # Values of the order column are handed out in order, person by person, before fields that follow it are made.
-            j = self.events.names.index(own.order) if own.order in self.events.names else None
-            if j is not None:
-                codes[:, j] = codes[np.lexsort((codes[:, j], drawn.owner)), j]
-        found = persons.decode(drawn.persons.astype(np.int64), public), events.decode(codes, public)
+        people = persons.decode(drawn.persons.astype(np.int64), public)
+        visits = events.decode(drawn.events.astype(np.int64), public)
+        visits = {name: column for name, column in visits.items() if name in own.event_schema.names}
         ids = np.arange(first, first + drawn.n)
-        return self._keyed(found[0], own.persons, ids), self._numbered(found[1], drawn, ids)
+        return self._keyed(people, own.persons, ids), self._numbered(visits, drawn, ids)
 
     def _keyed(self, columns: Mapping[str, Series], part: Resource, ids: Integers) -> dict[str, Series]:
         return {part.key: made(part.key, ids), **columns}

@@ -165,8 +165,12 @@ class LinkedAnswers(LinkedRelease):
     def wait(self, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """The mean time from an event to the person's next one, in units of the order column (days for dates).
 
-        Dates were measured in bins, two events at a time: inside them only bounds are known, and the interval holds these.
+        With gaps it was measured itself. Otherwise dates were measured in bins, two events at a time: inside them only bounds are
+        known, and the interval holds these.
         """
+        if self.package.gaps:
+            answer: Answer = self.mean("gap", confidence=confidence, about=about)
+            return replace(answer, question="wait")
         order = self.package.order
         if order is None or self.package.numbered:
             raise CannotAnswerError(

@@ -120,7 +120,7 @@ class LinkedEvidence:
     @cached_property
     def codecs(self) -> tuple[Codec, Codec]:
         """How columns of both tables are categories."""
-        return Codec(self.package.persons.schema), Codec(self.package.event_schema)
+        return Codec(self.package.persons.schema), Codec(self.package.model_schema)
 
     def find(self, name: str) -> Attribute:
         """A column by its name, or as table.column where both tables have one of that name."""

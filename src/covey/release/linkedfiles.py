@@ -64,7 +64,7 @@ def _model_arrays(fitted: LinkedFitted) -> dict[str, Any]:
 def _measured(found: LinkedMeasured, package: Package) -> tuple[dict[str, Any], dict[str, Any]]:
     """The noisy tables in persons: what each is, the deviation of its noise, and its values."""
     own = [field.name for field in package.persons.schema.encoded]
-    its = [field.name for field in package.event_schema.encoded]
+    its = [field.name for field in package.model_schema.encoded]
     person = [*own, "number of events"]
     arrays: dict[str, Any] = {"events": found.counts.counts}
     facts: list[dict[str, Any]] = [
@@ -107,7 +107,7 @@ def _arrays(path: Path) -> dict[str, Array]:
 def _fitted(
     facts: Mapping[str, Any], model: Mapping[str, Array], arrays: Mapping[str, Array], package: Package
 ) -> LinkedFitted:
-    codecs = [NumberCodec(Codec(schema)) for schema in (package.persons.schema, package.event_schema)]
+    codecs = [NumberCodec(Codec(schema)) for schema in (package.persons.schema, package.model_schema)]
     attributes = [kind for codec in codecs for kind in codec.attributes]
     cells: dict[int, Cells] = {}
     for j, kind in enumerate(attributes):
@@ -126,7 +126,9 @@ def _fitted(
     ]
     starts = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(sizes)]
     barred = Across.of(across_zeros(package, *codecs), first, starts)
-    law = LinkedLaw(models, persons, Domain(tuple(sizes[first:]), tuple(ordered[first:])), counts, barred)
+    events = Domain(tuple(sizes[first:]), tuple(ordered[first:]))
+    law = LinkedLaw(models, persons, events, counts, barred, package.timing)
+    last = 0 if package.timing.order is None else attributes[first + package.timing.order].size - 1
     bins = ToBins(
         tuple(arrays.get(f"edges {j}") for j in range(len(sizes))),
         tuple(arrays[f"bins {j}"] for j in range(len(sizes))),
@@ -142,6 +144,5 @@ def _fitted(
     ]
     number = arrays["events"]
     own = MeasuredRanges(np.arange(len(number) + 1), number, np.full(len(number), listed[0]["sd"]))
-    return LinkedFitted(
-        law, cells, LinkedMeasured(facts["n"], facts["law"] == "laplace", own, one_way, tables, bins), None
-    )
+    measured = LinkedMeasured(facts["n"], facts["law"] == "laplace", own, one_way, tables, bins)
+    return LinkedFitted(law, cells, measured, None, last)

@@ -16,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from covey.core.tables.linked import Timing, position_starts
 from covey.errors import ParameterError, whole_number
 from covey.table.document import read_document, refuse_unknown, spelt_like, write_document
 from covey.table.fields import ORDERED_TYPES, Field
@@ -28,7 +30,8 @@ from covey.table.schema import Schema
 
 MOST_EVENTS = 50  # of a person: weights of pairs of events are then good to a quarter of a per cent
 KEYS = ("primaryKey", "foreignKeys", "uniqueKeys")
-OWN = ("at_most", "order", "numbered")
+OWN = ("at_most", "order", "numbered", "positions", "gaps")
+POSITION, GAP = "position", "gap"  # attributes of events that are measured beside the table's own, and not written
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,12 @@ class Package:
     numbered: bool = False
     rules: tuple[Rule, ...] = ()  # across both tables, of fields named table.field
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
+    positions: bool = False  # whether the place of an event among its person's is measured with its attributes
+    gaps: bool = False  # whether the time since the event before is
 
     def __post_init__(self) -> None:
         self._check_rules()
+        self._check_timing()
         if self.persons.name == self.events.name:
             raise ParameterError(f"two resources are named {self.persons.name!r}. Give each its own name.")
         whole_number(self.at_most, "at_most", 1, "It counts the events of a person.")
@@ -120,6 +126,44 @@ class Package:
                     raise field.wrong("stands in another rule of its table, or follows a field", kept)
         if self.rules:
             _ = self.across
+
+    def _check_timing(self) -> None:
+        """Refuse places and times between events where there is nothing to tell them by."""
+        for name, on in ((POSITION, self.positions), (GAP, self.gaps)):
+            if not isinstance(on, bool):
+                raise ParameterError(f"{name}s must be true or false, got {on!r}.")
+            if on and (self.order is None or self.at_most == 1):
+                raise ParameterError(
+                    f"{name}s need an order of the events, and more than one of a person. Name it as order."
+                )
+            if on and name in self.events.schema.names:
+                raise ParameterError(f"{self.events.name} has a column {name!r}: rename it, or leave {name}s out.")
+        if self.gaps and self.order is not None:
+            field = self.events.schema[self.order]
+            whole = field.type == "date" or (field.type == "integer" and not field.special)
+            if self.numbered or not whole or field.bins is not None:
+                raise field.wrong("is no date or whole number without declared bins", "Leave gaps out.")
+
+    @property
+    def model_schema(self) -> Schema:
+        """What is measured of events: their columns, and where wanted the place and the time since the event before."""
+        more: list[Field] = []
+        if self.positions:
+            starts = [int(start) for start in position_starts(self.at_most)]
+            names = [f"{a + 1}" if b == a + 1 else f"{a + 1}-{b}" for a, b in pairwise(starts)]
+            more.append(Field(POSITION, "string", enum=(*names, f"{starts[-1] + 1}+"), required=True, ordered=True))
+        if self.gaps and self.order is not None:
+            axis = self.events.schema[self.order].axis
+            more.append(Field(GAP, "integer", 0, axis.high - axis.low))
+        own = self.event_schema
+        return replace(own, fields=(*own.fields, *more)) if more else own
+
+    @property
+    def timing(self) -> Timing:
+        """The attributes of events that say when, by their places among the measured ones."""
+        names = [field.name for field in self.model_schema.encoded]
+        wanted = {self.order: not self.numbered, POSITION: self.positions, GAP: self.gaps}
+        return Timing(*(names.index(name) if on and name in names else None for name, on in wanted.items()))
 
     def _place(self, name: str) -> tuple[Resource, Field]:
         """The table and the field that a rule names as table.field."""
@@ -256,7 +300,8 @@ class Package:
             f"{part.name}.{f.name}": _joint(f"{part.name}.{f.name}", f) for part in parts for f in part.schema.fields
         }
         rules = tuple(read_rule(rule, joint) for rule in top.get("rules", []))
-        return cls(*parts, own["at_most"], own.get("order"), numbered, rules, notes)
+        timed = own.get("positions", False), own.get("gaps", False)
+        return cls(*parts, own["at_most"], own.get("order"), numbered, rules, notes, *timed)
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the package's file."""
@@ -266,7 +311,8 @@ class Package:
         events["schema"]["foreignKeys"] = [{"fields": self.events.key, "reference": reference}]
         own: dict[str, Any] = {"at_most": self.at_most}
         own |= {} if self.order is None else {"order": self.order}
-        events["covey"] = own | ({"numbered": True} if self.numbered else {})
+        flags = {"numbered": self.numbered, "positions": self.positions, "gaps": self.gaps}
+        events["covey"] = own | {name: True for name, on in flags.items() if on}
         rules = {"covey": {"rules": [rule.to_dict() for rule in self.rules]}} if self.rules else {}
         return {**self.notes, **rules, "resources": [persons, events]}
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from covey.core.draw.linked import LinkedLaw, _pick, shuffled
+from covey.core.draw.linked import LinkedLaw, _pick, laid_in_order, shuffled
 from covey.core.fit.linked import LinkedModel
 from covey.core.tables.domain import Domain
-from covey.core.tables.linked import Linked, LinkedTable, linked_table
+from covey.core.tables.linked import Linked, LinkedTable, Timing, linked_table
 
 PERSONS, EVENTS = Domain((2, 4), (False, True)), Domain((2,), (False,))
 COUNTS = np.array([0.25, 0.25, 0.25, 0.25])
@@ -54,3 +54,29 @@ def test_persons_are_shuffled_with_their_events():
     assert (mixed.persons[mixed.owner, 0] == mixed.events[:, 0]).all()
     assert mixed.persons[:, 0].tolist() != list(range(30))
     assert (mixed.counts == 2).all()
+
+
+def test_times_rise_within_a_person_and_histories_stay_within_their_bounds():
+    owner = np.array([0, 0, 0, 1, 1, 2])
+    drawn = np.array(
+        [[5, 0], [9, 3], [1, 4], [8, 0], [0, 21], [7, 0]]
+    )  # a time, and one more than the time since the last
+    sorted_ = laid_in_order(Linked(np.zeros((3, 1)), drawn, owner, 3), Timing(order=0), 9)
+    assert sorted_.events[:, 0].tolist() == [1, 5, 9, 0, 8, 7]
+    laid = laid_in_order(Linked(np.zeros((3, 1)), drawn, owner, 3), Timing(order=0, gap=1), 9)
+    assert laid.events[:, 0].tolist() == [4, 6, 9, 0, 9, 7]  # the first begins earlier, the second is shortened
+    assert laid.events[:, 1].tolist() == [0, 3, 4, 0, 10, 0]
+
+
+def test_the_place_of_an_event_chooses_its_kind():
+    """One kind stands first and one later; a draw that does not look at places would mix them."""
+    events = Domain((2, 2), (False, True))
+    kinds = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])  # of an attribute, and of the place
+    persons = np.array([[1.0, 0.0, 0.0, 0.0, 1.0]])
+    model = LinkedModel(persons, np.array([[0.5, 0.5]]), kinds, np.full((2, 2), 0.5), 0.5)
+    for timing, share in ((Timing(position=1), 1.0), (Timing(), 0.5)):
+        law_ = LinkedLaw([model], Domain((2, 3), (False, True)), events, COUNTS[:3], timing=timing)
+        drawn = law_.draw(500, np.random.default_rng(0))
+        first = drawn.places == 0
+        assert (drawn.events[first, 0] == 0).mean() == pytest.approx(share, abs=0.08)
+        assert (drawn.events[~first, 0] == 1).mean() == pytest.approx(share, abs=0.08)

@@ -14,6 +14,8 @@ from covey.core.tables.linked import (
     event_ranges,
     linked_table,
     person_ranges,
+    position_starts,
+    timed,
 )
 from covey.engines.weights import STEPS
 
@@ -127,3 +129,17 @@ WRONG = {
 def test_weights_of_one_instead_of_1_over_n_pass_the_bound(name):
     found = [statistics(person, WRONG[name]) for person in people(np.random.default_rng(0))]
     assert max(moved(a, b).max() for a, b in combinations(found, 2)) > 4
+
+
+def test_places_and_times_between_events_follow_from_the_person_alone():
+    """A time since the row before, whoever's it is, would change with the neighbour."""
+    owner, times = np.array([0, 0, 1, 1, 1]), np.array([2, 9, 4, 4, 7])
+    place, gap = timed(owner, times, 9)
+    assert place.tolist() == [0, 1, 0, 1, 2]
+    assert gap.tolist() == [0, 8, 0, 1, 4]
+    other, theirs = np.array([0, 1, 1, 1]), np.array([8, 4, 4, 7])
+    again = timed(other, theirs, 9)
+    assert (again[0][1:] == place[2:]).all()
+    assert (again[1][1:] == gap[2:]).all()
+    assert (np.diff(times, prepend=0)[2:] != np.diff(theirs, prepend=0)[1:]).any()
+    assert position_starts(3).tolist() == [0, 1, 2]

@@ -15,8 +15,9 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.linked import LinkedModel
 from covey.core.tables.across import NOTHING_BARRED, Across
 from covey.core.tables.domain import Domain
-from covey.core.tables.linked import Linked, count_bins, places_within
+from covey.core.tables.linked import Linked, Timing, count_bins, places_within, position_starts
 
+NOT_TIMED = Timing()  # no attribute says when an event was
 LEAST = 1e-12  # of a law, for a value that has none: where all others are barred it is drawn
 
 
@@ -36,6 +37,7 @@ class LinkedLaw:
     events: Domain
     counts: Floats
     barred: Across = NOTHING_BARRED
+    timing: Timing = NOT_TIMED
 
     def draw(self, n: int, public: np.random.Generator, mended: Callable[[int], None] = lambda _: None) -> Linked:
         """n persons and their events, as codes; `mended` is told how many events were drawn anew, for their person's sake."""
@@ -55,13 +57,13 @@ class LinkedLaw:
         many = self._how_many(drawn[-1], public)
         who = np.flatnonzero(many > 0)
         meets = self.barred.meets(np.stack(drawn[:-1], axis=1)) if self.barred else None
-        kind = _pick(own.first, centre[who], public)
+        blocks = [own.events[:, self.events.block(a)] for a in range(len(self.events.sizes))]
+        kind = _pick(own.first * self._here(blocks, 0), centre[who], public)
         events, owner, turn = [], [], []
         for t in range(len(self.counts) - 1):
             if not len(who):
                 break
-            blocks = [own.events[:, self.events.block(a)] for a in range(len(self.events.sizes))]
-            picked = np.stack([_pick(block, kind, public) for block in blocks], axis=1)
+            picked = np.stack([_pick(block, kind, public) for block in self._at(blocks, t)], axis=1)
             if meets is not None:
                 for a, rows, barred in self.barred.breaking(meets[who], picked):
                     picked[rows, a] = _pick((blocks[a] + LEAST) * ~barred, kind[rows], public)
@@ -71,9 +73,14 @@ class LinkedLaw:
             turn.append(np.full(len(who), t))
             on = many[who] > t + 1
             who, kind = who[on], kind[on]
-            chained = public.random(len(who)) < own.sticky
-            fresh = _pick(own.kinds, centre[who], public)
-            kind = np.where(chained, _pick(own.chain, kind, public), fresh)
+            if not len(who):
+                break
+            here = self._here(blocks, t + 1)
+            # How likely the chain and a fresh start make this place: equally, where places are not told apart.
+            chain, fresh = own.sticky * (own.chain @ here)[kind], (1 - own.sticky) * (own.kinds @ here)[centre[who]]
+            chained = public.random(len(who)) * (chain + fresh) < chain
+            anew = _pick(own.kinds * here, centre[who], public)
+            kind = np.where(chained, _pick(own.chain * here, kind, public), anew)
         width = len(self.events.sizes)
         if not events:
             empty = np.zeros((0, width), dtype=np.int64)
@@ -81,6 +88,27 @@ class LinkedLaw:
         whose, when = np.concatenate(owner), np.concatenate(turn)
         order = np.lexsort((when, whose))
         return Linked(np.stack(drawn[:-1], axis=1), np.concatenate(events)[order], whose[order], len(self.counts) - 1)
+
+    def _here(self, blocks: list[Floats], t: int) -> Floats:
+        """How likely each kind of event is to stand at place t."""
+        if self.timing.position is None:
+            return np.ones(len(blocks[0]))
+        return np.asarray(blocks[self.timing.position][:, self._class(t)] + LEAST)
+
+    def _class(self, t: int) -> int:
+        return int(np.searchsorted(position_starts(len(self.counts) - 1), t, side="right")) - 1
+
+    def _at(self, blocks: list[Floats], t: int) -> list[Floats]:
+        """The laws of an event at place t: the place is known, and first events alone follow none."""
+        found = list(blocks)
+        if self.timing.position is not None:
+            found[self.timing.position] = np.zeros_like(blocks[self.timing.position])
+            found[self.timing.position][:, self._class(t)] = 1.0
+        if self.timing.gap is not None:
+            own = blocks[self.timing.gap] + LEAST
+            first = np.arange(own.shape[1]) == 0
+            found[self.timing.gap] = own * (first if t == 0 else ~first)
+        return found
 
     def _how_many(self, bins: Integers, public: np.random.Generator) -> Integers:
         """Numbers of events inside their bins."""
@@ -90,6 +118,33 @@ class LinkedLaw:
         for j, (a, b) in enumerate(zip(starts, stops, strict=True)):
             law[j, : b - a] = self.counts[a:b] + 1e-12
         return np.asarray(starts[bins] + _pick(law, bins, public))
+
+
+def laid_in_order(linked: Linked, timing: Timing, last: int) -> Linked:
+    """Drawn codes with the order column rising within each person, up to a last code.
+
+    With times between events these are laid one after the other from the first event's time; a history that would end too late
+    begins earlier, and one that is too long for the whole range is shortened in proportion. Otherwise values are sorted.
+    """
+    if timing.order is None or not len(linked.owner):
+        return linked
+    events = linked.events.astype(np.int64)
+    own = events[:, timing.order]
+    if timing.gap is None:
+        events[:, timing.order] = own[np.lexsort((own, linked.owner))]
+        return linked.recoded(linked.persons, events)
+    gaps = np.maximum(events[:, timing.gap] - 1, 0)
+    start = np.flatnonzero(linked.places == 0)
+    whose = np.repeat(np.arange(len(start)), np.diff(np.append(start, len(own))))
+    since = np.cumsum(gaps) - np.cumsum(gaps)[start][whose]
+    whole = np.maximum.reduceat(since, start)
+    shrink = np.minimum(1.0, last / np.maximum(whole, 1))
+    since = np.floor(since * shrink[whose]).astype(np.int64)
+    first = np.minimum(own[start], last - np.maximum.reduceat(since, start))
+    events[:, timing.order] = first[whose] + since
+    after = np.diff(events[:, timing.order], prepend=0)
+    events[:, timing.gap] = np.where(linked.places > 0, after + 1, 0)
+    return linked.recoded(linked.persons, events)
 
 
 def shuffled(linked: Linked, public: np.random.Generator) -> Linked:

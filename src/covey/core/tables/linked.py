@@ -27,6 +27,39 @@ def count_bins(most: int) -> Integers:
     return np.array([start for start in BIN_STARTS if start <= most], dtype=np.int64)
 
 
+# Where classes of the place among a person's events begin: the first, the second, and ranges that double.
+POSITION_STARTS = (0, 1, 2, 4, 9)
+
+
+def position_starts(most: int) -> Integers:
+    """Where the public classes of places begin, for persons with at most so many events."""
+    return np.array([start for start in POSITION_STARTS if start < most], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Which attributes of events say when: the order, the class of the place, the time since the event before; or None.
+
+    Codes of the order count steps from its least value. Of the time since the event before, 0 is for first events, and k + 1 for
+    k steps.
+    """
+
+    order: int | None = None
+    position: int | None = None
+    gap: int | None = None
+
+
+def timed(owner: Integers, times: Integers, most: int) -> tuple[Integers, Integers]:
+    """Codes of the place and of the time since the event before, of events sorted by person and time.
+
+    Both follow from the events of the same person alone.
+    """
+    places = places_within(owner)
+    position = np.searchsorted(position_starts(most), places, side="right") - 1
+    since = np.diff(times, prepend=times[:1])
+    return position, np.where(places > 0, since + 1, 0)
+
+
 def places_within(owner: Integers) -> Integers:
     """For each of some sorted numbers, how many equal ones stand before it."""
     counts = np.bincount(owner)

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
-from covey.core.draw.linked import LinkedLaw
+from covey.core.arrays import Floats
+from covey.core.draw.linked import LinkedLaw, laid_in_order
 from covey.core.fit.linked import LinkedGoal, LinkedModel, fit_linked
 from covey.core.numbers.cells import Cells
 from covey.core.tables.across import Across
@@ -27,7 +27,7 @@ from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
 from covey.methods.method import Public
 from covey.methods.persons.certify import LinkedCertificate, Reference, certify_linked
-from covey.methods.persons.goal import make_goal
+from covey.methods.persons.goal import know_places, make_goal
 from covey.methods.persons.measure import (
     LinkedCounts,
     LinkedMeasured,
@@ -54,16 +54,17 @@ class LinkedFitted:
     cells: dict[int, Cells]
     measured: LinkedMeasured
     certificate: LinkedCertificate | None
+    last: int = 0  # the largest code of the order column
 
     def codes(self, drawn: Linked, public: np.random.Generator) -> Linked:
-        """Drawn cells as codes: numbers get values from their private measures."""
+        """Drawn cells as codes: numbers get values from their private measures, and the order column rises."""
         first = drawn.persons.shape[1]
         tables = [drawn.persons.astype(np.int64), drawn.events.astype(np.int64)]
         for j, cells in self.cells.items():
             of, column = (tables[0], j) if j < first else (tables[1], j - first)
             if len(of):
                 of[:, column] = cells.values(of[:, column], public)
-        return drawn.recoded(*tables)
+        return laid_in_order(drawn.recoded(*tables), self.law.timing, self.last)
 
 
 @dataclass(frozen=True)
@@ -111,23 +112,27 @@ class RegainPersons:
             found = measure_tables(binned, tables, split.sizes, plan.count_size, gate)
             barred = self._barred(seen)
             goal = make_goal(split, seen, one_way, (own, counts.sd), found, n)
+            if plan.timing.position is not None and "across" in goal.target:
+                place = plan.timing.position
+                precise = (n / counts.sd) ** 2
+                know_places(goal, own, place, seen.maps[len(plan.persons) + place], precise)
             if barred and "across" in goal.target:
                 blocks = [[d.block(a) for a in range(len(d.sizes))] for d in (split.persons, split.events)]
                 merged = barred.merged([list(seen.maps[: len(plan.persons)]), list(seen.maps[len(plan.persons) :])])
                 merged.told(goal.target["across"], goal.weight["across"], (blocks[0], blocks[1]))
             zeros = self._zeros(seen, split)
             models = fit_linked(goal, public("fit"), progress.tick, zeros)
-            law = replace(split.law(models, seen, own), barred=barred)
+            law = replace(split.law(models, seen, own), barred=barred, timing=plan.timing)
             progress.next()
             numbers = MeasuredRanges(
                 np.arange(rows.most + 2), counts.values.astype(np.float64), np.full(rows.most + 1, counts.sd)
             )
             measured = LinkedMeasured(n, pure, numbers, seen.ranges(one_way), found, split.to_bins)
-            kept = LinkedFitted(law, seen.cells, measured, None)
+            kept = LinkedFitted(law, seen.cells, measured, None, plan.last)
             if not self.certificate:
                 return kept
-            drawn = law.draw(int(np.clip(n, *COMPARED)), public("reference"))
-            reference = Reference.of(split.merged(drawn), [table for table, _ in tables], split.sizes)
+            drawn = kept.codes(law.draw(int(np.clip(n, *COMPARED)), public("reference")), public("reference values"))
+            reference = Reference.of(split.to_bins(drawn), [table for table, _ in tables], split.sizes)
             farthest = binned.reduce(lambda linked: max(reference.distances(linked).values()))
             return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
 
@@ -177,11 +182,6 @@ class Split:
         """Bins of persons' attributes and of events'."""
         return self.persons.sizes[:-1], self.events.sizes
 
-    def merged(self, drawn: Linked) -> Linked:
-        """Drawn cells as bins."""
-        maps, k = self.to_bins.maps, self.to_bins.first
-        return drawn.recoded(_mapped(drawn.persons, maps[:k]), _mapped(drawn.events, maps[k:]))
-
     def law(self, models: list[LinkedModel], seen: Looks, counts: Floats) -> LinkedLaw:
         """Models over cells, from models over bins."""
         fine = [
@@ -203,10 +203,6 @@ class Split:
         persons = unmerge(own.persons[:, : last.start], equal, shares[0], maps[0], merged)
         events = unmerge(own.events, weights / max(weights.sum(), 1e-12), shares[1], maps[1], self.events)
         return replace(own, persons=np.hstack([persons, own.persons[:, last]]), events=events)
-
-
-def _mapped(codes: Integers, maps: tuple[Integers, ...]) -> Integers:
-    return np.stack([to[codes[:, j]] for j, to in enumerate(maps)], axis=1)
 
 
 __all__ = ["LinkedFitted", "LinkedGoal", "RegainPersons", "Split"]

@@ -9,8 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from covey.core.draw.linked import NOT_TIMED
 from covey.core.numbers.grid import Attribute, NumberGrid
-from covey.core.tables.linked import LinkedTable, count_bins
+from covey.core.tables.linked import LinkedTable, Timing, count_bins
 from covey.methods.regain.plan_numbers import NumberPlan
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
@@ -33,6 +34,12 @@ class LinkedPlan:
     events: tuple[Attribute, ...]
     most: int
     ordered: bool
+    timing: Timing = NOT_TIMED
+
+    @property
+    def last(self) -> int:
+        """The largest code of the order column; 0 where there is none."""
+        return 0 if self.timing.order is None else self.events[self.timing.order].size - 1
 
     @cached_property
     def numbers(self) -> NumberPlan:
@@ -55,10 +62,13 @@ class LinkedPlan:
     def tables(self, n: int, budget: Budget) -> list[tuple[LinkedTable, int]]:
         """The tables and their weights; attributes of a single category are left out."""
         own = [a for a, kind in enumerate(self.persons) if kind.size > 1] + [len(self.persons)]
-        its = [a for a, kind in enumerate(self.events) if kind.size > 1]
+        its = [a for a, kind in enumerate(self.events) if kind.size > 1 and a != self.timing.position]
         found = [(LinkedTable("person", a, b), 1) for i, a in enumerate(own) for b in own[i + 1 :]]
         found += [(LinkedTable("across", a, b), 1) for a in own for b in its]
         found += [(LinkedTable("event", a, b), WITHIN) for i, a in enumerate(its) for b in its[i + 1 :]]
+        if self.timing.position is not None:  # how it goes with the number of events is known; its classes are few
+            place = self.timing.position
+            found += [(LinkedTable("event", min(a, place), max(a, place)), 1) for a in its]
         if self.most > 1:
             cross = self.crossed(n, budget)
             if self.ordered:
