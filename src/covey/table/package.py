@@ -13,7 +13,7 @@ that events of a person are sorted by; with `numbered` it counts them from 1, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
 from itertools import pairwise
@@ -22,46 +22,16 @@ from typing import Any
 
 from covey.core.tables.linked import Timing, position_starts
 from covey.errors import ParameterError, whole_number
-from covey.table.document import read_document, refuse_unknown, spelt_like, write_document
+from covey.table.document import read_document, refuse_unknown, write_document
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.persons import without
+from covey.table.resources import Resource, read_resource, reference_of, require_schema, resource_dict
 from covey.table.rules import Forbid, Requires, Rule, read_rule, shown_rule
 from covey.table.schema import Schema
 
 MOST_EVENTS = 50  # of a person: weights of pairs of events are then good to a quarter of a per cent
-KEYS = ("primaryKey", "foreignKeys", "uniqueKeys")
 OWN = ("at_most", "order", "numbered", "positions", "gaps")
 POSITION, GAP = "position", "gap"  # attributes of events that are measured beside the table's own, and not written
-
-
-@dataclass(frozen=True)
-class Resource:
-    """One table of a package: its name, where it lies, its schema without keys, and the column that names the person."""
-
-    name: str
-    schema: Schema
-    key: str
-    path: str | None = None
-    key_type: str = "string"
-    dropped: tuple[str, ...] = ()  # other key columns, which are neither encoded nor released
-    table: str | None = None  # in the database that path names
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or any(c in "/\\." or c.isspace() for c in self.name):
-            raise ParameterError(f"a resource needs a name without blanks, dots and slashes, got {self.name!r}.")
-        if self.schema.learns:
-            raise self.wrong("has fields that are to be learned", "Declare their limits and categories.")
-        if self.schema.important:
-            raise self.wrong("names important columns", "A package has none yet: leave them out.")
-
-    @property
-    def key_field(self) -> Field:
-        """The key as it is released: a number without meaning."""
-        return Field(name=self.key, type="integer", minimum=1, maximum=2**53, required=True, default=1)
-
-    def wrong(self, what: str, way_out: str) -> ParameterError:
-        """An error that names this resource."""
-        return ParameterError(f"resource {self.name!r} {what}. {way_out}")
 
 
 @dataclass(frozen=True)
@@ -264,7 +234,7 @@ class Package:
             more = " Several event tables are not supported yet." if len(listed) > 2 else ""
             raise ParameterError(f"a package has two resources, persons and events, and here are {len(listed)}.{more}")
         for one in listed:
-            _require_schema(one)
+            require_schema(one)
         linked = [one for one in listed if one["schema"].get("foreignKeys")]
         if len(linked) == 2:
             raise ParameterError(
@@ -274,7 +244,7 @@ class Package:
             raise ParameterError("no resource has foreignKeys: say which column of the events names the person.")
         events = linked[0]
         persons = listed[1 - listed.index(events)]
-        key, to = _reference(events, persons)
+        key, to = reference_of(events, persons)
         own = events.get("covey", {})
         if not isinstance(own, Mapping):
             raise ParameterError(f"covey of resource {events.get('name')!r} must be an object, got {own!r}.")
@@ -289,7 +259,7 @@ class Package:
         numbered = own.get("numbered", False)
         if not isinstance(numbered, bool):
             raise ParameterError(f"numbered must be true or false, got {numbered!r}.")
-        parts = _resource(persons, to), _resource(events, key)
+        parts = read_resource(persons, to), read_resource(events, key)
         top = notes.pop("covey", {})
         if not isinstance(top, Mapping) or not isinstance(top.get("rules", []), list):
             raise ParameterError(f'covey of a package is an object with a list "rules", got {top!r}.')
@@ -305,7 +275,7 @@ class Package:
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the package's file."""
-        persons, events = (_resource_dict(part) for part in self.resources)
+        persons, events = (resource_dict(part) for part in self.resources)
         persons["schema"]["primaryKey"] = self.persons.key
         reference = {"resource": self.persons.name, "fields": self.persons.key}
         events["schema"]["foreignKeys"] = [{"fields": self.events.key, "reference": reference}]
@@ -332,71 +302,4 @@ def is_package(path: Any, name: str | None = None) -> bool:
     return isinstance(data, Mapping) and "resources" in data
 
 
-def _require_schema(one: Mapping[str, Any]) -> None:
-    schema = one.get("schema")
-    if not isinstance(schema, Mapping) or not isinstance(schema.get("fields"), Sequence):
-        raise ParameterError(f'resource {one.get("name")!r} needs a "schema" with a list of fields.')
-    for word in spelt_like(schema, KEYS):
-        if word not in KEYS:
-            raise ParameterError(
-                f"the schema of resource {one.get('name')!r} has {word!r}. Write one of {', '.join(KEYS)}."
-            )
-
-
-def _single(value: Any, what: str) -> str:
-    """A key of one column, as Frictionless writes it: a name, or a list of one."""
-    names = value if isinstance(value, list) else [value]
-    if len(names) != 1 or not isinstance(names[0], str) or not names[0]:
-        raise ParameterError(f"{what} must be one column, got {value!r}.")
-    return names[0]
-
-
-def _reference(events: Mapping[str, Any], persons: Mapping[str, Any]) -> tuple[str, str]:
-    """The column of events that names a person, and the key of persons that it refers to."""
-    keys = events["schema"]["foreignKeys"]
-    if not isinstance(keys, list) or len(keys) != 1 or not isinstance(keys[0], Mapping):
-        raise ParameterError(f"events refer to one table, by one entry of foreignKeys, got {keys!r}.")
-    reference = keys[0].get("reference")
-    if not isinstance(reference, Mapping) or reference.get("resource") != persons.get("name"):
-        raise ParameterError(f"foreignKeys of {events.get('name')!r} must refer to resource {persons.get('name')!r}.")
-    key, to = _single(keys[0].get("fields"), "fields of foreignKeys"), _single(reference.get("fields"), "a reference")
-    if "primaryKey" not in persons["schema"]:
-        raise ParameterError(
-            f"resource {persons.get('name')!r} needs a primaryKey, the column that tells persons apart."
-        )
-    if _single(persons["schema"]["primaryKey"], "primaryKey") != to:
-        raise ParameterError(f"foreignKeys refer to {to!r}, which is not the primaryKey of {persons.get('name')!r}.")
-    return key, to
-
-
-def _resource(one: Mapping[str, Any], key: str) -> Resource:
-    """A resource without its keys."""
-    data = {name: value for name, value in one["schema"].items() if name not in KEYS}
-    data |= {name: one[name] for name in ("dialect", "encoding") if name in one}
-    kinds = {f.get("name"): f.get("type", "string") for f in data["fields"] if isinstance(f, Mapping)}
-    extra = one["schema"].get("primaryKey")
-    dropped = tuple(n for n in ([extra] if isinstance(extra, str) else extra or []) if n != key)
-    gone = {key, *dropped}
-    data["fields"] = [f for f in data["fields"] if not (isinstance(f, Mapping) and f.get("name") in gone)]
-    schema = _schema_of(data, one)
-    kind, table = str(kinds.get(key, "string")), one.get("table")
-    return Resource(str(one.get("name", "")), schema, key, one.get("path"), kind, dropped, table)
-
-
-def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
-    """The schema of a resource, or a refusal that says which one has nothing to synthesize."""
-    if not data["fields"]:
-        raise ParameterError(
-            f"resource {one.get('name')!r} has no column besides its keys. Where persons have no attributes, release the "
-            "events alone, with person=… (on the command line --person)."
-        )
-    return Schema.from_dict(data)
-
-
-def _resource_dict(part: Resource) -> dict[str, Any]:
-    """A resource as its file has it: keys are listed first among the fields, with their type alone."""
-    schema = part.schema.to_dict()
-    outside: dict[str, Any] = {name: schema.pop(name) for name in ("dialect", "encoding") if name in schema}
-    schema["fields"] = [{"name": part.key, "type": part.key_type}, *schema["fields"]]
-    place = ({"path": part.path} if part.path else {}) | ({"table": part.table} if part.table else {})
-    return {"name": part.name, **place, **outside, "schema": schema}
+__all__ = ["MOST_EVENTS", "Package", "Resource", "is_package"]
