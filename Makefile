@@ -96,11 +96,13 @@ bench: $(STAMP)
 	$(RUN)python benchmarks/scale.py
 	$(RUN)python benchmarks/wide.py
 
-# covey beside other packages, each in an environment of its own; DATA is the folder with the tables. Takes hours.
+# covey beside other packages, each in an environment of its own; DATA is the folder with the tables, PEERS one with clones of the
+# repositories that are on no package index (benchmarks/peers/compare.py lists them; absent ones are reported absent). Takes hours.
+PEERS ?= build/peers/sources
 bench-peers: $(STAMP)
 	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	PYTHON=$(PYTHON) benchmarks/peers/environments.sh
-	$(RUN)python -m benchmarks.peers.compare --data $(DATA)
+	PEERS=$(PEERS) $(RUN)python -m benchmarks.peers.compare --data $(DATA)
 	$(RUN)python -m benchmarks.peers.growth
 
 # NIST's survey excerpt, judged by SDNist itself, which wants an old Python and old packages. SDNIST is its folder of the excerpts.
@@ -111,7 +113,7 @@ build/sdnist/.installed: benchmarks/nist/constraints.txt
 	touch $@
 
 bench-nist: $(STAMP) build/sdnist/.installed
-	$(RUN)python -m benchmarks.nist --data $(DATA) --sdnist $(SDNIST) --without
+	$(RUN)python -m benchmarks.nist --data $(DATA) --sdnist $(SDNIST)
 
 # The pictures of docs/paper.md, from the notebooks of examples/paper: a few minutes.
 figures: $(STAMP)

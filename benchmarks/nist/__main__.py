@@ -22,7 +22,7 @@ import polars as pl
 import covey
 from benchmarks.nist.survey import FEATURES, survey_schema
 
-SETTINGS = {"pure 1": (1.0, 0.0), "(1, 1e-9)": (1.0, 1e-9), "pure 10": (10.0, 0.0), "(10, 1e-9)": (10.0, 1e-9)}
+SETTINGS = {"(1, 1e-9)": (1.0, 1e-9), "pure 1": (1.0, 0.0), "(10, 1e-9)": (10.0, 1e-9), "pure 10": (10.0, 0.0)}
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "nist"
 
 # What NIST published for the same excerpt and columns (SDNist's sample reports), for comparison; rows inconsistent in per cent.
@@ -42,6 +42,10 @@ class Result:
     impossible: float
     propensity: float
     seconds: float
+    lines: dict[str, list[float]]
+
+
+LINES = ["rows", "synthetic rows", "slope", "intercept", "synthetic slope", "synthetic intercept"]
 
 
 def released(data, features, setting, ruled, seed):
@@ -70,8 +74,8 @@ def results(options):
     with tempfile.TemporaryDirectory() as folder:
         for features in options.features:
             for setting in options.settings:
-                for ruled in (True, False) if options.without else (True,):
-                    for seed in range(options.seeds):
+                for ruled in {"with": (True,), "without": (False,), "both": (True, False)}[options.rules]:
+                    for seed in range(options.first_seed, options.first_seed + options.seeds):
                         rows, seconds = released(options.data, features, setting, ruled, seed)
                         path = Path(folder) / f"{features}-{ruled}-{seed}.csv"
                         rows.write_csv(path)
@@ -87,13 +91,16 @@ def results(options):
                             wrong,
                             said["propensity"],
                             seconds,
+                            said.get("regressions", {}),
                         )
 
 
 def page(found: list[dict[str, str]]) -> str:
     """The table, as the page shows it: the mean over seeds."""
-    lines = ["| columns | guarantee | rules | k-marginal | worst area | impossible rows | propensity | seconds |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
+    lines = [
+        "| columns | guarantee | rules | seeds | k-marginal | worst area | impossible rows | propensity | seconds |"
+    ]
+    lines.append("|---|---|---|---|---|---|---|---|---|")
     for key in dict.fromkeys((r["features"], r["setting"], r["rules"]) for r in found):
         own = [r for r in found if (r["features"], r["setting"], r["rules"]) == key]
 
@@ -101,11 +108,73 @@ def page(found: list[dict[str, str]]) -> str:
             return sum(float(r[name]) for r in own) / len(own)
 
         area = f"{mean('worst_area'):.0f}" if own[0]["worst_area"] else ""
+        key = (*key, str(len(own)))
         rest = f"{mean('impossible'):.1f}% | {mean('propensity'):.4f} | {mean('seconds'):.0f}"
         lines.append(f"| {' | '.join(key)} | {mean('k_marginal'):.1f} | {area} | {rest} |")
     for (features, method), (score, wrong) in PUBLISHED.items():
-        lines.append(f"| {features} | ε = 1, {method}, published by NIST | without | {score} | | {wrong}% | | |")
+        lines.append(f"| {features} | ε = 1, {method}, published by NIST | without | | {score} | | {wrong}% | | |")
     return "\n".join(lines) + "\n"
+
+
+def lines_page(found: list[dict[str, str]]) -> str:
+    """SDNist's regressions of the demographic columns, with rules: true and synthetic slopes, each release after the other."""
+    own = [row for row in found if row["features"] == "demographic" and row["rules"] == "with rules"]
+    settings = list(dict.fromkeys(row["setting"] for row in own))
+    lines = [
+        f"| group | rows | true slope, intercept | {' | '.join(settings)} |",
+        "|---|---|---|" + "---|" * len(settings),
+    ]
+    for group in dict.fromkeys(row["group"] for row in own):
+        here = [row for row in own if row["group"] == group]
+        cells = [
+            "; ".join(f"{r['synthetic slope']}, {r['synthetic intercept']}" for r in here if r["setting"] == setting)
+            for setting in settings
+        ]
+        first = here[0]
+        start = f"| {group} | {int(first['rows']):,} | {first['slope']}, {first['intercept']} | "
+        lines.append(f"{start}{' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def put(text: str, name: str, table: str) -> str:
+    """A page with a table between its marks."""
+    before, mark, rest = text.partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->\n")
+    return before + mark + table + end + after
+
+
+def key(row: dict[str, str]) -> tuple[str, ...]:
+    """What is measured once."""
+    return row["features"], row["setting"], row["rules"], row["seed"]
+
+
+def place(row: dict[str, str]) -> tuple[int, int, str, int]:
+    """Where a row stands on the page."""
+    order = list(FEATURES).index(row["features"]), list(SETTINGS).index(row["setting"])
+    return *order, row["rules"], int(row["seed"])
+
+
+def earlier(path: Path) -> dict[tuple[str, ...], dict[str, str]]:
+    """What was measured before: a run adds to it, or replaces it."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {key(row): row for row in csv.DictReader(file)}
+
+
+def record_lines(path: Path, row: dict[str, str], lines: dict[str, list[float]]) -> None:
+    """SDNist's regression lines of a release, in place of earlier ones of the same."""
+    head = ["features", "setting", "rules", "seed"]
+    known = []
+    if path.exists():
+        with path.open(newline="") as file:
+            known = [old for old in csv.DictReader(file) if key(old) != key(row)]
+    for group, numbers in lines.items():
+        known.append({name: row[name] for name in head} | {"group": group} | dict(zip(LINES, numbers, strict=True)))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*head, "group", *LINES], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(known, key=place))
 
 
 def main():
@@ -115,25 +184,28 @@ def main():
     parser.add_argument("--sdnist", type=Path, required=True, help="SDNist's folder of the excerpts")
     parser.add_argument("--python", default="build/sdnist/bin/python", help="the Python that has SDNist")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--features", nargs="+", default=list(FEATURES), choices=list(FEATURES))
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
-    parser.add_argument("--without", action="store_true", help="also without the code book's rules")
+    parser.add_argument("--rules", choices=["with", "without", "both"], default="both", help="the code book's rules")
     parser.add_argument("--out", type=Path, default=PAGE)
     options = parser.parse_args()
-    names = [field.name for field in fields(Result)]
-    found = []
+    names = [field.name for field in fields(Result) if field.name != "lines"]
+    known = earlier(options.out.with_suffix(".csv"))
     for result in results(options):
         row = {name: "" if getattr(result, name) is None else str(getattr(result, name)) for name in names}
-        found.append(row)
+        known[key(row)] = row
+        record_lines(options.out.with_name(options.out.name + "-regressions.csv"), row, result.lines)
+        found = sorted(known.values(), key=place)
         print(row, flush=True)
         with options.out.with_suffix(".csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, names, lineterminator="\n")
             writer.writeheader()
             writer.writerows(found)
     path = options.out.with_suffix(".md")
-    before, mark, _ = path.read_text().partition("<!-- figures -->\n")
-    _, end, after = path.read_text().partition("<!-- end of figures -->\n")
-    path.write_text(before + mark + page(found) + end + after)
+    with options.out.with_name(options.out.name + "-regressions.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    path.write_text(put(put(path.read_text(), "figures", page(list(known.values()))), "lines", lines_page(lines)))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """Side by side: covey and its peers on the same tables, with the same number of rows, one core and one time limit.
 
-    python -m benchmarks.peers.compare --data FOLDER [--tables nltcs adult plants] [--seconds 300] [--out docs/benchmarks]
+    python -m benchmarks.peers.compare --data FOLDER [--tables nltcs adult] [--methods "dpsynth MST"] [--seconds 300]
 
-Results are kept in build/peers/results, so that a run that was stopped goes on where it was; --again NAME … forgets some.
-Writes peers.csv, peers.md and peers.svg.
+What stands in peers.csv is not measured again unless --again names its method, so that a run that was stopped goes on where it
+was, and peers that are not at hand keep the figures they had. Writes peers.csv, peers.md and peers.svg. Peers that are on no
+package index are read from the folder in the variable PEERS (build/peers/sources): clones of google/dpsynth,
+giusevtr/private_gsd, ryan112358/private-pgm, KaiChen9909/margnet and microsoft/DPSDA; the page names the commits.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import shutil
 from datetime import date
 from pathlib import Path
 
@@ -18,73 +20,65 @@ import pandas as pd
 from benchmarks.peers import metrics, page, tables
 from benchmarks.peers.launch import ENVIRONMENTS, METHODS, Method, launch
 
-RESULTS = ENVIRONMENTS / "results"
+RUNS = ENVIRONMENTS / "runs"
 EPSILON = 1.0
 SDMETRICS = ENVIRONMENTS / "sdmetrics/bin/python"
 SCORING = 600  # seconds of wall clock for one score
+TABLES = ["nltcs", "adult", "plants", "accidents", "nltcs, 500 rows", "nltcs, 2000 rows", *tables.XOR]
 
 
 def result_of(method: Method, name: str, options: argparse.Namespace) -> dict:
-    """What is known about a method on a table: from an earlier run, or from a new one."""
-    slug = "".join(c if c.isalnum() else "-" for c in method.name.replace("(ε, δ)", "approximate")).strip("-").lower()
-    folder = RESULTS / name / slug
-    kept = folder / "measured.json"
-    if kept.exists() and method.name not in options.again:
-        found = json.loads(kept.read_text())
-        if not found["status"].startswith("unfinished"):  # the machine was busy: that says nothing about the method
-            return scored(found, folder, name, options)
+    """A new run of a method on a table."""
+    folder = RUNS / "".join(c if c.isalnum() else "-" for c in f"{name} {method.name}".lower())
     table, domain = tables.load(name, options.data)
     tables.save(table, domain, folder)
     head = {"table": name, "rows": len(table), "columns": len(domain), "method": method.name}
-    result = head | {"guarantee": method.guarantee, "limit": options.seconds, "date": date.today().isoformat()}
-    result |= launch(method, folder, len(table), EPSILON, options.seconds, options.patience)
+    head |= {"guarantee": method.guarantee, "limit": options.seconds, "date": date.today().isoformat()}
+    result = head | launch(method, folder, len(table), EPSILON, options.seconds, options.patience)
     if result["status"] == "ok":
-        result |= judged(folder, table, domain)
-    (folder / "table.csv").unlink()
-    if result["status"] != "not installed":
-        kept.write_text(json.dumps(result, indent=1, ensure_ascii=False))
+        result |= {"rows": len(table), "version": method.version, **judged(folder, name, table, domain)}
+    shutil.rmtree(folder)
     return result
 
 
-def scored(found: dict, folder: Path, name: str, options: argparse.Namespace) -> dict:
-    """With SDMetrics' score, where it was not installed or had too little time when the rows were made."""
-    if found["status"] == "ok" and found["sdmetrics"] is None and SDMETRICS.exists():
-        tables.save(*tables.load(name, options.data), folder)
-        found["sdmetrics"] = metrics.quality(SDMETRICS, folder, SCORING)
-        (folder / "table.csv").unlink()
-        (folder / "measured.json").write_text(json.dumps(found, indent=1, ensure_ascii=False))
-    return found
-
-
-def judged(folder: Path, table: pd.DataFrame, domain: dict[str, int]) -> dict:
+def judged(folder: Path, name: str, table: pd.DataFrame, domain: dict[str, int]) -> dict:
     """The metrics, or the reason why there are none."""
     synthetic = pd.read_csv(folder / "synthetic.csv")
     try:
         found = metrics.measure(table, synthetic[list(domain)], domain)
     except (ValueError, KeyError) as problem:
         return {"status": f"failed: {problem}"}
+    if name in tables.XOR:
+        found["explained"] = tables.explained(name, synthetic)
     found["sdmetrics"] = metrics.quality(SDMETRICS, folder, SCORING)
     return found
+
+
+def decided(row: dict | None) -> bool:
+    """Whether an earlier run says something about the method: a machine that was busy or has not got it does not."""
+    return row is not None and not row["status"].startswith(("unfinished", "absent", "not installed"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--tables", nargs="+", default=["nltcs", "adult", "plants"])
+    parser.add_argument("--tables", nargs="+", default=TABLES)
     parser.add_argument("--methods", nargs="+", default=[method.name for method in METHODS])
     parser.add_argument("--seconds", type=int, default=300, help="of processor time for one run")
     parser.add_argument("--patience", type=int, default=5, help="seconds of wall clock for each of them")
     parser.add_argument("--again", nargs="+", default=[])
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
     options = parser.parse_args()
+    known = page.read(options.out)
     for name in options.tables:
         for method in METHODS:
-            if method.name in options.methods:
-                found = result_of(method, name, options)
-                print(
-                    name, method.name, found["status"], found.get("delta2"), found.get("processor_seconds"), flush=True
-                )
-    page.write(RESULTS, options.out)
+            if method.name not in options.methods:
+                continue
+            if method.name in options.again or not decided(known.get((name, method.name))):
+                known[name, method.name] = found = result_of(method, name, options)
+                told = [found.get(key) for key in ("status", "delta2", "tv2", "explained", "processor_seconds")]
+                print(name, method.name, *told, flush=True)
+                page.write(known, options.out)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,17 @@
 here=$(dirname "$0")
 python=${PYTHON:-python3}
 
+# Peers that are on no package index are read from the folder PEERS by their runners; here is what they need. Some want a Python
+# of their own (pyenv's or the system's); where it is missing the peer is reported as not installed.
 environment() {
     name=$1
     shift
+    other=$(command -v "${1#python=}" || true)
+    case $1 in python=*) shift; [ -n "$other" ] || { echo "$name: no such Python"; return; } ;; *) other=$python ;; esac
     [ -e "build/peers/$name/.installed" ] && return
     constraints="$here/constraints/$name.txt"
     [ -e "$constraints" ] || constraints=
-    "$python" -m venv "build/peers/$name" || return
+    "$other" -m venv "build/peers/$name" || return
     for package in "$@"; do
         "build/peers/$name/bin/python" -m pip install --quiet --disable-pip-version-check \
             ${constraints:+-c "$constraints"} "$package" || { echo "$name: $package could not be installed"; return; }
@@ -24,3 +28,9 @@ environment datasynthesizer DataSynthesizer
 environment opendp 'opendp[polars,mbi]' pandas
 environment anonypyx anonypyx
 environment sdmetrics sdmetrics
+environment dpsynth python=python3.12 'jax[cpu]==0.10.2' mbi==2.0.0 dp-accounting==0.6.0 'etils[epath]' pandas attrs absl-py \
+    pydantic pyyaml more-itertools networkx scipy tqdm
+environment privatepgm 'jax[cpu]==0.4.38' pandas networkx chex optax attrs
+environment gsd python=python3.10 'jax[cpu]==0.4.6' 'numpy<2' 'scipy<1.12' 'flax<0.7' tqdm smartnoise-synth
+environment margnet torch pandas scikit-learn scipy tomli networkx tqdm matplotlib
+environment tabpe torch pandas scikit-learn omegaconf==2.3.0 generalimport tenacity matplotlib requests tqdm

@@ -16,11 +16,11 @@ import shutil
 from datetime import date
 from pathlib import Path
 
-from benchmarks.peers import page, tables
+from benchmarks.peers import tables
 from benchmarks.peers.launch import ENVIRONMENTS, METHODS, Method, launch
 
 RESULTS = ENVIRONMENTS / "growth"
-COMPARED = [method.name for method in METHODS]
+COMPARED = [method.name for method in METHODS if method.environment != "yardsticks"]
 COLUMNS = [(10_000, p) for p in (16, 64, 128, 256, 512, 1024)]
 ROWS = [(n, 64) for n in (1_000, 10_000, 100_000, 1_000_000)]
 FIELDS = ["method", "guarantee", "n", "p", "status", "processor_seconds", "wall_seconds", "peak_mib", "limit", "date"]
@@ -67,7 +67,8 @@ def write(out: Path) -> None:
         writer.writeheader()
         writer.writerows({k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
     limits = " or ".join(map(str, sorted({row["limit"] for row in rows})))
-    text = [HEAD.format(date=max(row["date"] for row in rows), limit=limits, versions=page.versions())]
+    versions = ", ".join(dict.fromkeys(method.version for method in METHODS if not method.absent))
+    text = [HEAD.format(date=max(row["date"] for row in rows), limit=limits, versions=versions)]
     for title, sizes, label in (("Columns, at 10,000 rows", COLUMNS, 1), ("Rows, at 64 columns", ROWS, 0)):
         text += [f"\n## {title}\n", "| method | guarantee | " + " | ".join(f"{s[label]:,}" for s in sizes) + " |"]
         text.append("|---|---|" + "---|" * len(sizes))

@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -28,6 +29,7 @@ class Method:
     option: str
     guarantee: str
     delta: float = 0.0
+    source: str = ""  # a folder under PEERS, for what is on no package index
 
     @property
     def runner(self) -> str:
@@ -37,13 +39,53 @@ class Method:
     @property
     def python(self) -> Path:
         """The interpreter: covey's own, or that of the peer's environment."""
-        return Path(sys.executable) if self.environment == "covey" else ENVIRONMENTS / self.environment / "bin/python"
+        own = self.environment in ("covey", "yardsticks")
+        return Path(sys.executable) if own else ENVIRONMENTS / self.environment / "bin/python"
+
+    @property
+    def absent(self) -> str:
+        """What is missing, in words, or nothing."""
+        if self.source and not (PEERS / self.source).is_dir():
+            return f"absent: no folder {self.source} in PEERS"
+        return "" if self.python.exists() else "not installed"
+
+    @property
+    def version(self) -> str:
+        """What is measured: a package and its version, or a repository and its commit."""
+        if self.source:
+            asked = ["git", "-C", str(PEERS / self.source), "rev-parse", "--short=7", "HEAD"]
+            return f"{self.source} at {subprocess.run(asked, capture_output=True, text=True).stdout.strip()}"
+        if self.python == Path(sys.executable):
+            return f"covey {version('covey')}"
+        package = PACKAGES[self.environment]
+        start = package.lower().replace("-", "_") + "-"
+        for path in (ENVIRONMENTS / self.environment).glob("lib/python*/site-packages/*.dist-info"):
+            if path.name.lower().startswith(start):
+                return f"{package} {path.name.removesuffix('.dist-info').rsplit('-', 1)[1]}"
+        return package
 
 
+PACKAGES = {
+    "smartnoise": "smartnoise-synth",
+    "datasynthesizer": "DataSynthesizer",
+    "opendp": "opendp",
+    "dpmm": "dpmm",
+    "anonypyx": "anonypyx",
+}
+PEERS = Path(os.environ.get("PEERS", ENVIRONMENTS / "sources")).absolute()
 PURE, APPROXIMATE, GROUPS = "pure ε = 1", "(ε, δ) = (1, 1e-9)", "none (groups of 20)"
+ROWS = "none (true rows)"
 METHODS = [
     Method("covey", "covey", "private", PURE),
     Method("covey (ε, δ)", "covey", "private", APPROXIMATE, 1e-9),
+    Method("dpsynth MST", "dpsynth", "mst", APPROXIMATE, 1e-9, "dpsynth"),
+    Method("dpsynth SWIFT", "dpsynth", "swift", APPROXIMATE, 1e-9, "dpsynth"),
+    Method("dpsynth AIM", "dpsynth", "aim", APPROXIMATE, 1e-9, "dpsynth"),
+    Method("Private-GSD", "gsd", "gsd", APPROXIMATE, 1e-9, "private_gsd"),
+    Method("private-pgm MST", "privatepgm", "mst", APPROXIMATE, 1e-9, "private-pgm"),
+    Method("private-pgm AIM", "privatepgm", "aim", APPROXIMATE, 1e-9, "private-pgm"),
+    Method("MargNet", "margnet", "gan", APPROXIMATE, 1e-9, "margnet"),
+    Method("Tab-PE", "tabpe", "evolve", APPROXIMATE, 1e-9, "DPSDA"),
     Method("smartnoise MST", "smartnoise", "mst", APPROXIMATE, 1e-9),
     Method("smartnoise AIM", "smartnoise", "aim", APPROXIMATE, 1e-9),
     Method("smartnoise MWEM", "smartnoise", "mwem", PURE),
@@ -55,6 +97,8 @@ METHODS = [
     Method("dpmm AIM", "dpmm", "aim", APPROXIMATE, 1e-9),
     Method("covey anonymous", "covey", "anonymous", GROUPS),
     Method("anonypyx MDAV", "anonypyx", "mdav", GROUPS),
+    Method("true rows drawn again", "yardsticks", "bootstrap", ROWS),
+    Method("tree, exact statistics", "yardsticks", "tree", ROWS),
 ]
 
 
@@ -63,15 +107,17 @@ def launch(method: Method, folder: Path, rows: int, epsilon: float, seconds: int
 
     `patience` bounds the wall clock, in multiples of the processor time: the machine may be shared.
     """
-    if not method.python.exists():
-        return {"status": "not installed"}
+    if method.absent:
+        return {"status": method.absent}
     for name in ("result.json", "synthetic.csv"):
         (folder / name).unlink(missing_ok=True)
-    command = [method.python, HERE / "one_run.py", method.runner, method.option, folder, rows, epsilon, method.delta]
+    command = [method.python.absolute(), HERE / "one_run.py", method.runner, method.option, folder.absolute()]
+    command += [rows, epsilon, method.delta]
     one = dict.fromkeys((f"{name}_NUM_THREADS" for name in THREADS), "1")
+    quiet = {"POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "agg", "PEERS": str(PEERS)}
     child = subprocess.Popen(
         [str(word) for word in command],
-        env=os.environ | one | {"POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore", "MPLBACKEND": "agg"},
+        env=os.environ | one | quiet,
         stdout=subprocess.DEVNULL,
         stderr=(folder / "errors.txt").open("w"),
         preexec_fn=limit,

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import csv
-import json
-import platform
-from importlib.metadata import version
+from math import exp
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.launch import ENVIRONMENTS, GROUPS, METHODS, PURE
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import norm
 
-PACKAGES = {
-    "smartnoise": "smartnoise-synth",
-    "datasynthesizer": "DataSynthesizer",
-    "opendp": "opendp",
-    "dpmm": "dpmm",
-    "anonypyx": "anonypyx",
-    "sdmetrics": "sdmetrics",
-}
+from benchmarks.peers.launch import GROUPS, METHODS, PURE, ROWS
+from benchmarks.peers.tables import XOR
+
 FIELDS = [
     *("table", "rows", "columns", "method", "guarantee", "status", "limit", "date"),
     *("processor_seconds", "wall_seconds", "peak_mib", "delta1", "delta2", "delta3", "delta4"),
-    *("tv1", "tv2", "tv3", "sdmetrics", "accuracy", "accuracy_true"),
+    *("tv1", "tv2", "tv3", "sdmetrics", "accuracy", "accuracy_true", "explained", "version"),
 ]
+PLOTTED = ("nltcs", "adult", "plants", "accidents")
+TEXTS = ("table", "method", "guarantee", "status", "date", "version")
 HEAD = """# covey beside its peers
 
-`make bench-peers DATA=folder`, {date}. Every method gets the same table, makes as many rows as the table has, and
+`make bench-peers DATA=folder PEERS=folder`, {date}. Every method gets the same table, makes as many rows as the table has, and
 runs once, in a process and an environment of its own, on one core with one thread, with at most {limit} seconds of
 processor time and 8 GiB. ε = 1 everywhere, and δ = 1e-9 where the guarantee is (ε, δ). **Pure ε** and **(ε, δ)** are
 different promises, so compare within a guarantee first. Seconds are processor seconds of fitting and sampling; imports
@@ -38,59 +35,134 @@ of 1-, 2- and 3-way tables, at most 300 of each. SDMetrics: its quality score of
 logistic regression predicts the last columns, taught on synthetic rows and tested on true ones (in brackets: taught on
 other true rows). Of the last two, more is better; of the others, less.
 
+Yardsticks end each table: true rows drawn again; a tree of pairs with exact statistics, the best that a tree model can do;
+for flags the best unbiased Gaussian measurement of all pairs, δ₂ by formula (`best_unbiased` in benchmarks/peers/page.py), as
+ResidualPlanner accounts for a replaced row, and with the exact sensitivity of signs.
+
 Versions: {versions}.
 
 ![error against time](peers.svg)
 """
+PROMISE = (1.0, 1e-9)
+Rows = dict[tuple[str, str], dict]
 
 
-def write(results: Path, out: Path) -> None:
+def read(out: Path) -> Rows:
+    """What peers.csv says, by table and method."""
+    path = out / "peers.csv"
+    if not path.exists():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    rows = [{k: v if k in TEXTS else number(v) for k, v in row.items() if v} for row in found]
+    return {(row["table"], row["method"]): row for row in rows}
+
+
+def number(text: str) -> float | int:
+    """As it was before it was written."""
+    return int(text) if text.isdigit() else float(text)
+
+
+def write(known: Rows, out: Path) -> None:
     """All three files."""
-    rows = collect(results)
+    order = {method.name: i for i, method in enumerate(METHODS)}
+    tables = list(dict.fromkeys(table for table, _ in known))
+    rows = sorted(known.values(), key=lambda r: (tables.index(r["table"]), order[r["method"]]))
     out.mkdir(parents=True, exist_ok=True)
-    with (out / "peers.csv").open("w", newline="") as file:
+    with (out / "peers.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
-    words = Path(__file__).with_name("findings.md")
-    (out / "peers.md").write_text("\n".join([head(rows), *map(str, sections(rows)), words.read_text()]))
-    plot(rows, out / "peers.svg")
+    (out / "peers.md").write_text(text(list(read(out).values())), encoding="utf-8")
+    plot([row for row in rows if row["table"] in PLOTTED], out / "peers.svg")
 
 
-def collect(results: Path) -> list[dict]:
-    """The single results, tables together, methods in their order."""
-    order = {method.name: i for i, method in enumerate(METHODS)}
-    found = [json.loads(path.read_text()) for path in results.glob("*/*/measured.json")]
-    return sorted(found, key=lambda r: (r["columns"] > 20, r["table"] == "adult", r["table"], order[r["method"]]))
+def text(rows: list[dict]) -> str:
+    """The page, from the rows of the CSV file and the words of findings.md."""
+    limits, dates = sorted({row["limit"] for row in rows}), sorted({row["date"] for row in rows})
+    versions = ", ".join(sorted({row["version"] for row in rows if "version" in row}, key=str.lower))
+    head = HEAD.format(date=dates[-1], limit=" or ".join(map(str, limits)), versions=versions)
+    findings = Path(__file__).with_name("findings.md").read_text(encoding="utf-8")
+    before, after = findings.split("<!-- tables -->\n")
+    after = after.replace("<!-- elsewhere -->\n", "\n".join(elsewhere()) + "\n")
+    return "\n".join([head, before, *sections(rows), *exclusive_or(rows), after])
 
 
-def head(rows: list[dict]) -> str:
-    limits = sorted({row["limit"] for row in rows})
-    dates = sorted({row["date"] for row in rows})
-    return HEAD.format(date=dates[-1], limit=" or ".join(map(str, limits)), versions=versions())
+def elsewhere() -> list[str]:
+    """Runs that were made by hand, in strongest.csv."""
+    with (Path(__file__).parents[2] / "docs/benchmarks/strongest.csv").open(newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    out = ["| table | method | δ₁ δ₂ δ₃ δ₄ | TV 1, 2, 3 | seconds |", "|---|---|---|---|---|"]
+    for row in found:
+        deltas, tv = (" ".join(row[k] for k in row if k.startswith(start)).strip() for start in ("delta", "tv"))
+        out.append(f"| {row['table']} | {row['method']} | {deltas} | {tv} | {row['seconds']} |")
+    return out
 
 
-def versions() -> str:
-    """Of Python, covey and every peer that is installed."""
-    found = [f"Python {platform.python_version()}", f"covey {version('covey')}"]
-    for environment, package in PACKAGES.items():
-        name = package.lower().replace("-", "_")
-        for path in (ENVIRONMENTS / environment).glob("lib/python*/site-packages/*.dist-info"):
-            if path.name.lower().startswith(f"{name}-"):
-                found.append(f"{package} {path.name.removesuffix('.dist-info').rsplit('-', 1)[1]}")
-    return ", ".join(found)
+def best_unbiased(n: int, p: int, exact: bool) -> float:
+    """δ₂ of the best unbiased Gaussian measurement of all pairs of p flags, for a replaced row at PROMISE.
+
+    A share is a quarter of 1 ± two means of signs ± the mean of a product of signs. Sums of signs get noise of variance s,
+    products r·s. ResidualPlanner's cost of a replaced row is four times that of an added one; exactly, k changed signs change
+    k(p − k) products.
+    """
+    epsilon, delta = PROMISE
+    mu = brentq(
+        lambda m: norm.cdf(m / 2 - epsilon / m) - exp(epsilon) * norm.cdf(-m / 2 - epsilon / m) - delta, 1e-3, 9
+    )
+    k = np.arange(1, p + 1)
+
+    def error(log_r: float) -> float:
+        r = exp(log_r)
+        cost = np.max(4 * k + 4 * k * (p - k) / r) if exact else 4 * (p + p * (p - 1) / 2 / r)
+        return float(np.sqrt((2 + r) * cost / 16) / mu / n)
+
+    return float(minimize_scalar(error, bounds=(-5, 15), method="bounded").fun)
 
 
 def sections(rows: list[dict]) -> list[str]:
     """A Markdown table for each table."""
     out = []
-    for name in dict.fromkeys(row["table"] for row in rows):
+    for name in dict.fromkeys(row["table"] for row in rows if row["table"] not in XOR):
         own = [row for row in rows if row["table"] == name]
-        out.append(f"\n## {name}: {own[0]['rows']:,} rows × {own[0]['columns']} columns\n")
+        n, p = own[0]["rows"], own[0]["columns"]
+        out.append(f"\n## {name.partition(',')[0]}: {n:,} rows × {p} columns\n")
         out.append("| method | guarantee | δ₁ δ₂ δ₃ δ₄ | TV 1, 2, 3 | SDMetrics | accuracy | seconds | peak MiB |")
         out.append("|---|---|---|---|---|---|---|---|")
         out += [line(row) for row in own]
+        if name != "adult":  # all others are tables of flags
+            accounts = [f"{best_unbiased(n, p, exact):.5f}".lstrip("0") for exact in (False, True)]
+            words = "best unbiased Gaussian of all pairs, by formula | (ε, δ) = (1, 1e-9)"
+            out.append(f"| {words} | δ₂ {accounts[0]} (ResidualPlanner), {accounts[1]} (exact) | | | | | |")
     return out
+
+
+def exclusive_or(rows: list[dict]) -> list[str]:
+    """Of tables whose label is an exclusive or: the share of rows that keep it."""
+    own = {(row["table"], row["method"]): row for row in rows if row["table"] in XOR}
+    if not own:
+        return []
+    names = list(dict.fromkeys(table for table, _ in own))
+    out = ["\n## A label that is the exclusive or of some of the other columns\n"]
+    out.append(
+        "20,000 fair flags a column, 8 of them unless said; 5% of the labels are wrong. No pair of columns says anything."
+    )
+    out.append(
+        "The share of synthetic rows whose label is the exclusive or: .95 in the true rows, .50 where nothing was learned.\n"
+    )
+    out += [f"| method | guarantee | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
+    for method in dict.fromkeys(method for _, method in own):
+        found = [own.get((name, method)) for name in names]
+        guarantee = next(row["guarantee"] for row in found if row)
+        out.append(f"| {method} | {guarantee} | " + " | ".join(map(kept, found)) + " |")
+    return out
+
+
+def kept(row: dict | None) -> str:
+    """A cell of that table."""
+    if row is None:
+        return ""
+    return f"{row['explained']:.3f}".lstrip("0") if row["status"] == "ok" else row["status"].replace("|", "/")
 
 
 def line(row: dict) -> str:
@@ -100,7 +172,7 @@ def line(row: dict) -> str:
         return f"{start}| {row['status'].replace('|', '/')} | | | | | |"
     deltas = " ".join(f"{row[f'delta{d}']:.5f}".lstrip("0") for d in (1, 2, 3, 4))
     tv = " ".join(f"{row[f'tv{d}']:.3f}".lstrip("0") for d in (1, 2, 3))
-    score = "" if row["sdmetrics"] is None else f"{row['sdmetrics']:.3f}"
+    score = f"{row['sdmetrics']:.3f}" if row.get("sdmetrics") else ""
     accuracy = f"{row['accuracy']:.3f} ({row['accuracy_true']:.3f})"
     return f"{start}| {deltas} | {tv} | {score} | {accuracy} | {row['processor_seconds']:.1f} | {row['peak_mib']:.0f} |"
 
@@ -119,7 +191,7 @@ def plot(rows: list[dict], path: Path) -> None:
         own = [row for row in rows if row["table"] == name]
         done = [row for row in own if row["status"] == "ok"]
         for row in done:
-            marker = {PURE: "o", GROUPS: "x"}.get(row["guarantee"], "s")
+            marker = {PURE: "o", GROUPS: "x", ROWS: "+"}.get(row["guarantee"], "s")
             color = "tab:blue" if "covey" in row["method"] else "tab:gray"
             axis.scatter(row["processor_seconds"], row["tv2"], marker=marker, color=color, zorder=3)
         without = [f"{row['method']}: {row['status'].split('(', 1)[0][:40]}" for row in own if row["status"] != "ok"]
@@ -130,7 +202,9 @@ def plot(rows: list[dict], path: Path) -> None:
         words = "no result: " + "\n".join(without) if without else ""
         axis.text(0, -0.16, words, transform=axis.transAxes, va="top", fontsize=8, color="tab:red")
     axes[0][0].set_ylabel("mean total variation of 2-way tables")
-    figure.suptitle("ε = 1.  ● pure ε   ■ (ε, δ) with δ = 1e-9   × groups of 20, no differential privacy", fontsize=10)
+    figure.suptitle(
+        "ε = 1.  ● pure ε   ■ (ε, δ) with δ = 1e-9   × groups of 20, + true rows: no differential privacy", fontsize=10
+    )
     figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
 
 
