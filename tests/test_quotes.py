@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from benchmarks.quotes import GIVEN, NUMBER, ROOT, WATCHED, Quote, quotes
+from benchmarks import claims
+from benchmarks.quotes import GIVEN, NUMBER, ROOT, WATCHED, Quote, quotes, rows
 
 
 @pytest.mark.parametrize("quote", quotes(), ids=lambda quote: quote.words[:40])
@@ -20,7 +21,19 @@ def test_no_number_with_a_point_stands_in_prose_without_its_source(name):
         if quote.file == name:
             plain = re.sub(r"`[^`\n]*`|\]\([^)]*\)", " ", quote.words)
             prose = Quote(name, plain, ()).pattern().sub(" ", prose)
-    assert {n for n in NUMBER.findall(prose) if "." in n} - GIVEN.get(name, set()) == set()
+    known = GIVEN.get(name, set()) | set(NUMBER.findall(claims.page()))
+    assert {n for n in NUMBER.findall(prose) if "." in n} - known == set()
+
+
+def test_the_page_of_claims_is_that_of_the_csv_files():
+    assert (ROOT / "docs/benchmarks/claims.md").read_text() == claims.page(), "run: python -m benchmarks.claims"
+
+
+def test_a_worse_measurement_becomes_the_counter_example(monkeypatch):
+    bad = {"table": "new", "n": "9", "p": "9", "setting": claims.AT, "delta2": "0.9"}
+    assert "| nips, " in claims.pairs()
+    monkeypatch.setattr(claims, "rows", lambda name: [*rows(name), bad])
+    assert "| new, 9 × 9: 90.0 points |" in claims.pairs()
 
 
 def test_a_wrong_digit_is_found():
