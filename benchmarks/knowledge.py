@@ -1,6 +1,6 @@
 """What public knowledge and a few triples give: an exclusive or, a column to be predicted, last year's release.
 
-python -m benchmarks.knowledge [--parts xor,none,target,prior] [--seeds 2] [--out docs/benchmarks/knowledge.md]
+python -m benchmarks.knowledge [--parts xor,none,target,important,prior] [--seeds 2] [--out docs/benchmarks/knowledge.md]
 
 Reads adult.csv and national2019.csv from the folder in COVEY_DATA. Rules are judged by NIST's own program (`benchmarks.nist`).
 Figures of true rows are computed without noise and are no part of any release.
@@ -25,7 +25,9 @@ import covey
 from benchmarks.numeric.compare import codes_of, frame_of, schema_of
 from benchmarks.numeric.measures import judge
 from benchmarks.numeric.tables import DATA, TABLES, Column, Table
+from covey.privacy.budget import make_budget
 from covey.release.bundle import write_bundle
+from covey.workflow import expected_focus
 
 DELTA = 1e-9
 ORDERED = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")  # of adult
@@ -145,6 +147,58 @@ def target(seeds) -> Iterator[str]:
             yield f"| {table.name} | {name} | {way} | {mean[0]:.4f} | {mean[1]:.4f} |"
 
 
+def important(seeds) -> Iterator[str]:
+    """Errors of shares of pairs that are said to matter, and of the others, with that and without; and what a plan promises."""
+    heads = (
+        "table",
+        "guarantee",
+        "pairs that matter",
+        "error without",
+        "with",
+        "promised",
+        "others without",
+        "with",
+        "promised",
+    )
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
+    named = {
+        "adult": [("education-num", "income>50K"), ("occupation", "sex")],
+        "national2019": [("PUMA", "RAC1P"), ("EDU", "OWN_RENT")],
+    }
+    for table in (adult(), TABLES["national2019"]()):
+        names = [c.name for c in table.columns]
+        chosen = [tuple(sorted(map(names.index, pair))) for pair in named[table.name]]
+        plain = [j for j, c in enumerate(table.columns) if not c.number and c.size <= 40]
+        others = [pair for pair in combinations(plain, 2) if pair not in chosen]
+        for delta in (DELTA, 0.0):
+            found, schemas = [], (schema_of(table), schema_of(table).focus(*named[table.name]))
+            for seed in range(seeds):
+                synths = [
+                    covey.PrivateSynthesizer(1.0, delta, schema=s, seed=seed).fit(frame_of(table)) for s in schemas
+                ]
+                rows = [codes_of(table, synth.sample(len(table.codes))) for synth in synths]
+                found.append([[error_of(table, Y, pairs) for Y in rows] for pairs in (chosen, others)])
+            (before, after), (rest, lost) = np.mean(found, axis=0)
+            said = expected_focus(schemas[1], len(table.codes), make_budget(1.0, delta))
+            pairs = ", ".join(" by ".join(pair) for pair in named[table.name])
+            own = f"{before:.1e} | {after:.1e} ({after / before:.2f}×) | {said.important / said.without:.2f}×"
+            rest_of = f"{rest:.1e} | {lost:.1e} ({lost / rest:.2f}×) | {said.others / said.without:.2f}×"
+            yield f"| {table.name} | {word(delta)} | {pairs} | {own} | {rest_of} |"
+
+
+def error_of(table, Y, pairs):
+    """The root mean square error of a 2-way share, averaged over pairs of columns."""
+    found = []
+    for a, b in pairs:
+        size = int(max(table.codes[:, b].max(), Y[:, b].max())) + 1
+        cells = [np.asarray(Z[:, a] * size + Z[:, b], dtype=np.int64) for Z in (table.codes, Y)]
+        most = max(int(c.max()) for c in cells) + 1
+        one, two = (np.bincount(c, minlength=most) / len(c) for c in cells)
+        found.append(np.sqrt(np.mean((one - two)[(one > 0) | (two > 0)] ** 2)))
+    return float(np.mean(found))
+
+
 def prior(seeds) -> Iterator[str]:
     """Two halves of a survey as two years, and last year's columns shuffled among the rows as a prior that is wrong."""
     yield "| guarantee | prior | 2-way total variation | rank correlations (RMS error) |"
@@ -178,6 +232,7 @@ PARTS: dict[str, tuple[str, Callable[[int], Iterator[str]]]] = {
     "xor": ("An exclusive or of 3 of 20 columns", xor),
     "none": ("Where there are no triples: 20 columns of three categories, tied in pairs, (1, 1e-9)", none),
     "target": ("What predicts a column", target),
+    "important": ("Pairs that matter", important),
     "prior": ("Last year's release", prior),
 }
 

@@ -47,6 +47,13 @@ FEATURES = {
     ],
 }
 
+
+class AreasFirst(list):
+    """Columns of which those together with the area matter most: SDNist looks at each area by itself, which is public."""
+
+
+FEATURES |= {f"{name}, areas first": AreasFirst(FEATURES[name]) for name in ("family", "industry", "all")}
+
 # Numbers: smallest, largest, decimals, and whether "N" stands among them.
 NUMBERS = {
     "AGEP": (0, 99, 0, False),
@@ -74,7 +81,9 @@ def survey_schema(data: Path, features: list[str], ruled: bool = True) -> Schema
     fields = [_field(name, features, facts, table) for name in features]
     measured = {name for name in features if DERIVED.get(name) not in features}
     rules = [rule for rule in _rules() if _columns(rule) <= measured] if ruled else []
-    return Schema.from_dict({"fields": fields, "covey": {"rules": rules}})
+    schema = Schema.from_dict({"fields": fields, "covey": {"rules": rules}})
+    others = [name for name in features if name in measured and name != "PUMA"]
+    return schema.focus(*(("PUMA", name) for name in others)) if isinstance(features, AreasFirst) else schema
 
 
 def _field(name, features, facts, table):
