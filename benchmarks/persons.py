@@ -1,6 +1,6 @@
 """Persons with events: covey's linked tables beside events released alone, on a simulated hospital and a rebuilt panel.
 
-python -m benchmarks.persons [--data FOLDER] [--persons 20000] [--only hospital] [--pure]
+python -m benchmarks.persons [--data FOLDER] [--persons 20000] [--only hospital] [--pure] [--positions]
 
 Mean total variation of the tables of each group, between true and synthetic persons of the same number; beside it that of true
 persons drawn again with replacement. "alone": the events as one table with person=…, all of the budget on it; its column is what
@@ -81,7 +81,7 @@ def panel(folder, _seed):
     return linked, (tuple(int(c) + 1 for c in persons.max(axis=0)), (11,)), ((), (0,))
 
 
-def package(sizes, ordered, most):
+def package(sizes, ordered, most, positions=False):
     """Categories of the two tables as a package; ordered ones have their order."""
 
     def fields(letter, own, rising):
@@ -94,7 +94,7 @@ def package(sizes, ordered, most):
     place = Field("place", "integer", 1, 50, required=True, default=1)
     persons = Resource("persons", Schema(fields("a", sizes[0], ordered[0])), "id")
     events = Resource("events", Schema((*fields("x", sizes[1], ordered[1]), place)), "who")
-    return Package(persons, events, most, "place", numbered=True)
+    return Package(persons, events, most, "place", numbered=True, positions=positions)
 
 
 def tables_of(linked):
@@ -127,6 +127,18 @@ def alone(tables, described, linked, sizes, epsilon, delta):
     return float(np.mean([np.abs(a - b * having).sum() / 2 for a, b in zip(true, shares, strict=True)]))
 
 
+def firsts(found, linked, sizes):
+    """Mean total variation of the attributes of first events."""
+    gaps = []
+    for j, size in enumerate(sizes):
+        one, two = (
+            np.bincount(own.events[own.places == 0, j], minlength=size) / (own.places == 0).sum()
+            for own in (found, linked)
+        )
+        gaps.append(np.abs(one - two).sum() / 2)
+    return float(np.mean(gaps))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
@@ -134,11 +146,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=["hospital", "panel"], default="hospital")
     parser.add_argument("--pure", action="store_true")
+    parser.add_argument("--positions", action="store_true", help="measure places too, so that first events are kept")
     chosen = parser.parse_args()
     made = hospital(chosen.persons, chosen.seed) if chosen.only == "hospital" else panel(chosen.data, chosen.seed)
     linked, sizes, ordered = made
     delta = 0 if chosen.pure else 1e-9
-    described, given = package(sizes, ordered, linked.most), tables_of(linked)
+    described, given = package(sizes, ordered, linked.most, chosen.positions), tables_of(linked)
     compared = _all_tables(sizes, True, True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoveyWarning)
@@ -153,6 +166,7 @@ def main():
     print("           ", *(f"{kind:>8}" for kind in KINDS))
     print("linked     ", *(f"{gaps.get(kind, float('nan')):8.4f}" for kind in KINDS))
     print("drawn again", *(f"{again.get(kind, float('nan')):8.4f}" for kind in KINDS))
+    print(f"first events, each attribute alone: {firsts(found, linked, sizes[1]):.4f}")
     print(f"events alone, tables of one event: {unlinked:.4f}; {seconds:.0f} s; {synth.certificate}")
     if chosen.only == "hospital":
         factor = PURE if chosen.pure else 1.0
