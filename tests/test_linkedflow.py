@@ -88,7 +88,15 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     answer = json.loads(run("ask", out, "share ward=a per person", "--json").output)
     assert 0 <= answer["low"] < answer["value"] < answer["high"] <= 1
     assert "rate = " in run("ask", out, "rate").output
-    assert "covey tables is not there yet" in run("tables", out, "-o", tmp_path / "tables").output
+    assert run("tables", out, "-o", tmp_path / "tables").exit_code == 0
+    listed = (tmp_path / "tables" / "tables.csv").read_text().splitlines()
+    sizes = [values.size for name, values in np.load(out / "tables.npz").items() if name.startswith("table ")]
+    assert sum(sizes) * 0.7 < len(listed) - 1 <= sum(sizes)
+    assert any(
+        line.startswith("an attribute of a person and one of an event,number of events,5 to 6,ward,b,")
+        for line in listed
+    )
+    assert len((tmp_path / "tables" / "events.csv").read_text().splitlines()) == 11
     loaded = covey.load(out)
     assert loaded.rows()["patients"]["id"].to_list() == list(range(1, 301))
     assert loaded.sample(5, seed=2)["patients"].equals(loaded.sample(5, seed=2)["patients"])

@@ -22,13 +22,13 @@ def write_tables(release: Release, folder: Path) -> list[Path]:
     if folder.exists():
         raise ParameterError(f"{folder} exists. Choose another place.")
     folder.mkdir(parents=True)
-    written = [_write(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), one_way(release))]
+    written = [write_rows(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), one_way(release))]
     names = ["column_a", "category_a", "column_b", "category_b", "column_c", "category_c"]
     with suppress(CannotAnswerError):
         found = list(pairs(release))
-        written.append(_write(folder / PAIRS_FILE, (*names[:4], "count", "sd"), iter(found)))
+        written.append(write_rows(folder / PAIRS_FILE, (*names[:4], "count", "sd"), iter(found)))
     if three_ways(release):
-        written.append(_write(folder / TRIPLES_FILE, (*names, "count", "sd"), triples(release)))
+        written.append(write_rows(folder / TRIPLES_FILE, (*names, "count", "sd"), triples(release)))
     return written
 
 
@@ -69,7 +69,8 @@ def triples(release: Release) -> Iterator[tuple[object, ...]]:
             yield *where, f"{n * found.shares[cell]:.6g}", f"{n * sd:.6g}"
 
 
-def _write(path: Path, names: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> Path:
+def write_rows(path: Path, names: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> Path:
+    """Rows under their names, as CSV."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(names)

@@ -71,14 +71,15 @@ def ask(  # click passes each option by its name
 @json_option
 def tables(folder: Path, out: Path, as_json: bool) -> None:
     """Write the noisy counts of a private bundle, of columns and of pairs, with the deviation of their noise, as CSV."""
+    from covey.answers.linked import LinkedAnswers
+    from covey.answers.linkedtables import write_linked_tables
     from covey.answers.load import load
     from covey.answers.tables import write_tables
     from covey.errors import ParameterError
-    from covey.release.linkedverify import refuse_linked
     from covey.release.places import is_bundle
 
-    refuse_linked(folder, "covey tables")
     if is_bundle(out.parent):
         raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
-    written = write_tables(load(folder), out)
+    release = load(folder)
+    written = write_linked_tables(release, out) if isinstance(release, LinkedAnswers) else write_tables(release, out)
     say(as_json, {"files": [str(path) for path in written]}, "\n".join(f"→ {path}" for path in written))
