@@ -25,6 +25,7 @@ from covey.privacy.budget import make_budget
 from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate
 from covey.release import looks, sections
+from covey.release.agreement import agreeing
 from covey.release.bundle import write_bundle
 from covey.release.charts import certificate_chart, number, percent, ticks, up
 from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
@@ -344,6 +345,9 @@ def test_an_anonymous_report_speaks_of_groups_and_of_no_budget(visits):
     assert "This table is NOT differentially private" in said
     assert not re.search("ε|δ|budget|certificate|differential privacy", said)
     assert "What it protects, and what it does not" in said
+    # Of three coins all agree in 2 of 8 cases; of 20 people mostly nobody has what one of a hundred has.
+    assert agreeing(3, 0.5) == 2 / 8
+    assert table_named(page, "Chance that a group agrees")[0] == ["1 of 100 people have it", "", "81.8%"]
     facts = dict(table_named(page, "What averaging lost"))
     assert facts["Covariance loss"] == f"{number(synth.covariance_loss)}computed on true data"
     assert facts["Records"] == "1,500"

@@ -15,6 +15,7 @@ from covey.html import Html, shorten, tag
 from covey.privacy.certificate import of_hundred
 from covey.release import charts
 from covey.release.accuracy import NO_CERTIFICATE, accuracy, stated, table_bounds
+from covey.release.agreement import risks, why
 from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, PrivateRelease
 from covey.release.cover import cover, example_question, foundations, public_columns
 from covey.release.looks import distributions, pair_map
@@ -237,11 +238,15 @@ def anonymity(r: int) -> Part:
         "Several anonymous tables about the same people can be combined; nothing limits what they tell together.",
         "A group counts rows. Where a person has several rows, a group may hold fewer persons.",
     ]
+    shown = [(words, [chance]) for words, chance in risks(r)]
+    drawn = charts.bars(shown, "Chance that a group agrees")
+    picture = charts.figure(f"How often a group of {r:,} agrees, and discloses", drawn, None, why(r))
     advice = f"Hand it only to people who may see {r}-anonymous data. For data that can be published use "
     return section(
         "protects",
         "What it protects, and what it does not",
         tag("div", points("It does", does), points("It does not", does_not), class_="two"),
+        picture,
         tag("p", advice, tag("code", "covey release"), "."),
     )
 

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, LedgerError, ParameterError
+from covey.release.agreement import risks, why
 from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
@@ -87,7 +88,7 @@ def on_axes(epsilon: float, error: float) -> tuple[float, float]:
     return round(min(max(across, 0), 1), 4), round(min(max(up, 0), 1), 4)
 
 
-templates.env.globals.update(on_axes=on_axes)
+templates.env.globals.update(on_axes=on_axes, risks=risks, why=why)
 
 
 @router.get("/work/{work_id}/privacy")
