@@ -6,7 +6,7 @@ RUN := $(ENV)/bin/
 STAMP := $(ENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 2
 
-.PHONY: demo test quick dist minimum check bench bench-nist bench-peers figures audit trust fuzz attacks docs tour clean
+.PHONY: demo test quick dist minimum check bench bench-nist bench-peers figures audit trust fuzz attacks docs docs-look tour clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
@@ -158,6 +158,10 @@ attacks: $(STAMP) $(ATTACKS)/.installed
 docs: $(STAMP)
 	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	NO_MKDOCS_2_WARNING=true $(RUN)mkdocs build --quiet --strict
+
+# Every page of the site in a browser: accessibility in both colour schemes, nothing that runs out of the page.
+docs-look: docs build/axe-core/axe.min.js
+	$(RUN)python -m tests.browser.site
 
 # Pictures of the app for the guide, taken by walking through it; needs Debian's chromium.
 tour: $(STAMP)

@@ -166,8 +166,11 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
     """The whole way of a table, from a file with names in it to a report that can be shown: draft, release, verify, evaluate."""
     from covey.privacy.ledger import Ledger
     from covey.release.confidential import write_confidential
+    from covey.release.contents import About
     from covey.release.verify import verify_bundle
     from covey.workflow import PrivateOrder, draft, evaluate, release
+
+    said = About("Patients of a year", "a hospital that does not exist", "showing what a release looks like")
 
     if rows < FEWEST:
         raise ArgumentError("", "rows", f" must be a whole number, {FEWEST} or more, got {rows}: fewer drown in noise.")
@@ -198,7 +201,7 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
     with TemporaryDirectory() as folder:  # a steward has one ledger for good: `covey ledger open`
         books = Path(folder) / "ledger.sqlite"
         Ledger(books).open_dataset("patients", Fraction(3), Fraction(1, 10**6))
-        order = PrivateOrder(table, schema, bundle, 1, DELTA, "patients", ledger=books)
+        order = PrivateOrder(table, schema, bundle, 1, DELTA, "patients", ledger=books, about=said)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a warning would say is in the report
             done = release(order)

@@ -126,7 +126,9 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     bundle = carry_out(account, synth, prepared, rows, (listen, before_charge))
-    certificate = synth.certificate.sentence if synth.certificate else None
+    certificate = None
+    if synth.certificate is not None:
+        certificate = json.loads((bundle / "certificate.json").read_text(encoding="utf-8"))["this_table"]["sentence"]
     privacy = synth.privacy
     learned, left_out = (privacy.learned, privacy.left_out) if privacy is not None else ((), ())
     mended = json.loads((bundle / "privacy.json").read_text(encoding="utf-8")).get("rows_altered_by_rules")

@@ -107,7 +107,7 @@ class Steward:
             self.foreign.append(request.url)
 
     def look(self):
-        """No serious accessibility problem in either colour scheme, and nothing to scroll sideways for."""
+        """No accessibility problem that is moderate or worse in either colour scheme, and nothing to scroll sideways for."""
         self.page.evaluate(self._axe)
         self._turn("light")
         self._judge({"resultTypes": ["violations"]})
@@ -124,7 +124,7 @@ class Steward:
 
     def _judge(self, rules):
         found = self.page.evaluate("rules => axe.run(rules)", rules)["violations"]
-        grave = [f for f in found if f["impact"] in ("serious", "critical")]
+        grave = [f for f in found if f["impact"] in ("moderate", "serious", "critical")]
         assert not grave, [(f["id"], [node["html"][:200] for node in f["nodes"]]) for f in grave]
 
     def enter(self):

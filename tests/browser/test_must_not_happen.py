@@ -111,6 +111,16 @@ def test_a_refused_edit_stays_as_it_was_typed(steward):
     steward.look()
 
 
+def test_limits_of_ones_own_end_the_warning_and_show_what_they_move(steward):
+    steward.to_columns()
+    age = steward.page.locator("#column-0")
+    age.get_by_text("Look at this column").wait_for()
+    age.get_by_label("Largest value").fill("60")
+    age.get_by_text("cells of your table would be moved to a limit").wait_for()
+    age.get_by_text("Look at this column").wait_for(state="detached")
+    assert age.locator(".line .domain").inner_text().endswith("to 60")
+
+
 def test_another_kind_and_back_keeps_limits_and_categories(steward):
     page = steward.page
     steward.to_columns()

@@ -1,6 +1,7 @@
 """The tour in pictures: the app walked by a script, so that its pictures cannot show what is no longer there.
 
-`make tour` renews docs/pictures/tour-*.png, which docs/guides/app.md shows. The table is fictitious.
+`make tour` renews docs/pictures/tour-*.png, which docs/guides/app.md shows, the small ones on the app's first page, and
+docs/pictures/demo.png, what `make demo` ends with. The tables are fictitious.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
-from covey.demo import example_visits
+from covey.demo import demonstrate, example_visits
 from tests.web.conftest import opened_desk, served
 
-PLACE = Path(__file__).parents[2] / "docs" / "pictures"
+ROOT = Path(__file__).parents[2]
+PLACE, SMALL = ROOT / "docs" / "pictures", ROOT / "src" / "covey" / "web" / "static" / "tour"
+ON_THE_FIRST_PAGE = ("columns", "privacy", "review", "report")
 SIZE = {"width": 1200, "height": 1000}
 STEPS = ("columns", "privacy", "review", "bundle", "report", "mirror", "ledger")
 
@@ -44,6 +47,9 @@ def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: b
                 if at:
                     page.goto(f"{visitor.home}{at}")
                 page.wait_for_load_state("networkidle")
+                if place == PLACE and name in ON_THE_FIRST_PAGE:
+                    SMALL.mkdir(exist_ok=True)
+                    page.screenshot(path=SMALL / f"{name}.jpg", type="jpeg", quality=60, scale="css")
                 taken.append(place / f"tour-{name}.png")
                 page.screenshot(path=taken[-1], full_page=full)
 
@@ -67,8 +73,22 @@ def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: b
     return taken
 
 
+def demonstration(place: Path) -> Path:
+    """What `make demo` ends with: the first screen of its report."""
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        demonstrate(Path(folder) / "demo", 5000, force=False)
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1060, "height": 1060})
+        page.goto((Path(folder) / "demo" / "release" / "report.html").as_uri())
+        page.screenshot(path=place / "demo.png")
+        browser.close()
+    return place / "demo.png"
+
+
 if __name__ == "__main__":
     where = Path(sys.argv[1]) if len(sys.argv) > 1 else PLACE
     options = {"width": int(sys.argv[2]), "scheme": sys.argv[3], "full": True} if len(sys.argv) > 3 else {}
-    for path in tour(where, **options):
+    for path in [demonstration(where), *tour(where, **options)]:
         print(path)

@@ -88,6 +88,10 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
     assert "differential privacy with ε = 1, δ = 1e-06" in (folder / "README.md").read_text()
     centres = np.load(folder / "centres.npz")
     assert centres["weights"].sum() == pytest.approx(1)
+    # One number for these rows, on every page: never below that of the model they were drawn from.
+    certificate = json.loads((folder / "certificate.json").read_text())
+    assert certificate["this_table"]["sentence"] in (folder / "report.html").read_text()
+    assert certificate["this_table"]["rows_out_of_place"] >= certificate["rows_out_of_place"]["bound"]
 
 
 def test_parquet_bundles(released, tmp_path):

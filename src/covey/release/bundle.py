@@ -30,6 +30,7 @@ import numpy as np
 
 from covey.methods.draws import NumberCells
 from covey.progress import Progress
+from covey.release.accuracy import stated
 from covey.release.claim import claimed, replace
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, Parts
 from covey.release.contents import AnonymousRelease as AnonymousRelease
@@ -38,7 +39,7 @@ from covey.release.linked import LinkedRelease
 from covey.release.linkedbundle import fill_linked
 from covey.release.measurements import write_measurements
 from covey.release.places import SUMS, check_target
-from covey.release.report import report_html
+from covey.release.report import report_html, rows_bounds
 from covey.release.standards import as_yaml, croissant, dcat, deployment
 from covey.release.statements import (
     WEAK,
@@ -126,12 +127,14 @@ def _describe(
     told: tuple[int | None, About],
 ) -> None:
     """Everything beside the file of rows; `told` is how many rows were mended, and what the owner says."""
-    (mended, about), table = told, rows.name
+    (mended, about), table, whole = told, rows.name, None
     write_document(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
     if isinstance(release, PrivateRelease):
         write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended))
         if release.certificate is not None:
+            whole = rows_bounds(release, first)
             facts = certificate_facts(release.certificate)
+            facts["this_table"] = {"sentence": stated(release.certificate, whole), "rows_out_of_place": whole.misplaced}
             if release.privacy.budget.epsilon > LARGE_EPSILON:
                 facts["note"] = WEAK
             write_document(folder / "certificate.json", facts)
@@ -149,7 +152,7 @@ def _describe(
     write_document(folder / "dcat.json", dcat(release, table, digest))
     if isinstance(release, PrivateRelease):
         (folder / "deployment.yaml").write_text(as_yaml(deployment(release)), encoding="utf-8")
-    (folder / REPORT).write_text(report_html(release, table, digest, first, about), encoding="utf-8")
+    (folder / REPORT).write_text(report_html(release, table, digest, first, about, whole), encoding="utf-8")
 
 
 def centre_arrays(release: PrivateRelease) -> dict[str, Any]:

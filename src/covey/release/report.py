@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from covey.core.arrays import Integers
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
-from covey.privacy.certificate import of_hundred
+from covey.privacy.certificate import TableBounds, of_hundred
 from covey.release import charts
 from covey.release.accuracy import NO_CERTIFICATE, accuracy, stated, table_bounds
 from covey.release.agreement import risks, why
@@ -39,8 +39,12 @@ def report_html(
     digest: str,
     first: ColumnValues | None = None,
     about: About = NOTHING_SAID,
+    whole: TableBounds | None = None,
 ) -> str:
-    """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `first` is their first part."""
+    """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `first` is their first part.
+
+    `whole` has the bounds of these very rows, from `rows_bounds`, if they were computed before.
+    """
     codec = Codec(release.schema)
     # Rows come in random order: the first part shows them all.
     first = next(iter(release.parts)) if first is None else first
@@ -49,10 +53,23 @@ def report_html(
     files = Files(release.schema, release.parts.m, len(codes), table, digest, today, release.version, about)
     columns = describe(codec)
     if isinstance(release, PrivateRelease):
-        fine = codes if release.numbers is None else release.numbers.of(NumberCodec(codec).encode(first)[0])
+        fine = fine_codes(release, codec, first)
         looks = [distributions(columns, codes, True, release.bands), *pair_map(columns, codes, release.bands, fine)]
-        return private_page(release, files, fine, codec, looks)
+        return private_page(release, files, table_bounds(release, fine, codec) if whole is None else whole, looks)
     return anonymous_page(release, files, [distributions(columns, codes, False), *pair_map(columns, codes)])
+
+
+def fine_codes(release: PrivateRelease, codec: Codec, first: ColumnValues) -> Integers:
+    """Rows as codes; numbers by the cells that they were measured in."""
+    if release.numbers is None:
+        return codec.encode(first)[0]
+    return release.numbers.of(NumberCodec(codec).encode(first)[0])
+
+
+def rows_bounds(release: PrivateRelease, first: ColumnValues) -> TableBounds:
+    """What the certificate says of these very rows, where they are all there is."""
+    codec = Codec(release.schema)
+    return table_bounds(release, fine_codes(release, codec, first), codec)
 
 
 @dataclass(frozen=True)
@@ -143,11 +160,10 @@ class Files:
         )
 
 
-def private_page(release: PrivateRelease, files: Files, codes: Integers, codec: Codec, looks: Sequence[Part]) -> str:
+def private_page(release: PrivateRelease, files: Files, whole: TableBounds, looks: Sequence[Part]) -> str:
     """The page of a differentially private bundle."""
     privacy, budget = release.privacy, release.privacy.budget
     mark, badges, banners = marks(privacy)
-    whole = table_bounds(release, codes, codec)
     bound = NO_CERTIFICATE if release.certificate is None else stated(release.certificate, whole)
     tiles = [
         ("rows", f"{files.rows:,}"),

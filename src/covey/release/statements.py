@@ -152,7 +152,7 @@ def certificate_facts(certificate: Certificate) -> dict[str, Any]:
         else "δ_d: root mean square error of d-way shares",
         "bound": {str(d): b for d, b in certificate.bound.items()},
         "estimate": {str(d): b for d, b in certificate.estimate.items()},
-        "about": "the centres; a table drawn from them adds its own, exactly computable, distance",
+        "about": "the centres; a table drawn from them adds its own, exactly computable, distance, as in this_table",
         "cost": {"amount": str(certificate.charge.amount), "unit": certificate.charge.unit},
     }
 

@@ -159,5 +159,5 @@ def keep_typed(request: Request, work: Named, place: int, form: Checked) -> Resp
         column = work.columns[place]
         picture = None if column.problem else work.picture(place)
     outside = picture.outside(column.field) if picture is not None else None
-    values: dict[str, Any] = {"problem": column.problem, "field": column.field, "outside": outside, "place": place}
+    values: dict[str, Any] = {"problem": column.problem, "field": column.field, "outside": outside}
     return page(request, "typed_piece.html", work=work, guarded=column.guarded, **values)

@@ -66,6 +66,16 @@
     (next ? next.querySelector("h2") : document.getElementById("go-on") || card.querySelector("h2")).focus();
   });
 
+  // Other limits than the drafted ones stand there now: the line says so, and the warning of the draft goes.
+  document.addEventListener("htmx:afterSettle", (event) => {
+    const told = event.detail.elt.querySelector?.(":scope > .told");
+    const card = told?.closest(".column");
+    if (!card) return;
+    const domain = card.querySelector(".line .domain");
+    if (domain && told.dataset.domain) domain.textContent = told.dataset.domain;
+    if ("plain" in told.dataset) for (const guard of card.querySelectorAll(".guard")) guard.replaceChildren();
+  });
+
   // Many columns: show some of them, and walk through those that are shown.
   const rows = () => [...document.querySelectorAll(".columns > .column")];
   const filter = () => {

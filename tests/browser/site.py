@@ -1,0 +1,51 @@
+"""The site of the documentation, as `make docs` builds it: every page judged by axe-core in both colour schemes, wide and narrow.
+
+`make docs-look` runs it. It is no part of the suite, which does not install what builds the site.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parents[2]
+SCREENS = ((1280, "light"), (390, "dark"))
+GRAVE = ("moderate", "serious", "critical")
+
+
+def problems(page: Any, axe: str, width: int) -> list[str]:
+    """What a reader of this page would stumble over."""
+    page.evaluate(axe)
+    found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+    words = [f"{f['id']} ({f['impact']}): {f['nodes'][0]['html'][:120]}" for f in found if f["impact"] in GRAVE]
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    return words + ([f"{wide} wide on a screen of {width}"] if wide > width else [])
+
+
+def main(site: Path) -> int:
+    """Look at every page; the number of those with a problem."""
+    axe = Path(os.environ.get("COVEY_AXE", ROOT / "build/axe-core/axe.min.js")).read_text()
+    wrong = 0
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        for width, scheme in SCREENS:
+            page = browser.new_page(viewport={"width": width, "height": 860}, color_scheme=scheme)
+            for path in sorted(site.rglob("*.html")):
+                page.goto(path.as_uri())
+                for words in problems(page, axe, width):
+                    wrong += 1
+                    print(f"{path.relative_to(site)}, {width} {scheme}: {words}", flush=True)
+        browser.close()
+    print(f"{wrong} problems")
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site"))
