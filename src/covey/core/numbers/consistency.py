@@ -154,8 +154,9 @@ def _downward(tree: Tree, nodes: Nodes, gone: Array, public: np.random.Generator
         mass[own] = family.share_out(nodes.count[own], public, draws)
         pieces = np.concatenate([pieces[~np.isin(pieces, tree.parent[own])], own])
         pieces = pieces[np.argsort(nodes.start[pieces])]
-    alive = np.array([not (~gone[c]).any() for c in nodes.children]) & ~dead & (mass > 0)
-    leaf = np.flatnonzero(alive)
+    split = np.zeros(len(mass), dtype=bool)
+    split[tree.parent[1:][~gone[1:]]] = True
+    leaf = np.flatnonzero(~split & ~dead & (mass > 0))
     leaf = leaf[np.argsort(nodes.start[leaf])]
     return Measure(tree.grid, nodes.start[leaf], nodes.stop[leaf], mass[leaf] / mass[leaf].sum())
 
