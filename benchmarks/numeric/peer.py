@@ -23,7 +23,7 @@ from covey.privacy.budget import make_budget
 
 PLACE = Path("build/peers")
 PYTHON, SOURCE = PLACE / "dpsynth/bin/python", PLACE / "dpsynth-source"
-SECONDS = 900  # of wall clock, on a machine that may have other work to do
+SECONDS = 3600  # of wall clock, on a machine that may have other work to do
 
 
 def installed():
