@@ -70,7 +70,7 @@ def ask(  # click passes each option by its name
 @click.option("-o", "--out", "out", type=Path, required=True, help="Folder to write the tables to.")
 @json_option
 def tables(folder: Path, out: Path, as_json: bool) -> None:
-    """Write the noisy counts of a private bundle, of columns and of pairs, with the deviation of their noise, as CSV."""
+    """Write the noisy counts of a private bundle, of columns, pairs and chosen triples, with their noise's deviation, as CSV."""
     from covey.answers.linked import LinkedAnswers
     from covey.answers.linkedtables import write_linked_tables
     from covey.answers.load import load
