@@ -80,6 +80,7 @@ ODD = {
 
 @pytest.mark.parametrize("delta", [0, 1e-3])
 @pytest.mark.parametrize("name", ODD)
+@pytest.mark.usefixtures("few_steps")
 def test_odd_columns_give_valid_rows(name, delta):
     fields = [
         number(0, 1000, decimals=2, special=["99", "N"]),

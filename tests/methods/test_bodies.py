@@ -41,7 +41,7 @@ def fitted(X, body, epsilon=1.0, delta=0.0, seed=1, **options):
 def test_all_points_lie_in_the_body_whatever_is_measured(name):
     """Much noise and none to speak of, both laws; many records lie outside."""
     body = BODIES[name]
-    X = np.random.default_rng(0).standard_normal((300, 3))
+    X = np.random.default_rng(0).standard_normal((120, 3))
     for epsilon, delta in (
         ((0.05, 0.0), (3.0, 1e-4)) if name == "polytope" else ((0.05, 0.0), (3.0, 0.0), (3.0, 1e-4), (200.0, 0.0))
     ):

@@ -122,6 +122,7 @@ def test_the_law_for_ranks_is_the_one_with_less_noise():
 @pytest.mark.parametrize(
     "column", [["5"] * 40, [""] * 40, ["nan", "inf", "-inf", "x"] * 10, ["0"] * 20 + ["1000000"] * 20, ["5"]]
 )
+@pytest.mark.usefixtures("few_steps")
 def test_odd_columns_give_valid_rows(column, delta):
     schema = Schema((Field("x", "number", 0, 10**6, decimals=3), Field("y", "string", enum=("a", "b"))))
     table = {"x": column, "y": ["a"] * len(column)}

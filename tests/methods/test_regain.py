@@ -88,6 +88,7 @@ def test_few_columns_use_triples_and_quadruples():
     assert covey.marginal_error(X, Z, 3) < 0.004
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_sampling_again_costs_nothing_and_centres_stay():
     synth = covey.PrivateSynthesizer(1.0, 1e-6, seed=4).fit(PATIENTS)
     before = synth.centres.points.copy()
@@ -101,6 +102,7 @@ def test_sampling_again_costs_nothing_and_centres_stay():
 @quiet
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("kind", ["bits", "wide", "categories"])
+@pytest.mark.usefixtures("few_steps")
 def test_the_ledger_adds_up_exactly(delta, kind):
     if kind == "categories":
         X, sizes = survey(800)
@@ -115,6 +117,7 @@ def test_the_ledger_adds_up_exactly(delta, kind):
     assert {charge.unit for charge in synth.privacy.charges} == {"ε" if delta == 0 else "ρ"}
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_a_seed_reproduces_everything():
     runs = [covey.PrivateSynthesizer(1.0, 1e-6, seed=6).fit(PATIENTS[:500]) for _ in range(2)]
     assert (runs[0].centres.points == runs[1].centres.points).all()
@@ -361,6 +364,7 @@ def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is
     assert not on_grid(measure_matrix(rows, a_gate("moments")).pair, 4 * n)
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_simulated_noise_never_comes_from_the_noise_stream(monkeypatch):
     """Post-processing draws from its own stream: the secret one is used for measurements alone."""
     streams = Streams.from_seed(15)

@@ -18,7 +18,10 @@ from covey.release.measurements import pack, read_measurements, write_measuremen
 from covey.release.verify import verify_bundle
 from covey.table.schema import Field, Schema
 
-pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+    pytest.mark.usefixtures("few_steps"),
+]
 
 
 def bits(n=3000, p=6, density=0.3, seed=0):
