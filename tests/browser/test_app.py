@@ -1,5 +1,6 @@
 """The app as a person at a statistics office uses it."""
 
+import re
 import zipfile
 
 import pytest
@@ -97,6 +98,7 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, tmp_path):
     page.goto("about:blank")  # out of the app, whose policy forbids the page's own style
     page.set_content((folder / "report.html").read_text())  # as a file: it needs nothing but itself
     steward.look()
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) <= 2  # what a data protection officer prints
     page.goto(ready)
     page.get_by_role("link", name="Ledger", exact=True).click()
     page.get_by_role("heading", name=dataset).wait_for()

@@ -61,6 +61,7 @@ def plan(  # click passes each option by its name
 ) -> None:
     """Predict accuracy, time and memory from public sizes alone. Opens no data."""
     from covey.methods.learning import check_learning, expected_sizes, learning_cost
+    from covey.methods.regain.predict import focus_words
     from covey.privacy.budget import make_budget
     from covey.table.codec import Codec
     from covey.table.package import is_package
@@ -103,7 +104,7 @@ def plan(  # click passes each option by its name
         prediction.sentence,
         f"time about {prediction.seconds:.0f} s, memory about {prediction.memory_gib:.2g} GiB",
         *([] if cost is None else [cost.words()]),
-        *([] if focus is None else [focus.words()]),
+        *([] if focus is None else [focus_words(focus, sizes)]),
         *([] if three is None else [three.words()]),
         *(f"warning: {warning}" for warning in prediction.warnings),
     ]

@@ -100,13 +100,6 @@ class Focus:
     others: float
     without: float
 
-    def words(self) -> str:
-        """In one line."""
-        return (
-            f"predicted error of an important 2-way share: about {self.important:.2g} (without this choice {self.without:.2g}; "
-            f"of other pairs {self.others:.2g})"
-        )
-
 
 def expected_focus(plan: NumberPlan, n: int, budget: Budget, left: float) -> Focus:
     """What important pairs gain and the others lose; `left` is the part of the noise that denoising leaves."""

@@ -22,6 +22,7 @@ from covey.methods.regain.plan import (
     pair_law,
     plan_bits,
 )
+from covey.methods.regain.plan_numbers import Focus
 from covey.privacy.budget import Budget, budget_for, check_delta
 from covey.privacy.unit import ALL_ROWS, Unit
 
@@ -158,6 +159,23 @@ def predicted_misplaced(sizes: Sequence[int], n: int, budget: Budget) -> float:
             sizes, n, budget
         )
     return float(min(BLIND, left + CHANCE * np.sqrt(cells / n)))
+
+
+def focus_words(focus: Focus, sizes: Sequence[int]) -> str:
+    """What important pairs gain and the others lose, in rows out of place of tables of two columns."""
+    seen = np.minimum([size for size in sizes if size > 1], COARSE).astype(np.float64)
+    cells = (seen.sum() ** 2 - (seen**2).sum()) / (len(seen) * (len(seen) - 1))
+
+    def out_of_place(error: float) -> str:
+        noise = 0.4 * cells * error
+        if max(sizes) > 2:
+            noise = min(noise, SLOW * (noise / LEFT_AFTER_DENOISING) ** POWER)
+        return f"{100 * min(BLIND, noise):.2g}"
+
+    return (
+        f"noise puts about {out_of_place(focus.important)} of 100 rows into the wrong cell of an important table of two columns "
+        f"(without this choice {out_of_place(focus.without)}; of other tables {out_of_place(focus.others)})"
+    )
 
 
 def one_way_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
