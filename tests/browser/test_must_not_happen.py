@@ -121,6 +121,20 @@ def test_limits_of_ones_own_end_the_warning_and_show_what_they_move(steward):
     assert age.locator(".line .domain").inner_text().endswith("to 60")
 
 
+def test_many_columns_fit_a_screen_or_two_and_are_left_out_together(steward, tmp_path):
+    """A page of all cards, open or not, would be tens of thousands of pixels tall."""
+    page = steward.page
+    names = [f"{'lab' if j % 3 else 'code'}{j}" for j in range(120)]
+    rows = "\n".join(",".join(str((i * j) % 2) for j in range(120)) for i in range(1, 60))
+    (tmp_path / "wide.csv").write_text(",".join(names) + f"\n{rows}\n")
+    steward.upload(tmp_path / "wide.csv")
+    assert page.evaluate("document.documentElement.scrollHeight") < 3 * 860
+    page.locator("#filter").fill("code")
+    steward.press("Leave out these 40")
+    page.get_by_text("of 80 columns confirmed").wait_for()
+    assert page.locator(".column.out").count() == 40
+
+
 def test_another_kind_and_back_keeps_limits_and_categories(steward):
     page = steward.page
     steward.to_columns()

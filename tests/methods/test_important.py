@@ -11,6 +11,8 @@ import covey
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError
 from covey.methods.regain.important import Important, ImportantPairs
+from covey.methods.regain.plan_numbers import Focus
+from covey.methods.regain.predict import focus_words
 from covey.table.schema import Schema
 
 SIZES = (2, 3, 5, 4)
@@ -107,3 +109,13 @@ def test_a_schema_carries_it_and_refuses_what_makes_no_sense(tmp_path):
     flags = [{"name": n, "type": "boolean", "constraints": {"required": True}} for n in "ab"]
     with pytest.raises(ParameterError, match="required flags"):
         covey.PrivateSynthesizer(1.0, schema=Schema.from_dict({"fields": flags, "covey": {"important": ["a"]}}))
+
+
+def test_a_plan_says_what_is_gained_on_the_one_scale_that_all_errors_have():
+    """Two columns of three categories have nine cells; noise of 1% on a cell misplaces 0.4 · 9 of 100 rows."""
+    said = focus_words(Focus(0.001, 0.003, 0.002), [3, 3, 1])
+    assert said.startswith("noise puts about 0.36 of 100 rows into the wrong cell of an important table of two columns")
+    assert "without this choice 0.72; of other tables 1.1" in said
+    assert "about 50 of 100" not in focus_words(
+        Focus(0.2, 0.3, 0.2), [3, 3]
+    )  # beyond, columns are taken for independent

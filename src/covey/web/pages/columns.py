@@ -102,6 +102,19 @@ def learn_rest(request: Request, work: Named, form: Checked) -> Response:
     return go(f"/work/{work.id}/{'rules' if work.confirmed else 'columns'}")
 
 
+@router.post("/work/{work_id}/columns/drop")
+def drop_shown(request: Request, work: Named, form: Checked) -> Response:
+    """Leave out the columns that the filter shows."""
+    places = [int(word) for word in form.get("places").split() if word.isdecimal()]
+    try:
+        with work.lock:
+            for place in places:
+                work.set_column(the_place(work, place), reopened(work.columns[place], False))
+    except CoveyError as error:
+        return columns_page_with(request, work, str(error), status(error))
+    return go(f"/work/{work.id}/columns")
+
+
 @router.post("/work/{work_id}/columns/{place}")
 def change_column(request: Request, work: Named, place: int, form: Checked) -> Response:
     """Change, confirm, leave out or take back one column."""

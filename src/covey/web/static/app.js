@@ -88,6 +88,12 @@
     }
     const count = document.getElementById("filter-count");
     if (count) count.textContent = word || state ? `${shown} of ${rows().length} columns` : "";
+    const drop = document.getElementById("drop-shown");
+    const kept = rows().filter((row) => !row.hidden && row.dataset.state !== "out");
+    if (!drop) return;
+    drop.hidden = !(word || state) || !kept.length;
+    drop.elements.places.value = kept.map((row) => row.id.replace("column-", "")).join(" ");
+    drop.querySelector("button").textContent = `Leave out these ${kept.length}`;
   };
   document.addEventListener("input", (event) => { if (event.target.id === "filter" || event.target.id === "filter-state") filter(); });
   document.addEventListener("htmx:afterSettle", () => { if (document.getElementById("filter")) filter(); });
