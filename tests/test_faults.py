@@ -110,7 +110,7 @@ def test_the_search_for_broken_promises_finds_planted_ones(plant, alarm):
 
 def test_a_disk_that_fills_while_writing_leaves_no_bundle_and_keeps_the_charge(order):
     process = command(order, "--rows", "20000", limit=100_000)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == 5
     assert "File too large" in said
     assert CHARGE_STAYS in said
@@ -137,7 +137,7 @@ def test_what_fails_after_the_charge_says_that_the_charge_stays(order, monkeypat
 
 def test_a_disk_that_is_full_for_the_ledger_lets_nothing_out(order):
     process = command(order, limit=2000)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == 4, said
     assert "Traceback" not in said
     assert not order.out.exists()
@@ -146,7 +146,7 @@ def test_a_disk_that_is_full_for_the_ledger_lets_nothing_out(order):
 
 def test_an_output_that_cannot_be_made_costs_nothing(order):
     process = command(order, "--out", "/proc/bundle")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == 2, said
     assert charges(order) == 0
 
@@ -217,7 +217,7 @@ def test_a_release_that_comes_too_late_for_its_output_is_refused_before_its_char
 
 def test_two_releases_at_once_spend_one_budget_once(order, tmp_path):
     both = [command(order, "--out", str(tmp_path / "out" / name)) for name in ("one", "two")]
-    ends = sorted((process.communicate(timeout=120) and process.returncode) for process in both)
+    ends = sorted((process.communicate(timeout=600) and process.returncode) for process in both)
     assert ends == [0, 4]
     assert charges(order) == 1
     (bundle,) = order.out.parent.iterdir()
@@ -229,7 +229,7 @@ def test_a_ledger_from_a_backup_is_noticed_before_anything_is_released(order, tm
     release(order)
     shutil.copy(tmp_path / "backup", order.ledger)
     process = command(order, "--out", str(tmp_path / "out" / "again"))
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == 4
     assert "older than its mark" in said
     assert os.listdir(order.out.parent) == ["bundle"]

@@ -86,7 +86,7 @@ def server(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("served"))
     yield server
     server.process.terminate()
-    server.process.wait(30)
+    server.process.wait(600)
     server.process.stdout.close()
     assert list((server.ledger.path.parent / "desk").iterdir()) == []  # no row is left
 

@@ -18,7 +18,7 @@ from covey.release.claim import claimed
 with claimed(Path(sys.argv[1])) as place:
     (place / "new").mkdir()
     print(place, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 

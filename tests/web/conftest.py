@@ -44,7 +44,7 @@ class Page:
     def __init__(self, desk, keys, port):
         self.desk, self.keys, self.port = desk, keys, port
         self.home = f"http://127.0.0.1:{port}"
-        self.client = httpx.Client(base_url=self.home, headers={"origin": self.home}, timeout=60, trust_env=False)
+        self.client = httpx.Client(base_url=self.home, headers={"origin": self.home}, timeout=600, trust_env=False)
 
     def enter(self):
         answer = self.client.get(f"/?token={self.keys.token}")

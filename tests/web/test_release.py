@@ -241,7 +241,7 @@ def test_a_worker_without_a_server_stops_before_the_charge(page):
     place.write_text(json.dumps({"order": job.order, "gate": str(job.gate)}))
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([sys.executable, "-m", "covey.web.worker", str(place)], stdout=write, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "covey.web.worker", str(place)], stdout=write, timeout=600)
     os.close(write)
     assert done.returncode in (0, 120)  # 120: Python could not flush the broken pipe at its end
     assert charges(page.desk) == []
@@ -270,7 +270,7 @@ def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
     try:
         address = json.loads(server.stdout.readline())["address"]
         base = address.split("/?")[0]
-        with httpx.Client(base_url=base, headers={"origin": base}, timeout=30) as client:
+        with httpx.Client(base_url=base, headers={"origin": base}, timeout=600) as client:
             client.get(address)
             csrf = re.search(r'name="csrf" value="([^"]+)"', client.get("/").text)[1]
             work = client.post("/work", data={"csrf": csrf}).headers["location"]
