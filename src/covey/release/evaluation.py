@@ -29,7 +29,7 @@ from covey.table.sources import read_table
 WATERMARK = "confidential: computed on true data"
 TABLES = 1000  # so many tables of each degree are compared, at most
 WORST = 10  # pairs that are listed: as many as someone looks into
-WIDEST = 1500  # beyond so many categories the covariance is not compared
+COMPARED_CATEGORIES = 1500  # beyond so many categories the covariance is not compared
 COMPARED = 2_000_000  # rows that persons are spread over, at most, so that each has as many
 LEARNED = 20_000  # rows that a classifier learns from, at most
 TARGETS = 3  # fields that are predicted unless some are named: each takes seconds
@@ -218,7 +218,7 @@ def pair_variation(rows: Comparison, most: int) -> Floats:
 
 def covariance_difference(X: Integers, Z: Integers, sizes: Sequence[int]) -> dict[str, float] | None:
     """‖Cov true − Cov synthetic‖ in Frobenius norm, of category indicators, beside ‖Cov true‖; None for very wide tables."""
-    if sum(sizes) > WIDEST:
+    if sum(sizes) > COMPARED_CATEGORIES:
         return None
     true, synthetic = (_covariance(one_hot(every_so_many(codes, 100_000), sizes)) for codes in (X, Z))
     return {"loss": float(np.linalg.norm(true - synthetic)), "true": float(np.linalg.norm(true))}

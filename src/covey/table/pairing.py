@@ -31,7 +31,7 @@ NARROWER = 0.5  # times the spread of the later value is what the distance has a
 LOOKED_AT = 100_000  # rows, the first ones
 GLANCE = 1000  # rows that rule most functions out before whole columns are compared
 REPEATED = 20  # rows for each value of a column, on average, before it may be said to determine another
-WIDEST = 60  # columns beyond which pairs are not looked for
+SEARCHED_COLUMNS = 60  # columns beyond which pairs are not looked for
 
 
 def propose_links(fields: Sequence[Field], columns: Sequence[Series], missing: tuple[str, ...]) -> dict[str, Follows]:
@@ -41,7 +41,7 @@ def propose_links(fields: Sequence[Field], columns: Sequence[Series], missing: t
         for field, column in zip(fields, columns, strict=True)
         if _has_limits(field)
     }
-    if len(values) > WIDEST:
+    if len(values) > SEARCHED_COLUMNS:
         return {}
     own = {field.name: field for field in fields}
     found: dict[str, Follows] = {}

@@ -18,7 +18,7 @@ from covey.core.fit.shrinkage import thinning_weights
 from covey.core.tables.domain import Domain
 
 LEADING = 40  # so many eigenvalues of a noisy covariance are kept for the report
-WIDEST = 2000  # beyond so many coordinates they are not computed
+MOST_COORDINATES = 2000  # beyond so many coordinates they are not computed
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def noisy_spectrum(covariance: Floats, noise: Floats) -> Spectrum | None:
 
     Two draws of a largest eigenvalue differ by a part of the order d^(−2/3) (Tracy and Widom): the edge leaves twice that.
     """
-    if len(covariance) > WIDEST:
+    if len(covariance) > MOST_COORDINATES:
         return None
     values = np.linalg.eigvalsh(covariance)[::-1][:LEADING]
     edge = float(np.abs(np.linalg.eigvalsh(noise)).max()) * (1 + 2 * len(noise) ** (-2 / 3))

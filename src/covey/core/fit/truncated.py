@@ -8,7 +8,7 @@ from scipy.special import ndtr, ndtri
 from covey.core.arrays import Floats
 
 TURNS = 30  # of matching; each brings the moments nearer by some factor
-WIDEST = 4.0  # deviation of the normal law that is cut: an even law, nearly
+LARGEST_DEVIATION = 4.0  # deviation of the normal law that is cut: an even law, nearly
 
 
 def normal_margins(mean: Floats, sd: Floats, k: int) -> Floats:
@@ -17,8 +17,8 @@ def normal_margins(mean: Floats, sd: Floats, k: int) -> Floats:
     m, s = target_mean.copy(), target_sd.copy()
     values = _cut(m, s, k)
     for _ in range(TURNS):
-        m = np.clip(m + target_mean - values.mean(axis=0), -WIDEST, 1 + WIDEST)
-        s = np.clip(s * target_sd / np.maximum(values.std(axis=0), 1e-9), 1e-6, WIDEST)
+        m = np.clip(m + target_mean - values.mean(axis=0), -LARGEST_DEVIATION, 1 + LARGEST_DEVIATION)
+        s = np.clip(s * target_sd / np.maximum(values.std(axis=0), 1e-9), 1e-6, LARGEST_DEVIATION)
         values = _cut(m, s, k)
     return values
 
