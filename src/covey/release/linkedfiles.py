@@ -55,6 +55,7 @@ def _model_arrays(fitted: LinkedFitted) -> dict[str, Any]:
     arrays: dict[str, Any] = {"counts": law.counts}
     for k, own in enumerate(law.models):
         arrays |= {f"{k} {name}": np.asarray(getattr(own, name)) for name in PARTS}
+    arrays |= {f"tilt {q} {a}": factors for (q, a), factors in law.tilts.items()}
     for j, cells in fitted.cells.items():
         arrays[f"cells {j} edges"] = cells.edges
         arrays |= {f"cells {j} {name}": getattr(cells.measure, name) for name in ("start", "stop", "share")}
@@ -99,6 +100,12 @@ def read_fitted(folder: Path, package: Package) -> LinkedFitted:
         raise InputError(f"{MODEL}, {TABLES} and {DESCRIPTION} do not fit together: {error}.") from None
 
 
+def _tilts(model: Mapping[str, Array]) -> dict[tuple[int, int], Array]:
+    """Factors by class of places and attribute."""
+    named = [name.split() for name in model if name.startswith("tilt ")]
+    return {(int(q), int(a)): model[f"tilt {q} {a}"] for _, q, a in named}
+
+
 def _arrays(path: Path) -> dict[str, Array]:
     with np.load(path, allow_pickle=False) as file:
         return dict(file)
@@ -127,7 +134,7 @@ def _fitted(
     starts = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(sizes)]
     barred = Across.of(across_zeros(package, *codecs), first, starts)
     events = Domain(tuple(sizes[first:]), tuple(ordered[first:]))
-    law = LinkedLaw(models, persons, events, counts, barred, package.timing)
+    law = LinkedLaw(models, persons, events, counts, barred, package.timing, _tilts(model))
     last = 0 if package.timing.order is None else attributes[first + package.timing.order].size - 1
     bins = ToBins(
         tuple(arrays.get(f"edges {j}") for j in range(len(sizes))),

@@ -1,5 +1,7 @@
 """Sequences drawn from centres: shares, chains and caps are those of the model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -68,15 +70,15 @@ def test_times_rise_within_a_person_and_histories_stay_within_their_bounds():
     assert laid.events[:, 1].tolist() == [0, 3, 4, 0, 10, 0]
 
 
-def test_the_place_of_an_event_chooses_its_kind():
-    """One kind stands first and one later; a draw that does not look at places would mix them."""
+def test_the_place_of_an_event_tilts_its_attributes():
+    """At the first place one value is nine times as likely as it would be; the other place is left as it is."""
     events = Domain((2, 2), (False, True))
-    kinds = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])  # of an attribute, and of the place
     persons = np.array([[1.0, 0.0, 0.0, 0.0, 1.0]])
-    model = LinkedModel(persons, np.array([[0.5, 0.5]]), kinds, np.full((2, 2), 0.5), 0.5)
-    for timing, share in ((Timing(position=1), 1.0), (Timing(), 0.5)):
-        law_ = LinkedLaw([model], Domain((2, 3), (False, True)), events, COUNTS[:3], timing=timing)
+    model = LinkedModel(persons, np.array([[0.5, 0.5]]), np.full((2, 4), 0.5), np.full((2, 2), 0.5), 0.5)
+    own = LinkedLaw([model], Domain((2, 3), (False, True)), events, COUNTS[:3], timing=Timing(position=1))
+    for law_, share in ((replace(own, tilts={(0, 0): np.array([0.9, 0.1])}), 0.9), (own, 0.5)):
         drawn = law_.draw(500, np.random.default_rng(0))
         first = drawn.places == 0
-        assert (drawn.events[first, 0] == 0).mean() == pytest.approx(share, abs=0.08)
-        assert (drawn.events[~first, 0] == 1).mean() == pytest.approx(share, abs=0.08)
+        assert (drawn.events[:, 1] == drawn.places).all()
+        assert (drawn.events[first, 0] == 0).mean() == pytest.approx(share, abs=0.02)
+        assert (drawn.events[~first, 0] == 0).mean() == pytest.approx(0.5, abs=0.02)

@@ -6,8 +6,8 @@ counts are near their expectation wherever many rows share a law. Post-processin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,6 +30,9 @@ class LinkedLaw:
         persons: attributes of a person; the number of events, in bins, is the last.
         events: attributes of an event.
         counts: shares of persons with 0, 1, … events.
+        barred: what no event of some persons can be.
+        timing: which attributes of events say when.
+        tilts: by class of places and attribute, factors of its categories there.
     """
 
     models: Sequence[LinkedModel]
@@ -38,6 +41,7 @@ class LinkedLaw:
     counts: Floats
     barred: Across = NOTHING_BARRED
     timing: Timing = NOT_TIMED
+    tilts: Mapping[tuple[int, int], Floats] = field(default_factory=dict)
 
     def draw(self, n: int, public: np.random.Generator, mended: Callable[[int], None] = lambda _: None) -> Linked:
         """n persons and their events, as codes; `mended` is told how many events were drawn anew, for their person's sake."""
@@ -58,7 +62,7 @@ class LinkedLaw:
         who = np.flatnonzero(many > 0)
         meets = self.barred.meets(np.stack(drawn[:-1], axis=1)) if self.barred else None
         blocks = [own.events[:, self.events.block(a)] for a in range(len(self.events.sizes))]
-        kind = _pick(own.first * self._here(blocks, 0), centre[who], public)
+        kind = _pick(own.first, centre[who], public)
         events, owner, turn = [], [], []
         for t in range(len(self.counts) - 1):
             if not len(who):
@@ -73,14 +77,9 @@ class LinkedLaw:
             turn.append(np.full(len(who), t))
             on = many[who] > t + 1
             who, kind = who[on], kind[on]
-            if not len(who):
-                break
-            here = self._here(blocks, t + 1)
-            # How likely the chain and a fresh start make this place: equally, where places are not told apart.
-            chain, fresh = own.sticky * (own.chain @ here)[kind], (1 - own.sticky) * (own.kinds @ here)[centre[who]]
-            chained = public.random(len(who)) * (chain + fresh) < chain
-            anew = _pick(own.kinds * here, centre[who], public)
-            kind = np.where(chained, _pick(own.chain * here, kind, public), anew)
+            chained = public.random(len(who)) < own.sticky
+            fresh = _pick(own.kinds, centre[who], public)
+            kind = np.where(chained, _pick(own.chain, kind, public), fresh)
         width = len(self.events.sizes)
         if not events:
             empty = np.zeros((0, width), dtype=np.int64)
@@ -89,23 +88,21 @@ class LinkedLaw:
         order = np.lexsort((when, whose))
         return Linked(np.stack(drawn[:-1], axis=1), np.concatenate(events)[order], whose[order], len(self.counts) - 1)
 
-    def _here(self, blocks: list[Floats], t: int) -> Floats:
-        """How likely each kind of event is to stand at place t."""
-        if self.timing.position is None:
-            return np.ones(len(blocks[0]))
-        return np.asarray(blocks[self.timing.position][:, self._class(t)] + LEAST)
-
     def _class(self, t: int) -> int:
         return int(np.searchsorted(position_starts(len(self.counts) - 1), t, side="right")) - 1
 
     def _at(self, blocks: list[Floats], t: int) -> list[Floats]:
-        """The laws of an event at place t: the place is known, and first events alone follow none."""
+        """The laws of an event at place t: the place is known, and tilts the others; first events alone follow none."""
         found = list(blocks)
         if self.timing.position is not None:
+            place = self._class(t)
+            for a, block in enumerate(blocks):
+                if (place, a) in self.tilts:
+                    found[a] = (block + LEAST) * self.tilts[place, a]
             found[self.timing.position] = np.zeros_like(blocks[self.timing.position])
-            found[self.timing.position][:, self._class(t)] = 1.0
+            found[self.timing.position][:, place] = 1.0
         if self.timing.gap is not None:
-            own = blocks[self.timing.gap] + LEAST
+            own = found[self.timing.gap] + LEAST
             first = np.arange(own.shape[1]) == 0
             found[self.timing.gap] = own * (first if t == 0 else ~first)
         return found

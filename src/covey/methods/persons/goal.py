@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Floats
 from covey.core.fit.linked import LinkedGoal
 from covey.core.tables.domain import Domain
-from covey.core.tables.linked import count_bins, position_starts
+from covey.core.tables.linked import count_bins
 from covey.methods.persons.measure import NoisyTable, folded
 from covey.methods.regain.measure_numbers import OneWayMeasured
 from covey.methods.regain.numbers import Looks
@@ -46,22 +46,6 @@ def make_goal(
     for found in tables:
         _place(found, n, split, target, weight)
     return LinkedGoal(split.persons, split.events, target, weight, lag_shares(law))
-
-
-def know_places(goal: LinkedGoal, law: Floats, place: int, maps: Integers, precise: float) -> None:
-    """Write down, in the goal itself, how classes of places go with the number of events: that follows from the latter's law.
-
-    `precise` is how much an entry of that law counts.
-    """
-    starts, most = count_bins(len(law) - 1), len(law) - 1
-    table = np.zeros((len(starts), int(maps.max()) + 1))
-    classes = maps[np.searchsorted(position_starts(most), np.arange(most), side="right") - 1]
-    for k in range(1, most + 1):
-        row = int(np.searchsorted(starts, k, side="right")) - 1
-        table[row] += law[k] * np.bincount(classes[:k], minlength=table.shape[1]) / k
-    rows, columns = goal.persons.block(len(goal.persons.sizes) - 1), goal.events.block(place)
-    goal.target["across"][rows, columns] = table
-    goal.weight["across"][rows, columns] = precise
 
 
 def _place(found: NoisyTable, n: int, split: Split, target: dict[str, Floats], weight: dict[str, Floats]) -> None:

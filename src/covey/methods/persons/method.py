@@ -27,7 +27,7 @@ from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
 from covey.methods.method import Public
 from covey.methods.persons.certify import LinkedCertificate, Reference, certify_linked
-from covey.methods.persons.goal import know_places, make_goal
+from covey.methods.persons.goal import make_goal
 from covey.methods.persons.measure import (
     LinkedCounts,
     LinkedMeasured,
@@ -35,6 +35,7 @@ from covey.methods.persons.measure import (
     measure_counts,
     measure_tables,
 )
+from covey.methods.persons.places import leave_places, tilted
 from covey.methods.persons.plan import LinkedPlan
 from covey.methods.regain.measure_numbers import measure_one_way
 from covey.methods.regain.measured import MeasuredRanges
@@ -112,10 +113,9 @@ class RegainPersons:
             found = measure_tables(binned, tables, split.sizes, plan.count_size, gate)
             barred = self._barred(seen)
             goal = make_goal(split, seen, one_way, (own, counts.sd), found, n)
-            if plan.timing.position is not None and "across" in goal.target:
-                place = plan.timing.position
-                precise = (n / counts.sd) ** 2
-                know_places(goal, own, place, seen.maps[len(plan.persons) + place], precise)
+            place = plan.timing.position
+            if place is not None:
+                leave_places(goal, place)
             if barred and "across" in goal.target:
                 blocks = [[d.block(a) for a in range(len(d.sizes))] for d in (split.persons, split.events)]
                 merged = barred.merged([list(seen.maps[: len(plan.persons)]), list(seen.maps[len(plan.persons) :])])
@@ -123,6 +123,8 @@ class RegainPersons:
             zeros = self._zeros(seen, split)
             models = fit_linked(goal, public("fit"), progress.tick, zeros)
             law = replace(split.law(models, seen, own), barred=barred, timing=plan.timing)
+            if place is not None:
+                law = replace(law, tilts=tilted(found, place, split, seen, law))
             progress.next()
             numbers = MeasuredRanges(
                 np.arange(rows.most + 2), counts.values.astype(np.float64), np.full(rows.most + 1, counts.sd)
