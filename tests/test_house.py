@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import covey
+from trust.mutants import TESTS as MUTANTS
 
 SOURCE = Path(covey.__file__).parent
 TESTS = Path(__file__).parent
@@ -126,6 +127,13 @@ def test_every_core_module_has_its_test_file():
         str(module) for module in modules if not (TESTS / "core" / module.parent / f"test_{module.name}").exists()
     ]
     assert missing == []
+
+
+def test_mutants_of_every_module_that_privacy_rests_on_meet_tests():
+    files = [path.relative_to(SOURCE) for room in ("privacy", "core/noise") for path in (SOURCE / room).rglob("*.py")]
+    names = {".".join(("covey", *file.with_suffix("").parts)) for file in files if file.name != "__init__.py"}
+    assert [name for name in sorted(names) if not any(f"{name}.".startswith(f"{known}.") for known in MUTANTS)] == []
+    assert [test for tests in MUTANTS.values() for test in tests if not (TESTS.parent / test).exists()] == []
 
 
 def exists(name):

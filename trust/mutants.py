@@ -35,10 +35,12 @@ TESTS = {
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
     "covey.privacy.budget": ["tests/privacy/test_budget.py", "tests/privacy/test_selection.py"],
     "covey.privacy.certificate": ["tests/privacy/test_certificate.py"],
+    "covey.privacy.exact": ["tests/privacy/test_gate.py"],
     "covey.privacy.gate": ["tests/privacy/test_gate.py", "tests/privacy/test_selection.py"],
     "covey.privacy.gaussian": ["tests/privacy/test_gaussian.py"],
     "covey.privacy.ledger": ["tests/privacy/test_ledger.py", "tests/privacy/test_ledger_gaussian.py"],
     "covey.privacy.selection": ["tests/privacy/test_selection.py"],
+    "covey.privacy.unit": ["tests/privacy/test_ledger.py"],
 }
 # Tests that wait, start processes or draw for long, and that find nothing in one module that the others do not.
 LEFT_OUT = (
