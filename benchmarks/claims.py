@@ -84,6 +84,10 @@ def exclusive() -> str:
         return ""
     good = [f"{row['table']} {float(row['explained']):.2f}" for row in own if float(row["explained"]) > 0.8]
     bad = [f"{row['table']} {float(row['explained']):.2f}" for row in own if float(row["explained"]) <= 0.8]
+    lost = {row["table"] for row in own if float(row["explained"]) <= 0.8}
+    others = [row for row in rows("peers.csv") if row["explained"] and row["table"] in lost]
+    best = worst(others, lambda row: float(row["explained"]))
+    bad.append(f"and {best['method']} {float(best['explained']):.2f} on {best['table']}")
     said = f"{', '.join(good)} of the labels right, {0.95} in the true rows ([peers.md](peers.md))"
     return f"| relations of three columns are found | {said} | {', '.join(bad)} |"
 

@@ -30,7 +30,7 @@ environment anonypyx anonypyx
 environment sdmetrics sdmetrics
 environment dpsynth python=python3.12 'jax[cpu]==0.10.2' mbi==2.0.0 dp-accounting==0.6.0 'etils[epath]' pandas attrs absl-py \
     pydantic pyyaml more-itertools networkx scipy tqdm
-environment privatepgm 'jax[cpu]==0.4.38' pandas networkx chex optax attrs
-environment gsd python=python3.10 'jax[cpu]==0.4.6' 'numpy<2' 'scipy<1.12' 'flax<0.7' tqdm smartnoise-synth
+environment privatepgm 'jax[cpu]==0.4.38' 'pandas<3' 'numpy<2.3' networkx chex optax attrs
+environment gsd python=python3.10 'jax==0.4.13' 'jaxlib==0.4.13' 'numpy<2' 'scipy<1.12' 'flax<0.7' tqdm smartnoise-synth
 environment margnet torch pandas scikit-learn scipy tomli networkx tqdm matplotlib
 environment tabpe torch pandas scikit-learn omegaconf==2.3.0 generalimport tenacity matplotlib requests tqdm
