@@ -56,6 +56,8 @@ say, and so large in the sums of ranks that these would not help. 2-way tables o
 bootstrap: the rest is spread over all pairs, and .24 at the weight that people tell beside their weight. In prices pairs of
 two numbers in a narrow band (x and y, carat and x) are .14 to .22 off, which forty bins do not resolve, and pairs with a
 category .03.
+
+dpsynth ended with an IndexError on claims, where numbers have missing cells; other tables with such cells were not tried with it.
 """
 
 
