@@ -65,6 +65,16 @@ def test_noise_alone_makes_no_association(family):
     assert (found.found.kind[np.triu_indices(5, 1)] == LOST).all()
 
 
+def test_where_noise_exceeds_the_largest_association_none_is_listed():
+    """Cramér's V is 1 at most. An edge alone lists one of twenty such releases, with values beyond 1."""
+    g = np.random.default_rng(1)
+    schema = Schema(tuple(Field(n, "string", enum=("a", "b", "c"), required=True) for n in "vw"))
+    X = np.stack([np.repeat(np.arange(3), 60), np.tile(np.arange(3), 60)], axis=1)
+    found = [Pairs(categories(schema, X, 400.0, g), X, 2) for _ in range(40)]
+    assert all((pairs.found.value == 0).all() for pairs in found)
+    assert any(pairs._norms[0, 1] > pairs._noise[1][0, 1] for pairs in found)
+
+
 def test_an_association_is_measured_with_a_band_around_it():
     X = codes()
     clean = kinds(categories(TABLE, X), X)

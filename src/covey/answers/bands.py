@@ -145,7 +145,7 @@ class Pairs:
             own = cramers_v(self._synthetic(a, b), len(self.codes))
             ends = np.array([norms[a, b] - noise[a, b], norms[a, b] + noise[a, b]]) / most
             ends = np.clip(ends, 0, 1)
-            stands = norms[a, b] > edge[a, b]
+            stands = edge[a, b] < most and norms[a, b] > edge[a, b]  # V is 1 at most: noise beyond that shows nothing
             here = MEASURED if stands or ends[1] <= NEXT_TO_NOTHING else MODELLED if own > SEEN else LOST
             for i, j in ((a, b), (b, a)):
                 value[i, j], synthetic[i, j] = norms[a, b] / most if stands else 0.0, own

@@ -24,22 +24,27 @@ class Pace:
     stage: str = ""
     share: float = 0.0  # of the stage
 
-    @property
-    def done(self) -> float:
-        """The part of the whole work that is done, 0 to 1."""
+    def upto(self, share: float) -> float:
+        """Expected seconds up to this share of the stage."""
         names = list(self.expected)
         if self.stage not in names:
             return 0.0
-        before = sum(self.expected[name] for name in names[: names.index(self.stage)])
-        return min(MOST, (before + self.share * self.expected[self.stage]) / sum(self.expected.values()))
+        return sum(self.expected[name] for name in names[: names.index(self.stage)]) + share * self.expected[self.stage]
+
+    @property
+    def done(self) -> float:
+        """The part of the whole work that is done, 0 to 1."""
+        return min(MOST, self.upto(self.share) / sum(self.expected.values()))
 
     def left(self, now: float | None = None) -> float:
         """Seconds to go. A stage that tells no share, and one that takes longer than expected, still moves."""
         whole, done = sum(self.expected.values()), self.done
         past = (monotonic() if now is None else now) - self.begun
-        pace = past / (done * whole) if done >= TRUSTED else max(1.0, past / whole)
-        rest = (1 - done) * whole * pace
-        return rest if done >= TRUSTED else max(rest - past, (1 - done) * whole / 2)
+        if done >= TRUSTED:
+            return (1 - done) * whole * past / (done * whole)
+        end = self.upto(1.0) or whole  # of this stage: if it is late, so will the others be
+        pace = max(1.0, past / end)
+        return max(whole * pace - past, (whole - end) * pace)
 
 
 def spoken(seconds: float) -> str:
