@@ -7,6 +7,8 @@
       table.setAttribute("role", "group");
       table.setAttribute("aria-label", "Table");
     }
+    // One landmark for the contents of a page is enough: its parts, and the buttons of blocks of code, are groups.
+    for (const part of document.querySelectorAll(".md-code__nav:not([role]), .md-nav .md-nav:not([role])")) part.setAttribute("role", "group");
     document.querySelector(".md-search[role=dialog]:not([aria-label])")?.setAttribute("aria-label", "Search");
   };
   name();
