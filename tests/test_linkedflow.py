@@ -209,6 +209,35 @@ def test_rules_across_the_tables_hold_in_every_bundle(package, tmp_path):
         verify_linked(broken)
 
 
+def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
+    """Persons are those whom the file names; links between their events are kept, and no key leaves."""
+    tables, data = clinic(), copy.deepcopy(GOOD)
+    visits = data["resources"][1]
+    del visits["schema"]["foreignKeys"]
+    visits["covey"]["person"] = "who"
+    data["resources"] = [visits]
+    package = write(tmp_path, {"visits": tables["visits"]})
+    package.write_text(json.dumps(data))
+    assert Package.from_dict(Package.load(package).to_dict()) == Package.load(package)
+    named, out = len(set(tables["visits"]["who"])), tmp_path / "release"
+    assert f"{named} persons" in run("check", package).output
+    assert run("plan", package, "--persons", "5000", "--epsilon", "2").exit_code == 0
+    done = run("release", package, *RELEASE, "--seed", "1", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert run("verify", out).exit_code == 0
+    assert json.loads((out / "privacy.json").read_text())["n"] == named
+    assert (out / "persons.csv").read_text().splitlines()[1:3] == ["1", "2"]
+    assert not any(f"p{k}," in (out / "visits.csv").read_text() for k in range(300))
+    assert 0 <= json.loads(run("ask", out, "share ward=a", "--json").output)["value"] <= 1
+    assert "neither table has a column" in run("ask", out, "share person=true").output
+    assert run("evaluate", package, out).exit_code == 0
+    assert run("tables", out, "-o", tmp_path / "tables").exit_code == 0
+    assert set(covey.load(out).sample(9)) == {"persons", "visits"}
+    visits["covey"].pop("person")
+    with pytest.raises(ParameterError, match="says whose its rows are"):
+        Package.from_dict(data)
+
+
 BAD_RULES = {
     "must name one field of visits": {"forbid": {"patients.age": 3}},
     "forbid or require": {"less_equal": {"left": "patients.age", "right": "visits.day"}},

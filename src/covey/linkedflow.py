@@ -162,11 +162,11 @@ class LinkedPrediction:
 def plan_package(package: Package, n: int, epsilon: Any, delta: Any) -> LinkedPrediction:
     """Tables, noise and advice for n persons, from the package alone."""
     reader, budget = PackageReader(package), make_budget(epsilon, delta, n=n, persons=True)
-    persons, events = reader.fine
-    plan = LinkedPlan(persons.attributes, events.attributes, package.at_most, package.order is not None, package.timing)
+    _, events = reader.attributes
+    plan = LinkedPlan(*reader.attributes, package.at_most, package.order is not None, package.timing)
     tables, share = plan.tables(n, budget), plan.shares(n, budget, Fraction(5, 100))["tables"]
     kinds = [table.kind for table, _ in tables]
-    alone = LinkedPlan((), events.attributes, 1, False)
+    alone = LinkedPlan((), events, 1, False)
     pairs = [weight for table, weight in alone.tables(n, budget) if table.kind == "event"]
     q = max(1, len(pairs))
     one = budget.part(Fraction(3, 4)).deviation(2 * q, 2 * q)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers, require_memory
+from covey.core.numbers.grid import Attribute, Category
 from covey.core.tables.linked import Linked, timed
 from covey.core.tables.zeros import held_in
 from covey.core.threads import blas_threads
@@ -33,7 +34,7 @@ from covey.table.numbers import NumberCodec
 from covey.table.package import Package, Resource
 from covey.table.persons import WithPerson, named
 from covey.table.schema import Schema
-from covey.table.sources import form_of, joined, open_source
+from covey.table.sources import form_of, joined, open_source, read_table
 from covey.table.sparkframe import is_spark, needed_columns
 from covey.table.zeros import across_zeros
 
@@ -118,10 +119,17 @@ class PackageReader:
 
     def tables(self, given: Any) -> tuple[Any, Any]:
         """The two tables that a caller gave by name."""
-        names = [part.name for part in self.package.resources]
+        names = [part.name for part in self.package.resources][self.package.alone :]
         if not isinstance(given, Mapping) or set(given) != set(names):
-            raise ParameterError(f"give both tables by name: {{{names[0]!r}: …, {names[1]!r}: …}}.")
-        return given[names[0]], given[names[1]]
+            listed = ", ".join(f"{name!r}: …" for name in names)
+            raise ParameterError(f"give {'both tables' if len(names) == 2 else 'the table'} by name: {{{listed}}}.")
+        return (None if self.package.alone else given[names[0]]), given[names[-1]]
+
+    @property
+    def attributes(self) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+        """What is measured of persons and of events; persons without attributes are all alike."""
+        persons, events = self.fine
+        return (Category(1),) if self.package.persons.bare else persons.attributes, events.attributes
 
     def prepare(self, given: Any) -> PreparedPackage:
         """Read, encode and link two tables for a fit. What does not link is refused."""
@@ -147,8 +155,11 @@ class PackageReader:
         """The same, open to the owner of the tables: for checks and evaluations, which are confidential."""
         own, ring = self.package, Keyring()
         first, second = self.tables(given)
-        persons = _read(first, own.persons, own.persons.schema, ring, None)
         events = _read(second, own.events, own.events.schema, ring, own.order)
+        if own.persons.bare:
+            persons = _bare(first, own.persons, ring, events)
+        else:
+            persons = _read(first, own.persons, own.persons.schema, ring, None)
         if own.numbered:
             keep = [self._full.index(name) for name in self.events.names if name in self._full]
             events = replace(events, codes=events.codes[:, keep])
@@ -217,7 +228,7 @@ class PackageReader:
     ) -> tuple[dict[str, Series], dict[str, Series]]:
         """Drawn codes as columns of both tables; persons are numbered from `first`. All rules of both schemas hold."""
         own, (persons, events) = self.package, self.fine
-        people = persons.decode(drawn.persons.astype(np.int64), public)
+        people = {} if own.persons.bare else persons.decode(drawn.persons.astype(np.int64), public)
         visits = events.decode(drawn.events.astype(np.int64), public)
         visits = {name: column for name, column in visits.items() if name in own.event_schema.names}
         ids = np.arange(first, first + drawn.n)
@@ -306,6 +317,20 @@ def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str 
     return ReadTable(codes, keys, cells, log, form_of(source), schema)
 
 
+def _bare(table: Any, part: Resource, ring: Keyring, events: ReadTable) -> ReadTable:
+    """Persons without attributes: those whom a table lists, or without one those whom events name."""
+    if table is None:
+        named_ = events.keys[events.keys.any(axis=1)]
+        keys = np.unique(named_, axis=0)
+        form = FrameForm(events.form.origin)
+    else:
+        read = read_table(table)
+        if part.key not in read.columns:
+            raise InputError(f"{part.name} has no column {part.key!r}. {NOTHING}")
+        keys, form = ring.keys(*named(read.columns[part.key], part.schema.missing_values)), FrameForm(read.origin)
+    return ReadTable(np.zeros((len(keys), 1), dtype=np.int64), keys, None, EncodeLog(), form, part.schema)
+
+
 def _collected(frame: Any, wanted: WithPerson) -> Any:
     """The needed columns of a Spark frame, on this machine: linking looks at persons and events together."""
     chosen, _ = needed_columns(frame, wanted)
@@ -318,7 +343,7 @@ def _collected(frame: Any, wanted: WithPerson) -> Any:
 def places_of(package: Package, file: Path) -> dict[str, Any]:
     """Where the tables of a package file lie: paths are relative to it; of a database the table is named besides."""
     found: dict[str, Any] = {}
-    for part in package.resources:
+    for part in package.resources[package.alone :]:
         if not isinstance(part.path, str) or not part.path:
             raise part.wrong("has no path", "Say in which file it lies, relative to the package file.")
         if is_database(part.path):

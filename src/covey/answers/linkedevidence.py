@@ -126,6 +126,8 @@ class LinkedEvidence:
         """A column by its name, or as table.column where both tables have one of that name."""
         found, names = [], []
         for side, (part, codec) in enumerate(zip(self.package.resources, self.codecs, strict=True)):
+            if part.bare:
+                continue
             own = str(name).removeprefix(f"{part.name}.")
             names += list(codec.schema.names)
             if own in codec.schema.names:

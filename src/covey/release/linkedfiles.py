@@ -16,7 +16,7 @@ from covey.core.arrays import Array
 from covey.core.draw.linked import LinkedLaw
 from covey.core.fit.linked import LinkedModel
 from covey.core.numbers.cells import Cells
-from covey.core.numbers.grid import NumberGrid
+from covey.core.numbers.grid import Category, NumberGrid
 from covey.core.numbers.measure import Measure
 from covey.core.tables.across import Across
 from covey.core.tables.domain import Domain
@@ -116,6 +116,8 @@ def _fitted(
 ) -> LinkedFitted:
     codecs = [NumberCodec(Codec(schema)) for schema in (package.persons.schema, package.model_schema)]
     attributes = [kind for codec in codecs for kind in codec.attributes]
+    if package.persons.bare:
+        attributes[0] = Category(1)
     cells: dict[int, Cells] = {}
     for j, kind in enumerate(attributes):
         if isinstance(kind, NumberGrid):

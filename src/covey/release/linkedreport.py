@@ -36,13 +36,13 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
         package.resources, first, (package.persons.schema, package.event_schema), strict=True
     ):
         codec = Codec(schema)
-        if len(next(iter(columns.values()))):
+        if not part.bare and len(next(iter(columns.values()))):
             codes, _ = codec.encode({name: columns[name] for name in schema.names})
             key, old, markup = distributions(describe(codec), codes, private=True)
             place, title = f"{key}-{part.name}", f"What {part.name} look like"  # a page has each key once
             looks.append((place, title, Html(markup.replace(f'"{key}"', f'"{place}"').replace(old, title))))
     heading = shorten(str(about.title or package.notes.get("title") or "Synthetic data"), 120)
-    public = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources]
+    public = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources if not part.bare]
     bound = NO_CERTIFICATE if release.certificate is None else release.certificate.sentence
     lead = f"Two linked tables that stand in for confidential ones of {privacy.n:,} persons. No row of them belongs to a person."
     sections = [

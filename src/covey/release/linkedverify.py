@@ -29,7 +29,7 @@ def refuse_linked(bundle: Path, what: str) -> None:
 
 def released_schema(part: Resource) -> Schema:
     """The schema of a released table: with its key, a number without meaning."""
-    return replace(part.schema, fields=(part.key_field, *part.schema.fields))
+    return replace(part.schema, fields=(part.key_field, *(() if part.bare else part.schema.fields)))
 
 
 def table_paths(folder: Path, package: Package) -> tuple[Path, Path]:

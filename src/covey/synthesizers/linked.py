@@ -68,9 +68,8 @@ class LinkedSynthesizer(Parameterized):
         self._seed_with(seed)
         self._reader = PackageReader(schema)
         persons, events = self._reader.fine
-        plan = LinkedPlan(
-            persons.attributes, events.attributes, schema.at_most, schema.order is not None, schema.timing
-        )
+        ordered = schema.order is not None
+        plan = LinkedPlan(*self._reader.attributes, schema.at_most, ordered, schema.timing)
         zeros = structural_zeros(persons), structural_zeros(events)
         self._method = RegainPersons(share, plan, zeros, across_zeros(schema, persons, events))
         self._fitted: LinkedFitted | None = None

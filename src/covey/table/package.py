@@ -30,7 +30,8 @@ from covey.table.rules import Forbid, Requires, Rule, read_rule, shown_rule
 from covey.table.schema import Schema
 
 MOST_EVENTS = 50  # of a person: weights of pairs of events are then good to a quarter of a per cent
-OWN = ("at_most", "order", "numbered", "positions", "gaps")
+OWN = ("at_most", "order", "numbered", "positions", "gaps", "person")
+PERSONS = "persons"  # the name of a table of persons that was made from one file
 POSITION, GAP = "position", "gap"  # attributes of events that are measured beside the table's own, and not written
 
 
@@ -47,6 +48,7 @@ class Package:
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
     positions: bool = False  # whether the place of an event among its person's is measured with its attributes
     gaps: bool = False  # whether the time since the event before is
+    alone: bool = False  # whether persons are those whom one file of events names
 
     def __post_init__(self) -> None:
         self._check_rules()
@@ -166,7 +168,12 @@ class Package:
     @property
     def fields(self) -> tuple[tuple[str, Field], ...]:
         """All fields of both tables, by the name under which they are confirmed: table.field."""
-        return tuple((f"{part.name}.{field.name}", field) for part in self.resources for field in part.schema.fields)
+        return tuple(
+            (f"{part.name}.{field.name}", field)
+            for part in self.resources
+            if not part.bare
+            for field in part.schema.fields
+        )
 
     @property
     def drafted(self) -> bool:
@@ -211,7 +218,7 @@ class Package:
             replace(part, schema=part.schema.plain(), path=f"{part.name}.csv", table=None) for part in self.resources
         )
         persons, events = parts
-        return replace(self, persons=persons, events=events)
+        return replace(self, persons=persons, events=events, alone=False)
 
     # Files.
 
@@ -230,6 +237,8 @@ class Package:
         listed = data.get("resources") if isinstance(data, Mapping) else None
         if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
             raise ParameterError('a package is an object with a list "resources".')
+        if len(listed) == 1:
+            return cls._alone(data, listed[0])
         if len(listed) != 2:
             more = " Several event tables are not supported yet." if len(listed) > 2 else ""
             raise ParameterError(f"a package has two resources, persons and events, and here are {len(listed)}.{more}")
@@ -248,7 +257,7 @@ class Package:
         own = events.get("covey", {})
         if not isinstance(own, Mapping):
             raise ParameterError(f"covey of resource {events.get('name')!r} must be an object, got {own!r}.")
-        refuse_unknown(own, OWN, f"covey of resource {events.get('name')!r}")
+        refuse_unknown(own, OWN[:-1], f"covey of resource {events.get('name')!r}")
         if persons.get("covey"):
             raise ParameterError("order and at_most belong to the resource of the events.")
         if "at_most" not in own:
@@ -273,6 +282,25 @@ class Package:
         timed = own.get("positions", False), own.get("gaps", False)
         return cls(*parts, own["at_most"], own.get("order"), numbered, rules, notes, *timed)
 
+    @classmethod
+    def _alone(cls, data: Mapping[str, Any], one: Mapping[str, Any]) -> Package:
+        """A package of one file, in which a column says whose each row is: two resources, of persons without attributes."""
+        require_schema(one)
+        own = one.get("covey", {})
+        person = own.get("person") if isinstance(own, Mapping) else None
+        if not isinstance(person, str) or not person:
+            raise ParameterError(
+                "a package of one resource says whose its rows are: name the column as person, under covey of the resource."
+            )
+        if one["schema"].get("foreignKeys") or one["schema"].get("primaryKey"):
+            raise ParameterError("a package of one resource has a person instead of keys: leave the keys out.")
+        named = {"fields": [{"name": "id", "type": "string"}], "primaryKey": "id"}
+        link = [{"fields": person, "reference": {"resource": PERSONS, "fields": "id"}}]
+        rest = {name: value for name, value in own.items() if name != "person"}
+        events = {**one, "schema": {**one["schema"], "foreignKeys": link}, "covey": rest}
+        made = cls.from_dict({**data, "resources": [{"name": PERSONS, "schema": named}, events]})
+        return replace(made, alone=True)
+
     def to_dict(self) -> dict[str, Any]:
         """The contents of the package's file."""
         persons, events = (resource_dict(part) for part in self.resources)
@@ -283,6 +311,10 @@ class Package:
         own |= {} if self.order is None else {"order": self.order}
         flags = {"numbered": self.numbered, "positions": self.positions, "gaps": self.gaps}
         events["covey"] = own | {name: True for name, on in flags.items() if on}
+        if self.alone:
+            events["covey"]["person"] = self.events.key
+            del events["schema"]["foreignKeys"]
+            return {**self.notes, "resources": [events]}
         rules = {"covey": {"rules": [rule.to_dict() for rule in self.rules]}} if self.rules else {}
         return {**self.notes, **rules, "resources": [persons, events]}
 

@@ -11,6 +11,8 @@ from covey.table.document import spelt_like
 from covey.table.fields import Field
 from covey.table.schema import Schema
 
+# What stands for the attributes of persons who have none: a column that is neither read, measured nor written.
+BARE = Schema((Field("person", "boolean", required=True, default=False),))
 KEYS = ("primaryKey", "foreignKeys", "uniqueKeys")
 
 
@@ -33,6 +35,11 @@ class Resource:
             raise self.wrong("has fields that are to be learned", "Declare their limits and categories.")
         if self.schema.important:
             raise self.wrong("names important columns", "A package has none yet: leave them out.")
+
+    @property
+    def bare(self) -> bool:
+        """Whether its persons have no attributes."""
+        return self.schema == BARE
 
     @property
     def key_field(self) -> Field:
@@ -97,11 +104,12 @@ def read_resource(one: Mapping[str, Any], key: str) -> Resource:
 
 
 def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
-    """The schema of a resource, or a refusal that says which one has nothing to synthesize."""
+    """The schema of a resource, or a refusal that says which one has nothing to synthesize; persons may have no attributes."""
+    if not data["fields"] and "primaryKey" in one["schema"]:
+        return BARE
     if not data["fields"]:
         raise ParameterError(
-            f"resource {one.get('name')!r} has no column besides its keys. Where persons have no attributes, release the "
-            "events alone, with person=… (on the command line --person)."
+            f"resource {one.get('name')!r} has no column besides its keys: there is nothing to synthesize in it."
         )
     return Schema.from_dict(data)
 
@@ -110,6 +118,6 @@ def resource_dict(part: Resource) -> dict[str, Any]:
     """A resource as its file has it: keys are listed first among the fields, with their type alone."""
     schema = part.schema.to_dict()
     outside: dict[str, Any] = {name: schema.pop(name) for name in ("dialect", "encoding") if name in schema}
-    schema["fields"] = [{"name": part.key, "type": part.key_type}, *schema["fields"]]
+    schema["fields"] = [{"name": part.key, "type": part.key_type}, *([] if part.bare else schema["fields"])]
     place = ({"path": part.path} if part.path else {}) | ({"table": part.table} if part.table else {})
     return {"name": part.name, **place, **outside, "schema": schema}
