@@ -94,7 +94,10 @@ class NumberPlan:
 
 @dataclass(frozen=True)
 class Focus:
-    """Predicted errors of 2-way shares: of important pairs, of the others, and of all if none were important."""
+    """Predicted noise on 2-way shares: of important pairs, of the others, and of all if none were important.
+
+    Single columns, merged categories and drawing add errors of their own, which do not shrink: docs/benchmarks/knowledge.md.
+    """
 
     important: float
     others: float

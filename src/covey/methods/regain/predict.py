@@ -174,7 +174,8 @@ def focus_words(focus: Focus, sizes: Sequence[int]) -> str:
 
     return (
         f"noise puts about {out_of_place(focus.important)} of 100 rows into the wrong cell of an important table of two columns "
-        f"(without this choice {out_of_place(focus.without)}; of other tables {out_of_place(focus.others)})"
+        f"(without this choice {out_of_place(focus.without)}; of other tables {out_of_place(focus.others)}); "
+        "what single columns, merged categories and drawing add stays as it is"
     )
 
 
