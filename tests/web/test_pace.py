@@ -4,6 +4,7 @@ import pytest
 
 from covey.methods.regain.predict import predict
 from covey.web.pace import Pace, anonymous_seconds, spoken
+from covey.workflow import STAGES
 
 EXPECTED = {"checking": 2.0, "reading": 1.0, "charging": 0.0, "measuring": 10.0, "writing": 7.0}
 
@@ -31,6 +32,7 @@ def test_a_plan_counts_start_and_writing_too():
     plan = predict([20] * 8 + [3, 8, 16, 40, 2, 2, 2, 2], 20_000, 1, 0)
     assert plan.seconds == pytest.approx(sum(plan.stages.values()))
     assert plan.stages["measuring"] < plan.seconds / 2
+    assert tuple(plan.stages) == STAGES  # none of them sends the bar back
     assert plan.as_dict()["seconds_by_stage"]["writing"] > 1
     assert sum(anonymous_seconds(10**6).values()) > 5
 

@@ -90,9 +90,8 @@ class Job:
     @property
     def pace(self) -> Pace:
         """How far it has come in all, and how long it will still take."""
-        return Pace(
-            self.expected or dict.fromkeys(self.stages, 1.0), self.started or self.begun, self.stage, self.share
-        )
+        expected = self.expected or dict.fromkeys(self.stages, 1.0)
+        return Pace(expected, self.started or self.begun, self.stage or self.stages[0], self.share)
 
     @property
     def bundle(self) -> Path:

@@ -122,7 +122,8 @@ def expected_seconds(sizes: Sequence[int], n: int) -> dict[str, float]:
     else:
         measuring = 0.5 + 4.3e-4 * cells**0.7 + 5e-6 * width**2
         writing = 1.0 + 1.3e-4 * min(cells, 1e6) ** 0.8 + 5e-7 * cells + 4e-6 * width**2
-    return {"checking": STARTING, "reading": 0.1 + 2e-7 * cells, "measuring": measuring, "writing": writing}
+    before = {"checking": STARTING, "reading": 0.1 + 2e-7 * cells, "charging": 0.1}
+    return before | {"measuring": measuring, "writing": writing}
 
 
 def mostly_noise(error: float) -> bool:
