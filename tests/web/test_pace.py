@@ -3,8 +3,8 @@
 import pytest
 
 from covey.methods.regain.predict import predict
+from covey.orders import STAGES
 from covey.web.pace import Pace, anonymous_seconds, spoken
-from covey.workflow import STAGES
 
 EXPECTED = {"checking": 2.0, "reading": 1.0, "charging": 0.0, "measuring": 10.0, "writing": 7.0}
 
