@@ -1,6 +1,6 @@
 """What public knowledge and a few triples give: an exclusive or, a column to be predicted, last year's release.
 
-python -m benchmarks.knowledge [--parts xor,none,target,important,prior] [--seeds 2] [--out docs/benchmarks/knowledge.md]
+python -m benchmarks.knowledge [--parts xor,none,target,important,prior,rules] [--seeds 2] [--out docs/benchmarks/knowledge.md]
 
 Reads adult.csv and national2019.csv from the folder in COVEY_DATA. Rules are judged by NIST's own program (`benchmarks.nist`).
 Figures of true rows are computed without noise and are no part of any release.
@@ -20,8 +20,10 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import polars
 
 import covey
+from benchmarks.nist import survey
 from benchmarks.numeric.compare import codes_of, frame_of, schema_of
 from benchmarks.numeric.measures import judge
 from benchmarks.numeric.tables import DATA, TABLES, Column, Table
@@ -224,6 +226,24 @@ def prior(seeds) -> Iterator[str]:
                 yield f"| {word(delta)} | {way} | {two:.4f} | {ranks:.4f} |"
 
 
+def rules(seeds) -> Iterator[str]:
+    """Processor time of a release of the survey with its code book's rules and without, in turn."""
+    yield "| columns | rules | seconds without | with | ratio |"
+    yield "|---|---|---|---|---|"
+    table = survey.rows(DATA)
+    for name in ("demographic", "all"):
+        features, spent = survey.FEATURES[name], {False: 0.0, True: 0.0}
+        frame = polars.DataFrame({column: list(cells) for column, cells in table.items() if column in features})
+        schemas = {ruled: survey.survey_schema(DATA, features, ruled) for ruled in spent}
+        for seed in range(seeds):
+            for ruled, schema in schemas.items():
+                begin = time.process_time()
+                covey.PrivateSynthesizer(1.0, DELTA, schema=schema, seed=seed).fit(frame).sample(len(frame))
+                spent[ruled] += (time.process_time() - begin) / seeds
+        ratio = spent[True] / spent[False]
+        yield f"| {name} | {len(schemas[True].rules)} | {spent[False]:.1f} | {spent[True]:.1f} | {ratio:.2f} |"
+
+
 def word(delta):
     return "(1, 1e-9)" if delta else "pure 1"
 
@@ -234,6 +254,7 @@ PARTS: dict[str, tuple[str, Callable[[int], Iterator[str]]]] = {
     "target": ("What predicts a column", target),
     "important": ("Pairs that matter", important),
     "prior": ("Last year's release", prior),
+    "rules": ("What rules cost in time", rules),
 }
 
 
