@@ -38,6 +38,8 @@ def shown(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))  # 60000.0 is nobody's limit
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 

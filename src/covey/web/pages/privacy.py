@@ -18,6 +18,7 @@ from covey.release.places import check_disk
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.web.choices import Choices
 from covey.web.desk import Desk
+from covey.web.export import number
 from covey.web.forms import read_budget, read_choices
 from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, templates, turned_away
 from covey.web.security import Form, Refused
@@ -69,7 +70,7 @@ def both_kinds(work: Work, choices: Choices, rows: int) -> list[tuple[str, float
             prediction(sizes, rows, choices.epsilon, delta, choices.unit).misplaced,
             bool(choices.delta) == bool(delta),
         )
-        for words, delta in (("pure ε", Fraction(0)), (f"δ = {float(small):g}", small))
+        for words, delta in (("pure ε", Fraction(0)), (f"δ = {number(small)}", small))
         if delta * rows < 1
     ]
 
