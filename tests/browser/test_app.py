@@ -10,7 +10,7 @@ from covey.release.verify import verify_bundle
 PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
 
 
-def test_the_whole_way_from_a_table_to_a_bundle(steward, server, tmp_path):
+def test_the_whole_way_from_a_table_to_a_bundle(steward, server, screen, tmp_path):
     page, dataset = steward.page, "visits"
     steward.enter()
     steward.look()
@@ -99,6 +99,18 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, tmp_path):
     page.set_content((folder / "report.html").read_text())  # as a file: it needs nothing but itself
     steward.look()
     assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) <= 2  # what a data protection officer prints
+    page.goto(ready)
+    # The steward's mirror: a page that runs no script, so a copy of it is judged, on a screen as narrow as a phone's.
+    with page.expect_popup() as opened:
+        steward.press("Compare with the true table")
+    opened.value.get_by_role("heading", name="True and synthetic").wait_for()
+    mirror = opened.value.content()
+    opened.value.close()
+    page.goto("about:blank")
+    page.set_content(mirror)
+    page.set_viewport_size({"width": 390, "height": 800})
+    steward.look()
+    page.set_viewport_size(screen["viewport"])
     page.goto(ready)
     page.get_by_role("link", name="Ledger", exact=True).click()
     page.get_by_role("heading", name=dataset).wait_for()

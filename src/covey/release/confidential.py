@@ -128,12 +128,12 @@ def numbers(figures: Mapping[str, Any]) -> list[Part]:
         "Each entry is the true figure and, behind the arrow, the synthetic one. Two distribution functions are off by the "
         "largest difference between the shares of rows below any one value."
     )
-    parts = [charts.table(head, shown, "Numbers and dates")]
+    parts = [charts.table(head, shown, "Numbers and dates", "broad")]
     if pairs:
         parts.append(charts.table(("rank correlation of", *KINDS), pairs, "The worst rank correlations"))
     if means:
         title = "The worst group means"
-        parts.append(charts.table(("mean of", *KINDS, "in standard deviations"), means, title))
+        parts.append(charts.table(("mean of", *KINDS, "in standard deviations"), means, title, "named"))
     return [
         section(
             "numbers", "Numbers in their own units", tag("p", words), *(tag("div", p, class_="apart") for p in parts)
@@ -206,15 +206,13 @@ def two_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, A
     cut += f" The worst pairs are the worst of {share_compared(figures, '2')}." if done < there else ""
     places = {name: j for j, name in enumerate(rows.codec.names)}
     cells = [row for a, b, _ in figures["worst_pairs"][:5] for row in worst_cells(rows, columns, places[a], places[b])]
-    head = ("cell", "true", "synthetic", "difference")
+    head, furthest = ("cell", *KINDS, "difference"), "The cells of the five worst pairs that are furthest off"
     return section(
         "two",
         "Pair by pair",
         tag("p", f"How far the two-way tables are apart.{cut}"),
         charts.figure(title, picture),
-        tag(
-            "div", charts.table(head, cells, "The cells of the five worst pairs that are furthest off"), class_="apart"
-        ),
+        tag("div", charts.table(head, cells, furthest, "named"), class_="apart"),
     )
 
 
