@@ -156,15 +156,16 @@ def bars(
     )
 
 
-def histogram(
+def histogram(  # what is drawn, what its parts are called, and how sure they are
     name: str,
     labels: Sequence[str],
     shares: Sequence[Floats],
     missing: Sequence[float] | None,
     kinds: Sequence[str],
     bands: tuple[Floats, Floats] | None = None,
+    even: Array | None = None,
 ) -> Html:
-    """Ordered bins as columns side by side, with error bands if there are any; a share that is missing stands apart."""
+    """Ordered bins as columns side by side, with error bands if any, pale where even inside; a missing share stands apart."""
     width, height, left, base, head = 340, 150, 4, 122, 14
     room = width - 2 * left - (44 if missing is not None else 0)
     top = max(float(np.max(s)) for s in [*shares, *(bands[1:] if bands is not None else ())])
@@ -173,12 +174,15 @@ def histogram(
     wide = max(step - 1.5, step * 0.7) / len(shares)
     drawn: list[Html] = []
     for i, label in enumerate(labels):
+        shade = " even" if even is not None and even[i] else ""
         for k, s in enumerate(shares):
             tall = (base - head) * float(s[i]) / top
-            hint = f"{label}: {percent(float(s[i]))}" + (f" ({kinds[k]})" if len(kinds) > 1 else "")
+            hint = f"{label}: {percent(float(s[i]))}{shade and ', even inside'}" + (
+                f" ({kinds[k]})" if len(kinds) > 1 else ""
+            )
             if bands is not None:
                 hint += f", in the confidential table {span(bands[0][i], bands[1][i])}"
-            drawn.append(_column(left + i * step + k * wide, base, wide, tall, f"b{k}", hint))
+            drawn.append(_column(left + i * step + k * wide, base, wide, tall, f"b{k}{shade}", hint))
         if bands is not None:
             x, (y, z) = _r(left + (i + 0.5) * step), (_r(base - (base - head) * float(b[i]) / top) for b in bands)
             drawn.append(tag("line", x1=x, x2=x, y1=y, y2=z, class_="band"))
@@ -384,13 +388,8 @@ def stacked(parts: Sequence[tuple[str, float]]) -> Html:
         )
         for i, (name, share) in enumerate(parts)
     ]
-    return tag(
-        "div",
-        pieces,
-        class_="stack",
-        role="img",
-        aria_label="; ".join(f"{name} {percent(share)}" for name, share in parts),
-    )
+    said = "; ".join(f"{name} {percent(share)}" for name, share in parts)
+    return tag("div", pieces, class_="stack", role="img", aria_label=said)
 
 
 def swatch(i: int) -> Html:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 from covey.html import Html, tag
 from covey.release import charts
 from covey.release.charts import pair_key, percent, span
@@ -24,12 +24,26 @@ QUANTILED = 16  # numbers whose quantiles are told: each takes a moment
 EMPTY = 5e-4  # share of rows that is not worth a bar at the end of a histogram; the numbers below it have them all
 TABLED = 30  # pairs whose tables are in the page: some hundred kilobytes
 
+NOWHERE: Mapping[int, Array] = {}
+EVEN = (
+    " Pale bars are even inside: finer shares were not measured or are lost in noise, so synthetic values are spread evenly over "
+    "the range of the bar. Where in it the confidential values lie, they do not tell."
+)
 Level = tuple[float, float, float, float]  # a quantile's level, its value, and the ends of its band
 Ends = tuple[Floats, Floats]  # of the bands of a column's labels
 
 
-def distributions(columns: Sequence[Column], codes: Integers, private: bool, bands: Bands | None = None) -> Part:
-    """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind."""
+def distributions(
+    columns: Sequence[Column],
+    codes: Integers,
+    private: bool,
+    bands: Bands | None = None,
+    even: Mapping[int, Array] = NOWHERE,
+) -> Part:
+    """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind.
+
+    `even` says of numbers, by attribute, in which bars values are spread evenly.
+    """
     every = [(column, codes[:, j], j) for j, column in enumerate(columns)]
     flags = [one for one in every if one[0].is_flag]
     lists = flags if len(flags) > 3 else []
@@ -43,7 +57,9 @@ def distributions(columns: Sequence[Column], codes: Integers, private: bool, ban
         cards.append(_flag_list([(c, own, ends(j, c)) for c, own, j in lists[i : i + FLAGS_TOGETHER]]))
     measured = [j for column, _, j in single[:CHARTS] if column.ordered][:QUANTILED]
     levels = {j: [] if bands is None else bands.quantiles(j) for j in measured}
-    cards += [_column_card(column, own, ends(j, column), levels.get(j, [])) for column, own, j in single[:CHARTS]]
+    cards += [
+        _column_card(column, own, ends(j, column), levels.get(j, []), even.get(j)) for column, own, j in single[:CHARTS]
+    ]
     hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
     words = "How the synthetic rows are spread over the values of each column. " + (
         "Nothing here was taken from the true rows."
@@ -55,6 +71,8 @@ def distributions(columns: Sequence[Column], codes: Integers, private: bool, ban
             " The thin line at a bar is its error band: the share in the confidential table lies in it with 95% confidence. "
             "It was read off the noisy measurements, and costs no privacy."
         )
+    if any(own.any() for own in even.values()):
+        words += EVEN
     if hidden:
         words += f" To stay small, the page shows {len(columns) - hidden:,} of {len(columns):,} columns: the first of each kind."
     return section("columns", "What the table looks like", tag("p", words), tag("div", cards, class_="grid"))
@@ -71,7 +89,9 @@ def _flag_list(flags: Sequence[tuple[Column, Integers, Ends | None]]) -> Html:
     )
 
 
-def _column_card(column: Column, own: Integers, ends: Ends | None, levels: Sequence[Level] = ()) -> Html:
+def _column_card(
+    column: Column, own: Integers, ends: Ends | None, levels: Sequence[Level] = (), even: Array | None = None
+) -> Html:
     shares = column.shares(own)
     note = f"{column.type}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
     caption = f"Shares of {column.name}"
@@ -85,8 +105,9 @@ def _column_card(column: Column, own: Integers, ends: Ends | None, levels: Seque
         drawn = None if ends is None else (ends[0][:bins], ends[1][:bins])
         near = _inhabited(shares[:bins], drawn)
         drawn = None if drawn is None else (drawn[0][near], drawn[1][near])
+        even = None if even is None else even[:bins][near]
         bars = charts.histogram(
-            column.name, column.labels[:bins][near], [shares[:bins][near]], missing, ("share",), drawn
+            column.name, column.labels[:bins][near], [shares[:bins][near]], missing, ("share",), drawn, even
         )
         head, numbers = ["value", "share"], []
         for k, (label, v) in enumerate(zip(column.labels, shares, strict=True)):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from covey.core.arrays import Integers
+from covey.core.arrays import Array, Integers
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
 from covey.privacy.certificate import TableBounds, of_hundred
@@ -21,10 +21,10 @@ from covey.release.cover import cover, example_question, foundations, public_col
 from covey.release.looks import distributions, pair_map
 from covey.release.page import Part, facts, page, points, section
 from covey.release.sections import budget_bar, epsilon_words, guarantee, marks, spectrum
-from covey.release.summary import describe
+from covey.release.summary import describe, even_inside
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
-from covey.table.schema import Schema
+from covey.table.schema import ORDERED_TYPES, Schema
 from covey.table.sources import ColumnValues
 
 PAPER = (
@@ -54,9 +54,21 @@ def report_html(
     columns = describe(codec)
     if isinstance(release, PrivateRelease):
         fine = fine_codes(release, codec, first)
-        looks = [distributions(columns, codes, True, release.bands), *pair_map(columns, codes, release.bands, fine)]
+        one_way = distributions(columns, codes, True, release.bands, even_bars(release, codec))
+        looks = [one_way, *pair_map(columns, codes, release.bands, fine)]
         return private_page(release, files, table_bounds(release, fine, codec) if whole is None else whole, looks)
     return anonymous_page(release, files, [distributions(columns, codes, False), *pair_map(columns, codes)])
+
+
+def even_bars(release: PrivateRelease, codec: Codec) -> dict[int, Array]:
+    """In which bars of its numbers values are spread evenly; nothing is said of numbers that are drawn as distances."""
+    cells = {} if release.numbers is None else release.numbers.cells
+    out = {}
+    for j, (name, column) in enumerate(zip(codec.names, describe(codec), strict=True)):
+        field = codec.schema[name]
+        if field.type in ORDERED_TYPES and not (j in cells and name in codec.schema.links):
+            out[j] = even_inside(column, field, cells[j].measure if j in cells else None)
+    return out
 
 
 def fine_codes(release: PrivateRelease, codec: Codec, first: ColumnValues) -> Integers:

@@ -125,7 +125,7 @@ def budget_bar(privacy: PrivacyStatement) -> Part:
             unit,
         ),
         charts.stacked(shares),
-        charts.table(("measurement", "what it asks", "amount", "share"), rows, "Charges by purpose"),
+        charts.table(("measurement", "what it asks", "amount", "share"), rows, "Charges by purpose", "charges"),
     )
 
 

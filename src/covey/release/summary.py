@@ -12,7 +12,8 @@ from datetime import date, datetime, timedelta
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.numbers.measure import Measure
 from covey.html import shorten
 from covey.table.codec import Codec
 from covey.table.schema import ORDERED_TYPES, Field
@@ -80,6 +81,27 @@ def describe(codec: Codec) -> list[Column]:
                 has_missing,
             )
         )
+    return out
+
+
+def even_inside(column: Column, field: Field, measure: Measure | None = None) -> Array:
+    """For each bar of a number whether values are drawn evenly inside it, because nothing finer was measured.
+
+    Without a measure of its own a number is drawn evenly inside each bin; several bins in one bar are not even together. A
+    single value at the end of a bar may stand out of it: bounds are measured by themselves.
+    """
+    starts, ends = field.axis.starts, field.axis.ends
+    group = column.group[: len(starts)]
+    bars, out = np.arange(group[-1] + 1), np.zeros(len(column.labels), dtype=bool)
+    first, last = np.searchsorted(group, bars), np.searchsorted(group, bars, side="right") - 1
+    low, high = starts[first], ends[last]
+    if measure is None:
+        out[bars] = (first == last) & (low < high)
+        return out
+    start, stop = (measure.grid.specials + edge - field.axis.low for edge in (low, high + 1))
+    at = np.searchsorted(measure.start, (start + stop) // 2, side="right") - 1
+    held = np.minimum(measure.stop[at], stop) - np.maximum(measure.start[at], start)
+    out[bars] = (held >= 2) & (held >= stop - start - 1)
     return out
 
 
