@@ -199,11 +199,13 @@ def plot(rows: list[dict], path: Path) -> None:
         without = [f"{row['method']}: {row['status'].split('(', 1)[0][:40]}" for row in own if row["status"] != "ok"]
         axis.set(xscale="log", yscale="log", title=name, xlabel="processor seconds")
         axis.margins(x=0.3, y=0.15)
+        axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
+        axis.yaxis.set_minor_formatter("")
         axis.grid(alpha=0.3)
         label(figure, axis, done)
         words = "no result: " + "\n".join(without) if without else ""
         axis.text(0, -0.16, words, transform=axis.transAxes, va="top", fontsize=8, color="tab:red")
-    axes[0][0].set_ylabel("mean total variation of 2-way tables")
+    axes[0][0].set_ylabel("rows out of place, of 100, in a typical table of two columns\n(100 × mean total variation)")
     figure.suptitle(
         "ε = 1.  ● pure ε   ■ (ε, δ) with δ = 1e-9   × groups of 20, + true rows: no differential privacy", fontsize=10
     )
