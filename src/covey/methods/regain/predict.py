@@ -112,7 +112,9 @@ def expected_seconds(sizes: Sequence[int], n: int) -> dict[str, float]:
     """Processor seconds of a release, stage by stage, from public sizes alone: the report is written too.
 
     Fitted to tables of 3,000 to 200,000 rows and 10 to 200 columns of flags, categories and numbers, right within a factor of
-    1.6 there, on a machine of 2024 (docs/benchmarks/growth.md has more). A busy machine takes longer.
+    1.6 there, on a machine of 2024 (docs/benchmarks/growth.md has more). On three that it was not fitted to, with and without δ:
+    11.1 said and 10 to 11 used (30,000 × 12, five numbers), 8.8 and 6.5 to 7.1 (100,000 × 40 flags), 15.9 and 14 to 18
+    (national2019, 24 columns). A busy machine takes longer.
     """
     p, width = len(sizes), sum(min(c, 60) for c in sizes)
     cells = float(n * p)
