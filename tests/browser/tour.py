@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import sync_playwright
 
 from covey.demo import demonstrate, example_visits
-from tests.web.conftest import opened_desk, served
+from tests.web.conftest import PUBLIC_LIMITS, opened_desk, served
 
 ROOT = Path(__file__).parents[2]
 PLACE, SMALL = ROOT / "docs" / "pictures", ROOT / "src" / "covey" / "web" / "static" / "tour"
@@ -36,7 +36,9 @@ def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: b
                 "owner": "Data office, St. Example",
                 "purpose": "Teaching biostatistics",
             }
-            work = visitor.ready_work(3000, guarantee="delta", delta="1e-9", **said)
+            # No steps: amounts are kept at their own precision, as the app advises.
+            limits = PUBLIC_LIMITS.replace('["bins", "9"]', '["bins", ""]')
+            work = visitor.ready_work(3000, limits, guarantee="delta", delta="1e-9", **said)
             browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
             )

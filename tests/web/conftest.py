@@ -74,14 +74,14 @@ class Page:
         key = re.search(r'name="key" value="(\w+)"', shown.text)[1]
         return self.post(f"/work/{work}/columns/confirm", {"public": "on", "key": key, **form})
 
-    def ready_work(self, size=400, **choices):
+    def ready_work(self, size=400, limits=PUBLIC_LIMITS, **choices):
         """A work whose columns are confirmed and whose choices are made."""
         work = self.new_work()
         path = self.desk.folder / "example"
         example_visits(path, size)
         assert self.upload(work, path.read_bytes()).status_code == 303
         path.unlink()
-        assert self.post(f"/work/{work}/columns", {"typed": PUBLIC_LIMITS}).status_code == 303
+        assert self.post(f"/work/{work}/columns", {"typed": limits}).status_code == 303
         assert self.confirm_rest(work).status_code == 303
         answer = self.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})
         assert answer.status_code == 303, words(answer)
