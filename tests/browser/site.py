@@ -32,8 +32,10 @@ def problems(page: Any, axe: str, width: int) -> list[str]:
 def searched(page: Any, site: Path) -> list[str]:
     """What is wrong with the search of a site that is read from a folder."""
     page.goto((site / "index.html").as_uri())
-    page.locator("input.md-search__input").fill("certificate")
     try:
+        page.locator("input.md-search__input").fill(
+            "certificate", timeout=20_000
+        )  # hidden where the search cannot work
         page.locator(".md-search-result__item").first.wait_for(timeout=20_000)
     except TimeoutError:
         return ["the search finds nothing"]
