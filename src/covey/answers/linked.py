@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey.answers.answer import About, Answer, AnswerTable, answers
+from covey.answers.answer import About, Answer, answers
 from covey.answers.columns import Conditions, said
 from covey.answers.estimates import Estimate
-from covey.answers.linkedevidence import COUNT, Attribute, Entries, LeftOpen, LinkedEvidence, LostInNoiseError, Table
-from covey.answers.steps import check, in_library
+from covey.answers.linkedevidence import COUNT, Attribute, Entries, LeftOpen, LinkedEvidence, Table
+from covey.answers.steps import KEPT, by_group, check, in_library
 from covey.core.arrays import Floats
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
@@ -27,7 +27,6 @@ from covey.release.linked import LinkedRelease
 from covey.table.sources import joined
 
 Per = Literal["person", "event"]
-KEPT = 0.85  # part of a number's variance that bins must keep to hold it against another column, as for single tables
 PERS = {"person": "a random event of a random person", "event": "a random event"}
 
 
@@ -106,17 +105,8 @@ class LinkedAnswers(LinkedRelease):
             return self._mean(column, {}, where, per, (confidence, about))
         own = self.evidence.find(by)
         self._require_few([self.evidence.find(column), own, *(self.evidence.find(name) for name in where)], per)
-        rows, labels = [], []
-        for label, mask in self._groups(own):
-            try:
-                answer = self._mean(column, {own: mask}, where, per, (confidence, about))
-            except LostInNoiseError:
-                continue
-            rows.append(replace(answer, question=f"{answer.question} in {by}={label}"))
-            labels.append(label)
-        if not rows:
-            raise CannotAnswerError(f"every group of {by!r} is lost in the noise.")
-        return AnswerTable(tuple(rows), tuple(labels), by)
+        wish = (confidence, about)
+        return by_group(by, self._groups(own), lambda mask: self._mean(column, {own: mask}, where, per, wish))
 
     def rate(
         self,
@@ -147,20 +137,13 @@ class LinkedAnswers(LinkedRelease):
         if own.side == 1:
             raise ParameterError(f"{by!r} is a column of events: ask for rate {by}=…, or group by a column of persons.")
         table, number, left = self._weighed(own)
-        rows, labels = [], []
-        for label, mask in self._groups(own):
-            both = table.flat(number, mask), table.flat(np.ones(len(number)), mask)
-            try:
-                answer = self._finish(
-                    f"{question} in {by}={label}", table.entries, both, replace(left, below=False), wish
-                )
-            except LostInNoiseError:
-                continue
-            rows.append(answer)
-            labels.append(label)
-        if not rows:
-            raise CannotAnswerError(f"every group of {by!r} is lost in the noise.")
-        return AnswerTable(tuple(rows), tuple(labels), by)
+        left, everybody = replace(left, below=False), np.ones(len(number))
+
+        def ask(mask: Floats) -> Answer:
+            both = table.flat(number, mask), table.flat(everybody, mask)
+            return self._finish(question, table.entries, both, left, wish)
+
+        return by_group(by, self._groups(own), ask)
 
     def wait(self, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """The mean time from an event to the person's next one, in units of the order column (days for dates).

@@ -17,6 +17,7 @@ from covey.answers.columns import Columns
 from covey.answers.estimates import Estimate
 from covey.answers.evidence import TAILS
 from covey.answers.numbers import Units
+from covey.answers.steps import LOST, LostInNoiseError
 from covey.core.arrays import Array, Floats
 from covey.core.tables.linked import count_bins
 from covey.errors import CannotAnswerError, ParameterError, nearest
@@ -25,12 +26,7 @@ from covey.table.codec import Codec
 from covey.table.package import Package
 
 COUNT = -1  # the attribute "number of events", besides those of the schemas
-LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
 ROUNDS = 30  # of the search for the farthest ratio that bins leave open: it settles within a few
-
-
-class LostInNoiseError(CannotAnswerError):
-    """A group is too small to be told from noise."""
 
 
 @dataclass(frozen=True)

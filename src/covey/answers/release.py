@@ -18,7 +18,18 @@ from covey.answers.estimates import Estimate, Function, correlation, delta, logi
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.numbers import NumberEvidence, evidence_of
-from covey.answers.steps import check, first, in_library, require_varying, with_square, words
+from covey.answers.steps import (
+    KEPT,
+    LOST,
+    LostInNoiseError,
+    by_group,
+    check,
+    first,
+    in_library,
+    require_varying,
+    with_square,
+    words,
+)
 from covey.answers.triples import share_of_three, three_way
 from covey.core.arrays import Array, Floats, Integers
 from covey.entropy import Streams
@@ -31,9 +42,7 @@ from covey.table.codec import Codec
 from covey.table.sources import joined
 
 DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
-LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
 Z95 = 1.96  # of a normal law: half a 95% interval in deviations
-KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
 
 
 @dataclass(frozen=True)
@@ -162,17 +171,9 @@ class Release(PrivateRelease):
         """The mean of a number or flag, over rows that have it; with `by` a table, a row for each group."""
         if by is None:
             return self._mean(column, {}, where or {}, confidence, about)
-        place, found = self.columns.place(by), []
-        for label, mask in self.columns.groups(by, self.evidence.bins(place)):
-            try:
-                answer = self._mean(column, {place: mask}, where or {}, confidence, about)
-            except LostInNoiseError:
-                continue
-            found.append((label, replace(answer, question=f"{answer.question} in {by}={label}")))
-        if not found:
-            raise CannotAnswerError(f"every group of {by!r} is lost in the noise.")
-        labels, rows = zip(*found, strict=True)
-        return AnswerTable(rows, labels, by)
+        place = self.columns.place(by)
+        groups = self.columns.groups(by, self.evidence.bins(place))
+        return by_group(by, groups, lambda mask: self._mean(column, {place: mask}, where or {}, confidence, about))
 
     def _mean(
         self, column: str, group: Mapping[int, Floats], where: Conditions, confidence: float, about: About
@@ -382,10 +383,6 @@ class Factor:
 
     place: int
     bounded: bool
-
-
-class LostInNoiseError(CannotAnswerError):
-    """A group is too small to be told from noise."""
 
 
 def _require_seen(base: Estimate | None) -> None:

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from covey.answers.answer import FRAMES
+from covey.answers.answer import FRAMES, Answer, AnswerTable
 from covey.answers.estimates import Estimate, Function
 from covey.answers.moments import Feature, Moments
 from covey.core.arrays import Floats
 from covey.errors import CannotAnswerError, ParameterError
 from covey.table.frames import FrameForm
 
+KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
+LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
 WILD = 1.5  # a correlation beyond it is noise over noise
+
+
+class LostInNoiseError(CannotAnswerError):
+    """A group is too small to be told from noise."""
+
+
+def by_group(by: str, groups: Iterable[tuple[str, Floats]], ask: Callable[[Floats], Answer]) -> AnswerTable:
+    """One answer for each group, by its mask; groups that are lost in the noise are left out."""
+    found = []
+    for label, mask in groups:
+        try:
+            answer = ask(mask)
+        except LostInNoiseError:
+            continue
+        found.append((label, replace(answer, question=f"{answer.question} in {by}={label}")))
+    if not found:
+        raise CannotAnswerError(f"every group of {by!r} is lost in the noise.")
+    labels, rows = zip(*found, strict=True)
+    return AnswerTable(rows, labels, by)
 
 
 def with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:
