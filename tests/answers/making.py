@@ -1,6 +1,7 @@
 """Releases without a fit, for tests: exact tables of given codes plus noise of a given size, and the codes as centres."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -71,11 +72,17 @@ def bits(schema, X, sd=0.0, generator=None, centre=0.5):
     return released(schema, n, X.astype(float), measured, X)
 
 
+@cache
+def weighted(points, shape):
+    """Different rows and their weights; many releases of a test share them."""
+    rows, counts = np.unique(np.frombuffer(points).reshape(shape), axis=0, return_counts=True)
+    return WeightedPoints(counts / counts.sum(), rows)
+
+
 def released(schema, n, points, measured, drawn=None):
     """A release with these centres; `drawn` are rows of codes to use in place of rows drawn from them."""
     privacy = PrivacyStatement(make_budget(1.0), (), n, "regain", False)
-    rows, counts = np.unique(points, axis=0, return_counts=True)
-    cloud = WeightedPoints(counts / counts.sum(), rows)
+    cloud = weighted(np.ascontiguousarray(points).tobytes(), points.shape)
     release = Release(Rows(), schema, cloud, privacy, None, "0", measurements=measured)
     if drawn is not None:
         release.__dict__["drawn"] = moments.Rows(np.asarray(drawn))
