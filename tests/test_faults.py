@@ -102,7 +102,8 @@ def test_kills_at_random_points_leave_nothing_broken():
 )
 def test_the_search_for_broken_promises_finds_planted_ones(plant, alarm):
     done = run_faults(
-        "--kills", "20", "--victims", "release", "--after", "0.8", before=f"import covey.release.bundle as b\n{plant}"
+        *("--kills", "20", "--victims", "release", "--after", "0.8", "--until-broken"),
+        before=f"import covey.release.bundle as b\n{plant}",
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert alarm in done.stdout + done.stderr

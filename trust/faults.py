@@ -341,6 +341,7 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--victims", nargs="+", choices=list(SHARES), default=list(SHARES))
     parser.add_argument("--after", type=float, default=0, metavar="SHARE", help="kill only past this share of a run")
+    parser.add_argument("--until-broken", action="store_true", help="stop at the first promise that is broken")
     options = parser.parse_args(arguments)
     stream, wrong, total = random.Random(options.seed), [], 0
     with tempfile.TemporaryDirectory(prefix="covey-faults-") as root:
@@ -351,7 +352,7 @@ def main(arguments=None):
             seconds, events = measure(place, kind)
             wanted = max(1, round(options.kills * share / sum(shares.values())))
             kills, runs, seen = 0, 0, Counter()
-            while kills < wanted and not (wrong and runs > wanted):
+            while kills < wanted and not (wrong and (options.until_broken or runs > wanted)):
                 replacing = kind == "release" and stream.random() < 0.5
                 timed = kind == "serve" or stream.random() < 0.5
                 point = stream.uniform(options.after, 1)
