@@ -93,7 +93,7 @@ def test_delta_and_parquet(desk):
     line = "release visits.csv --schema schema.json --epsilon 0.5 --delta 1e-7 --dataset visits --out out --parquet"
     assert run(line).exit_code == 0
     assert (desk / "out" / "synthetic.parquet").exists()
-    assert "δ = 1e-07" in (desk / "out" / "README.md").read_text()
+    assert "δ = 1e-7" in (desk / "out" / "README.md").read_text()
 
 
 def test_drafts_are_refused_until_every_field_is_confirmed(desk):

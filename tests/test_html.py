@@ -83,7 +83,7 @@ def test_a_private_synthesizer_shows_itself_before_and_after_fitting(schema, fra
     synth = covey.PrivateSynthesizer(1.5, 1e-6, schema=schema)
     before = inert(synth._repr_html_())
     assert "not fitted" in before
-    assert "ε = 1.5, δ = 1e-06" in before
+    assert "ε = 1.5, δ = 1e-6" in before
     assert "and 4 more" in before
     after = inert(synth.fit(frame)._repr_html_())
     assert synth.certificate.sentence in after

@@ -164,6 +164,7 @@ def write_example(table: Path, force: bool, tell: Callable[[str], object] = prin
 
 def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object] = print) -> None:
     """The whole way of a table, from a file with names in it to a report that can be shown: draft, release, verify, evaluate."""
+    from covey.privacy.budget import parameters
     from covey.privacy.ledger import Ledger
     from covey.release.confidential import write_confidential
     from covey.release.contents import About
@@ -205,7 +206,7 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a warning would say is in the report
             done = release(order)
-    tell(f"3  released with ε = 1, δ = {float(DELTA):g}, charged before any noise was drawn → {bundle}")
+    tell(f"3  released with {parameters(1, DELTA)}, charged before any noise was drawn → {bundle}")
     tell(f"      {done.certificate}")
     tell(f"4  verified: {verify_bundle(bundle).rows:,} rows, each as the schema says; checksums and budget add up")
     found = evaluate(table, bundle)

@@ -117,9 +117,9 @@ def test_a_statement_says_everything_that_belongs_to_the_promise():
     five = f"{same} the rows of one person, at most 5 and equally many in both (replace-one); mechanism: m"
     words = [str(PrivacyStatement(make_budget(*b), (), 10, "m", seeded=False)) for b in ((1,), (1, 1e-9, 5))]
     assert words[0] == f"ε-differential privacy, ε = 1, for one row; {rest}"
-    assert words[1] == f"(ε, δ)-DP, ε = 1, δ = 1e-09 (Gaussian DP, μ = 0.182), for one person with up to 5 rows; {five}"
+    assert words[1] == f"(ε, δ)-DP, ε = 1, δ = 1e-9 (Gaussian DP, μ = 0.182), for one person with up to 5 rows; {five}"
     opendp = PrivacyStatement(make_budget(1, 1e-9, noise="opendp"), (), 10, "m", seeded=False)
-    assert str(opendp) == f"(ε, δ)-DP, ε = 1, δ = 1e-09, for one row; {rest}"
+    assert str(opendp) == f"(ε, δ)-DP, ε = 1, δ = 1e-9, for one row; {rest}"
     assert str(PrivacyStatement(make_budget(1), (), 10, "m", seeded=True)) == f"{SEEDED_MARK} (mechanism: m)"
 
 

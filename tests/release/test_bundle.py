@@ -85,7 +85,7 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
     certificate = json.loads((folder / "certificate.json").read_text())
     assert set(certificate["bound"]) == {"1", "2", "3", "4"}
     assert json.loads((folder / "croissant.json").read_text())["recordSet"][0]["field"][0]["name"] == "age"
-    assert "differential privacy with ε = 1, δ = 1e-06" in (folder / "README.md").read_text()
+    assert "differential privacy with ε = 1, δ = 1e-6" in (folder / "README.md").read_text()
     centres = np.load(folder / "centres.npz")
     assert centres["weights"].sum() == pytest.approx(1)
     # One number for these rows, on every page: never below that of the model they were drawn from.

@@ -88,7 +88,7 @@ def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
     ]
     assert DIGEST in page.text
     assert "1,500" in page.text
-    assert "ε = 2, δ = 1e-06" in page.text
+    assert "ε = 2, δ = 1e-6" in page.text
     assert release.certificate.sentence in page.text
     assert "covey verify" in page.text
 

@@ -50,7 +50,7 @@ def test_croissant_says_where_rows_come_from_and_that_they_are_synthetic(private
         kinds = {field["name"]: field["dataType"] for field in found["recordSet"][0]["field"]}
         assert kinds == {"ill": "sc:Boolean", "age": "sc:Text"}  # special values make a column text
     promise = read(private, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
-    assert "ε = 1, δ = 1e-06" in promise
+    assert "ε = 1, δ = 1e-6" in promise
     assert "NOT differential privacy" in read(anonymous, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
 
 
@@ -92,7 +92,7 @@ def test_the_registry_entry_is_yaml_and_leaves_to_the_steward_what_only_the_stew
 
 def test_the_questions_of_nist_are_answered_from_the_statement(private):
     answers = read(private, "privacy.json")["nist_sp_800_226"]
-    assert "ε = 1, δ = 1e-06" in answers["privacy parameters"]
+    assert "ε = 1, δ = 1e-6" in answers["privacy parameters"]
     assert "replace-one" in answers["neighbouring datasets"]
     assert answers["trust model"].startswith("central")
     assert all(answers.values())

@@ -73,6 +73,8 @@ def ledger_show(ledger_path: Path | None, as_json: bool) -> None:
 @json_option
 def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
     """List every charge of a dataset."""
+    from covey.privacy.budget import shown
+
     events = ledger_at(ledger_path).history(name)
     facts = [
         {
@@ -84,5 +86,7 @@ def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
         }
         for event in events
     ]
-    words = "\n".join(f"{e['time']}  {e['kind']:9} ε {e['epsilon']:g}  δ {e['delta']:g}  {e['purpose']}" for e in facts)
+    words = "\n".join(
+        f"{e['time']}  {e['kind']:9} ε {e['epsilon']:g}  δ {shown(e['delta'])}  {e['purpose']}" for e in facts
+    )
     say(as_json, {"dataset": name, "events": facts}, words or "no charges yet")

@@ -62,7 +62,7 @@ def plan(  # click passes each option by its name
     """Predict accuracy, time and memory from public sizes alone. Opens no data."""
     from covey.methods.learning import check_learning, expected_sizes, learning_cost
     from covey.methods.regain.predict import focus_words
-    from covey.privacy.budget import make_budget
+    from covey.privacy.budget import make_budget, shown
     from covey.table.codec import Codec
     from covey.table.package import is_package
     from covey.table.persons import without
@@ -100,7 +100,7 @@ def plan(  # click passes each option by its name
     facts |= {} if three is None else {"triples": asdict(three)}
     words = [
         f"n = {n}{'' if persons is None else ' persons'}, {len(sizes)} attributes, {sum(sizes)} categories",
-        f"ε = {prediction.epsilon:g}, δ = {float(delta):g}",
+        f"ε = {prediction.epsilon:g}, δ = {shown(delta)}",
         prediction.sentence,
         f"time about {prediction.seconds:.0f} s, memory about {prediction.memory_gib:.2g} GiB",
         *([] if cost is None else [cost.words()]),
@@ -115,13 +115,14 @@ def _plan_package(path: Path, persons: int | None, epsilon: Fraction | None, del
     """Tables and noise of a release of persons with events, and advice."""
     from covey.linkedflow import plan_package
     from covey.methods.persons.certify import WORDS
+    from covey.privacy.budget import shown
     from covey.table.package import Package
 
     if persons is None or epsilon is None:
         raise ParameterError("for a package give --persons, their public number, and --epsilon.")
     found = plan_package(Package.load(path), persons, epsilon, delta)
     words = [
-        f"n = {persons} persons, ε = {found.epsilon:g}, δ = {float(delta):g}",
+        f"n = {persons} persons, ε = {found.epsilon:g}, δ = {shown(delta)}",
         *(f"  {count} tables of {WORDS[kind]}" for kind, count in found.tables.items()),
         f"noise on a cell of a table: {found.noise:.2g} of the persons; with events alone about {found.unlinked:.2g}",
         *([f"warning: {found.warning}"] if found.warning else []),

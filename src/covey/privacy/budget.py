@@ -73,6 +73,16 @@ def check_delta(value: Any, n: int | None = None) -> Fraction:
     return delta
 
 
+def shown(value: Fraction | float) -> str:
+    """A parameter of privacy as a person writes it: 0.5, 1e-9."""
+    return f"{float(value):g}".replace("e-0", "e-")
+
+
+def parameters(epsilon: Fraction | float, delta: Fraction | float) -> str:
+    """ε, and δ where there is one, in words."""
+    return f"ε = {shown(epsilon)}" + (f", δ = {shown(delta)}" if delta else "")
+
+
 @dataclass(frozen=True)
 class Charge:
     """What one step spends, in the unit of its budget (ε or ρ)."""
@@ -124,6 +134,11 @@ class Budget:
     def rows_covered(self) -> Unit:
         """How many rows of a person the promise covers, as files write it."""
         return ALL_ROWS if self.persons else self.rows_per_person
+
+    @property
+    def parameters(self) -> str:
+        """ε, and δ where there is one, in words."""
+        return parameters(self.epsilon, self.delta)
 
     @property
     def pure(self) -> bool:
@@ -332,8 +347,7 @@ class PrivacyStatement:
     def __str__(self) -> str:
         if self.seeded:
             return f"{SEEDED_MARK} (mechanism: {self.mechanism})"
-        e, d = float(self.budget.epsilon), float(self.budget.delta)
-        guarantee = f"ε-differential privacy, ε = {e:g}" if self.budget.pure else f"(ε, δ)-DP, ε = {e:g}, δ = {d:g}"
+        guarantee = f"{'ε-differential privacy' if self.budget.pure else '(ε, δ)-DP'}, {self.budget.parameters}"
         if self.budget.mu is not None:
             guarantee += f" (Gaussian DP, μ = {float(self.budget.mu):g})"
         return (

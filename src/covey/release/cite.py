@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from covey.privacy.budget import parameters
 from covey.release.linkedverify import refuse_linked
 from covey.release.verify import bundle_digest, verify_bundle
 
@@ -52,5 +53,5 @@ def cite(folder: Path) -> Citation:
 def _promise(facts: Mapping[str, Any]) -> str:
     if "epsilon" not in facts:
         return str(facts["guarantee"])
-    delta = f", δ = {float(Fraction(facts['delta'])):g}" if Fraction(facts["delta"]) else ""
-    return f"{facts['guarantee']}, ε = {float(Fraction(facts['epsilon'])):g}{delta}, for {facts['unit']}"
+    promise = parameters(Fraction(facts["epsilon"]), Fraction(facts["delta"]))
+    return f"{facts['guarantee']}, {promise}, for {facts['unit']}"

@@ -62,7 +62,7 @@ def cover(privacy: PrivacyStatement, about: About, accuracy: str, *columns: Html
 
 def used(budget: Budget, about: About) -> Any:
     """This release's ε, all releases' so far, and the cap: in words and as a bar."""
-    own = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
+    own = budget.parameters
     if about.spent is None or not about.cap:
         return f"{own} by this release; no ledger was asked what other releases have used"
     before = max(0.0, float(about.spent - budget.epsilon))

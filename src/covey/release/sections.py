@@ -5,7 +5,7 @@ from __future__ import annotations
 from covey.core.fit.spectrum import Spectrum
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, tag
-from covey.privacy.budget import Budget, PrivacyStatement
+from covey.privacy.budget import Budget, PrivacyStatement, shown
 from covey.release import charts
 from covey.release.charts import number, percent
 from covey.release.contents import LARGE_EPSILON
@@ -34,13 +34,12 @@ PURPOSES = {
 
 def epsilon_words(budget: Budget) -> str:
     """What the number ε is called."""
-    return "privacy budget ε" if budget.pure else f"privacy budget ε, with δ = {float(budget.delta):g}"
+    return "privacy budget ε" if budget.pure else f"privacy budget ε, with δ = {shown(budget.delta)}"
 
 
 def marks(privacy: PrivacyStatement) -> tuple[str, list[tuple[str, str]], list[Html]]:
     """What a release is marked as, in words; the badges of its page; and banners where something is to be said first."""
-    budget, epsilon = privacy.budget, f"{float(privacy.budget.epsilon):g}"
-    promise = f"ε = {epsilon}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
+    budget, promise = privacy.budget, privacy.budget.parameters
     mark, banners = f"differentially private with {promise}", []
     badges = [("synthetic", ""), ("differentially private", "good"), (promise, "good")]
     if privacy.seeded:
@@ -49,7 +48,9 @@ def marks(privacy: PrivacyStatement) -> tuple[str, list[tuple[str, str]], list[H
         banners.append(tag("p", tag("strong", SEEDED_MARK), words, class_="banner alarm"))
     if budget.epsilon > LARGE_EPSILON:
         badges.append(("weak guarantee", "warn"))
-        banners.append(tag("p", f"ε = {epsilon} is larger than 10: the guarantee is weak.", class_="banner warn"))
+        banners.append(
+            tag("p", f"ε = {shown(budget.epsilon)} is larger than 10: the guarantee is weak.", class_="banner warn")
+        )
     return mark, badges, banners
 
 
@@ -73,8 +74,8 @@ def guarantee(privacy: PrivacyStatement) -> Part:
     ]
     rows = [
         ("Guarantee", guarantee_words(budget)),
-        ("ε", f"{float(budget.epsilon):g}"),
-        ("δ", f"{float(budget.delta):g}"),
+        ("ε", shown(budget.epsilon)),
+        ("δ", shown(budget.delta)),
         ("Protects", unit),
         ("Neighbours", f"{budget.neighbours()}, replaced"),
         ("Mechanism", privacy.mechanism),
@@ -110,7 +111,7 @@ def budget_bar(privacy: PrivacyStatement) -> Part:
     per = "" if budget.rows_per_person == 1 else f" for all of a person’s up to {budget.rows_per_person} rows"
     unit = f"ε\u00a0=\u00a0{float(whole):g} is spent in these parts{per}."
     if not budget.pure:
-        promise = f"ε = {float(budget.epsilon):g} with δ = {float(budget.delta):g}"
+        promise = f"ε = {shown(budget.epsilon)} with δ = {shown(budget.delta)}"
         kind = "zero-concentrated privacy" if budget.mu is None else f"Gaussian privacy (μ = {budget.mu}, ρ = μ²/2)"
         unit = f"{promise} buys ρ = {float(whole):.4g} of {kind}{per}, spent in these parts."
     if privacy.unused:

@@ -267,8 +267,7 @@ def _promise(release: Released) -> str:
     budget = release.privacy.budget
     if release.privacy.seeded:
         return "a trial with a declared seed, NOT private"
-    delta = f", δ = {float(budget.delta):g}" if budget.delta else ""
-    return f"{guarantee_words(budget)}, ε = {float(budget.epsilon):g}{delta}, for {budget.protects}"
+    return f"{guarantee_words(budget)}, {budget.parameters}, for {budget.protects}"
 
 
 def _privacy_words(release: Released) -> tuple[str, ...]:

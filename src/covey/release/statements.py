@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from covey.entropy import SEEDED_MARK
-from covey.privacy.budget import Budget, Charge, PrivacyStatement
+from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import Certificate
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
 
@@ -26,7 +26,7 @@ def guarantee_words(budget: Budget) -> str:
         through = "Gaussian differential privacy"
     else:
         through = f"Gaussian differential privacy, μ = {budget.mu}"
-    labels = f", and δ = {float(budget.selection):g} of it for the names of learned labels" if budget.selection else ""
+    labels = f", and δ = {shown(budget.selection)} of it for the names of learned labels" if budget.selection else ""
     return f"(ε, δ)-differential privacy, through {through}{labels}"
 
 
@@ -65,9 +65,8 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
 def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
     """What NIST SP 800-226 tells an evaluator to ask of a claim, from the top of its pyramid down, with the answers."""
     budget = privacy.budget
-    delta = f", δ = {float(budget.delta):g}" if budget.delta else ""
     return {
-        "privacy parameters": f"ε = {float(budget.epsilon):g}{delta}; above {LARGE_EPSILON} a bundle says that ε is weak",
+        "privacy parameters": f"{budget.parameters}; above {LARGE_EPSILON} a bundle says that ε is weak",
         "variant": guarantee_words(budget),
         "unit of privacy": f"{budget.protects}; {budget.rows_covered} rows of a person are covered",
         "neighbouring datasets": f"bounded (replace-one): {budget.neighbours()}; the number of {budget.counted} is public",
@@ -199,9 +198,8 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
 def promised(privacy: PrivacyStatement) -> str:
     """What a folder carries."""
     budget = privacy.budget
-    epsilon = f"ε = {float(budget.epsilon):g}" + (f", δ = {float(budget.delta):g}" if budget.delta else "")
     carries = "would carry, but for the seed," if privacy.seeded else "carries"
-    return f"{carries} {'pure ' if budget.pure else ''}differential privacy with {epsilon}"
+    return f"{carries} {'pure ' if budget.pure else ''}differential privacy with {budget.parameters}"
 
 
 def opened(privacy: PrivacyStatement, opening: list[str]) -> list[str]:

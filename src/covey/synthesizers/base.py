@@ -181,8 +181,7 @@ class _Restore:
 
 def promise_words(budget: Budget) -> str:
     """The guarantee that was asked for."""
-    delta = f", δ = {float(budget.delta):g}" if budget.delta else ", pure"
-    return f"differential privacy with ε = {float(budget.epsilon):g}{delta}"
+    return f"differential privacy with {budget.parameters}{', pure' if budget.pure else ''}"
 
 
 def synthesized(schema: Any, person: Any) -> Any:
