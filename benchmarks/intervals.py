@@ -1,14 +1,14 @@
 """How often covey's intervals hold the truth, and how wide they are: fresh resamples of public tables, a release of each.
 
-python -m benchmarks.intervals [--settings "nltcs;plants, 69"] [--releases 60] [--replicates 0] [--without-naive]
+python -m benchmarks.intervals [--settings "nltcs;plants, 69"] [--releases 60] [--replicates 0] [--averaged] [--without-naive]
     [--rounds FILE] [--out docs/benchmarks]
 
 A public table is the population. Each round resamples as many rows from it, releases them, and asks: shares, pair shares,
 conditional shares, group means, correlations, regressions with eight regressors. Coverage is counted against the population and
 against the resampled table; its standard error is over releases, because answers of one release share their noise. Width is
 relative to the interval that the confidential rows themselves would give. "naive" is what textbook formulas give on as
-many synthetic rows. With --replicates so many are made of each release, and regressions averaged with them, and any function's
-intervals (a share of three columns, a ratio of odds), are counted too, under names of their own.
+many synthetic rows. With --replicates so many are made of each release, and any function's intervals (a share of three
+columns, a ratio of odds) are counted, under names of their own; with --averaged also regressions averaged with them.
 
 A fresh sample of questions is asked of every release. Writes one line a setting and statistic to
 intervals.csv as it goes, and intervals.md from it. With --rounds each release is written to a file when it is done, and a run
@@ -67,9 +67,26 @@ SETTINGS = {
 # Rounds.
 
 
-def with_replicates(population, table, release, generator, count):
-    """Hits and widths of regressions averaged with replicates, and of intervals for functions."""
+def with_replicates(population, table, release, generator, options):
+    """Hits and widths of intervals for functions, and of averaged regressions if they are wanted."""
     out = defaultdict(lambda: defaultdict(list))
+    count = options.replicates
+    if options.averaged:
+        with_averages(out, population, table, release, generator, count)
+    frames, truths = release.replicates(count), Mechanism(release).truth(Streams.from_seed(0))
+    for kind, function in functions(population, generator):
+        value, truth = function(release.rows()), function(truths)
+        p, t = (
+            around(Answer("", value, value, value, 0.0, 0.95, about, ""), function, frames, known)
+            for about, known in (("population", truth), ("table", None))
+        )
+        out[kind]["refused"].append(0)
+        count_in(out[kind], p, t, function(population.columns), function(table), None)
+    return out
+
+
+def with_averages(out, population, table, release, generator, count):
+    """Hits and widths of regressions averaged with replicates, which takes as many runs again."""
     sharper = release.sharpened(count)
     for _ in range(2):
         y, *xs = generator.choice(population.numbers, min(REGRESSORS + 1, len(population.numbers)), replace=False)
@@ -85,16 +102,6 @@ def with_replicates(population, table, release, generator, count):
             out[kind]["refused"].append(0)
             for i, (p, t, truth, own) in enumerate(zip(*found, fit(population.columns), fit(table), strict=True)):
                 count_in(out[kind], p, t, truth, own, np.sqrt(max(plain[0][i].se ** 2 - plain[1][i].se ** 2, 1e-30)))
-    frames, truths = release.replicates(count), Mechanism(release).truth(Streams.from_seed(0))
-    for kind, function in functions(population, generator):
-        value, truth = function(release.rows()), function(truths)
-        p, t = (
-            around(Answer("", value, value, value, 0.0, 0.95, about, ""), function, frames, known)
-            for about, known in (("population", truth), ("table", None))
-        )
-        out[kind]["refused"].append(0)
-        count_in(out[kind], p, t, function(population.columns), function(table), None)
-    return out
 
 
 def count_in(line, p, t, truth, own, sampling):
@@ -105,7 +112,7 @@ def count_in(line, p, t, truth, own, sampling):
         line["width"].append((p.high - p.low) / 2 / (1.96 * sampling))
 
 
-def one_round(population, epsilon, delta, generator, replicates=0, with_naive=True):
+def one_round(population, epsilon, delta, generator, options):
     """Per kind of statistic: hits of the population and of the table, widths, naive hits if wanted, and refusals."""
     table = population.resample(generator)
     spent = epsilon * (1 - CERTIFICATE)
@@ -113,9 +120,9 @@ def one_round(population, epsilon, delta, generator, replicates=0, with_naive=Tr
     given = {f.name: table[f.name] if f.enum is None else np.array(f.enum)[table[f.name]] for f in schema.fields}
     synth = covey.PrivateSynthesizer(spent, delta, schema=schema, certificate_share=0).fit(given)
     release = synth.release(population.n)
-    if replicates:
-        return with_replicates(population, table, release, generator, replicates)
-    synthetic = synthetic_codes(release) if with_naive else None
+    if options.replicates:
+        return with_replicates(population, table, release, generator, options)
+    synthetic = synthetic_codes(release) if options.naive else None
     out = defaultdict(lambda: defaultdict(list))
     for kind, ask, truth, naive in questions(population, generator):
         try:
@@ -152,7 +159,7 @@ def rounds_of(name, options):
     for k in range(options.releases):
         if k not in known:
             generator = np.random.default_rng([options.seed, k])
-            found = one_round(population, epsilon, delta, generator, options.replicates, options.naive)
+            found = one_round(population, epsilon, delta, generator, options)
             known[k] = {
                 kind: {word: [float(x) for x in values] for word, values in line.items()}
                 for kind, line in found.items()
@@ -224,6 +231,9 @@ def main():
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--replicates", type=int, default=0, help="measure only what rests on so many of them")
+    parser.add_argument(
+        "--averaged", action="store_true", help="with them regressions that are averaged: twice the time"
+    )
     parser.add_argument("--without-naive", dest="naive", action="store_false", help="draw no rows: half the time")
     parser.add_argument("--rounds", type=Path, help="a file of releases that were measured: a stopped run goes on")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
