@@ -117,3 +117,14 @@ def test_centres_are_whole_numbers_of_units():
     chi = Chi(np.arange(2, 300), np.random.default_rng(6))
     assert FEW.unit >= CENTRE_BITS
     assert np.abs(chi.centre * 2.0**-CENTRE_BITS - np.sqrt(np.arange(1, 299))).max() <= 2.0 ** -(CENTRE_BITS + 1)
+
+
+def test_a_cut_variable_has_the_digits_of_its_normal_and_those_of_its_tail():
+    """Away from the centre on either side. A centre that is forgotten, or digits that are added toward it, would show."""
+    chi = Chi(np.full(50, 3), np.random.default_rng(7), FEW)
+    for k, (centre, offset) in enumerate(zip(chi.centre, chi.offset, strict=True)):
+        far = Fraction(float(offset)) + (-1 if np.signbit(offset) else 1) * Fraction(5, 1 << (FEW.unit + 3))
+        exact = Fraction(int(centre), 1 << CENTRE_BITS)
+        assert Fraction(chi.cut(k, (0, 0), 0), 1 << FEW.unit) == exact + Fraction(float(offset))
+        assert Fraction(chi.cut(k, (5, 3), 3), 1 << (FEW.unit + 3)) == exact + far
+    assert 0 < np.signbit(chi.offset).sum() < 50

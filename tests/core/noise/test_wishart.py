@@ -53,3 +53,41 @@ def test_digits_once_read_stay():
     assert before == again
     # Further digits lie inside what the first ones left open.
     assert all(abs(a - b) < Fraction(1, 2 ** (factor.unit + 64)) for a, b in zip(before, after, strict=True))
+
+
+def test_floats_are_as_near_as_they_say_and_not_much_nearer():
+    """A bound of nothing, or one from the largest number alone, is too small where few digits were read."""
+    factor = Factor(30, np.random.default_rng(9), FEW)
+    missed = {
+        (i, k): abs(entry(factor, i, k, 6) - Fraction(float(factor.value[i, k])))
+        for i in range(30)
+        for k in range(i + 1)
+    }
+    below = [gap for (i, k), gap in missed.items() if k < i]
+    diagonal = [gap for (i, k), gap in missed.items() if k == i]
+    assert factor.cut / 2 < max(below) < factor.cut
+    assert factor.slip / 4 < max(diagonal) < factor.slip
+
+
+def test_every_number_keeps_its_own_further_digits_however_rows_are_grouped(monkeypatch):
+    drawn = []
+
+    class Remembered(factors.Normals):
+        def __init__(self, *words):
+            super().__init__(*words)
+            drawn.append(self)
+
+    monkeypatch.setattr(factors, "Normals", Remembered)
+    monkeypatch.setattr(factors, "STRIP", 8 * 12 * 4)  # four rows at a time
+    factor = Factor(12, np.random.default_rng(10), FEW)
+    assert len(drawn) == 3
+    below = factor.value[np.tril_indices(12, -1)]
+    assert (below == np.concatenate([normals.value for normals in drawn])).all()
+    places, begin, found = np.stack(np.tril_indices(12, -1), axis=1), 0, 0
+    for normals in drawn:
+        for position, tail in normals.tail.items():
+            row, column = places[begin + position]
+            assert factor._tails[row][column] == tail
+            found += begin > 0
+        begin += len(normals.value)
+    assert found > 2
