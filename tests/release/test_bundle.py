@@ -21,8 +21,10 @@ from covey.privacy.budget import make_budget
 from covey.progress import listening
 from covey.release import bundle as module
 from covey.release.bundle import PrivateRelease, write_bundle
+from covey.release.charts import percent
 from covey.release.evaluation import evaluate_bundle, total_variation
 from covey.release.load import draw_rows, load_centres
+from covey.release.pictured import Pictured
 from covey.release.places import check_disk, is_bundle
 from covey.release.verify import rows_path, verify_bundle
 from covey.synthesizers import Prepared
@@ -30,6 +32,7 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.frames import FrameForm
 from covey.table.schema import Schema
 from covey.table.sources import Table, joined, read_table
+from tests.release.pages import check_page, table_named
 
 pytestmark = [
     pytest.mark.usefixtures("few_steps"),
@@ -302,6 +305,29 @@ def test_rows_are_written_part_by_part(visits, tmp_path, monkeypatch, parquet):
     drawn = read_table(joined(release.parts), schema)
     assert written.rows == 300
     assert all((Codec(schema).encode(a)[0] == Codec(schema).encode(b)[0]).all() for a, b in [(written, drawn)])
+    if not parquet:
+        pictures_show_all_parts(folder, release, monkeypatch)
+
+
+def pictures_show_all_parts(folder, release, monkeypatch):
+    """Shares on the page are those of all rows, which differ from those of the first part; the map sees every third row."""
+    codec, page = Codec(release.schema), check_page((folder / "report.html").read_text(encoding="utf-8"))
+    rows, first = joined(release.parts), next(iter(release.parts))
+    wards = {row[0]: row[2] for row in table_named(page, "Shares of ward")}
+    shares = [
+        {ward: percent(count / len(table["ward"])) for ward, count in table["ward"].value_counts().iter_rows() if ward}
+        for table in (rows, first)
+    ]
+    assert wards.items() >= shares[0].items()
+    assert not wards.items() >= shares[1].items()
+    monkeypatch.setattr("covey.release.pictured.MAPPED_ROWS", 100)
+    own = Pictured.of(release)
+    codes = codec.encode(rows)[0]
+    assert (own.some == codes[::3]).all()
+    assert len(own.some_fine) == 100
+    assert [counts.tolist() for counts in own.counts] == [
+        np.bincount(codes[:, j], minlength=size).tolist() for j, size in enumerate(codec.domain_sizes)
+    ]
 
 
 def test_more_rows_than_the_disk_holds_are_refused(tmp_path):

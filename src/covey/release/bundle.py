@@ -22,7 +22,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from covey.release.contents import PrivateRelease as PrivateRelease
 from covey.release.linked import LinkedRelease
 from covey.release.linkedbundle import fill_linked
 from covey.release.measurements import write_measurements
+from covey.release.pictured import Pictured
 from covey.release.places import SUMS, check_target
 from covey.release.report import report_html, rows_bounds
 from covey.release.standards import as_yaml, croissant, dcat, deployment
@@ -102,12 +102,12 @@ def _fill(release: PrivateRelease | AnonymousRelease, folder: Path, parquet: boo
     before = getattr(release.parts, "mended", 0)
     with Progress((("drawing rows", 1.0), ("report", 1.0))) as progress:
         progress.next()
-        parts = counted(release.parts, progress.tick)
-        first = next(parts)
-        (write_parquet if parquet else write_csv)(chain([first], parts), folder / table)
+        pictured = Pictured(release)
+        parts = pictured.passing(counted(release.parts, progress.tick))
+        (write_parquet if parquet else write_csv)(parts, folder / table)
         mended = getattr(release.parts, "mended", 0) - before if release.schema.rules else None
         progress.next()
-        _describe(release, folder, first, folder / table, (mended, about))
+        _describe(release, folder, pictured, folder / table, (mended, about))
 
 
 def counted(parts: Parts, tick: Callable[[float], None]) -> Iterator[ColumnValues]:
@@ -122,7 +122,7 @@ def counted(parts: Parts, tick: Callable[[float], None]) -> Iterator[ColumnValue
 def _describe(
     release: PrivateRelease | AnonymousRelease,
     folder: Path,
-    first: ColumnValues,
+    pictured: Pictured,
     rows: Path,
     told: tuple[int | None, About],
 ) -> None:
@@ -132,7 +132,7 @@ def _describe(
     if isinstance(release, PrivateRelease):
         write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended))
         if release.certificate is not None:
-            whole = rows_bounds(release, first)
+            whole = rows_bounds(release, pictured)
             facts = certificate_facts(release.certificate)
             facts["this_table"] = {"sentence": stated(release.certificate, whole), "rows_out_of_place": whole.misplaced}
             if release.privacy.budget.epsilon > LARGE_EPSILON:
@@ -152,7 +152,7 @@ def _describe(
     write_document(folder / "dcat.json", dcat(release, table, digest))
     if isinstance(release, PrivateRelease):
         (folder / "deployment.yaml").write_text(as_yaml(deployment(release)), encoding="utf-8")
-    (folder / REPORT).write_text(report_html(release, table, digest, first, about, whole), encoding="utf-8")
+    (folder / REPORT).write_text(report_html(release, table, digest, pictured, about, whole), encoding="utf-8")
 
 
 def centre_arrays(release: PrivateRelease) -> dict[str, Any]:

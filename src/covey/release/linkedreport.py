@@ -31,6 +31,7 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
         bound = charts.up(max(release.certificate.bound.values()), 2)
         tiles.append(("certified mean error of a table, in total variation", f"≤ {bound}"))
     first = next(iter(release.parts))
+    events = _counts(release, first)
     looks = []
     for part, columns, schema in zip(
         package.resources, first, (package.persons.schema, package.event_schema), strict=True
@@ -38,7 +39,8 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
         codec = Codec(schema)
         if not part.bare and len(next(iter(columns.values()))):
             codes, _ = codec.encode({name: columns[name] for name in schema.names})
-            key, old, markup = distributions(describe(codec), codes, private=True)
+            counts = [np.bincount(codes[:, j], minlength=size) for j, size in enumerate(codec.domain_sizes)]
+            key, old, markup = distributions(describe(codec), counts, private=True)
             place, title = f"{key}-{part.name}", f"What {part.name} look like"  # a page has each key once
             looks.append((place, title, Html(markup.replace(f'"{key}"', f'"{place}"').replace(old, title))))
     heading = shorten(str(about.title or package.notes.get("title") or "Synthetic data"), 120)
@@ -47,11 +49,11 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
     lead = f"Two linked tables that stand in for confidential ones of {privacy.n:,} persons. No row of them belongs to a person."
     sections = [
         cover(privacy, about, bound, *public),
-        _released(release, digests),
+        _released(release, digests, len(events)),
         guarantee(privacy),
         _accuracy(release),
         budget_bar(privacy),
-        _events(release, np.bincount(_counts(release, first), minlength=package.at_most + 1)),
+        _events(release, np.bincount(events, minlength=package.at_most + 1)),
         *looks,
     ]
     last = f"Written by covey {release.version}. This page is one file without scripts; it loads nothing and sends nothing."
@@ -65,14 +67,16 @@ def _counts(release: LinkedRelease, first: tuple[Mapping[str, object], Mapping[s
     return np.bincount(np.searchsorted(ids, owners), minlength=len(ids))
 
 
-def _released(release: LinkedRelease, digests: Mapping[str, str]) -> Part:
-    one, two = release.package.resources
+def _released(release: LinkedRelease, digests: Mapping[str, str], shown: int) -> Part:
+    """What was released; pictures and numbers of events are those of so many persons."""
+    (one, two), m = release.package.resources, release.parts.m
     rows = [
         ("Made from", f"confidential tables of {release.privacy.n:,} persons and their events"),
         ("Made by", f"covey {release.version}, {release.privacy.mechanism}"),
         ("Date", datetime.now(UTC).date().isoformat()),
         ("Link", f"{two.name}.{two.key} refers to {one.name}.{one.key}; numbers without meaning"),
         ("Events of a person", f"{release.package.at_most} at most"),
+        *([("Pictures", f"of the first {shown:,} of {m:,} persons, who come in random order")] if shown < m else []),
         *((name, [tag("code", digest), tag("span", "SHA-256", class_="note")]) for name, digest in digests.items()),
     ]
     words = (

@@ -12,13 +12,12 @@ from covey.release import charts
 from covey.release.charts import pair_key, percent, span
 from covey.release.contents import LOST, MEASURED, MODELLED, Bands, PairBands
 from covey.release.page import Part, section
-from covey.release.summary import MISSING, Column, associations, every_so_many, ranked
+from covey.release.summary import MISSING, Column, associations, ranked
 
 CHARTS = 48  # columns that get a picture of their own
 FLAGS = 160  # flags that get a bar
 FLAGS_TOGETHER = 16  # bars in one list
 MAPPED = 40  # columns of the map of associations
-MAPPED_ROWS = 50_000  # that associations are computed from: they are read to two digits
 LISTED = 10  # associations in the list
 QUANTILED = 16  # numbers whose quantiles are told: each takes a moment
 EMPTY = 5e-4  # share of rows that is not worth a bar at the end of a histogram; the numbers below it have them all
@@ -35,16 +34,17 @@ Ends = tuple[Floats, Floats]  # of the bands of a column's labels
 
 def distributions(
     columns: Sequence[Column],
-    codes: Integers,
+    counts: Sequence[Integers],
     private: bool,
     bands: Bands | None = None,
     even: Mapping[int, Array] = NOWHERE,
 ) -> Part:
     """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind.
 
-    `even` says of numbers, by attribute, in which bars values are spread evenly.
+    `counts` has, by attribute, how many rows have each code. `even` says of numbers, by attribute, in which bars values are
+    spread evenly.
     """
-    every = [(column, codes[:, j], j) for j, column in enumerate(columns)]
+    every = [(column, column.shares_of(own), j) for j, (column, own) in enumerate(zip(columns, counts, strict=True))]
     flags = [one for one in every if one[0].is_flag]
     lists = flags if len(flags) > 3 else []
     single = [one for one in every if not (lists and one[0].is_flag)]
@@ -78,8 +78,8 @@ def distributions(
     return section("columns", "What the table looks like", tag("p", words), tag("div", cards, class_="grid"))
 
 
-def _flag_list(flags: Sequence[tuple[Column, Integers, Ends | None]]) -> Html:
-    shares = [column.shares(own) for column, own, _ in flags]
+def _flag_list(flags: Sequence[tuple[Column, Floats, Ends | None]]) -> Html:
+    shares = [own for _, own, _ in flags]
     rows = [(column.name, [float(s[1])]) for (column, _, _), s in zip(flags, shares, strict=True)]
     bands = [None if e is None else (float(e[0][1]), float(e[1][1])) for _, _, e in flags]
     missing = max(float(s[2]) if len(s) > 2 else 0.0 for s in shares)
@@ -90,9 +90,8 @@ def _flag_list(flags: Sequence[tuple[Column, Integers, Ends | None]]) -> Html:
 
 
 def _column_card(
-    column: Column, own: Integers, ends: Ends | None, levels: Sequence[Level] = (), even: Array | None = None
+    column: Column, shares: Floats, ends: Ends | None, levels: Sequence[Level] = (), even: Array | None = None
 ) -> Html:
-    shares = column.shares(own)
     note = f"{column.type}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
     caption = f"Shares of {column.name}"
     if not column.ordered:
@@ -141,17 +140,17 @@ def _plain(value: float) -> str:
 
 
 def pair_map(
-    columns: Sequence[Column], codes: Integers, bands: Bands | None = None, fine: Integers | None = None
+    columns: Sequence[Column], some: Integers, rows: int, bands: Bands | None = None, fine: Integers | None = None
 ) -> list[Part]:
     """The associations of the synthetic rows as a map, and the strongest of them as a list; nothing for one column.
 
-    With bands it also says which of them the measurements show; `fine` has the rows with numbers by cells.
+    `some` are evenly chosen of so many `rows`. With bands it also says which associations the measurements show; `fine` has
+    the same rows with numbers by cells.
     """
     shown = columns[:MAPPED]
     if len(shown) < 2:
         return []
-    some = every_so_many(codes, MAPPED_ROWS)
-    known = None if bands is None or fine is None else bands.pairs(every_so_many(fine, MAPPED_ROWS), len(shown))
+    known = None if bands is None or fine is None else bands.pairs(fine, len(shown))
     values = associations(some[:, : len(shown)], shown) if known is None else known.synthetic
     names = [column.name for column in shown]
     words = (
@@ -160,8 +159,8 @@ def pair_map(
     )
     if len(columns) > MAPPED:
         words += f" The map shows the first {MAPPED} of {len(columns):,} columns."
-    if len(some) < len(codes):
-        words += f" It was computed on {len(some):,} of the {len(codes):,} rows, evenly chosen."
+    if len(some) < rows:
+        words += f" It was computed on {len(some):,} of the {rows:,} rows, evenly chosen."
     if bands is not None and known is None:
         words += (
             " All of them are modelled: tables of two columns were not measured by themselves, or only of rows that were cut, so "
@@ -192,7 +191,7 @@ def _tabled(known: PairBands) -> list[tuple[int, int]]:
 def _pair_table(bands: Bands, fine: Integers, names: Sequence[str], pair: tuple[int, int]) -> Html:
     """The table of one pair, unseen until its link is followed."""
     a, b = pair
-    found = bands.table(every_so_many(fine, MAPPED_ROWS), a, b)
+    found = bands.table(fine, a, b)
     rows = [
         (label, *([percent(s), tag("span", span(x, y), class_="note")] for s, x, y in zip(*own, strict=True)))
         for label, *own in zip(found.rows, found.share, found.low, found.high, strict=True)

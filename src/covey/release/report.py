@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from covey.core.arrays import Array, Integers
+from covey.core.arrays import Array
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
 from covey.privacy.certificate import TableBounds, of_hundred
@@ -20,12 +20,11 @@ from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRe
 from covey.release.cover import cover, example_question, foundations, public_columns
 from covey.release.looks import distributions, pair_map
 from covey.release.page import Part, facts, page, points, section
+from covey.release.pictured import Pictured
 from covey.release.sections import budget_bar, epsilon_words, guarantee, marks, spectrum
 from covey.release.summary import describe, even_inside
 from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
 from covey.table.schema import ORDERED_TYPES, Schema
-from covey.table.sources import ColumnValues
 
 PAPER = (
     "M. Boedihardjo, T. Strohmer and R. Vershynin, “Covariance’s Loss is Privacy’s Gain: Computationally Efficient, "
@@ -37,27 +36,25 @@ def report_html(
     release: PrivateRelease | AnonymousRelease,
     table: str,
     digest: str,
-    first: ColumnValues | None = None,
+    pictured: Pictured | None = None,
     about: About = NOTHING_SAID,
     whole: TableBounds | None = None,
 ) -> str:
-    """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `first` is their first part.
+    """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `pictured` has counted these rows.
 
     `whole` has the bounds of these very rows, from `rows_bounds`, if they were computed before.
     """
-    codec = Codec(release.schema)
-    # Rows come in random order: the first part shows them all.
-    first = next(iter(release.parts)) if first is None else first
-    codes, _ = codec.encode(first)
+    own = Pictured.of(release) if pictured is None else pictured
     today = datetime.now(UTC).date().isoformat()
-    files = Files(release.schema, release.parts.m, len(codes), table, digest, today, release.version, about)
-    columns = describe(codec)
+    files = Files(release.schema, release.parts.m, table, digest, today, release.version, about)
+    columns = describe(own.codec)
     if isinstance(release, PrivateRelease):
-        fine = fine_codes(release, codec, first)
-        one_way = distributions(columns, codes, True, release.bands, even_bars(release, codec))
-        looks = [one_way, *pair_map(columns, codes, release.bands, fine)]
-        return private_page(release, files, table_bounds(release, fine, codec) if whole is None else whole, looks)
-    return anonymous_page(release, files, [distributions(columns, codes, False), *pair_map(columns, codes)])
+        one_way = distributions(columns, own.counts, True, release.bands, even_bars(release, own.codec))
+        looks = [one_way, *pair_map(columns, own.some, own.rows, release.bands, own.some_fine)]
+        return private_page(release, files, rows_bounds(release, own) if whole is None else whole, looks)
+    return anonymous_page(
+        release, files, [distributions(columns, own.counts, False), *pair_map(columns, own.some, own.rows)]
+    )
 
 
 def even_bars(release: PrivateRelease, codec: Codec) -> dict[int, Array]:
@@ -71,17 +68,9 @@ def even_bars(release: PrivateRelease, codec: Codec) -> dict[int, Array]:
     return out
 
 
-def fine_codes(release: PrivateRelease, codec: Codec, first: ColumnValues) -> Integers:
-    """Rows as codes; numbers by the cells that they were measured in."""
-    if release.numbers is None:
-        return codec.encode(first)[0]
-    return release.numbers.of(NumberCodec(codec).encode(first)[0])
-
-
-def rows_bounds(release: PrivateRelease, first: ColumnValues) -> TableBounds:
-    """What the certificate says of these very rows, where they are all there is."""
-    codec = Codec(release.schema)
-    return table_bounds(release, fine_codes(release, codec, first), codec)
+def rows_bounds(release: PrivateRelease, own: Pictured) -> TableBounds:
+    """What the certificate says of these very rows, where they came in one part."""
+    return table_bounds(release, own.fine(own.first), own.codec)
 
 
 @dataclass(frozen=True)
@@ -90,7 +79,6 @@ class Files:
 
     schema: Schema
     rows: int
-    shown: int  # in pictures
     table: str
     digest: str
     today: str
@@ -112,11 +100,7 @@ class Files:
         notes = self.schema.notes.get("description")
         fingerprint = [tag("code", self.digest), tag("span", f"SHA-256 of {self.table}", class_="note")]
         rows = [
-            (
-                "Rows",
-                f"{self.rows:,}, in {self.table}"
-                + (f"; pictures show {self.shown:,} of them" * (self.shown < self.rows)),
-            ),
+            ("Rows", f"{self.rows:,}, in {self.table}"),
             ("Columns", f"{self.width:,}"),
             ("Made from", f"a confidential table of {n}"),
             ("Made by", f"covey {self.version}, {method}"),

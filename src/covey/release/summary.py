@@ -38,8 +38,12 @@ class Column:
 
     def shares(self, codes: Integers) -> Floats:
         """The share of each label."""
-        counts = np.bincount(self.group[codes], minlength=len(self.labels))
-        return np.asarray(counts / max(1, len(codes)), dtype=np.float64)
+        return self.shares_of(np.bincount(codes, minlength=len(self.group)))
+
+    def shares_of(self, counts: Integers) -> Floats:
+        """The share of each label, from how many rows have each code."""
+        own = np.bincount(self.group, weights=counts, minlength=len(self.labels))
+        return np.asarray(own / max(1, counts.sum()), dtype=np.float64)
 
     @property
     def is_flag(self) -> bool:
