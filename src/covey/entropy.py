@@ -41,7 +41,10 @@ class Streams:
         return np.random.Generator(ChaCha(key=int.from_bytes(self._subkey(purpose), "little")))
 
     def postprocessing(self, purpose: str) -> np.random.Generator:
-        """A fast stream for steps that see only released values (bootstrapping, rounding): no privacy rests on it."""
+        """A fast stream for steps that see only released values (bootstrapping, rounding): no privacy rests on it.
+
+        Its name is one under which no noise is drawn: a name has one key.
+        """
         return np.random.Generator(np.random.SFC64(int.from_bytes(self._subkey(purpose), "little")))
 
     def child(self, purpose: str) -> Streams:

@@ -99,7 +99,10 @@ class RegainPersons:
             progress.next()
             counts = measure_counts(rows, gate)
             own = (
-                denoise_histogram(np.asarray(counts.values, dtype=np.float64), counts.sd, n, True, public("events")) / n
+                denoise_histogram(
+                    np.asarray(counts.values, dtype=np.float64), counts.sd, n, True, public("law of counts")
+                )
+                / n
             )
             having = n * float(1 - own[0])
             counted = LinkedCounts(rows, plan.persons, plan.events, having)

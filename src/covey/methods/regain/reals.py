@@ -220,7 +220,7 @@ def real_centres(rows: Rows, gate: Gate, fit: RealFit) -> WeightedPoints:
         box = Spread(np.full(p, CENTRE), np.full(p, CENTRE), p * UNIT**2)
         scaled = _moments_in_box(measure_moments(rows, box, gate), fit, public)
     else:
-        measures = measure_margins(rows, plan, gate, fit.public("margins"))
+        measures = measure_margins(rows, plan, gate, fit.public("shapes"))
         live = fit.grid.live
         margins = np.stack(
             [
