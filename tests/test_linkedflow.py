@@ -65,6 +65,12 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert (facts["n"], facts["n_counts"], facts["rows_per_person"], facts["linked"]) == (300, "persons", "all", True)
     assert {charge["purpose"] for charge in facts["charges"]} == {"events", "histograms", "tables", "certificate"}
     assert "wrong cell" in json.loads((out / "certificate.json").read_text())["sentence"]
+    stated = json.loads((out / "certificate.json").read_text())
+    for about, bound in stated["this_release"]["bound"].items():
+        assert stated["bound"][about] < bound <= 1
+    assert stated["this_release"]["sentence"] in done.output
+    assert stated["this_release"]["sentence"] in (out / "README.md").read_text()
+    assert stated["this_release"]["sentence"] in (out / "report.html").read_text()
     said = (out / "README.md").read_text() + (out / "report.html").read_text() + (out / "privacy.json").read_text()
     true_events = len(clinic()["visits"]["who"])
     assert f"{true_events}" not in said
@@ -110,6 +116,16 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
         )
         with pytest.raises(InputError, match=words):
             verify_linked(broken)
+
+
+def test_a_person_without_events_claims_nothing(package, tmp_path):
+    lines = (tmp_path / "visits.csv").read_text().splitlines()
+    (tmp_path / "visits.csv").write_text("\n".join(lines[:2]) + "\n")
+    few = ["--epsilon", "10", "--rows", "1", "--seed", "1", "--out", tmp_path / "release"]
+    done = run("release", package, *few)
+    assert done.exit_code == 0, done.output
+    assert len((tmp_path / "release" / "visits.csv").read_text().splitlines()) == 1
+    assert "Of 100 persons at most 100 stand" in done.output
 
 
 def test_a_bad_table_is_refused_before_the_charge(package, tmp_path):

@@ -30,6 +30,7 @@ from covey.release.places import check_disk, check_target, refuse_same
 from covey.release.verify import verify_bundle
 from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.codec import EncodeLog
+from covey.table.document import read_document
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
 from covey.table.package import MOST_EVENTS, Package, Resource
@@ -207,7 +208,7 @@ def release_package(
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, width, order.out)
     bundle = carry_out(account, synth, prepared, rows, (listen, before_charge))
-    certificate = synth.certificate.sentence if synth.certificate else None
+    certificate = stated_in(bundle) if synth.certificate else None
     return Released(bundle, rows, str(synth.privacy), certificate)
 
 
@@ -237,6 +238,12 @@ def _package_file(order: PrivateOrder) -> Path:
 
 
 # After a release.
+
+
+def stated_in(bundle: Path) -> str:
+    """What a bundle's certificate says of its very tables, or where there are too many of the draw that was compared."""
+    said = read_document(bundle / "certificate.json")
+    return str(said.get("this_release", said)["sentence"])
 
 
 def is_linked(bundle: Path) -> bool:

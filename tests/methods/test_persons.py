@@ -10,7 +10,7 @@ from covey.core.numbers.grid import Category, NumberGrid
 from covey.core.tables.linked import Linked, LinkedTable, linked_table
 from covey.engines.linked import LinkedRows
 from covey.entropy import Streams
-from covey.methods.persons.certify import Reference
+from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.goal import lag_shares
 from covey.methods.persons.method import RegainPersons
 from covey.methods.persons.plan import LinkedPlan, few_persons, table_moves
@@ -67,6 +67,14 @@ def test_sequences_keep_links_within_the_certificate():
     assert found.certificate is not None
     assert 0.005 < found.certificate.bound["across"] < 0.2
     assert "two events of one person" in found.certificate.sentence
+    # A bound is about a draw of many: forty persons lie beyond it, and within the one that is stated of them.
+    few = found.codes(found.law.draw(40, np.random.default_rng(3)), np.random.default_rng(4))
+    bins, reference = found.measured.bins, found.certificate.reference
+    stated = found.certificate.of(bins(few))
+    apart = Reference.of(bins(few), reference.tables, reference.sizes).distances(bins(truth))
+    assert apart["event"] > found.certificate.bound["event"]
+    assert all(apart[kind] <= stated.bound[kind] for kind in WORDS)
+    assert stated.persons == 40
     own = np.array([drawn.events[drawn.events[:, 0] == k, 1].mean() for k in range(3)])
     assert own == pytest.approx(np.array([100, 300, 500]), abs=40)
     assert sum(charge.amount for charge in gate.spent) <= gate.budget.amount

@@ -94,6 +94,7 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
     # One number for these rows, on every page: never below that of the model they were drawn from.
     certificate = json.loads((folder / "certificate.json").read_text())
     assert certificate["this_table"]["sentence"] in (folder / "report.html").read_text()
+    assert certificate["this_table"]["sentence"] in (folder / "README.md").read_text()
     assert certificate["this_table"]["rows_out_of_place"] >= certificate["rows_out_of_place"]["bound"]
 
 

@@ -22,7 +22,8 @@ from covey.core.arrays import Floats
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
-from covey.linking import LinkedDrawn, PackageReader
+from covey.linking import PART_PERSONS, LinkedDrawn, PackageReader
+from covey.methods.persons.certify import LinkedCertificate
 from covey.release.linked import LinkedRelease
 from covey.table.sources import joined
 
@@ -59,6 +60,23 @@ class LinkedAnswers(LinkedRelease):
     def _frames(self, parts: list[Any], library: str) -> dict[str, Any]:
         names = [part.name for part in self.package.resources]
         return {name: in_library(joined([both[j] for both in parts]), library) for j, name in enumerate(names)}
+
+    @cached_property
+    def _stated(self) -> LinkedCertificate | None:
+        found = self.certificate
+        if found is None or found.reference is None or self.parts.m > PART_PERSONS:
+            return found
+        names, both = [part.name for part in self.package.resources], next(iter(self.parts))
+        if not len(both[1][self.package.events.key]):  # nothing to compare, and nothing to claim
+            return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
+        tables = dict(zip(names, both, strict=True))
+        linked = PackageReader(self.package.plain()).read(tables).linked
+        return found.of(self.fitted.measured.bins(linked))
+
+    @property
+    def stated(self) -> LinkedCertificate | None:
+        """The certificate for these very tables, if they are not too many to be read again."""
+        return self._stated
 
     @cached_property
     def evidence(self) -> LinkedEvidence:
@@ -127,12 +145,13 @@ class LinkedAnswers(LinkedRelease):
                 )
             mask = self._mask(names[0], of, dict.fromkeys(of, names[0]), "event")
             table, number, left = self._weighed(names[0])
-            return self._finish(question, table.entries, (table.flat(number, mask), self.privacy.n), left, wish)
+            both = table.flat(number, mask), self.privacy.n
+            return self._capped(self._finish(question, table.entries, both, left, wish))
         if by is None:
             counts = self.fitted.measured.counts
             entries = Entries(counts.counts, counts.sds, self.fitted.measured.pure)
             top = np.arange(len(counts.counts), dtype=np.float64)
-            return self._finish(question, entries, (top, self.privacy.n), None, wish)
+            return self._capped(self._finish(question, entries, (top, self.privacy.n), None, wish))
         own = self.evidence.find(by)
         if own.side == 1:
             raise ParameterError(f"{by!r} is a column of events: ask for rate {by}=…, or group by a column of persons.")
@@ -141,7 +160,7 @@ class LinkedAnswers(LinkedRelease):
 
         def ask(mask: Floats) -> Answer:
             both = table.flat(number, mask), table.flat(everybody, mask)
-            return self._finish(question, table.entries, both, left, wish)
+            return self._capped(self._finish(question, table.entries, both, left, wish))
 
         return by_group(by, self._groups(own), ask)
 
@@ -179,7 +198,7 @@ class LinkedAnswers(LinkedRelease):
         estimate = _opened(estimate, ends_[0], ends_[1])
         unit = "days" if scale.grid.field.type == "date" else "its own units"
         note = f"measured, in bins of {order!r}; of where events lie inside them only bounds are known; in {unit}"
-        return answers(estimate, ["wait"], check(confidence), about, note, (0.0, np.inf))[0]
+        return self._capped(answers(estimate, ["wait"], check(confidence), about, note, (0.0, np.inf))[0])
 
     # Steps.
 
@@ -283,10 +302,20 @@ class LinkedAnswers(LinkedRelease):
         mass = np.maximum(self.evidence.counts(j), 0.0) * columns.there(own.name)
         return float(mass @ columns.number(own.name)[0] / max(mass.sum(), 1e-12))
 
+    def _capped(self, answer: Answer) -> Answer:
+        """An answer about events: those beyond the public limit were cut, and how many is not known here."""
+        return replace(answer, method=f"{answer.method}; of a person's first {self.package.at_most} events")
+
     def _answer(
         self, question: str, asked: list[Scores], per: Per, wish: tuple[float, About], within: tuple[float, float]
     ) -> Answer:
-        """The ratio that scores of one or two attributes ask for."""
+        """The ratio that scores of one or two attributes ask for; where they are of events, of those that were kept."""
+        found = self._ratio(question, asked, per, wish, within)
+        return found if all(scores.attribute.side == 0 for scores in asked) else self._capped(found)
+
+    def _ratio(
+        self, question: str, asked: list[Scores], per: Per, wish: tuple[float, About], within: tuple[float, float]
+    ) -> Answer:
         one, sides = asked[0], {scores.attribute.side for scores in asked}
         said_ = question if sides == {0} and per == "person" else f"{question} per {per}"
         if self._fine(per, len(asked)):
@@ -332,7 +361,8 @@ class LinkedAnswers(LinkedRelease):
         top, bottom = sides
         estimate, note = entries.ratio(top, bottom, self._sampled(wish[1])), "measured"
         if left is not None:
-            estimate = _opened(estimate, *entries.reach(top, bottom, left))
+            below, above = entries.reach(top, bottom, left)
+            estimate = replace(estimate, below=np.array([below]), above=np.array([above]))
             note = "measured; of large numbers of events only ranges are known"
         return answers(estimate, [question], check(wish[0]), wish[1], note, within)[0]
 

@@ -127,14 +127,15 @@ def _describe(
     told: tuple[int | None, About],
 ) -> None:
     """Everything beside the file of rows; `told` is how many rows were mended, and what the owner says."""
-    (mended, about), table, whole = told, rows.name, None
+    (mended, about), table, whole, accuracy = told, rows.name, None, None
     write_document(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
     if isinstance(release, PrivateRelease):
         write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended))
         if release.certificate is not None:
             whole = rows_bounds(release, pictured)
             facts = certificate_facts(release.certificate)
-            facts["this_table"] = {"sentence": stated(release.certificate, whole), "rows_out_of_place": whole.misplaced}
+            accuracy = stated(release.certificate, whole)
+            facts["this_table"] = {"sentence": accuracy, "rows_out_of_place": whole.misplaced}
             if release.privacy.budget.epsilon > LARGE_EPSILON:
                 facts["note"] = WEAK
             write_document(folder / "certificate.json", facts)
@@ -142,7 +143,7 @@ def _describe(
         if release.measurements is not None:
             names = tuple(field.name for field in release.schema.encoded)
             write_measurements(release.measurements, names, folder)
-        words = private_words(release, mended)
+        words = private_words(release, mended, accuracy)
     else:
         write_document(folder / "privacy.json", anonymous_facts(release))
         words = anonymous_words(release)

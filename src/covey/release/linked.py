@@ -37,3 +37,8 @@ class LinkedRelease:
     def certificate(self) -> LinkedCertificate | None:
         """The private accuracy certificate, if one was bought."""
         return self.fitted.certificate
+
+    @property
+    def stated(self) -> LinkedCertificate | None:
+        """The certificate for these very tables, where it is known; otherwise for the draw that was compared."""
+        return self.certificate

@@ -71,6 +71,10 @@ def certificate_facts(release: LinkedRelease) -> dict[str, Any]:
         "persons": found.persons,
         "cost": {"amount": str(found.charge.amount), "unit": found.charge.unit},
     }
+    own = release.stated
+    if own is not None and own is not found:
+        bound = {WORDS[kind]: value for kind, value in own.bound.items()}
+        facts["this_release"] = {"sentence": own.sentence, "bound": bound, "persons": own.persons}
     return facts | ({"note": WEAK} if release.privacy.budget.epsilon > LARGE_EPSILON else {})
 
 
@@ -95,7 +99,7 @@ def words(release: LinkedRelease, tables: list[str], mended: int | None = None) 
         f"`{two.name}.{two.key}` refers to `{one.name}.{one.key}`; both are numbers without meaning. A person has at most",
         f"{release.package.at_most} events.",
         "",
-        *unprotected(release.certificate),
+        *unprotected(None if release.stated is None else release.stated.sentence),
         *(
             []
             if mended is None

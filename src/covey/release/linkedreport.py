@@ -27,8 +27,8 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
     privacy, budget, package = release.privacy, release.privacy.budget, release.package
     _, badges, banners = marks(privacy)
     tiles = [("persons", f"{release.parts.m:,}"), (epsilon_words(budget), f"{float(budget.epsilon):g}")]
-    if release.certificate is not None:
-        bound = charts.up(max(release.certificate.bound.values()), 2)
+    if release.stated is not None:
+        bound = charts.up(max(release.stated.bound.values()), 2)
         tiles.append(("certified mean error of a table, in total variation", f"≤ {bound}"))
     first = next(iter(release.parts))
     events = _counts(release, first)
@@ -45,7 +45,7 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
             looks.append((place, title, Html(markup.replace(f'"{key}"', f'"{place}"').replace(old, title))))
     heading = shorten(str(about.title or package.notes.get("title") or "Synthetic data"), 120)
     public = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources if not part.bare]
-    bound = NO_CERTIFICATE if release.certificate is None else release.certificate.sentence
+    bound = NO_CERTIFICATE if release.stated is None else release.stated.sentence
     lead = f"Two linked tables that stand in for confidential ones of {privacy.n:,} persons. No row of them belongs to a person."
     sections = [
         cover(privacy, about, bound, *public),
@@ -87,7 +87,7 @@ def _released(release: LinkedRelease, digests: Mapping[str, str], shown: int) ->
 
 
 def _accuracy(release: LinkedRelease) -> Part:
-    found, title = release.certificate, "How accurate it is"
+    found, title = release.stated, "How accurate it is"
     if found is None:
         return section("accuracy", title, tag("p", NO_CERTIFICATE))
     rows = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in found.bound.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from covey.entropy import SEEDED_MARK
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
@@ -80,7 +80,8 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
         "floating point": "noise is drawn exactly on integers; no guarantee rests on floating-point numbers"
         if "regain" in privacy.mechanism
         else "see the method's note on PVEC",
-        "utility": "certificate.json has a private bound on the error; measurements.json the size of every noise",
+        "utility": "certificate.json has a private bound on the error; measurements.json (of linked "
+        "tables tables.json) the size of every noise",
         "bias": "noise is alike for all groups, so small groups have larger relative errors; biases of the data are kept",
         "trust model": "central: the steward's machine holds the confidential table; nothing but this bundle leaves it",
         "side channels": "not covered: running time and memory are visible to whoever shares the steward's machine",
@@ -156,8 +157,8 @@ def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def private_words(release: PrivateRelease, mended: int | None = None) -> str:
-    """README.md of a private bundle."""
+def private_words(release: PrivateRelease, mended: int | None, accuracy: str | None) -> str:
+    """README.md of a private bundle; `accuracy` is what its certificate says of its rows."""
     privacy, budget = release.privacy, release.privacy.budget
     unit = budget.protects.removeprefix("one ")
     carried = promised(privacy)
@@ -176,7 +177,7 @@ def private_words(release: PrivateRelease, mended: int | None = None) -> str:
         "",
         *_learned_words(privacy),
         *([] if privacy.prior is None else [f"As public information, {PRIOR}. Bundle: `{privacy.prior}`.", ""]),
-        *unprotected(release.certificate),
+        *unprotected(accuracy),
         *([] if mended is None else [_rules_words(mended), ""]),
         "## Files",
         "",
@@ -209,16 +210,8 @@ def opened(privacy: PrivacyStatement, opening: list[str]) -> list[str]:
     return ["# Synthetic data", "", *(seeded if privacy.seeded else []), *opening, "", *weak]
 
 
-class Sentence(Protocol):
-    """A certificate, whatever it is about."""
-
-    @property
-    def sentence(self) -> str:
-        """What a steward reads."""
-
-
-def unprotected(certificate: Sentence | None) -> list[str]:
-    """What README.md says of limits: of the guarantee, and of accuracy."""
+def unprotected(accuracy: str | None) -> list[str]:
+    """What README.md says of limits: of the guarantee, and of accuracy, in the words of a certificate."""
     return [
         "## What it does not protect",
         "",
@@ -227,7 +220,7 @@ def unprotected(certificate: Sentence | None) -> list[str]:
         "",
         "## How accurate it is",
         "",
-        certificate.sentence if certificate else "No certificate was bought for this release.",
+        accuracy or "No certificate was bought for this release.",
         "",
     ]
 

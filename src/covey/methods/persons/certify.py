@@ -7,7 +7,7 @@ at most 1/n, and so do means over tables and the largest of them (docs/proofs/pe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class LinkedCertificate:
         estimate: the noisy number itself, cut to what is possible.
         charge: what it cost.
         persons: how many persons the draw has that was compared.
+        reference: that draw, where it is at hand.
     """
 
     bound: Mapping[str, float]
@@ -44,6 +45,7 @@ class LinkedCertificate:
     charge: Charge
     persons: int
     confidence: float = float(CONFIDENCE)
+    reference: Reference | None = field(default=None, repr=False, compare=False)
 
     @property
     def sentence(self) -> str:
@@ -53,6 +55,17 @@ class LinkedCertificate:
             f"Of 100 persons at most {worst} stand in the wrong cell of a typical table of any group "
             f"({'; '.join(WORDS[kind] for kind in self.bound)}; numbers in the bins that were measured), with 95% confidence."
         )
+
+    def of(self, drawn: Linked) -> LinkedCertificate:
+        """The bound for these synthetic persons, in bins: the certified one, and their exact distance from the compared draw.
+
+        Few persons, drawn again, lie farther from the truth than the draw that was compared. As it is where that is not at hand.
+        """
+        if self.reference is None:
+            return self
+        apart = self.reference.distances(drawn)
+        bound = {kind: min(1.0, known + apart[kind]) for kind, known in self.bound.items()}
+        return replace(self, bound=bound, persons=drawn.n, reference=None)
 
     def __str__(self) -> str:
         return self.sentence
@@ -93,4 +106,5 @@ def certify_linked(farthest: Exact[float], reference: Reference, n: int, drawn: 
     """Release the largest of the groups' distances with noise, and bound all of them by it; spends "certificate"."""
     found = certify([2], farthest, n, gate)
     kinds = dict.fromkeys(["events", *(table.kind for table in reference.tables)])
-    return LinkedCertificate(dict.fromkeys(kinds, found.bound[2]), found.estimate[2], found.charge, drawn)
+    bound = dict.fromkeys(kinds, found.bound[2])
+    return LinkedCertificate(bound, found.estimate[2], found.charge, drawn, reference=reference)
