@@ -8,6 +8,7 @@ import pytest
 
 from covey.answers.asking import ask
 from covey.answers.linked import LinkedAnswers
+from covey.answers.linkedevidence import Entries, LeftOpen
 from covey.core.tables.linked import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
 from covey.errors import CannotAnswerError, ParameterError
 from covey.methods.persons.measure import LinkedMeasured, NoisyTable, ToBins, table_shape
@@ -109,12 +110,28 @@ def test_without_noise_answers_are_those_of_the_table_up_to_what_bins_leave_open
         if question not in ("share ward=b per event", "mean cost per event", "rate ward=c", "wait"):
             assert answer.value == pytest.approx(value, abs=2e-4), question
             assert answer.high - answer.low < 1e-2, question
+    # Events beyond the limit were cut, and nobody who has the bundle knows how many: answers about events say so.
+    for question in true:
+        assert ("a person's first 9 events" in ask(found, question).method) == (question != "share sex=m"), question
+    assert "first 9 events" in ask(found, "rate by sex")["f"].method
     groups = ask(found, "mean cost by ward", **TABLE)
     assert groups.labels == ("a", "b", "c")
     assert groups["c"].value == pytest.approx(true["mean cost where ward=c per person"], abs=1e-3)
     rates = ask(found, "rate by sex", **TABLE)
     assert rates["m"].low <= linked.counts[linked.persons[:, 0] == 1].mean() <= rates["m"].high
     assert rates["f"].high < rates["m"].low
+
+
+def test_what_bins_leave_open_does_not_vanish_in_noise():
+    """Noise above 0 in bins of many events, of whom there are none, once stood for the smallest ratio that is possible."""
+    entries = Entries(np.array([100.0, 50.0, -50.0]), np.full(3, 1e-9), False)
+    number = np.array([5.5, 40.0, 40.0])
+    left = LeftOpen(np.array([5.0, 31.0, 31.0]) / number, np.array([6.0, 50.0, 50.0]) / number)
+    asker = release(persons(), 0.0)
+    for bottom, own in ((1000, left), (np.full(3, 10.0), replace(left, below=False))):
+        answer = asker._finish("rate", entries, (number, bottom), own, (0.95, "table"))
+        assert answer.low <= 0.5 + 1e-6
+        assert answer.high >= 0.6 - 1e-6
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():

@@ -67,12 +67,18 @@ class Entries:
         return Estimate(np.array([value]), np.array([variance]), np.array([fourth]), nothing, nothing)
 
     def reach(self, top: Floats, bottom: Floats | int, left: LeftOpen) -> tuple[float, float]:
-        """The smallest and the largest ratio if each entry may count by any factor between two bounds."""
+        """How far below and above itself the ratio may lie if each entry may count by any factor between two bounds.
+
+        No entry is negative in truth, and those that are by noise are taken as 0. That raises the ratio, so its ends are
+        compared with itself, raised alike, and not with the estimate.
+        """
         held = np.maximum(self.values, 0.0)
         if not left.below and not isinstance(bottom, int):
             whole = max(float(self.values @ bottom), 1e-12)
+            middle = float(held @ top) / whole
             ends = [float(held @ (top * np.where(sign * top > 0, left.high, left.low))) / whole for sign in (-1, 1)]
-            return ends[0], ends[1]
+            return middle - ends[0], ends[1] - middle
+        middle = float(held @ top) / (float(bottom) if isinstance(bottom, int) else max(float(held @ bottom), 1e-12))
         ends = []
         for sign in (-1, 1):
             ratio = 0.0
@@ -82,7 +88,7 @@ class Entries:
                 whole = float(bottom) if isinstance(bottom, int) else float((held * by) @ bottom)
                 ratio = float((held * by) @ top) / max(whole, 1e-12)
             ends.append(ratio)
-        return ends[0], ends[1]
+        return max(0.0, middle - ends[0]), max(0.0, ends[1] - middle)
 
 
 @dataclass(frozen=True)
