@@ -71,6 +71,26 @@ def test_an_order_that_counts_is_written_anew_and_parts_go_on_numbering(monkeypa
     assert all(day[who == w].tolist() == list(range(1, (who == w).sum() + 1)) for w in set(who.tolist()))
 
 
+@pytest.mark.parametrize("own", [{"at_most": 2}, {"at_most": 2, "order": "day"}])
+def test_which_events_of_a_database_are_kept_follows_from_their_person_alone(tmp_path, own):
+    """A database may bring the same rows in another order, for the sake of somebody else's: nobody's events change."""
+    package = Package.from_dict(changed(lambda _, v: v.update(covey=own)))
+    patients, visits = clinic(60).values()
+    visits = {**visits, "day": [str(int(day) % 3) for day in visits["day"]]}  # many on one day
+    found, g = [], np.random.default_rng(1)
+    for name in ("one.db", "other.db"):
+        with closing(sqlite3.connect(tmp_path / name)) as book:
+            book.execute("create table visits (day, who, ward)")
+            rows = list(zip(*visits.values(), strict=True))
+            book.executemany("insert into visits values (?, ?, ?)", [rows[k] for k in g.permutation(len(rows))])
+            book.commit()
+        table = covey.Database(str(tmp_path / name), table="visits")
+        found.append(PackageReader(package).read({"patients": patients, "visits": table}).linked)
+    assert found[0].counts.max() == 2
+    assert np.array_equal(found[0].events, found[1].events)
+    assert np.array_equal(found[0].owner, found[1].owner)
+
+
 def test_rows_of_a_person_are_found_anywhere_sorted_and_capped_by_themselves(monkeypatch):
     """However a table is cut into parts, and whoever else is in it, a person's events are the same."""
     tables = {

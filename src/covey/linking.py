@@ -172,7 +172,7 @@ class PackageReader:
                 f"{own.events.name}: {holes:,} of {len(owner):,} rows have no {own.order!r}, which orders them. Fill it, or "
                 f"leave out order. {NOTHING}"
             )
-        order = np.lexsort((*(() if events.order is None else (events.order,)), owner))
+        order = np.lexsort((*_ties(second, events), *(() if events.order is None else (events.order,)), owner))
         codes = events.codes[order]
         if own.positions or own.gaps:
             place, gap = timed(owner[order], np.asarray(events.order)[order].astype(np.int64), own.at_most)
@@ -315,6 +315,19 @@ def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str 
     codes, keys = (np.concatenate([batch[j] for batch in batches]) for j in (0, 1))
     cells = None if batches[0][2] is None else np.concatenate([batch[2] for batch in batches])
     return ReadTable(codes, keys, cells, log, form_of(source), schema)
+
+
+def _ties(table: Any, events: ReadTable) -> tuple[Array, ...]:
+    """What sorts events that the order column does not tell apart: in a file they stand as they stand, and nothing does.
+
+    A database and Spark bring rows in whatever order suits them, which may follow from the rows of others. There a fixed hash of
+    what an event holds decides, so that which events of a person are kept still follows from that person alone.
+    """
+    if not isinstance(table, Database) and not is_spark(table):
+        return ()
+    factors = np.random.default_rng(0).integers(1, 1 << 63, events.codes.shape[1], dtype=np.uint64) | np.uint64(1)
+    with np.errstate(over="ignore"):
+        return (np.asarray((events.codes.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)),)
 
 
 def _bare(table: Any, part: Resource, ring: Keyring, events: ReadTable) -> ReadTable:
