@@ -1,6 +1,8 @@
 """Metadata in the words of others: complete, consistent with the bundle, and the same for neighbouring tables."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from covey.release.standards import STEWARD
 from covey.release.verify import file_digest
 from covey.table.schema import Field, Schema
 
+ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.usefixtures("few_steps"),
     pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
@@ -74,6 +77,16 @@ def test_the_catalogue_entry_names_the_file_and_its_digest(private):
     assert file["dcat:accessURL"]["@id"] == "synthetic.csv"
     assert file["dcat:mediaType"]["@type"] == "dct:MediaType"
     assert file["spdx:checksum"]["spdx:algorithm"]["@type"] == "spdx:ChecksumAlgorithm"
+
+
+def test_what_a_steward_adds_for_health_data_speaks_the_words_of_the_entry(private):
+    """The guide's lines, which HealthDCAT-AP's shapes accepted, use no prefix that the entry does not explain."""
+    guide = (ROOT / "docs/guides/catalogues.md").read_text(encoding="utf-8")
+    lines = guide.split("```json\n")[1].split("```")[0]
+    added, entry = json.loads(lines), read(private, "dcat.json")
+    assert not set(added) & set(entry)
+    used = set(re.findall(r'"([a-z]+):[A-Za-z]+"', lines))
+    assert {"dct", "dcatap", "vcard"} <= used <= set(entry["@context"])
 
 
 def test_the_registry_entry_is_yaml_and_leaves_to_the_steward_what_only_the_steward_knows(private, anonymous):

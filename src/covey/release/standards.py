@@ -159,6 +159,11 @@ def dcat(release: Released, table: str, digest: str) -> dict[str, Any]:
             "spdx": "http://spdx.org/rdf/terms#",
             "xsd": "http://www.w3.org/2001/XMLSchema#",
             "healthdcatap": "http://healthdataportal.eu/ns/health#",
+            # For what the steward adds: docs/guides/catalogues.md.
+            "dcatap": "http://data.europa.eu/r5r/",
+            "eli": "http://data.europa.eu/eli/ontology#",
+            "foaf": "http://xmlns.com/foaf/0.1/",
+            "vcard": "http://www.w3.org/2006/vcard/ns#",
         },
         "@id": f"urn:sha256:{digest}",
         "@type": "dcat:Dataset",
