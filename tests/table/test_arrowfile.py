@@ -41,6 +41,28 @@ def test_text_of_few_words_stays_a_list_of_words(tmp_path):
     assert (column.words.to_list(), column.places.tolist()) == (["f"], [0, -1, 0])
 
 
+def test_a_list_of_words_is_remembered_until_another_comes(tmp_path, monkeypatch):
+    """Row groups have lists of their own; a reader that kept the first would read the others wrongly."""
+    words = ["f", "?", "m", "m", "m", "?", "f", "f", None, "m"]
+    pq.write_table(pa.table({"age": [1] * 10, "sex": words}), tmp_path / "t.parquet", row_group_size=4)
+    looked, check = [], arrowfile.check_cells
+    monkeypatch.setattr(arrowfile, "check_cells", lambda name, *rest: looked.append(name) or check(name, *rest))
+    monkeypatch.setattr(arrowfile, "PART_ROWS", 2)
+    source = open_source(tmp_path / "t.parquet", SCHEMA)
+    columns = [source.table(part).columns["sex"] for part in source.parts()]
+    found = [None if i < 0 else own.words[int(i)] for own in columns for i in own.places]
+    assert found == words
+    assert len(columns) == 5 > looked.count("sex") >= 2
+
+
+def test_places_outside_a_list_of_words_are_refused(tmp_path):
+    for places in ([0, 2], [-1, 0]):
+        sex = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(["f", "m"]), safe=False)
+        write_ipc(tmp_path / "t.arrow", pa.table({"age": [1, 2], "sex": sex}), False)
+        with pytest.raises(InputError, match="'sex' has cells that are not in its own list of words"):
+            read_table(tmp_path / "t.arrow", SCHEMA)
+
+
 def test_text_that_is_not_utf_8_is_refused(tmp_path):
     bad = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
     write_ipc(tmp_path / "t.arrow", pa.table({"age": [1], "sex": bad}), False)

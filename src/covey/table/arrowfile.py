@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from covey.core.arrays import Array
 from covey.errors import InputError
 from covey.table.columns import PART_ROWS, SizeBudget, Table, Words, check_cells, match, plain
 from covey.table.extras import optional
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from polars import Series
 
 MANY_WORDS = 1 << 14  # a list of more words than this is spelled out
+Seen = dict[str, tuple[Any, Any]]  # of a column: the list of words that its last part had, and as a polars column
 
 
 class ArrowFile:
@@ -30,6 +32,7 @@ class ArrowFile:
         self.path, self.field_limit = path, field_limit
         self.origin = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "arrow"
         self._stream = False
+        self._seen: Seen = {}
         with self._guard():
             names, cells = self._look()
             # Encodings repeat values without storing them, so the number of cells is bounded as well.
@@ -49,7 +52,7 @@ class ArrowFile:
         """The needed columns of a batch."""
         with self._guard():
             columns = {name: part.column(self._names[j]) for name, j in self._places.items()}
-            return batch_table(columns, len(part), self.origin, self.ignored, self.field_limit)
+            return batch_table(columns, len(part), self.origin, self.ignored, self.field_limit, self._seen)
 
     def _look(self) -> tuple[list[str], int]:
         """The names of the columns, and how many cells there are, as far as the file tells."""
@@ -105,43 +108,61 @@ class _Guard:
 
 
 def batch_table(
-    columns: Mapping[str, Any], rows: int, origin: str, ignored: tuple[str, ...], field_limit: int
+    columns: Mapping[str, Any],
+    rows: int,
+    origin: str,
+    ignored: tuple[str, ...],
+    field_limit: int,
+    seen: Seen | None = None,
 ) -> Table:
-    """A table of Arrow arrays."""
-    found = {name: arrow_column(name, values) for name, values in columns.items()}
-    for name, read in found.items():
-        check_cells(name, read.words if isinstance(read, Words) else read, field_limit)
+    """A table of Arrow arrays. `seen` remembers lists of words from part to part, so that each is looked at once."""
+    found = {
+        name: arrow_column(name, values, field_limit, {} if seen is None else seen) for name, values in columns.items()
+    }
     return Table(found, rows, origin, ignored=ignored)
 
 
-def arrow_column(name: str, values: Any) -> Series | Words:
+def arrow_column(name: str, values: Any, field_limit: int, seen: Seen) -> Series | Words:
     """An Arrow array as a polars column; a dictionary of few words stays one."""
     pl, pa = optional("polars"), optional("pyarrow")
     _check_text(name, values.dictionary if pa.types.is_dictionary(values.type) else values)
     if pa.types.is_dictionary(values.type):
-        values = _usual_words(values)
         words = values.dictionary
-        if len(words) <= MANY_WORDS and (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
-            places = values.indices.fill_null(-1) if values.indices.null_count else values.indices
-            listed = pl.Series(name, pl.from_arrow(words), dtype=pl.String)
-            if not listed.null_count():
-                return Words(np.asarray(places), listed)
-        values = values.cast(words.type)
+        if pa.types.is_string_view(words.type):  # polars writes its categories so
+            words = words.cast(pa.large_string())
+        places, listed = _places(name, values.indices, len(words)), _listed(name, words, field_limit, seen)
+        if listed is not None:
+            return Words(places, listed)
+        values = pa.DictionaryArray.from_arrays(pa.array(places, mask=places < 0), words).cast(words.type)
     elif pa.types.is_timestamp(values.type) and values.type.tz is not None:
         values = values.cast(pa.timestamp(values.type.unit, "UTC"))  # the same instants; polars knows fewer zones
-    found: Series = pl.from_arrow(values)
-    return plain(found).alias(name)
+    found: Series = plain(pl.from_arrow(values)).alias(name)
+    check_cells(name, found, field_limit)
+    return found
 
 
-def _usual_words(values: Any) -> Any:
-    """A dictionary as most programs write it: words in one piece, places that have room for −1."""
+def _listed(name: str, words: Any, field_limit: int, seen: Seen) -> Series | None:
+    """The words of a dictionary, if they are text and few. Parts share a list, or have equal ones: the last is remembered."""
+    pl, pa = optional("polars"), optional("pyarrow")
+    if len(words) > MANY_WORDS or not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
+        return None
+    known, listed = seen.get(name, (None, None))
+    if known is None or not words.equals(known):
+        listed = pl.Series(name, pl.from_arrow(words), dtype=pl.String)
+        check_cells(name, listed, field_limit)
+        seen[name] = (words, listed)
+    return None if listed.null_count() else listed
+
+
+def _places(name: str, places: Any, count: int) -> Array:
+    """Places in a list of so many words, −1 for missing; any other is refused."""
     pa = optional("pyarrow")
-    words, places = values.dictionary, values.indices
-    if pa.types.is_string_view(words.type):  # polars writes its categories so
-        words = words.cast(pa.large_string())
-    if pa.types.is_unsigned_integer(places.type):
+    if pa.types.is_unsigned_integer(places.type):  # without room for −1
         places = places.cast(pa.int64())
-    return pa.DictionaryArray.from_arrays(places, words)
+    found = np.asarray(places.fill_null(-1) if places.null_count else places)
+    if found.max(initial=-1) >= count or np.count_nonzero(found < 0) != places.null_count:
+        raise InputError(f"column {name!r} has cells that are not in its own list of words. Write the file again.")
+    return found
 
 
 def _check_text(name: str, values: Any) -> None:
