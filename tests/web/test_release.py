@@ -340,6 +340,20 @@ def test_the_command_line_and_the_script_make_the_same_release(page, tmp_path, m
     assert [str(event.amount.epsilon) for event in charges(page.desk)] == ["1/4", "1/4"]
 
 
+def test_exports_say_nothing_of_a_cell_that_does_not_fit(page):
+    """The review counts such cells for the steward's eyes; the files beside it are kept, and handed on."""
+    work = page.ready_work(size=60)
+    kept = page.desk.work(work)
+    before = [page.get(f"/work/{work}/{name}").text for name in ("release.sh", "release.py")]
+    head, first, *rest = kept.table.path.read_text().splitlines()
+    place = head.split(",").index("age")
+    cells = first.split(",")
+    kept.table.path.write_text("\n".join([head, ",".join([*cells[:place], "999", *cells[place + 1 :]]), *rest]) + "\n")
+    kept._fit = None
+    assert "beyond a limit, and are moved to it" in words(page.get(f"/work/{work}/review"))
+    assert [page.get(f"/work/{work}/{name}").text for name in ("release.sh", "release.py")] == before
+
+
 def test_exports_quote_what_a_shell_or_python_would_run():
     name, dataset = "a b; rm -rf ~ '\".csv", 'x"); import os #'
     choices = Choices(dataset=dataset, rows=7, parquet=True, rows_per_person=3, confirm_large_epsilon=True)

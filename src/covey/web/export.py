@@ -17,10 +17,10 @@ def number(value: Fraction) -> str:
     return repr(float(value)).removesuffix(".0").replace("e-0", "e-")
 
 
-def command_line(choices: Choices, table: str, ledger: Path | None = None, misfits: bool = False) -> str:
+def command_line(choices: Choices, table: str, ledger: Path | None = None) -> str:
     """The command that does what the review says, in a folder with the table and schema.json.
 
-    `misfits` says that the steward has seen cells that do not fit the schema, and wants it so.
+    Whether cells fit the schema is a fact about true rows, and a file that people keep and hand on does not tell it.
     """
     private = choices.mode == "private"
     table = f"./{table}" if table.startswith("-") else table  # no option
@@ -34,7 +34,6 @@ def command_line(choices: Choices, table: str, ledger: Path | None = None, misfi
         words += [word for name in choices.important for word in ("--important", name)]
         words += ["--target", choices.target] if choices.target else []
         words += ["--confirm-large-epsilon"] if choices.confirm_large_epsilon else []
-        words += ["--accept-misfits", "1"] if misfits else []
         words += ["--ledger", str(ledger)] if ledger is not None else []
         said = [("--title", choices.title), ("--owner", choices.owner), ("--purpose", choices.purpose)]
         words += [word for option, text in said if text for word in (option, text)]
@@ -47,7 +46,7 @@ def command_line(choices: Choices, table: str, ledger: Path | None = None, misfi
     return shlex.join(words)
 
 
-def script(choices: Choices, table: str, ledger: Path | None = None, misfits: bool = False) -> str:
+def script(choices: Choices, table: str, ledger: Path | None = None) -> str:
     """The same as a script: checked, charged and written in the same order."""
     private = choices.mode == "private"
     kind, verb = ("PrivateOrder", "release") if private else ("AnonymousOrder", "anonymize")
@@ -61,7 +60,6 @@ def script(choices: Choices, table: str, ledger: Path | None = None, misfits: bo
         parts += [("important", repr(tuple((name,) for name in choices.important)))] if choices.important else []
         parts += [("target", repr(choices.target))] if choices.target else []
         parts += [("confirm_large_epsilon", "True")] if choices.confirm_large_epsilon else []
-        parts += [("accept_misfits", "1")] if misfits else []
         parts += [("ledger", f"Path({str(ledger)!r})")] if ledger is not None else []
         parts += (
             [("about", f"About({choices.title!r}, {choices.owner!r}, {choices.purpose!r})")] if choices.about else []

@@ -28,8 +28,7 @@ def exports(desk: Desk, work: Work) -> tuple[str, str]:
     """The command line and the script."""
     name = work.table.name if work.table else "table.csv"
     ledger = None if desk.ledger.path == Path(os.path.realpath(default_ledger_path())) else desk.ledger.path
-    misfits = bool(fit_values(work)["misfits"])
-    return export.command_line(work.choices, name, ledger, misfits), export.script(work.choices, name, ledger, misfits)
+    return export.command_line(work.choices, name, ledger), export.script(work.choices, name, ledger)
 
 
 @dataclass(frozen=True)
