@@ -11,7 +11,7 @@ from covey.core.tables.linked import Linked, LinkedTable, linked_table
 from covey.engines.linked import LinkedRows
 from covey.entropy import Streams
 from covey.methods.persons.certify import WORDS, Reference
-from covey.methods.persons.goal import lag_shares
+from covey.methods.persons.goal import Margins, lag_shares, shrunk
 from covey.methods.persons.method import RegainPersons
 from covey.methods.persons.plan import LinkedPlan, few_persons, table_moves
 from covey.privacy.budget import make_budget
@@ -110,6 +110,35 @@ def test_the_plan_is_public_and_its_shares_sum_to_one():
     single = LinkedPlan((Category(1), *PERSONS), EVENTS, 1, True).tables(10_000, budget)
     assert {table.kind for table, _ in single} == {"person", "across", "event"}
     assert all(0 not in (table.one, table.other) for table, _ in single if table.kind == "person")
+
+
+def test_pure_weights_and_the_size_of_a_fit_follow_from_public_numbers():
+    budget, pure = make_budget(1.0, 1e-9, persons=True), make_budget(1.0, persons=True)
+    heavy = {table.kind: weight for table, weight in PLAN.tables(10_000, pure)}
+    assert heavy == {"person": 1, "across": 1, "event": 2, "step": Fraction(3, 2), "two": Fraction(3, 2)}
+    assert PLAN.growth(20_000, budget) == 1
+    assert PLAN.growth(45_000, budget) == 1.5
+    assert PLAN.growth(60_000, pure) == 1
+    assert (PLAN.growth(100, pure), PLAN.growth(10**7, budget)) == (0.5, 2.0)
+
+
+def test_noise_of_tables_without_a_signal_is_drawn_to_independence_and_signals_stay():
+    g = np.random.default_rng(0)
+    margins = Margins([np.array([0.6, 0.4]), np.array([0.3, 0.5, 0.2])], [np.array([0.35, 0.35])], 0.7)
+    counted = margins.alone(LinkedTable("across", 1, 0))  # the number of events: who has some does not have none
+    assert counted[0].tolist() == [0, 0]
+    assert counted.sum() == pytest.approx(0.7)
+    assert margins.alone(LinkedTable("step", 0, 0)) is None
+    alone = np.full((8, 12), 1 / 96)
+    noise = 0.01 * g.standard_normal((8, 12))
+    signal = np.zeros((8, 12))
+    signal[:, :8] = 0.1 * (np.eye(8) - 1 / 8)
+    quiet, loud = shrunk(alone + noise, alone, 0.01), shrunk(alone + signal + noise, alone, 0.01)
+    assert quiet.sum(axis=0) == pytest.approx((alone + noise).sum(axis=0))  # margins are left as they were measured
+    assert np.abs(quiet - alone).sum() < 0.7 * np.abs(noise).sum()  # what is left is mostly that of the margins
+    assert np.abs(loud - alone - signal).sum() < np.abs(noise).sum()
+    # A wrong program that shrinks all tables alike, as if each were noise, loses the signal.
+    assert np.abs(shrunk(alone + signal + noise, alone, 0.1) - alone - signal).sum() > 1.5 * np.abs(noise).sum()
 
 
 def test_few_persons_are_advised_against_by_public_numbers():

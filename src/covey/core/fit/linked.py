@@ -19,17 +19,13 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import Zeros
 
 CENTRES, KINDS = 200, 40  # of persons and of events: more gave nothing on the hospital of docs/benchmarks/persons.md
-STEPS = 250  # of the fit: further ones follow the noise
+STEPS = 500  # of the fit, where n·ε is about 20,000 persons: further ones follow the noise
 STARTS = 4  # fits from other random starts, pooled: an average over where the tables leave the answer open
 OBEY = 0.5  # of the steps, after which centres give up what cannot occur: they have found their places by then
 NEVER = -60.0  # a logit so low that its probability is below 10^-20
 RATE = 0.08  # of Adam's first step; it falls along a cosine
-PRIOR = {
-    "a": 8.0,
-    "p": 4.0,
-    "t": 0.25,
-    "r": 0.0625,
-}  # strengths of the prior by block: the prototype's, on its hospital
+# Strengths of the prior by block: an eighth of the prototype's or less, since goals are drawn to independence beforehand.
+PRIOR = {"a": 1.0, "p": 0.06, "t": 0.015, "r": 0.005}
 STICKY, STICKY_PRIOR = (
     -0.5,
     30.0,
@@ -57,6 +53,17 @@ class LinkedGoal:
     weight: Mapping[str, Floats]
     lags: tuple[float, float]
     masks: tuple[Floats | None, Floats | None] = (None, None)  # added to logits of centres and kinds: what cannot occur
+    growth: float = 1.0  # times as many kinds of events, and steps: what so many persons can tell apart
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of events a fit tells apart."""
+        return max(1, round(KINDS * self.growth))
+
+    @property
+    def steps(self) -> int:
+        """How many steps it takes."""
+        return max(1, round(STEPS * self.growth))
 
 
 @dataclass(frozen=True)
@@ -97,11 +104,12 @@ def _fit_once(goal: LinkedGoal, public: np.random.Generator, zeros: tuple[Zeros 
     x = start(goal, public)
     mean = {k: np.zeros_like(v) for k, v in x.items()}
     square = {k: np.zeros_like(v) for k, v in x.items()}
-    for step in range(1, STEPS + 1):
-        if step == int(OBEY * STEPS):
+    steps = goal.steps
+    for step in range(1, steps + 1):
+        if step == int(OBEY * steps):
             goal = obeying(goal, x, zeros)
         _, slope = objective(goal, x)
-        rate = RATE * (0.5 * (1 + np.cos(np.pi * step / STEPS)) + 0.02)
+        rate = RATE * (0.5 * (1 + np.cos(np.pi * step / steps)) + 0.02)
         for k, g in slope.items():
             mean[k] += 0.1 * (g - mean[k])
             square[k] += 0.01 * (g * g - square[k])
@@ -124,16 +132,16 @@ def start(goal: LinkedGoal, public: np.random.Generator) -> Parameters:
     one = goal.target["one"][0]
     d = goal.persons.total
     base = np.log(np.maximum(np.concatenate([_by_block(one[:d], goal.persons), _by_block(one[d:], goal.events)]), 1e-3))
-    normal = public.standard_normal
+    normal, kinds = public.standard_normal, goal.kinds
     return {
         "a": 0.5 * normal((CENTRES, d)),
-        "p": 0.8 * normal((CENTRES, KINDS)),
-        "t": 0.8 * normal((KINDS, goal.events.total)),
-        "r": 0.5 * normal((KINDS, KINDS)) + 2 * np.eye(KINDS),
+        "p": 0.8 * normal((CENTRES, kinds)),
+        "t": 0.8 * normal((kinds, goal.events.total)),
+        "r": 0.5 * normal((kinds, kinds)) + 2 * np.eye(kinds),
         "s": np.array([STICKY]),
         "ba": base[:d].copy(),
         "bx": base[d:].copy(),
-        "bp": np.zeros(KINDS),
+        "bp": np.zeros(kinds),
     }
 
 

@@ -1,7 +1,14 @@
-"""From noisy tables to what a fit aims at: shares in block matrices, and how much each entry counts. Post-processing."""
+"""From noisy tables to what a fit aims at: shares in block matrices, and how much each entry counts. Post-processing.
+
+What a table of a person, of a person and an event, or of one event says beyond its margins is drawn to nothing as far as it is
+noise, table by table (James and Stein): many attributes have little to do with each other, and a fit that believed their noise
+would spend its centres on it. Tables of two events stay as they are: that they differ from chance is their point, they are few,
+and each is too noisy to say so by itself.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,13 +16,15 @@ import numpy as np
 from covey.core.arrays import Floats
 from covey.core.fit.linked import LinkedGoal
 from covey.core.tables.domain import Domain
-from covey.core.tables.linked import count_bins
+from covey.core.tables.linked import LinkedTable, count_bins
 from covey.methods.persons.measure import NoisyTable, folded
 from covey.methods.regain.measure_numbers import OneWayMeasured
 from covey.methods.regain.numbers import Looks
 
 if TYPE_CHECKING:
     from covey.methods.persons.method import Split
+
+TINY = 1e-12  # what is divided by is never less
 
 
 def make_goal(
@@ -36,20 +45,56 @@ def make_goal(
     for j, (share, to) in enumerate(zip(seen.shares, seen.maps, strict=True)):
         size = int(to.max()) + 1
         having = 1.0 if j in split.parts[0] else float(1 - law[0])
-        one.append((j, having * np.bincount(to, share, minlength=size)))
+        one.append((j, np.asarray(having * np.bincount(to, share, minlength=size), dtype=np.float64)))
         own.append(np.full(size, (n / _noise(j, one_way, len(to) / size)) ** 2))
     persons = [values for j, values in one if j in split.parts[0]] + [np.add.reduceat(law, starts)]
     events = [values for j, values in one if j in split.parts[1]]
     heavy = [own[j] for j in split.parts[0]] + [n**2 / (sd**2 * widths)]
     target["one"] = np.concatenate([*persons, *events])[None]
     weight["one"] = np.concatenate([*heavy, *(own[j] for j in split.parts[1])])[None]
+    margins = Margins([np.asarray(own, dtype=np.float64) for own in persons], events, float(1 - law[0]))
     for found in tables:
-        _place(found, n, split, target, weight)
+        _place(found, n, split, (target, weight), margins)
     return LinkedGoal(split.persons, split.events, target, weight, lag_shares(law))
 
 
-def _place(found: NoisyTable, n: int, split: Split, target: dict[str, Floats], weight: dict[str, Floats]) -> None:
+@dataclass(frozen=True)
+class Margins:
+    """Shares of persons by attribute, the number of events last; of events, averaged by person; and of persons who have any."""
+
+    persons: list[Floats]
+    events: list[Floats]
+    having: float
+
+    def alone(self, table: LinkedTable) -> Floats | None:
+        """What a table would hold if its attributes had nothing to do with each other; None for tables of two events."""
+        if table.kind == "person":
+            return np.outer(self.persons[table.one], self.persons[table.other])
+        if table.kind == "across":
+            own = self.persons[table.one].copy()
+            if table.one == len(self.persons) - 1:  # who has events does not have none
+                own[0] = 0.0
+                own /= max(float(own.sum()), TINY)
+            return np.outer(own, self.events[table.other])
+        if table.kind == "event":
+            return np.outer(self.events[table.one], self.events[table.other]) / max(self.having, TINY)
+        return None
+
+
+def shrunk(values: Floats, alone: Floats, sd: float) -> Floats:
+    """A noisy table whose distance from `alone`, margins aside, is kept as far as it exceeds what noise would make of it."""
+    apart = values - alone
+    apart = apart - apart.mean(axis=0) - apart.mean(axis=1, keepdims=True) + apart.mean()
+    noise = sd**2 * (values.shape[0] - 1) * (values.shape[1] - 1)
+    kept = max(0.0, 1 - noise / max(float((apart**2).sum()), TINY))
+    return np.asarray(values - (1 - kept) * apart)
+
+
+def _place(
+    found: NoisyTable, n: int, split: Split, goal: tuple[dict[str, Floats], dict[str, Floats]], margins: Margins
+) -> None:
     """Put a noisy table into the block matrix of its kind."""
+    target, weight = goal
     kind = found.table.kind
     rows: Domain = split.persons if kind in ("person", "across") else split.events
     columns: Domain = split.persons if kind == "person" else split.events
@@ -57,9 +102,11 @@ def _place(found: NoisyTable, n: int, split: Split, target: dict[str, Floats], w
         target[kind], weight[kind] = np.zeros((rows.total, columns.total)), np.zeros((rows.total, columns.total))
     block = rows.block(found.table.one), columns.block(found.table.other)
     values, precision = found.values / n, np.full(found.values.shape, (n / found.sd) ** 2)
-    if folded(
-        found.table
-    ):  # half of what stands above the diagonal belongs below it, with half the noise, and is one number
+    alone = margins.alone(found.table)
+    if alone is not None:
+        values = shrunk(values, alone, found.sd / n)
+    # Half of what stands above the diagonal belongs below it, with half the noise, and is one number.
+    if folded(found.table):
         above = np.triu(values, 1) / 2
         values = above + above.T + np.diag(np.diag(values))
         precision = precision * np.where(np.eye(len(values), dtype=bool), 1.0, 2.0)

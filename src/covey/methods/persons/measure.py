@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -123,7 +124,7 @@ class LinkedMeasured:
 
 def measure_tables(
     rows: LinkedRows,
-    tables: Sequence[tuple[LinkedTable, int]],
+    tables: Sequence[tuple[LinkedTable, Fraction]],
     sizes: tuple[tuple[int, ...], tuple[int, ...]],
     counts: int,
     gate: Gate,

@@ -116,6 +116,7 @@ class RegainPersons:
             found = measure_tables(binned, tables, split.sizes, plan.count_size, gate)
             barred = self._barred(seen)
             goal = make_goal(split, seen, one_way, (own, counts.sd), found, n)
+            goal = replace(goal, growth=plan.growth(n, gate.budget))
             place = plan.timing.position
             if place is not None:
                 leave_places(goal, place)

@@ -18,10 +18,14 @@ from covey.privacy.gate import Moves
 
 # Of the budget, for the number of events, by whether the guarantee is pure: it shapes every person.
 COUNTS = {False: Fraction(6, 100), True: Fraction(9, 100)}
-WITHIN = 3  # weight of tables of one event beside the others: they carry most of what is asked of events
+# Weights of tables of one event, and of two events, beside the others, by whether the guarantee is pure: the first carry most of
+# what is asked of events, and under pure ε, where noise grows as 1/weight and not as its root, links would drown in it.
+WITHIN = {False: Fraction(3), True: Fraction(2)}
+LINKS = {False: Fraction(1), True: Fraction(3, 2)}
 CROSSED = 100_000  # persons, at ε = 1: from here on steps from one attribute to another pay for their noise
 FEW_PERSONS = 5_000  # at ε = 1 and δ > 0: below, links are mostly noise (docs/benchmarks/persons.md)
 PURE = 3.0  # times as many persons that pure ε needs for the same noise, about
+GROWN, GROWTH = 20_000, (0.5, 2.0)  # persons, at ε = 1 and δ > 0, that the size of the fit was chosen on; its bounds
 MASS = 40.0  # deviations of a table's noise that a bin of an ordered attribute holds, as for single tables
 LEAST_BINS, MOST_BINS = 4, 24  # of an ordered attribute, whatever the noise is
 
@@ -59,22 +63,27 @@ class LinkedPlan:
         """Whether steps from one attribute to another are measured as well."""
         return n * strength(budget) >= CROSSED
 
-    def tables(self, n: int, budget: Budget) -> list[tuple[LinkedTable, int]]:
+    def tables(self, n: int, budget: Budget) -> list[tuple[LinkedTable, Fraction]]:
         """The tables and their weights; attributes of a single category are left out."""
+        one, within, links = Fraction(1), WITHIN[budget.pure], LINKS[budget.pure]
         own = [a for a, kind in enumerate(self.persons) if kind.size > 1] + [len(self.persons)]
         its = [a for a, kind in enumerate(self.events) if kind.size > 1 and a != self.timing.position]
-        found = [(LinkedTable("person", a, b), 1) for i, a in enumerate(own) for b in own[i + 1 :]]
-        found += [(LinkedTable("across", a, b), 1) for a in own for b in its]
-        found += [(LinkedTable("event", a, b), WITHIN) for i, a in enumerate(its) for b in its[i + 1 :]]
+        found = [(LinkedTable("person", a, b), one) for i, a in enumerate(own) for b in own[i + 1 :]]
+        found += [(LinkedTable("across", a, b), one) for a in own for b in its]
+        found += [(LinkedTable("event", a, b), within) for i, a in enumerate(its) for b in its[i + 1 :]]
         if self.timing.position is not None:  # how it goes with the number of events is known; its classes are few
             place = self.timing.position
-            found += [(LinkedTable("event", min(a, place), max(a, place)), 1) for a in its]
+            found += [(LinkedTable("event", min(a, place), max(a, place)), one) for a in its]
         if self.most > 1:
             cross = self.crossed(n, budget)
             if self.ordered:
-                found += [(LinkedTable("step", a, b), 1) for a in its for b in its if cross or a == b]
-            found += [(LinkedTable("two", a, b), 1) for a in its for b in its if (cross and a < b) or a == b]
+                found += [(LinkedTable("step", a, b), links) for a in its for b in its if cross or a == b]
+            found += [(LinkedTable("two", a, b), links) for a in its for b in its if (cross and a < b) or a == b]
         return found
+
+    def growth(self, n: int, budget: Budget) -> float:
+        """Times as many kinds of events and steps of the fit as at `GROWN` persons: by the square root, within reason."""
+        return float(np.clip(np.sqrt(n * strength(budget) / GROWN), *GROWTH))
 
     def table_sd(self, n: int, budget: Budget) -> float:
         """The noise on an entry of a table of weight 1, in persons."""
@@ -91,7 +100,7 @@ class LinkedPlan:
         return len(count_bins(self.most))
 
 
-def table_moves(weights: Sequence[int]) -> Moves:
+def table_moves(weights: Sequence[Fraction | int]) -> Moves:
     """How far one replaced person moves tables of these weights together (docs/proofs/persons.md).
 
     A person adds to each a vector without negative entries and with a sum of 1 at most: it moves by at most 2 in ℓ1, and its
