@@ -6,6 +6,7 @@ nothing in common with the table but the number of persons.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,6 +22,7 @@ from covey.release.linkedfiles import write_fitted
 from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.fields import Field
 from covey.table.package import Package, Resource
+from covey.table.resources import BARE
 from covey.table.schema import Schema
 
 MOST = 6
@@ -53,10 +55,16 @@ def package(ordered=True, number=False, timed=False):
     )
 
 
-def town(n, seed=0, number=False):
+def alone():
+    """A package of one file: persons are those whom the events name."""
+    both = package()
+    return replace(both, persons=Resource("persons", BARE, "id"), alone=True)
+
+
+def town(n, seed=0, number=False, least=0):
     """Persons 1 to n − 1 with up to eight events each, in no order; person 0 is added by `with_first`."""
     g = np.random.default_rng(seed)
-    who = g.permutation(np.repeat(np.arange(1, n), g.integers(0, 9, n - 1)))
+    who = g.permutation(np.repeat(np.arange(1, n), g.integers(least, 9, n - 1)))
     people = [(g.integers(0, 2), g.integers(0, 3)) for _ in range(n)]
     values = g.integers(0, 501 if number else 3, len(who))
     return people, list(
@@ -119,7 +127,27 @@ def rides():
             return LinkedSynthesizer(*arguments, schema=described, seed=seed)
 
         found.append(Ride(name, make, first, person_neighbours(table, ordered, last), stranger))
-    return found
+    return [*found, one_file()]
+
+
+def one_file():
+    """Events alone: everybody has one, the number of persons is public, and that of events is not."""
+    from audits.odometer import Ride
+
+    table, described = town(60, least=1), alone()
+
+    def events(both):
+        return {"visits": both["visits"]}
+
+    others = person_neighbours(table, True, 2)
+    neighbours = {name: events(both) for name, both in others.items() if name != "no events"}
+    first = events(with_first(table, (0, 0), [(0, 0, 0)]))
+    stranger = events(with_first(town(60, seed=7, least=1), (1, 1), [(2, 1, 9)] * 3))
+
+    def make(seed):
+        return LinkedSynthesizer(4.0, schema=described, seed=seed)
+
+    return Ride("linked, one file", make, first, neighbours, stranger)
 
 
 def face(synth):
@@ -216,6 +244,7 @@ def faults():
         Fault("gaps by their rank among all", "odometer: linked, places and gaps", gaps_ranked()),
         Fault("each event weighs a person", "odometer: linked, (ε, δ)", whole_events()),
         Fault("each pair of events weighs a person", "odometer: linked, pure", whole_pairs()),
+        Fault("persons of one file counted by their events", "odometer: linked, one file", whole_events()),
         Fault("number of events published", "odometer: linked, no order, from no events", events_published()),
         Fault("a limit that looks at other persons", "odometer: linked, (ε, δ)", cap_looks_at_others()),
         Fault("events of a person weighed batch by batch", "odometer: linked, pure", split_over_batches()),
