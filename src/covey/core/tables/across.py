@@ -13,7 +13,6 @@ from itertools import product
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.tables.linked import Linked
 from covey.core.tables.zeros import Boxes, Mask, held_in
 
 MOST_KINDS = 10_000  # of persons that rules tell apart: looked at one by one before anything is charged
@@ -56,13 +55,6 @@ class Across:
             for j, mask in box.persons.items():
                 found[:, k] &= mask[persons[:, j]]
         return found
-
-    def broken(self, linked: Linked) -> int:
-        """How many events lie in a box."""
-        bad, meets = np.zeros(len(linked.owner), dtype=bool), self.meets(linked.persons)
-        for k, box in enumerate(self.boxes):
-            bad |= meets[linked.owner, k] & box.events[linked.events[:, box.attribute]]
-        return int(bad.sum())
 
     def breaking(self, meets: Mask, events: Integers) -> Iterator[tuple[int, Integers, Mask]]:
         """Events of persons with these sides that are barred: an attribute, which rows, and all that is barred for them."""
