@@ -16,7 +16,7 @@ import numpy as np
 
 from covey.charging import Account, asked, carry_out
 from covey.core.tables.linked import Linked, LinkedTable, places_within
-from covey.errors import ArgumentError, InputError, ParameterError
+from covey.errors import ArgumentError, InputError, ParameterError, nearest
 from covey.linking import PackageReader, places_of
 from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.plan import LinkedPlan, few_persons
@@ -33,8 +33,9 @@ from covey.table.codec import EncodeLog
 from covey.table.document import read_document
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
-from covey.table.package import MOST_EVENTS, Package, Resource
+from covey.table.package import MOST_EVENTS, PERSONS, Package, Resource
 from covey.table.persons import named
+from covey.table.resources import BARE
 from covey.table.schema import Schema
 from covey.workflow import check_log, refuse_misfits, write_log
 
@@ -43,6 +44,11 @@ TAKEN = {
     *("table", "out", "epsilon", "delta", "dataset", "rows", "parquet", "confirm_large_epsilon", "accept_misfits"),
     *("seed", "log", "ledger", "force", "purpose", "about"),
 }
+# What a draft leaves to its reader.
+OF_EVENTS = (
+    "at_most {}: the largest number there is; if it is public knowledge that a person has fewer events, say so",
+    "order: name the column of the events that orders them, if there is one, and require it",
+)
 BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for single tables
 
 
@@ -63,11 +69,26 @@ def draft_package(persons: Path, events: Path, dialect: Any) -> tuple[Package, t
     ]
     notes = [
         f"{names[1]}.{link} → {names[0]}.{key}: the key; both columns are left out, and synthetic persons are numbered",
-        f"at_most {MOST_EVENTS}: the largest number there is; if it is public knowledge that a person has fewer events, say so",
-        "order: name the column of the events that orders them, if there is one, and require it",
+        *(note.format(MOST_EVENTS) for note in OF_EVENTS),
     ]
     notes += [str(note) for one in found for note in one.notes if note.field not in (key, link)]
     return Package(parts[0], parts[1], MOST_EVENTS), tuple(notes)
+
+
+def draft_alone(events: Path, person: str, dialect: Any) -> tuple[Package, tuple[str, ...]]:
+    """The same for one table of events, a column of which says whose each is."""
+    name, found = events.name.split(".")[0].replace(" ", "_"), look(events, dialect)
+    if person not in found.table.columns:
+        raise ParameterError(
+            f"{events.name} has no column {person!r}. {nearest(person, list(found.table.columns), 'columns')}"
+        )
+    notes = [
+        f"{name}.{person}: whose each row is; it is left out, and synthetic persons are numbered",
+        *(note.format(MOST_EVENTS) for note in OF_EVENTS),
+        *(str(note) for note in found.notes if note.field != person),
+    ]
+    own = Resource(name, _without(found, person), person, events.name)
+    return Package(Resource(PERSONS, BARE, "id"), own, MOST_EVENTS, alone=True), tuple(notes)
 
 
 def _without(found: Draft, column: str) -> Schema:

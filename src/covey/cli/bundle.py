@@ -30,10 +30,10 @@ def verify(folder: Path, as_json: bool) -> None:
 
     found = verify_bundle(folder)
     note = found.facts.get("note")
-    words = f"{folder}: whole and consistent, {found.rows} rows; {found.facts['guarantee']}" + (
+    words = f"{folder}: whole and consistent, {found.rows} {found.counted}; {found.facts['guarantee']}" + (
         f"; {note}" if note else ""
     )
-    say(as_json, {"bundle": str(folder), "rows": found.rows, "privacy": dict(found.facts)}, words)
+    say(as_json, {"bundle": str(folder), found.counted: found.rows, "privacy": dict(found.facts)}, words)
 
 
 @main.command(

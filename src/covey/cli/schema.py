@@ -20,9 +20,20 @@ from covey.cli.options import (
 from covey.errors import ParameterError
 
 
-@main.command(epilog=example("covey init patients.csv -o schema.json"))
+@main.command(
+    epilog=example(
+        "covey init patients.csv -o schema.json",
+        "covey init patients.csv visits.csv -o package.json",
+        "covey init visits.csv --person patient -o package.json",
+    )
+)
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE [EVENTS]")
 @click.option("-o", "--out", "out", type=Path, required=True, help="Where to write the draft.")
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="Draft a package of one table: this column says whose a row is, and links between rows are kept.",
+)
 @click.option(
     "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata instead of the data."
 )
@@ -34,6 +45,7 @@ from covey.errors import ParameterError
 def init(  # click passes each option by its name
     tables: tuple[str, ...],
     out: Path,
+    person: str | None,
     metadata: Path | None,
     relation: str | None,
     sql: str | None,
@@ -43,17 +55,18 @@ def init(  # click passes each option by its name
 ) -> None:
     """Draft a schema from TABLE. The draft describes private data: check it, then confirm it.
 
-    With a second table, of events that belong to the persons of the first, draft a package of both.
+    With a second table, of events that belong to the persons of the first, draft a package of both; with --person, of one table
+    that has several rows of a person.
     """
     from dataclasses import asdict
 
     from covey.release.places import check_new_file
     from covey.workflow import draft, imported
 
-    if len(tables) > 1:
+    if len(tables) > 1 or person is not None:
         if metadata is not None or relation is not None or sql is not None:
-            raise ParameterError("a package is drafted from two files: leave out --import, --table and --query.")
-        _init_package(tables, out, dialect, force, as_json)
+            raise ParameterError("a package is drafted from files: leave out --import, --table and --query.")
+        _init_package(tables, person, out, (dialect, force), as_json)
         return
     table = tables[0]
     source = source_of(table, relation, sql)
@@ -77,21 +90,28 @@ def init(  # click passes each option by its name
     )
 
 
-def _init_package(tables: tuple[str, ...], out: Path, dialect: Any, force: bool, as_json: bool) -> None:
-    """Draft a package of persons and events."""
-    from covey.linkedflow import draft_package
+def _init_package(
+    tables: tuple[str, ...], person: str | None, out: Path, reading: tuple[Any, bool], as_json: bool
+) -> None:
+    """Draft a package of persons and events, or of events alone."""
+    from covey.linkedflow import draft_alone, draft_package
     from covey.release.places import check_new_file
 
     if len(tables) > 2:
         raise ParameterError(
             "a package has one table of persons and one of events: several event tables are not there yet."
         )
-    places = [Path(table) for table in tables]
+    if len(tables) == 2 and person is not None:
+        raise ParameterError("the key of two tables is found by its values: leave out --person.")
+    (dialect, force), places = reading, [Path(table) for table in tables]
     for place in places:
         check_new_file(out, place, force)
         if place.resolve().parent != out.resolve().parent:
             raise ParameterError(f"write the package beside its tables: {place.resolve().parent / out.name}.")
-    package, notes = draft_package(places[0], places[1], dialect)
+    if person is None:
+        package, notes = draft_package(places[0], places[1], dialect)
+    else:
+        package, notes = draft_alone(places[0], person, dialect)
     package.save(out)
     if not as_json:
         for note in notes:

@@ -9,8 +9,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from covey.errors import InputError
 from covey.privacy.budget import parameters
-from covey.release.linkedverify import refuse_linked
+from covey.release.linkedverify import DESCRIBED
 from covey.release.verify import bundle_digest, verify_bundle
 
 PAPER = (
@@ -30,24 +31,35 @@ class Citation:
 
 def cite(folder: Path) -> Citation:
     """The citation of a bundle that is whole and consistent."""
-    refuse_linked(folder, "a citation")
     checked, digest = verify_bundle(folder), bundle_digest(folder)
-    made = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))["datePublished"]
-    promise = _promise(checked.facts)
+    made, promise, n = _made(folder), _promise(checked.facts), checked.facts["n"]
+    if checked.counted == "persons":
+        title, source = "Synthetic tables of {} persons with their events", f"confidential tables of {n:,} persons"
+    else:
+        title, source = "Synthetic table of {} rows", f"a confidential table of {n:,} rows"
     sentence = (
-        f"Synthetic table of {checked.rows:,} rows, made on {made} with covey {checked.facts['covey']} from a confidential table "
-        f"of {checked.facts['n']:,} rows; {promise}. SHA-256 of its list of checksums: {digest}. Method: {PAPER}"
+        f"{title.format(f'{checked.rows:,}')}, made on {made} with covey {checked.facts['covey']} from {source}; {promise}. "
+        f"SHA-256 of its list of checksums: {digest}. Method: {PAPER}"
     )
     bibtex = "\n".join(
         [
             f"@misc{{covey-{digest[:12]},",
-            f"  title = {{Synthetic table of {checked.rows} rows made with covey}},",
+            f"  title = {{{title.format(checked.rows)} made with covey}},",
             f"  year = {{{made[:4]}}},",
             f"  note = {{{promise}; SHA-256 {digest}}}",
             "}",
         ]
     )
     return Citation(sentence, bibtex, digest)
+
+
+def _made(folder: Path) -> str:
+    """The day on which a bundle was made."""
+    name, key = (DESCRIBED, "created") if (folder / DESCRIBED).is_file() else ("croissant.json", "datePublished")
+    day = json.loads((folder / name).read_text(encoding="utf-8")).get(key)
+    if not isinstance(day, str):
+        raise InputError(f"{name} of {folder} does not say when it was made: ask for the bundle to be written again.")
+    return day[:10]
 
 
 def _promise(facts: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ SHA256SUMS                  a checksum for every file above
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: Abou
     for one in described["resources"]:
         one["path"] = f"{one['name']}.{suffix}"
         one["schema"]["fields"][0]["type"] = "integer"  # of keys, which are numbers now
+    described["created"] = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     write_document(folder / "datapackage.json", described)
     mended = getattr(release.parts, "mended", 0) if release.package.rules else None
     facts = private_facts(release.privacy, release.version)

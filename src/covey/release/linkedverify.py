@@ -19,14 +19,6 @@ from covey.table.sources import read_table
 DESCRIBED = "datapackage.json"  # a bundle that has it holds linked tables
 
 
-def refuse_linked(bundle: Path, what: str) -> None:
-    """Say plainly what is not there yet for bundles of linked tables."""
-    if (bundle / DESCRIBED).is_file():
-        raise InputError(
-            f"{bundle} holds linked tables, for which {what} is not there yet. Read its two tables instead."
-        )
-
-
 def released_schema(part: Resource) -> Schema:
     """The schema of a released table: with its key, a number without meaning."""
     return replace(part.schema, fields=(part.key_field, *(() if part.bare else part.schema.fields)))

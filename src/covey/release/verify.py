@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from covey.errors import InputError
 from covey.privacy.budget import Budget, Charge, budget_for
@@ -24,10 +24,11 @@ REPORT = "report.html"
 
 @dataclass(frozen=True)
 class Verified:
-    """What `verify_bundle` found to be true."""
+    """What `verify_bundle` found to be true: how many synthetic rows there are, or persons with their events."""
 
     rows: int
     facts: Mapping[str, Any]
+    counted: Literal["rows", "persons"] = "rows"
 
 
 def verify_bundle(folder: Path) -> Verified:
@@ -53,7 +54,7 @@ def verify_bundle(folder: Path) -> Verified:
         rows, tables = verify_linked(folder)
         if not all(named[path.name] in (folder / REPORT).read_text(encoding="utf-8") for path in tables):
             raise InputError(f"{REPORT} describes other tables than those of the bundle.")
-        return Verified(rows, facts)
+        return Verified(rows, facts, "persons")
     table = rows_path(folder)
     if REPORT in named and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
         raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")
