@@ -88,7 +88,7 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     cited = json.loads(run("cite", out, "--json").output)
     assert "Synthetic tables of 300 persons with their events, made on 20" in cited["sentence"]
     assert "from confidential tables of 300 persons; " in cited["sentence"]
-    assert "ε = 5, δ = 1e-05, for one person" in cited["bibtex"]
+    assert "ε = 5, δ = 1e-5, for one person" in cited["bibtex"]
     spent = json.loads(run("ledger", "show", "--ledger", ledger, "--json").output)
     assert "5" in json.dumps(spent)
     figures = json.loads(run("evaluate", package, out, "--json").output)
