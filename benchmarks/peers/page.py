@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 from math import exp
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
-from benchmarks.peers.launch import GROUPS, METHODS, PURE, ROWS
+from benchmarks.peers.launch import METHODS
+from benchmarks.peers.picture import plot
 from benchmarks.peers.tables import XOR
 
 FIELDS = [
@@ -177,51 +177,3 @@ def line(row: dict) -> str:
     score = f"{row['sdmetrics']:.3f}" if row.get("sdmetrics") else ""
     accuracy = f"{row['accuracy']:.3f} ({row['accuracy_true']:.3f})"
     return f"{start}| {deltas} | {tv} | {score} | {accuracy} | {row['processor_seconds']:.1f} | {row['peak_mib']:.0f} |"
-
-
-def plot(rows: list[dict], path: Path) -> None:
-    """Error of 2-way tables against time, a point per method; a method without a result stands at the limit, hollow."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "covey"
-    import matplotlib.pyplot as plt
-
-    names = list(dict.fromkeys(row["table"] for row in rows))
-    figure, axes = plt.subplots(1, len(names), figsize=(5.4 * len(names), 6), squeeze=False, layout="constrained")
-    for axis, name in zip(axes[0], names, strict=True):
-        own = [row for row in rows if row["table"] == name]
-        done = [row for row in own if row["status"] == "ok"]
-        for row in done:
-            marker = {PURE: "o", GROUPS: "x", ROWS: "+"}.get(row["guarantee"], "s")
-            color = "tab:blue" if "covey" in row["method"] else "tab:gray"
-            axis.scatter(row["processor_seconds"], row["tv2"], marker=marker, color=color, zorder=3)
-        without = [f"{row['method']}: {row['status'].split('(', 1)[0][:40]}" for row in own if row["status"] != "ok"]
-        axis.set(xscale="log", yscale="log", title=name, xlabel="processor seconds")
-        axis.margins(x=0.3, y=0.15)
-        axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
-        axis.yaxis.set_minor_formatter("")
-        axis.grid(alpha=0.3)
-        label(figure, axis, done)
-        words = "no result: " + "\n".join(without) if without else ""
-        axis.text(0, -0.16, words, transform=axis.transAxes, va="top", fontsize=8, color="tab:red")
-    axes[0][0].set_ylabel("rows out of place, of 100, in a typical table of two columns\n(100 × mean total variation)")
-    figure.suptitle(
-        "ε = 1.  ● pure ε   ■ (ε, δ) with δ = 1e-9   × groups of 20, + true rows: no differential privacy", fontsize=10
-    )
-    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
-
-
-def label(figure: Any, axis: Any, rows: list[dict]) -> None:
-    """The name of each point, above or below it, wherever it hides no other."""
-    figure.canvas.draw()
-    taken: list[Any] = []
-    for row in sorted(rows, key=lambda row: row["processor_seconds"]):
-        for height in (4, -11, 15, -22, 26, -33, 37):
-            place = (row["processor_seconds"], row["tv2"])
-            text = axis.annotate(row["method"], place, xytext=(4, height), textcoords="offset points", fontsize=8)
-            box = text.get_window_extent()
-            if not any(box.overlaps(other) for other in taken):
-                break
-            text.remove()
-        taken.append(box)
