@@ -203,7 +203,21 @@ def peers() -> list[Quote]:
         Quote(page, "at least δ₂ .0016 on nltcs, where covey has .0018", (floors[0], of("delta2", ours))),
         Quote(page, "it has .0051 and covey .0035", (floors[1], of("delta2", ours, "plants"))),
         Quote(page, "(TV .14 and .13)", (of("tv2", "smartnoise MST", "adult"), of("tv2", "OpenDP MST", "adult"))),
-        Quote(page, "dpmm's MST (.059)", (of("tv2", "dpmm MST", "adult"),)),
+        Quote(
+            page,
+            "dpmm's MST (.059) and dpsynth's (.068)",
+            (of("tv2", "dpmm MST", "adult"), of("tv2", "dpsynth MST", "adult")),
+        ),
+        Quote(
+            page,
+            "dpsynth's MST has δ₂ .0506 and .0499 on nltcs, TV .069 and .068 on adult",
+            (
+                by_hand("delta2", "dpsynth 0.3.0 MST"),
+                of("delta2", "dpsynth MST"),
+                by_hand("tv2", "dpsynth 0.3.0 MST", "adult"),
+                of("tv2", "dpsynth MST", "adult"),
+            ),
+        ),
         Quote(page, "(δ₂ .041, .042, .051, .050)", tuple(mst)),
         Quote(page, "on nltcs (.886)", (of("accuracy", ours),)),
         Quote(page, "and 1 to 3 points less", (min(lost), max(lost))),

@@ -22,6 +22,17 @@ environment() {
     touch "build/peers/$name/.installed"
 }
 
+# Exactly the versions in constraints/, whatever their makers ask for: what these need and what they use are not the same.
+frozen() {
+    other=$(command -v "$2" || true)
+    [ -n "$other" ] || { echo "$1: no such Python"; return; }
+    [ -e "build/peers/$1/.installed" ] && return
+    "$other" -m venv "build/peers/$1" || return
+    "build/peers/$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+        -r "$here/constraints/$1.txt" || { echo "$1 could not be installed"; return; }
+    touch "build/peers/$1/.installed"
+}
+
 environment smartnoise torch smartnoise-synth
 environment dpmm torch dpmm
 environment datasynthesizer DataSynthesizer
@@ -31,6 +42,6 @@ environment sdmetrics sdmetrics
 environment dpsynth python=python3.12 'jax[cpu]==0.10.2' mbi==2.0.0 dp-accounting==0.6.0 'etils[epath]' pandas attrs absl-py \
     pydantic pyyaml more-itertools networkx scipy tqdm
 environment privatepgm 'jax[cpu]==0.4.38' 'pandas<3' 'numpy<2.3' networkx chex optax attrs
-environment gsd python=python3.10 'jax==0.4.13' 'jaxlib==0.4.13' 'numpy<2' 'scipy<1.12' 'flax<0.7' tqdm smartnoise-synth
+frozen gsd python3.10  # of smartnoise-synth, which it asks for, it uses what reads tables alone: neither torch nor mbi
 environment margnet torch pandas scikit-learn scipy tomli networkx tqdm matplotlib
 environment tabpe torch pandas scikit-learn omegaconf==2.3.0 generalimport tenacity matplotlib requests tqdm
