@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from covey.cli import main
 from covey.errors import InputError, ParameterError
 from covey.linkedflow import draft_package
 from covey.release.linkedverify import verify_linked
+from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.dialects import Dialect
 from covey.table.package import Package
 from tests.table.test_package import GOOD
@@ -123,6 +125,55 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
         )
         with pytest.raises(InputError, match=words):
             verify_linked(broken)
+
+
+def traces(place, tables):
+    """All that leaves a release of these tables, on the screen too, without drawn rows and noise."""
+    place.mkdir()
+    package, ledger, out = write(place, tables), place / "ledger", place / "out"
+    run("ledger", "open", "clinic", "--budget", "10", "--ledger", ledger)
+    done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out)
+    words = [done.output, (out / "README.md").read_text(), run("verify", out).output]
+    certificate = json.loads((out / "certificate.json").read_text())
+    described = json.loads((out / "datapackage.json").read_text())
+    described.pop("created", None)
+    arrays = {}
+    for name in ("model.npz", "tables.npz"):
+        with np.load(out / name) as file:
+            arrays[name] = {key: (array.dtype, array.ndim) for key, array in file.items()}
+    return {
+        "code": done.exit_code,
+        "words": [re.sub(r"at most [\d.]+ stand", "", text.replace(str(place), "")) for text in words],
+        "files": sorted(path.name for path in out.iterdir()),
+        "facts": [(out / name).read_text() for name in ("privacy.json", "tables.json")] + [described],
+        "certificate": [sorted(certificate), certificate["about"], certificate["cost"]],
+        "arrays": arrays,
+    }
+
+
+def with_first(events):
+    """The clinic, whose first patient has these visits and no others."""
+    tables = clinic()
+    own = [visit for visit in zip(*tables["visits"].values(), strict=True) if visit[1] != "p0"]
+    columns = zip(*own, *events, strict=True)
+    return {**tables, "visits": dict(zip(tables["visits"], map(list, columns), strict=True))}
+
+
+def test_one_person_changes_nothing_but_noise(tmp_path, monkeypatch):
+    """Whatever the events of one person are, and however many: every word, name, shape and type that leaves is the same."""
+    clean = traces(tmp_path / "clean", with_first([]))
+    assert clean["code"] == 0
+    assert traces(tmp_path / "odd", with_first([("1e9", "p0", "zzz"), ("-4", "p0", "")] * 7)) == clean
+    # A wrong program tells how many events there are.
+    real = LinkedSynthesizer.fit
+
+    def telling(self, prepared):
+        warnings.warn(f"{prepared.read} events", covey.errors.CoveyWarning, stacklevel=1)
+        return real(self, prepared)
+
+    monkeypatch.setattr(LinkedSynthesizer, "fit", telling)
+    found = [traces(tmp_path / str(k), with_first([("1", "p0", "a")] * k))["words"] for k in (2, 3)]
+    assert found[0] != found[1]
 
 
 def test_a_person_without_events_claims_nothing(package, tmp_path):
