@@ -41,7 +41,8 @@ def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: Abou
     for one in described["resources"]:
         one["path"] = f"{one['name']}.{suffix}"
         one["schema"]["fields"][0]["type"] = "integer"  # of keys, which are numbers now
-    described["created"] = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    # The day alone, as everywhere in a bundle: how long a release took may follow from the records.
+    described["created"] = f"{datetime.now(UTC).date().isoformat()}T00:00:00Z"
     write_document(folder / "datapackage.json", described)
     mended = getattr(release.parts, "mended", 0) if release.package.rules else None
     facts = private_facts(release.privacy, release.version)
