@@ -1,6 +1,6 @@
 """Persons with events: covey's linked tables beside events released alone, on a simulated hospital and a rebuilt panel.
 
-python -m benchmarks.persons [--data FOLDER] [--persons 20000] [--only hospital] [--pure] [--positions]
+python -m benchmarks.persons [--data FOLDER] [--persons 20000] [--only hospital] [--pure] [--positions] [--gaps] [--each 10]
 
 Mean total variation of the tables of each group, between true and synthetic persons of the same number; beside it that of true
 persons drawn again with replacement. "alone": the events as one table with person=…, all of the budget on it; its column is what
@@ -28,11 +28,15 @@ from covey.table.schema import Schema
 # The targets at 20,000 persons, (1, 1e-9), up to 20 events.
 TARGETS = {"events": 0.012, "event": 0.045, "across": 0.033, "step": 0.055}
 PURE = 1.6  # times the figures above, at most, under pure ε
+LAST_DAY = 3_650  # of ten years
 KINDS = ("events", "person", "across", "event", "step", "two")
 
 
-def hospital(n, seed, most=20):
-    """Persons (age, sex, region, insurance) and visits (ward, diagnosis, urgency, stay, outcome) with a disease behind them."""
+def hospital(n, seed, most=20, each=None):
+    """Persons (age, sex, region, insurance) and visits (ward, diagnosis, urgency, stay, outcome) with a disease behind them.
+
+    With `each`, everybody has about so many visits.
+    """
     g = np.random.default_rng(seed)
     sick = g.beta(0.8, 2.0, n)
     age = np.clip((g.beta(2, 2, n) * 0.7 + sick * 0.3) * 8, 0, 7.999).astype(int)
@@ -40,6 +44,8 @@ def hospital(n, seed, most=20):
     kind = np.minimum((g.random(n) * 0.5 + age / 16 + 0.15 * g.random(n)) * 6, 5).astype(int)
     insured = np.where(g.random(n) < 0.7, (age > 5).astype(int) * 2 + (region == 0), g.integers(0, 4, n))
     counts = np.minimum(g.poisson((0.6 + 9 * sick**1.5 + 0.25 * age) * g.gamma(2, 0.5, n)), most)
+    if each is not None:
+        counts = np.clip(g.poisson(each, n), 1, most)
     owner = np.repeat(np.arange(n), counts)
     m = len(owner)
     first = np.r_[True, owner[1:] != owner[:-1]]
@@ -81,8 +87,8 @@ def panel(folder, _seed):
     return linked, (tuple(int(c) + 1 for c in persons.max(axis=0)), (11,)), ((), (0,))
 
 
-def package(sizes, ordered, most, positions=False):
-    """Categories of the two tables as a package; ordered ones have their order."""
+def package(sizes, ordered, most, positions=False, gaps=False):
+    """Categories of the two tables as a package; ordered ones have their order. With gaps the last column is a day."""
 
     def fields(letter, own, rising):
         names = [f"{letter}{j}" for j in range(len(own))]
@@ -92,14 +98,34 @@ def package(sizes, ordered, most, positions=False):
         )
 
     place = Field("place", "integer", 1, 50, required=True, default=1)
+    if gaps:
+        place = Field("place", "integer", 0, LAST_DAY, required=True, default=0)
     persons = Resource("persons", Schema(fields("a", sizes[0], ordered[0])), "id")
     events = Resource("events", Schema((*fields("x", sizes[1], ordered[1]), place)), "who")
-    return Package(persons, events, most, "place", numbered=True, positions=positions)
+    return Package(persons, events, most, "place", numbered=not gaps, positions=positions, gaps=gaps)
 
 
-def tables_of(linked):
+def days(linked, seed):
+    """When events were, in days: frequent ones of some persons, rare ones of others."""
+    g = np.random.default_rng(seed + 1000)
+    pace = g.choice([7, 30, 90], linked.n, p=[0.3, 0.4, 0.3])
+    since = np.where(linked.places > 0, g.geometric(1 / pace[linked.owner]), g.integers(0, 365, len(linked.owner)))
+    start = np.cumsum(linked.counts) - linked.counts
+    whole = np.cumsum(since)
+    return np.minimum(whole - (whole - since)[np.minimum(start, len(since) - 1)][linked.owner], LAST_DAY)
+
+
+def gaps_of(owner, day):
+    """Days between an event and the next one of the same person."""
+    order = np.lexsort((day, owner))
+    own, at = owner[order], day[order]
+    return np.diff(at)[own[1:] == own[:-1]]
+
+
+def tables_of(linked, day=None):
     counts = linked.counts
     place = np.arange(len(linked.owner)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    place = place if day is None else day
     persons = {f"a{j}": linked.persons[:, j].astype(str) for j in range(linked.persons.shape[1])}
     events = {f"x{j}": linked.events[:, j].astype(str) for j in range(linked.events.shape[1])}
     return {
@@ -147,18 +173,24 @@ def main():
     parser.add_argument("--only", choices=["hospital", "panel"], default="hospital")
     parser.add_argument("--pure", action="store_true")
     parser.add_argument("--positions", action="store_true", help="measure places too, so that first events are kept")
+    parser.add_argument("--gaps", action="store_true", help="give events a day and measure the time between them")
+    parser.add_argument("--each", type=float, help="about so many visits of every person of the hospital")
     chosen = parser.parse_args()
-    made = hospital(chosen.persons, chosen.seed) if chosen.only == "hospital" else panel(chosen.data, chosen.seed)
+    at_home = chosen.only == "hospital"
+    made = hospital(chosen.persons, chosen.seed, each=chosen.each) if at_home else panel(chosen.data, chosen.seed)
     linked, sizes, ordered = made
     delta = 0 if chosen.pure else 1e-9
-    described, given = package(sizes, ordered, linked.most, chosen.positions), tables_of(linked)
+    day = days(linked, chosen.seed) if chosen.gaps else None
+    described = package(sizes, ordered, linked.most, chosen.positions, chosen.gaps)
+    given = tables_of(linked, day)
     compared = _all_tables(sizes, True, True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoveyWarning)
-        begin = time.perf_counter()
+        begin, worked = time.perf_counter(), time.process_time()
         synth = covey.PrivateSynthesizer(1.0, delta, schema=described).fit(given)
-        found = read_back(synth.sample(linked.n), linked)
-        seconds = time.perf_counter() - begin
+        drawn = synth.sample(linked.n)
+        seconds, worked = time.perf_counter() - begin, time.process_time() - worked
+        found = read_back(drawn, linked)
         unlinked = alone(given, described, linked, sizes, 1.0, delta) if len(sizes[1]) > 1 else float("nan")
     gaps = Reference.of(found, compared, sizes).distances(linked)
     again = Reference.of(_resampled(linked), compared, sizes).distances(linked)
@@ -167,7 +199,19 @@ def main():
     print("linked     ", *(f"{gaps.get(kind, float('nan')):8.4f}" for kind in KINDS))
     print("drawn again", *(f"{again.get(kind, float('nan')):8.4f}" for kind in KINDS))
     print(f"first events, each attribute alone: {firsts(found, linked, sizes[1]):.4f}")
-    print(f"events alone, tables of one event: {unlinked:.4f}; {seconds:.0f} s; {synth.certificate}")
+    print(f"events alone, tables of one event: {unlinked:.4f}")
+    print(f"{seconds:.0f} s, {worked:.0f} processor seconds; {synth.certificate}")
+    if day is not None:
+        again = drawn["events"]
+        true, own = gaps_of(linked.owner, day), gaps_of(again["who"].to_numpy(), again["place"].to_numpy())
+        cuts = np.unique(np.quantile(true, np.arange(1, 20) / 20))
+        shares = [
+            np.bincount(np.searchsorted(cuts, x, side="right"), minlength=len(cuts) + 1) / len(x) for x in (true, own)
+        ]
+        far = np.abs(shares[0] - shares[1]).sum() / 2
+        print(
+            f"days between events: {far:.4f}; mean {true.mean():.1f} in truth, {own.mean():.1f} in the synthetic tables"
+        )
     if chosen.only == "hospital":
         factor = PURE if chosen.pure else 1.0
         print({kind: f"{gaps[kind]:.4f} of {factor * most:.4f}" for kind, most in TARGETS.items()})

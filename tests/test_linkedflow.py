@@ -325,7 +325,10 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
 
 BAD_RULES = {
     "must name one field of visits": {"forbid": {"patients.age": 3}},
-    "forbid or require": {"less_equal": {"left": "patients.age", "right": "visits.day"}},
+    "orders a field of a person and one of an event.*Give visits the distance": {
+        "less_equal": {"left": "patients.age", "right": "visits.day"}
+    },
+    "forbid or require": {"linear": {"coefficients": {"patients.age": 1, "visits.day": 1}, "maximum": 9}},
     "is no field": {"forbid": {"patients.age": 3, "visits.price": 2}},
     "orders events": {"forbid": {"patients.age": 3, "visits.day": 2}},
     "no possible event": {"forbid": {"patients.age": 3, "visits.ward": ["a", "b", None]}},

@@ -26,7 +26,7 @@ from covey.table.document import read_document, refuse_unknown, write_document
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.persons import without
 from covey.table.resources import Resource, read_resource, reference_of, require_schema, resource_dict
-from covey.table.rules import Forbid, Requires, Rule, read_rule, shown_rule
+from covey.table.rules import Forbid, LessEqual, Requires, Rule, read_rule, shown_rule
 from covey.table.schema import Schema
 
 MOST_EVENTS = 50  # of a person: weights of pairs of events are then good to a quarter of a per cent
@@ -80,6 +80,12 @@ class Package:
         for rule in self.rules:
             places = [self._place(name) for name in rule.fields]
             sides = [part for part, _ in places]
+            if isinstance(rule, LessEqual):
+                raise ParameterError(
+                    f"the rule {shown_rule(rule)} orders a field of a person and one of an event, which is not there yet. Give "
+                    f"{self.events.name} the distance between them instead (the age at a visit, the days since birth), as a "
+                    "number that is not negative."
+                )
             if not isinstance(rule, Forbid | Requires):
                 raise ParameterError("rules across persons and events forbid or require: write forbid or requires.")
             if sides.count(self.events) != 1 or sides.count(self.persons) == 0:
