@@ -22,6 +22,10 @@ COUNTS = {False: Fraction(6, 100), True: Fraction(9, 100)}
 # what is asked of events, and under pure ε, where noise grows as 1/weight and not as its root, links would drown in it.
 WITHIN = {False: Fraction(3), True: Fraction(2)}
 LINKS = {False: Fraction(1), True: Fraction(3, 2)}
+ONE_WAY = {
+    False: 1,
+    True: 2,
+}  # weight of a one-way table beside a table of two attributes, likewise: all others lean on them
 CROSSED = 100_000  # persons, at ε = 1: from here on steps from one attribute to another pay for their noise
 FEW_PERSONS = 5_000  # at ε = 1 and δ > 0: below, links are mostly noise (docs/benchmarks/persons.md)
 PURE = 3.0  # times as many persons that pure ε needs for the same noise, about
@@ -53,7 +57,8 @@ class LinkedPlan:
     def shares(self, n: int, budget: Budget, certificate: Fraction) -> Mapping[str, Fraction]:
         """Parts of the budget: number of events, one-way tables and trees, tables of two attributes, certificate."""
         rest, counts = 1 - certificate, COUNTS[budget.pure]
-        one_way = sum(2 * a.rounds if isinstance(a, NumberGrid) else 1 for a in (*self.persons, *self.events))
+        tables = sum(2 * a.rounds if isinstance(a, NumberGrid) else 1 for a in (*self.persons, *self.events))
+        one_way = ONE_WAY[budget.pure] * tables
         pairs = sum(weight for _, weight in self.tables(n, budget))
         first = (rest - rest * counts) * Fraction(one_way, one_way + pairs)
         shares = {"events": rest * counts, "histograms": first, "tables": rest - rest * counts - first}
