@@ -76,3 +76,14 @@ def test_what_cannot_occur_has_no_probability_in_any_centre_or_kind():
     assert (own.persons[:, 0] * own.persons[:, 3]).max() < 1e-15
     free = fit.fit_linked(random_goal(generator), generator)[0]
     assert (free.persons[:, 0] * free.persons[:, 3]).max() > 1e-3
+
+
+def test_a_chain_keeps_the_law_that_tables_of_one_event_are_computed_from():
+    g = np.random.default_rng(3)
+    own = fit.LinkedModel(np.ones((4, 1)), g.dirichlet(np.ones(6), 4), np.ones((6, 1)), g.dirichlet(np.ones(6), 6), 0.7)
+    after = (1 - own.sticky) * own.kinds + own.sticky * own.first @ own.chain
+    assert after == pytest.approx(own.first)
+    # A wrong program that cuts the sum after four terms starts from a law that histories leave.
+    terms = [0.7**i * own.kinds @ np.linalg.matrix_power(own.chain, i) for i in range(4)]
+    cut = sum(terms) / sum(0.7**i for i in range(4))
+    assert np.abs(0.3 * own.kinds + 0.7 * cut @ own.chain - cut).max() > 0.005

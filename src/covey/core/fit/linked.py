@@ -79,7 +79,7 @@ class LinkedModel:
     @property
     def first(self) -> Floats:
         """The law of a person's first kind, by centre: the one that the chain keeps."""
-        return _kept(self.kinds, self.chain, self.sticky)[0]
+        return kept_law(self.kinds, self.chain, self.sticky)[0]
 
 
 def fit_linked(
@@ -197,7 +197,7 @@ class _Pass:
         """All tables."""
         own, c, zero = self.own, self.c, self.zero
         P, pi, Th, R, s = own.persons, own.kinds, own.events, own.chain, own.sticky
-        self.m, self.walks, self.powers = _kept(pi, R, s)
+        self.m, self.visits = kept_law(pi, R, s)
         self.Q = self.m @ Th
         self.u = 1 - P[:, zero, None]  # has events
         self.v = self.u - P[:, zero + 1, None]  # has two or more
@@ -248,7 +248,7 @@ class _Pass:
         gv = (chain["vm"] * self.m).sum(axis=1)
         gP[:, zero + 1] -= gv
         gP[:, zero] -= gu + gv
-        gpi, gR, gs = self._back_walks(gm)
+        gpi, gR, gs = self._back_kept(gm)
         return {
             "persons": gP,
             "kinds": gpi + chain["pi"],
@@ -280,31 +280,19 @@ class _Pass:
         gvm = (self.m @ far.T + own.kinds @ gmp.T + gvs) / c
         return {"vm": gvm, "m": self.vm @ far / c, "pi": self.vm @ gmp / c, "R": gR, "s": np.asarray(gs)}
 
-    def _back_walks(self, gm: Floats) -> tuple[Floats, Floats, Floats]:
-        """Through the kept law m = Σ k_i π R^i."""
-        R, s, walks, k = self.own.chain, self.own.sticky, self.walks, self.powers
-        gR, carried = np.zeros_like(R), k[-1] * gm
-        for i in range(len(walks) - 1, 0, -1):
-            gR += walks[i - 1].T @ carried
-            carried = k[i - 1] * gm + carried @ R.T
-        total = sum(s**i for i in range(len(walks)))
-        slope = sum(i * s ** (i - 1) for i in range(1, len(walks)))
-        dk = [(i * s ** (i - 1) if i else 0.0) / total - s**i * slope / total**2 for i in range(len(walks))]
-        gs = sum(d * (gm * walk).sum() for d, walk in zip(dk, walks, strict=True))
-        return carried, gR, np.asarray(gs)
+    def _back_kept(self, gm: Floats) -> tuple[Floats, Floats, Floats]:
+        """Through the kept law m = (1 − s)·πV with V = (1 − sR)⁻¹, whose slope in sR is V·V."""
+        pi, R, s, V = self.own.kinds, self.own.chain, self.own.sticky, self.visits
+        gpi = (1 - s) * gm @ V.T
+        gsR = V.T @ (pi.T @ gpi)
+        gs = (R * gsR).sum() - (gm * self.m).sum() / (1 - s)
+        return gpi, s * gsR, np.asarray(gs)
 
 
-WALKS = 4  # terms of the kept law: with s near a half what is cut off is small
-
-
-def _kept(pi: Floats, R: Floats, s: float) -> tuple[Floats, list[Floats], list[float]]:
-    """The law of kinds that a chain with restarts keeps, (1 − s)·Σ s^i π R^i cut after WALKS terms; its terms and weights."""
-    walks = [pi]
-    for _ in range(WALKS - 1):
-        walks.append(walks[-1] @ R)
-    total = sum(s**i for i in range(WALKS))
-    powers = [s**i / total for i in range(WALKS)]
-    return np.asarray(sum(k * walk for k, walk in zip(powers, walks, strict=True))), walks, powers
+def kept_law(pi: Floats, R: Floats, s: float) -> tuple[Floats, Floats]:
+    """The law of kinds that a chain with restarts keeps, (1 − s)·Σ s^i π R^i; and Σ s^i R^i, how often each is visited."""
+    visits = np.asarray(np.linalg.inv(np.eye(len(R)) - s * R), dtype=np.float64)
+    return np.asarray((1 - s) * pi @ visits), visits
 
 
 def softmax(x: Floats, domain: Domain) -> Floats:
