@@ -1,4 +1,4 @@
-"""Accuracy and time of `regain` on the public benchmark tables, beside two yardsticks from the same run.
+"""Accuracy of `regain` on the public benchmark tables, beside two yardsticks from the same run.
 
 python benchmarks/regain.py [--seeds 5] [--tables nltcs,plants] [--out docs/benchmarks]
 
@@ -13,7 +13,6 @@ import argparse
 import csv
 import json
 import os
-import time
 import warnings
 from fractions import Fraction
 from itertools import combinations
@@ -77,12 +76,10 @@ def bit_tables(names, seeds):
         yield {"table": name, "n": n, "p": p, "setting": "bootstrap", "errors": boot}
         yield {"table": name, "n": n, "p": p, "setting": "product", "errors": product}
         for epsilon, delta in SETTINGS:
-            errors, seconds, bounds, means = [], [], [], []
+            errors, bounds, means = [], [], []
             for seed in range(seeds):
-                begin = time.process_time()
                 synth = covey.PrivateSynthesizer(epsilon, delta, seed=seed).fit(X)
                 Z = synth.sample(n)
-                seconds.append(time.process_time() - begin)
                 errors.append(truth.errors(Z))
                 bounds.append(synth.certificate.bound[2])
                 means.append(truth.errors(private_means(X, epsilon, delta, seed)))
@@ -92,7 +89,6 @@ def bit_tables(names, seeds):
                 "p": p,
                 "setting": name_of(epsilon, delta),
                 "errors": np.mean(errors, axis=0),
-                "seconds": float(np.mean(seconds)),
                 "bound": float(np.mean(bounds)),
                 "means": np.mean(means, axis=0),
             }
@@ -121,17 +117,11 @@ def adult(seeds):
     ]
     yield {"setting": "bootstrap", "errors": np.mean(boot, axis=0)}
     for epsilon, delta in SETTINGS:
-        errors, seconds = [], []
+        errors = []
         for seed in range(seeds):
-            begin = time.process_time()
             Z = covey.PrivateSynthesizer(epsilon, delta, domain=sizes, ordinal=ordinal, seed=seed).fit(X).sample(len(X))
-            seconds.append(time.process_time() - begin)
             errors.append([mean_variation(X, Z, sizes, d) for d in (1, 2, 3)])
-        yield {
-            "setting": name_of(epsilon, delta),
-            "errors": np.mean(errors, axis=0),
-            "seconds": float(np.mean(seconds)),
-        }
+        yield {"setting": name_of(epsilon, delta), "errors": np.mean(errors, axis=0)}
 
 
 def show(values, digits=5):
@@ -145,20 +135,19 @@ def write(rows, grown, out, seeds):
     text = [
         "# regain on public tables",
         "",
-        f"`make bench`, {seeds} seeds, as many synthetic rows as true ones; seconds of a processor for fit and sample.",
+        f"`make bench`, {seeds} seeds, as many synthetic rows as true ones.",
         "δ₁ δ₂ δ₃ δ₄ are root mean square errors of 1- to 4-way shares; ratios are to the bootstrap of the",
         "true rows from the same run. Constants were tuned on most of these tables: [unseen.md](unseen.md) has tables",
         "that nothing was tuned on.",
         "",
-        "| table | n × p | setting | δ₁ δ₂ δ₃ δ₄ | ratio to bootstrap | certificate (δ ≤) | private means alone | seconds |",
-        "|---|---|---|---|---|---|---|---|",
+        "| table | n × p | setting | δ₁ δ₂ δ₃ δ₄ | ratio to bootstrap | certificate (δ ≤) | private means alone |",
+        "|---|---|---|---|---|---|---|",
     ]
     for r in rows:
         ratio = show(r["errors"] / boot[r["table"]], 2) if r["table"] in boot else ""
         means = show(r["means"]) if "means" in r else ""
         bound = f"{r['bound']:.4f}" if "bound" in r else ""
-        seconds = f"{r['seconds']:.1f}" if "seconds" in r else ""
-        cells = [r["table"], f"{r['n']} × {r['p']}", r["setting"], show(r["errors"]), ratio, bound, means, seconds]
+        cells = [r["table"], f"{r['n']} × {r['p']}", r["setting"], show(r["errors"]), ratio, bound, means]
         text.append("| " + " | ".join(cells) + " |")
     text += ["", "Geometric mean of the ratios over the tables with n > 10,000 and p ≤ 163:", ""]
     text += ["| setting | δ₁ | δ₂ | δ₃ | δ₄ |", "|---|---|---|---|---|"]
@@ -173,20 +162,17 @@ def write(rows, grown, out, seeds):
             "adult.csv, 14 attributes, 588 categories, mean total variation of all 1-, 2- and 3-way tables:",
             "",
         ]
-        text += ["| setting | 1-way | 2-way | 3-way | seconds |", "|---|---|---|---|---|"]
+        text += ["| setting | 1-way | 2-way | 3-way |", "|---|---|---|---|"]
         for r in grown:
-            seconds = f"{r['seconds']:.1f}" if "seconds" in r else ""
-            text.append(f"| {r['setting']} | " + " | ".join(f"{v:.4f}" for v in r["errors"]) + f" | {seconds} |")
+            text.append(f"| {r['setting']} | " + " | ".join(f"{v:.4f}" for v in r["errors"]) + " |")
     out.mkdir(parents=True, exist_ok=True)
     (out / "regain.md").write_text("\n".join(text) + "\n", encoding="utf-8")
     with (out / "regain.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["table", "n", "p", "setting", "delta1", "delta2", "delta3", "delta4", "seconds", "bound"])
+        writer.writerow(["table", "n", "p", "setting", "delta1", "delta2", "delta3", "delta4", "bound"])
         for r in rows:
             errors = [f"{v:.6g}" for v in r["errors"]]
-            writer.writerow(
-                [r["table"], r["n"], r["p"], r["setting"], *errors, r.get("seconds", ""), r.get("bound", "")]
-            )
+            writer.writerow([r["table"], r["n"], r["p"], r["setting"], *errors, r.get("bound", "")])
     plot(rows, out / "regain.svg")
 
 
@@ -231,10 +217,10 @@ def main():
     rows, grown = [], []
     for row in bit_tables(names, options.seeds):
         rows.append(row)
-        print(f"{row['table']:12} {row['setting']:12} {show(row['errors'])}  {row.get('seconds', 0):.1f} s", flush=True)
+        print(f"{row['table']:12} {row['setting']:12} {show(row['errors'])}", flush=True)
     for row in adult(options.seeds):
         grown.append(row)
-        print(f"adult.csv    {row['setting']:12} {show(row['errors'])}  {row.get('seconds', 0):.1f} s", flush=True)
+        print(f"adult.csv    {row['setting']:12} {show(row['errors'])}", flush=True)
     write(rows, grown, options.out, options.seeds)
     print(f"written to {options.out}")
 
