@@ -185,7 +185,7 @@ def around(plain: Answer, function: Callable[[Any], float], found: Sequence[Repl
     errors = [_number(function(r.rows)) - (_number(function(r.table)) if truth is None else truth) for r in found]
     se = float(np.sqrt(np.mean(np.square(errors))))
     half = float(stdtrit(count, (1 + plain.confidence) / 2)) * se
-    method = f"approximate: {count} replicates"
+    method = f"approximate: {count} replicates; where three columns matter at once it may be too short"
     return replace(plain, low=plain.value - half, high=plain.value + half, se=se, method=method)
 
 
