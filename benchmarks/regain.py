@@ -131,6 +131,7 @@ def show(values, digits=5):
 
 def write(rows, grown, out, seeds):
     """The Markdown page, the CSV file and the plot."""
+    rows = [r | {"errors": np.array([float(f"{v:.6g}") for v in r["errors"]])} for r in rows]  # as the file has them
     boot = {r["table"]: r["errors"] for r in rows if r["setting"] == "bootstrap"}
     text = [
         "# regain on public tables",
