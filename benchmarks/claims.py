@@ -107,10 +107,12 @@ def intervals() -> list[str]:
     """How often 95% intervals hold, and how often none is given."""
     own = [row for row in rows("intervals.csv") if row["population"]]
     most = [float(row["population"]) for row in own]
-    bad = worst(own, lambda row: -float(row["population"]))
+    about, bad = min(
+        ((a, row) for row in own for a in ("population", "table")), key=lambda found: float(found[1][found[0]])
+    )
     said = f"mean coverage {sum(most) / len(most):.3f} ([intervals.md](intervals.md))"
-    low = f"{bad['setting']}, {bad['statistic']}: {bad['population']}"
-    wide = worst(own, lambda row: float(row["width"]))
+    low = f"{bad['setting']}, {bad['statistic']}: {bad[about]} about the {about}"
+    wide = worst([row for row in own if row["width"]], lambda row: float(row["width"]))
     none = worst(rows("intervals.csv"), lambda row: float(row["refused"]))
     apart = f"{none['setting']}, {none['statistic']}: {100 * float(none['refused']):.0f}% refused"
     return [
