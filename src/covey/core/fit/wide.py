@@ -189,7 +189,7 @@ class LowRankPairs:
             end = begin + len(strip)
             own = mean[begin:end, None]
             joint = device.get32(xp.matrix_transpose(Y[:, begin:end]) @ Y / k)
-            joint += prior.posterior_means(strip, prior.slab_probability(strip * strip))
+            joint = joint + prior.posterior_means(strip, prior.slab_probability(strip * strip))
             joint = np.clip(joint, np.maximum(0, own + mean - 1), np.minimum(own, mean))
             target[begin:end] = joint - (own + mean) / 2 + F4(0.25)
         self.strong.take_out_of(target)

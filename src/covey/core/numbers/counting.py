@@ -23,7 +23,7 @@ class CodeCounts:
     def __call__(self, batch: Array) -> Counts:
         """Count a batch of codes."""
         pairs = zip(self.columns, self.sizes, strict=True)
-        return Counts(tuple(np.bincount(batch[:, j], minlength=size) for j, size in pairs))
+        return Counts(tuple(np.bincount(batch[:, j].astype(np.int64, copy=False), minlength=size) for j, size in pairs))
 
 
 @dataclass(frozen=True, eq=False)
