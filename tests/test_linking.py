@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 
 import numpy as np
+import polars as pl
 import pytest
 
 import covey
@@ -150,6 +151,19 @@ def test_tables_of_a_database_are_those_of_a_file(tmp_path):
         torn = Package.from_dict(changed(lambda p, v, own=resource: p.update(own)))
         with pytest.raises(ParameterError, match=words):
             places_of(torn, tmp_path / "package.json")
+
+
+def test_tables_of_a_server_are_those_of_a_file(postgresql, tmp_path):
+    tables = clinic(30)
+    names = {name: postgresql.load(pl.DataFrame(columns)) for name, columns in tables.items()}
+    place = {"path": postgresql.url()}
+    package = Package.from_dict(
+        changed(lambda p, v: (p.update(place, table=names["patients"]), v.update(place, table=names["visits"])))
+    )
+    assert postgresql.password not in str(package.plain().to_dict())
+    found = PackageReader(package).read(places_of(package, tmp_path / "package.json")).linked
+    same = PackageReader(PACKAGE).read(tables).linked
+    assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
 
 
 def bad(change):
