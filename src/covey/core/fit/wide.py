@@ -188,8 +188,8 @@ class LowRankPairs:
         for begin, strip in self.residual(centres):
             end = begin + len(strip)
             own = mean[begin:end, None]
-            joint = device.get32(xp.matrix_transpose(Y[:, begin:end]) @ Y / k)
-            joint = joint + prior.posterior_means(strip, prior.slab_probability(strip * strip))
+            joint = np.array(device.get32(xp.matrix_transpose(Y[:, begin:end]) @ Y / k))  # a device may lend its own
+            joint += prior.posterior_means(strip, prior.slab_probability(strip * strip))
             joint = np.clip(joint, np.maximum(0, own + mean - 1), np.minimum(own, mean))
             target[begin:end] = joint - (own + mean) / 2 + F4(0.25)
         self.strong.take_out_of(target)
