@@ -61,7 +61,7 @@ dist: $(STAMP)
 	tar -xzf build/dist/covey-*.tar.gz -C build/unpacked --strip-components=1
 	cd build/unpacked && PYTHONPATH=src ../../$(RUN)python -m pytest -n 2 $(QUICK)
 	$(PYTHON) -m venv --clear build/wheel-env
-	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build/dist/covey-*.whl
+	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo build/dist/covey-*.whl)[cli]"
 	build/wheel-env/bin/python -m covey.demo --out build/wheel-demo --force
 
 # The tests with the oldest versions that pyproject.toml allows, in an environment of their own. Browser tests are left out:
