@@ -22,10 +22,8 @@ COUNTS = {False: Fraction(6, 100), True: Fraction(9, 100)}
 # what is asked of events, and under pure ε, where noise grows as 1/weight and not as its root, links would drown in it.
 WITHIN = {False: Fraction(3), True: Fraction(2)}
 LINKS = {False: Fraction(1), True: Fraction(3, 2)}
-ONE_WAY = {
-    False: 1,
-    True: 2,
-}  # weight of a one-way table beside a table of two attributes, likewise: all others lean on them
+# Weight of a one-way table beside a table of two attributes, likewise: all others lean on them.
+ONE_WAY = {False: 1, True: 2}
 CROSSED = 100_000  # persons, at ε = 1: from here on steps from one attribute to another pay for their noise
 FEW_PERSONS = 5_000  # at ε = 1 and δ > 0: below, links are mostly noise (docs/benchmarks/persons.md)
 PURE = 3.0  # times as many persons that pure ε needs for the same noise, about
