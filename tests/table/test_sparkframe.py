@@ -1,3 +1,5 @@
+from datetime import date
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -5,7 +7,8 @@ import pytest
 
 from covey.errors import InputError
 from covey.table.codec import Codec
-from covey.table.schema import Schema
+from covey.table.dialects import Spelling
+from covey.table.schema import Field, Schema
 from covey.table.sparkframe import BatchEncoder, arrow_batches, is_spark, needed_columns, spark_schema
 from tests.table.examples import PEOPLE, SCHEMA, rng, some_codes
 
@@ -43,6 +46,18 @@ def test_batches_are_encoded_as_a_frame_is():
     assert BatchEncoder(codec, ())(pa.record_batch(columns))[1] == log
     with pytest.raises(InputError, match="'sex' has a cell of more than"):
         BatchEncoder(codec, ())(pa.record_batch({"age": [1], "sex": ["f" * (2**20 + 1)]}))
+
+
+def test_text_is_spelled_as_the_schema_says():
+    """Dates with dots, in a column of few words and in one of many: read as in a frame on this machine."""
+    schema = Schema((Field("d", "date", "2020-01-01", "2030-12-31", spelling=Spelling(date_format="%d.%m.%Y")),))
+    codec, days = Codec(schema), pl.date_range(date(2021, 1, 1), date(2025, 1, 1), eager=True).dt.to_string("%d.%m.%Y")
+    for words in (days[:50], days):
+        wanted, log = codec.encode(pl.DataFrame({"d": words}))
+        found, seen = BatchEncoder(codec, ())(pa.record_batch({"d": words.to_list()}))
+        assert np.array_equal(found, wanted)
+        assert seen == log
+        assert not log.columns["d"].unparseable
 
 
 def test_synthetic_batches_have_the_types_that_spark_is_told():

@@ -99,12 +99,12 @@ def open_source(
         dialect = Dialect(encoding=encoding).over(dialect)
     if isinstance(source, Database):
         if source.path is not None:
-            _existing(source.path)
+            existing(source.path)
         return DatabaseTable(source, schema, field_limit)
     if is_database(source):
         raise ParameterError("a database holds many tables: give covey.Database(url, table=…) or query=….")
     if isinstance(source, str | Path):
-        path = _existing(Path(source))
+        path = existing(Path(source))
         budget = SizeBudget(path, size_limit)
         if path.suffix.lower() in ARROW_SUFFIXES:
             return Plainly(ArrowFile(path, schema, field_limit, budget), schema)
@@ -136,6 +136,11 @@ class Plainly:
 def spelling_in(field: Field, origin: str) -> Spelling:
     """How a field is spelled in this kind of source: the reader of a workbook writes its numbers with a decimal point."""
     return Spelling(date_format=field.spelling.date_format) if origin == "workbook" else field.spelling
+
+
+def plainly(table: Table, schema: Domain) -> Table:
+    """A table whose text is turned into plain spelling, as the schema says of each field."""
+    return _plain_table(table, _spellings(schema, table.origin), known=True)
 
 
 def _spellings(schema: Domain | None, origin: str) -> dict[str, Spelling]:
@@ -300,7 +305,8 @@ def _guarded_frame(columns: ColumnValues) -> Any:
     return pl.DataFrame(out)
 
 
-def _existing(path: Path) -> Path:
+def existing(path: Path) -> Path:
+    """The path of a file, or a refusal."""
     try:
         folder, file = path.is_dir(), path.is_file()
     except OSError as error:  # a name too long for the system, for example

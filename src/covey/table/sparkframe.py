@@ -16,6 +16,7 @@ from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
 from covey.table.rules import Domain
 from covey.table.schema import Schema
+from covey.table.sources import plainly
 
 if TYPE_CHECKING:
     from polars import Series
@@ -50,7 +51,8 @@ class BatchEncoder:
         try:
             arrays = zip(self.codec.names, batch.columns, strict=True)
             columns = {name: self._with_words(name, values) for name, values in arrays}
-            table = batch_table(columns, len(batch), KIND, self.ignored, FIELD_LIMIT)
+            read = batch_table(columns, len(batch), KIND, self.ignored, FIELD_LIMIT)
+            table = plainly(read, self.codec.schema)
         except (ValueError, NotImplementedError, optional("polars").exceptions.PolarsError) as error:
             if isinstance(error, InputError):
                 raise
