@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from covey.table.databases import Database
     from covey.table.package import Package
     from covey.table.schema import Schema
+    from covey.table.sparkfiles import SparkParquet
 
 __all__ = [
     "AnonymousSynthesizer",
@@ -24,6 +25,7 @@ __all__ = [
     "Package",
     "PrivateSynthesizer",
     "Schema",
+    "SparkParquet",
     "bingham",
     "bodies",
     "core",
@@ -40,6 +42,7 @@ _HOMES = {
     "Package": "covey.table.package",
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
+    "SparkParquet": "covey.table.sparkfiles",
     "load": "covey.answers.load",
     "covariance_loss": "covey.core.tables.marginals",
     "marginal_error": "covey.core.tables.marginals",

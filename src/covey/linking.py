@@ -35,6 +35,7 @@ from covey.table.package import Package, Resource
 from covey.table.persons import WithPerson, named
 from covey.table.schema import Schema
 from covey.table.sources import form_of, joined, open_source, read_table
+from covey.table.sparkfiles import PERSONS, SparkParquet
 from covey.table.sparkframe import is_spark, needed_columns
 from covey.table.zeros import across_zeros
 
@@ -123,6 +124,8 @@ class PackageReader:
         if not isinstance(given, Mapping) or set(given) != set(names):
             listed = ", ".join(f"{name!r}: …" for name in names)
             raise ParameterError(f"give {'both tables' if len(names) == 2 else 'the table'} by name: {{{listed}}}.")
+        if any(isinstance(table, SparkParquet) for table in given.values()):
+            raise ParameterError(PERSONS)
         return (None if self.package.alone else given[names[0]]), given[names[-1]]
 
     @property

@@ -22,7 +22,7 @@ from covey.core.tables.sparse import Batch, canonical, is_sparse
 from covey.engines.local import KEEP_BYTES, StreamRows
 from covey.engines.persons import Keyring, PersonRows, Read
 from covey.engines.rows import Rows
-from covey.engines.spark import SparkRows
+from covey.engines.spark import SparkRows, task_numbers
 from covey.engines.sparkpersons import SparkPersonRows
 from covey.errors import InputError, InternalError, ParameterError, whole_number
 from covey.table.codec import Codec, EncodeLog
@@ -32,6 +32,7 @@ from covey.table.persons import WithPerson, named
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.table.sources import form_of, joined, open_source
+from covey.table.sparkfiles import CHANGED, PERSONS, SparkParquet, plan
 from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
 
 Kernels = Sequence[Callable[[Array], Any]]
@@ -216,9 +217,8 @@ class TableReader:
         if self.person is not None:
             return self._prepare_persons(table, self.person, encoding)
         codec, width, coded, fine = self.codec, len(self.codec.names), self.coded, self._fine
-        if is_spark(table):
-            columns, ignored = needed_columns(table, codec.schema)
-            spark = SparkRows(columns, BatchEncoder(codec, ignored, fine), width, self.first_pass)
+        if is_spark(table) or isinstance(table, SparkParquet):
+            spark = _on_executors(table, codec, width, self.first_pass, fine)
             return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, coded)
         source = open_source(table, codec.schema, encoding)
 
@@ -237,6 +237,8 @@ class TableReader:
         """The same for rows that are counted by persons."""
         codec, width, beside = self.codec, len(self.codec.names), WithPerson(self.codec.schema, person)
         fine = self._fine
+        if isinstance(table, SparkParquet):
+            raise ParameterError(PERSONS)
         if is_spark(table):
             columns, ignored = needed_columns(table, beside)
             spark = SparkPersonRows(
@@ -281,9 +283,8 @@ class LearningReader:
         def again(reader: TableReader) -> Prepared:
             return reader.prepare(table, encoding)
 
-        if is_spark(table):
-            columns, ignored = needed_columns(table, provisional.schema)
-            spark = SparkRows(columns, BatchEncoder(provisional, ignored), width, ahead)
+        if is_spark(table) or isinstance(table, SparkParquet):
+            spark = _on_executors(table, provisional, width, ahead)
             return Prepared(spark, FrameForm("spark"), spark.log, provisional.schema, again=again)
         source = open_source(table, provisional.schema, encoding)
         rows = StreamRows(
@@ -297,6 +298,20 @@ class LearningReader:
         if prepared.schema != self.provisional.schema or prepared.again is None:
             raise ParameterError(OTHER_SYNTHESIZER)
         return prepared
+
+
+def _on_executors(
+    table: Any, codec: Codec | Provisional, width: int, ahead: Kernels, fine: NumberCodec | None = None
+) -> SparkRows:
+    """Records of a Spark frame, or of files that Spark's executors read themselves."""
+    if not isinstance(table, SparkParquet):
+        columns, ignored = needed_columns(table, codec.schema)
+        return SparkRows(columns, BatchEncoder(codec, ignored, fine), width, ahead)
+    groups = plan(table, codec.schema)
+    rows = SparkRows(task_numbers(table.spark, len(groups.tasks)), (fine or codec).encode_part, width, ahead, groups)
+    if rows.n != groups.n:
+        raise InputError(CHANGED)
+    return rows
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ import covey
 from audits.gates import opened
 from covey.core.tables.crosstabs import OneWayTables, PairTables
 from covey.errors import InputError, ParameterError
+from covey.table import sparkfiles
 from covey.table.codec import Codec
 from covey.table.schema import Constant, Field, Schema
 
-from .test_engines import FLAGS, SCHEMA, N, flags, survey
+from .test_engines import FLAGS, NUMBERS, SCHEMA, N, flags, survey, visits
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -32,6 +33,21 @@ def synth(schema=SCHEMA, seed=7):
 
 def spread(spark, frame, parts=3):
     return spark.createDataFrame(frame.to_arrow()).repartition(parts)
+
+
+@pytest.fixture
+def files(spark, tmp_path, monkeypatch):
+    """The same as files that the executors read themselves: two of them, in row groups of 40 rows and a task for each or so."""
+    monkeypatch.setattr(sparkfiles, "LEAST_CELLS", 1)
+
+    def put(frame):
+        folder = tmp_path / "files"
+        folder.mkdir()
+        for name, part in (("a", frame[:170]), ("b", frame[170:])):
+            part.write_parquet(folder / f"{name}.parquet", row_group_size=40)
+        return covey.SparkParquet(spark, folder)
+
+    return put
 
 
 def same(a, b):
@@ -96,8 +112,9 @@ def arrays_in(value):
     return arrays_in(vars(value)) if hasattr(value, "__dict__") else []
 
 
-def test_a_worker_that_is_killed_in_the_middle_changes_nothing(spark, tmp_path):
-    rows = synth().prepare(spread(spark, survey())).rows
+def test_a_worker_that_is_killed_in_the_middle_changes_nothing(files, tmp_path):
+    """In a task that reads files; below, in one that reads a frame."""
+    rows = synth().prepare(files(survey())).rows
     marker, sizes = str(tmp_path / "killed"), Codec(SCHEMA).domain_sizes
     tables = OneWayTables(sizes)
 
@@ -149,8 +166,53 @@ def test_a_file_that_spark_cannot_read_is_refused_before_any_noise(spark, tmp_pa
     data = path.read_bytes()
     path.write_bytes(data[:100] + bytes(len(data) - 100))
     fitting = synth()
-    with pytest.raises(InputError, match="Spark could not read the frame"):
+    with pytest.raises(InputError, match="Spark could not read the table"):
         fitting.fit(frame)
+    assert fitting._streams_taken == 0
+
+
+def test_files_that_executors_read_give_the_release_of_one_file(files, collected):
+    """Bit for bit, with the same private log, and with sums alone in the driver."""
+    synths = [synth(), synth()]
+    here, there = (one.prepare(given) for one, given in zip(synths, (survey(), files(survey())), strict=True))
+    assert there.log == here.log
+    assert same(*(one.fit(prepared) for one, prepared in zip(synths, (here, there), strict=True)))
+    assert collected
+    assert all(columns == ["sums"] and len(rows) == 1 for _, columns, rows in collected)
+
+
+def test_numbers_in_files_that_executors_read_keep_their_precision(files):
+    here, there = (synth(NUMBERS).prepare(given) for given in (visits(), files(visits())))
+    assert there.log == here.log
+    order = [opened(prepared.rows.whole(lambda X: X[np.lexsort(X.T)])) for prepared in (here, there)]
+    assert (order[0] == order[1]).all()
+
+
+@pytest.mark.parametrize("fault", ["skipped", "twice"])
+def test_a_row_group_that_is_skipped_or_read_twice_is_noticed(files, monkeypatch, fault):
+    real = sparkfiles._shared_out
+
+    def faulty(opened, rows):
+        first, *others = real(opened, rows)
+        return tuple(others) if fault == "skipped" else (first, first, *others)
+
+    monkeypatch.setattr(sparkfiles, "_shared_out", faulty)
+    with pytest.raises(InputError, match="the table changed while it was read"):
+        synth().prepare(files(survey()))
+
+
+def test_files_that_executors_cannot_read_are_refused_in_the_words_for_one_file(files):
+    """Before any noise. The footer is whole, and what it points to is not."""
+    table = files(survey())
+    path = table.files[0]
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + bytes(len(data) // 2 - 100) + data[len(data) // 2 :])
+    fitting, said = synth(), []
+    for given in (path, table):
+        with pytest.raises(InputError, match="is not a file that can be read as a table") as refusal:
+            fitting.fit(given)
+        said.append(str(refusal.value))
+    assert said[0] == said[1]
     assert fitting._streams_taken == 0
 
 
@@ -323,7 +385,7 @@ def test_the_example_makes_a_release(spark, tmp_path):
     ledger = covey.privacy.ledger.Ledger(tmp_path / "ledger.sqlite")
     ledger.open_dataset("survey", 3)
     arguments = ["t.parquet", "schema.json", "survey", "ledger.sqlite", "out"]
-    example.release(spark, *(name if name == "survey" else str(tmp_path / name) for name in arguments))
+    example.release(spark, *(name if name == "survey" else str(tmp_path / name) for name in arguments), files=True)
     assert spark.read.parquet(str(tmp_path / "out" / "rows")).count() == 2000
     said = json.loads((tmp_path / "out" / "bundle" / "privacy.json").read_text())
     assert said["epsilon"] == "1"
@@ -331,14 +393,15 @@ def test_the_example_makes_a_release(spark, tmp_path):
     assert status.remaining.epsilon == 2
 
 
-def test_learned_domains_are_the_same_on_spark(spark):
+def test_learned_domains_are_the_same_on_spark(spark, files):
     """Counts of bins and words are added up on the executors: one seed, one schema, wherever the rows are."""
     frame = survey(N)
     learning = Schema(tuple(Field(f.name, f.type, learn=True) for f in SCHEMA.fields))
-    made = [covey.PrivateSynthesizer(20.0, 1e-6, schema=learning, seed=7) for _ in range(2)]
+    made = [covey.PrivateSynthesizer(20.0, 1e-6, schema=learning, seed=7) for _ in range(3)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        here, there = (one.fit(t) for one, t in zip(made, (frame, spread(spark, frame)), strict=True))
+        here, *others = (one.fit(t) for one, t in zip(made, (frame, spread(spark, frame), files(frame)), strict=True))
     assert here.privacy.learned
-    assert here.schema == there.schema
-    assert same(here, there)
+    for there in others:
+        assert here.schema == there.schema
+        assert same(here, there)

@@ -1,4 +1,4 @@
-"""Rows of a Spark frame: every task adds up what the kernels find in its batches, and one sum reaches the driver.
+"""Rows that Spark's executors read: every task adds up what the kernels find in its part, and one sum reaches the driver.
 
 The first tasks read, encode and sum; their sums are shuffled and merged on the executors, first in groups, then all of them; the
 driver collects one row with one binary cell. No randomness is here: noise is drawn where `fit` was called, in the driver. A
@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,23 +27,32 @@ from covey.privacy.gate import Exact
 BATCH_ROWS = 1 << 17  # Spark's own batches are small: a task puts them together up to so many rows
 
 Encode = Callable[[Any], tuple[Array, Any]]
+Read = Callable[[Iterator[Any]], Iterator[Any]]  # from the Arrow batches of a task to the parts that are encoded
 
 
 class SparkRows:
-    """The records of a Spark frame, which stay on its executors.
+    """The records of a Spark frame, or of files that a frame's tasks read; they stay on the executors.
 
     Args:
         frame: a Spark frame of the needed columns. It is computed anew for every pass, so it must be the same each time.
-        encode: turns an Arrow batch of the frame into records and a log that can be added; it is sent to the executors.
+        encode: turns a part into records and a log that can be added; it is sent to the executors.
         p: the number of coordinates.
         ahead: kernels whose sums will be asked for; they are computed during the first reading.
+        read: what a task makes of its batches: the parts that it encodes. Without it, longer batches of the frame's rows.
 
     The first reading happens here, before anything is charged: it finds n, and whatever cannot be read.
     """
 
-    def __init__(self, frame: Any, encode: Encode, p: int, ahead: Sequence[Callable[[Array], Any]] = ()) -> None:
+    def __init__(
+        self,
+        frame: Any,
+        encode: Encode,
+        p: int,
+        ahead: Sequence[Callable[[Array], Any]] = (),
+        read: Read | None = None,
+    ) -> None:
         self._frame, self._encode, self.p = frame, encode, p
-        self._rows = max(1, min(BATCH_ROWS, BATCH_ENTRIES // p))
+        self._read = read or gathering(p)
         total = self._sum(ahead)
         self.n, self.log = total.n, total.log
         self._known = dict(zip(ahead, total.sums, strict=True))
@@ -61,25 +71,35 @@ class SparkRows:
 
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records), inside one task; only its result comes back."""
-        found = _collect(_map(self._frame.coalesce(1), _whole_task(self._encode, self._rows, kernel)))
+        found = _collect(_map(self._frame.coalesce(1), _whole_task(self._encode, self._read, kernel)))
         self._check(found.n)
         result: T = found.value
         return Exact(result)
 
     def _sum(self, kernels: Sequence[Callable[[Array], Any]]) -> First:
-        return summed(self._frame, _counted(self._encode, tuple(kernels)), self._rows)
+        return summed(self._frame, _counted(self._encode, tuple(kernels)), self._read)
 
     def _check(self, n: int) -> None:
         if n != self.n:
             raise InputError("the table changed while it was read. Nothing was released.")
 
 
-def summed(frame: Any, part: Callable[[Any], First], rows: int) -> First:
-    """The sum of part(batch) over the Arrow batches of a frame, put together up to so many rows: one value in the driver."""
-    parts = _map(frame, _sum_task(part, rows), "place int, sums binary")
+def summed(frame: Any, part: Callable[[Any], First], read: Read) -> First:
+    """The sum of part(…) over the parts that tasks read from the Arrow batches of a frame: one value in the driver."""
+    parts = _map(frame, _sum_task(part, read), "place int, sums binary")
     groups = _map(parts.repartition("place"), _merge_task)
     total: First = _collect(_map(groups.repartition(1), _merge_task))
     return total
+
+
+def gathering(p: int) -> Read:
+    """Batches of rows of p coordinates put together to longer ones: Spark's own are small."""
+    return partial(_gathered, rows=max(1, min(BATCH_ROWS, BATCH_ENTRIES // p)))
+
+
+def task_numbers(spark: Any, count: int) -> Any:
+    """A Spark frame of the numbers 0, 1, …, one for each of so many tasks."""
+    return spark.range(0, count, 1, count)
 
 
 def generate(spark: Any, parts: int, part: Callable[[int], Iterable[Any]], schema: Any) -> Any:
@@ -97,7 +117,7 @@ def generate(spark: Any, parts: int, part: Callable[[int], Iterable[Any]], schem
             for k in batch.column(0).to_pylist():
                 yield from part(k)
 
-    return _map(spark.range(0, parts, 1, parts), task, schema)
+    return _map(task_numbers(spark, parts), task, schema)
 
 
 # What runs on the executors. Functions made here know the encoder and the kernels, and nothing of the driver.
@@ -119,17 +139,17 @@ class _Refusal:
 
 
 def _counted(encode: Encode, kernels: tuple[Callable[[Array], Any], ...]) -> Callable[[Any], First]:
-    """What the kernels find in a batch."""
+    """What the kernels find in a part."""
 
-    def part(batch: Any) -> First:
-        codes, log = encode(batch)
+    def part(piece: Any) -> First:
+        codes, log = encode(piece)
         return First(len(codes), log, tuple(kernel(codes) for kernel in kernels))
 
     return part
 
 
-def _sum_task(part: Callable[[Any], First], rows: int) -> Callable[..., Iterator[Any]]:
-    """A task that reads its batches and yields one sum."""
+def _sum_task(part: Callable[[Any], First], read: Read) -> Callable[..., Iterator[Any]]:
+    """A task that reads its parts and yields one sum."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
@@ -139,8 +159,8 @@ def _sum_task(part: Callable[[Any], First], rows: int) -> Callable[..., Iterator
         place = 0 if context is None else context.partitionId()
         with blas_threads(1):
             try:
-                for batch in _gathered(batches, rows):
-                    found = part(batch)
+                for piece in read(batches):
+                    found = part(piece)
                     total = found if total is None else total + found
             except InputError as error:
                 yield _blob(_Refusal(str(error)), place)
@@ -165,12 +185,12 @@ def _merge_task(batches: Iterator[Any]) -> Iterator[Any]:
         yield _blob(total)
 
 
-def _whole_task(encode: Encode, rows: int, kernel: Callable[[Array], Any]) -> Callable[..., Iterator[Any]]:
+def _whole_task(encode: Encode, read: Read, kernel: Callable[[Array], Any]) -> Callable[..., Iterator[Any]]:
     """A task that encodes everything and yields what the kernel says about it."""
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         try:
-            records = [encode(batch)[0] for batch in _gathered(batches, rows)]
+            records = [encode(piece)[0] for piece in read(batches)]
         except InputError as error:
             yield _blob(_Refusal(str(error)))
             return
@@ -242,4 +262,4 @@ def spark_errors() -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         told = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise InputError(f"Spark could not read the frame: {told.strip()}") from error
+        raise InputError(f"Spark could not read the table: {told.strip()}") from error

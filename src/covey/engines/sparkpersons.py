@@ -12,9 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from covey.core.arrays import Array
-from covey.engines.local import BATCH_ENTRIES
 from covey.engines.rows import First, S, T
-from covey.engines.spark import BATCH_ROWS, Encode, spark_errors, summed
+from covey.engines.spark import Encode, gathering, spark_errors, summed
 from covey.engines.weights import CHANGED, NO_PERSON, STEPS, public_record, weighted
 from covey.errors import InputError, InternalError
 from covey.privacy.gate import Exact
@@ -41,7 +40,6 @@ class SparkPersonRows:
         self, frame: Any, encode: Encode, p: int, missing: Sequence[str], ahead: Sequence[Callable[[Array], Any]] = ()
     ) -> None:
         self.p, self._encode = p, encode
-        self._rows = max(1, min(BATCH_ROWS, BATCH_ENTRIES // p))
         with spark_errors():
             persons = _rows_of_persons(_with_names(frame, missing))
             self._frame = _with_weights(_with_names(frame, missing), persons)
@@ -62,7 +60,7 @@ class SparkPersonRows:
         raise InternalError("rows of persons are seen through sums alone.")
 
     def _sum(self, kernels: tuple[Callable[[Array], Any], ...]) -> First:
-        total = summed(self._frame, _weighed(self._encode, kernels, self.p), self._rows)
+        total = summed(self._frame, _weighed(self._encode, kernels, self.p), gathering(self.p))
         if total.n + self._remainder != self.n * STEPS:
             raise InputError(CHANGED)
         record = public_record(self.p)
