@@ -226,6 +226,8 @@ def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
     assert run("confirm", draft, *names).output.strip().endswith("every field is confirmed")
     torn = run("init", tmp_path / "visits.csv", tmp_path / "patients.csv", "-o", tmp_path / "other.json")
     assert "which column names the person" in torn.output
+    twice = run("init", tmp_path / "visits.csv", tmp_path / "visits.csv", "-o", tmp_path / "other.json")
+    assert "visits.csv is given twice" in twice.output
     assert (
         "several event tables are not there yet"
         in run("init", "a.csv", "b.csv", "c.csv", "-o", draft, "--force").output
@@ -241,8 +243,9 @@ def test_a_draft_does_not_tell_how_many_events_the_busiest_person_has(tmp_path):
         for column, value in (("who", "p3"), ("day", "7"), ("ward", "a")):
             tables["visits"][column] += [value] * more
         write(tmp_path / name, tables)
-        package, notes = draft_package(*(tmp_path / name / f"{part}.csv" for part in tables), Dialect())
-        drafted.append((package.at_most, notes[:3]))
+        files = {f"{part}.csv": tmp_path / name / f"{part}.csv" for part in tables}
+        found = draft_package(files, Dialect())
+        drafted.append((found.package.at_most, found.notes[:3]))
     assert drafted[0] == drafted[1]
     assert drafted[0][0] == 50
 

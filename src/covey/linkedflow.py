@@ -6,7 +6,7 @@ are read, encoded and linked, then the charge, and only then noise and files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +30,7 @@ from covey.release.places import check_disk, check_target, refuse_same
 from covey.release.verify import verify_bundle
 from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.codec import EncodeLog
+from covey.table.dialects import Dialect
 from covey.table.document import read_document
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
@@ -37,6 +38,7 @@ from covey.table.package import MOST_EVENTS, PERSONS, Package, Resource
 from covey.table.persons import named
 from covey.table.resources import BARE
 from covey.table.schema import Schema
+from covey.table.sources import SIZE_LIMIT
 from covey.workflow import check_log, refuse_misfits, write_log
 
 # What an order of linked tables may say; all else must be left at its default.
@@ -55,40 +57,57 @@ BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for s
 # Before a release.
 
 
-def draft_package(persons: Path, events: Path, dialect: Any) -> tuple[Package, tuple[str, ...]]:
-    """A package that fits two tables, and what was chosen and why. It describes private data until it is confirmed.
+@dataclass(frozen=True)
+class PackageDraft:
+    """A package that fits tables, what was looked at, and what was chosen and why. Private data until it is confirmed."""
+
+    package: Package
+    found: tuple[Draft, ...]  # of persons and of events, or of events alone
+    notes: tuple[str, ...]
+
+
+def draft_package(tables: Mapping[str, Path], dialect: Dialect, size_limit: int = SIZE_LIMIT) -> PackageDraft:
+    """A package that fits two files, persons first, by the names that their owner calls them.
 
     `at_most` is the largest number there is, whatever the tables hold: it is public, and nobody is asked to confirm it.
     """
-    names = [path.name.split(".")[0].replace(" ", "_") for path in (persons, events)]
-    found = [look(path, dialect) for path in (persons, events)]
+    names = [called(file) for file in tables]
+    found = [look(path, dialect, size_limit) for path in tables.values()]
     key, link = find_key(found[0].table.columns, found[1].table.columns, names)
     parts = [
-        Resource(name, _without(one, column), column, path.name)
-        for name, one, column, path in zip(names, found, (key, link), (persons, events), strict=True)
+        Resource(name, _without(one, column), column, file)
+        for name, one, column, file in zip(names, found, (key, link), tables, strict=True)
     ]
     notes = [
         f"{names[1]}.{link} → {names[0]}.{key}: the key; both columns are left out, and synthetic persons are numbered",
         *(note.format(MOST_EVENTS) for note in OF_EVENTS),
     ]
     notes += [str(note) for one in found for note in one.notes if note.field not in (key, link)]
-    return Package(parts[0], parts[1], MOST_EVENTS), tuple(notes)
+    return PackageDraft(Package(parts[0], parts[1], MOST_EVENTS), tuple(found), tuple(notes))
 
 
-def draft_alone(events: Path, person: str, dialect: Any) -> tuple[Package, tuple[str, ...]]:
-    """The same for one table of events, a column of which says whose each is."""
-    name, found = events.name.split(".")[0].replace(" ", "_"), look(events, dialect)
+def draft_alone(
+    tables: Mapping[str, Path], person: str, dialect: Dialect, size_limit: int = SIZE_LIMIT
+) -> PackageDraft:
+    """The same for one file of events, a column of which says whose each is."""
+    [(file, path)] = tables.items()
+    name, found = called(file), look(path, dialect, size_limit)
     if person not in found.table.columns:
         raise ParameterError(
-            f"{events.name} has no column {person!r}. {nearest(person, list(found.table.columns), 'columns')}"
+            f"{file} has no column {person!r}. {nearest(person, list(found.table.columns), 'columns')}"
         )
     notes = [
         f"{name}.{person}: whose each row is; it is left out, and synthetic persons are numbered",
         *(note.format(MOST_EVENTS) for note in OF_EVENTS),
         *(str(note) for note in found.notes if note.field != person),
     ]
-    own = Resource(name, _without(found, person), person, events.name)
-    return Package(Resource(PERSONS, BARE, "id"), own, MOST_EVENTS, alone=True), tuple(notes)
+    own = Resource(name, _without(found, person), person, file)
+    return PackageDraft(Package(Resource(PERSONS, BARE, "id"), own, MOST_EVENTS, alone=True), (found,), tuple(notes))
+
+
+def called(file: str) -> str:
+    """The name of a table in a package, from that of its file."""
+    return file.split(".")[0].replace(" ", "_")
 
 
 def _without(found: Draft, column: str) -> Schema:
@@ -154,9 +173,14 @@ class LinkedFit:
 
 
 def check_package(file: Path) -> LinkedFit:
-    """Read both tables of a package file as it says, confirmed or not, and count what does not fit. Nothing is charged."""
+    """`check_tables` for a package file, whose paths say where the tables lie."""
     package = Package.load(file)
-    return _fit_of(PackageReader(package).prepare(places_of(package, file)))
+    return check_tables(package, places_of(package, file))
+
+
+def check_tables(package: Package, tables: Mapping[str, Any]) -> LinkedFit:
+    """Read both tables as the package says, confirmed or not, and count what does not fit. Nothing is charged."""
+    return _fit_of(PackageReader(package).prepare(tables))
 
 
 def _fit_of(prepared: Any) -> LinkedFit:

@@ -1,11 +1,15 @@
 """The app as a person at a statistics office uses it."""
 
+import json
 import re
 import zipfile
 
 import pytest
 
 from covey.release.verify import verify_bundle
+from tests.table.test_package import GOOD
+from tests.test_linking import clinic
+from tests.web.test_linked import as_csv
 
 PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
 
@@ -143,6 +147,40 @@ def test_anonymous_mode_on_a_phone(steward, screen):
     page.get_by_role("button", name="Start with a table").wait_for()
     page.goto(gone)
     page.get_by_text("no longer on the desk").wait_for()
+    steward.look()
+
+
+@pytest.mark.parametrize("screen", [PHONE])
+def test_persons_and_their_events_on_a_phone(steward, screen, tmp_path):
+    page = steward.page
+    for name, columns in clinic(120).items():
+        (tmp_path / f"{name}.csv").write_bytes(as_csv(columns))
+    (tmp_path / "package.json").write_text(json.dumps(GOOD))
+    steward.enter()
+    steward.press("Start with a table")
+    page.locator("#table").set_input_files(tmp_path / "patients.csv")
+    page.get_by_text("Persons and their events").click()
+    page.get_by_label("The table of the events").set_input_files(tmp_path / "visits.csv")
+    page.get_by_text("More choices").click()
+    page.get_by_label("A schema you made before").set_input_files(tmp_path / "package.json")
+    steward.look()
+    steward.press("Read this table")
+    page.wait_for_url("**/columns")
+    page.get_by_label("Events of a person at most").fill("3")
+    page.get_by_label("Measure the first events").check()
+    steward.press("Keep this")
+    page.wait_for_load_state()
+    assert page.get_by_label("Events of a person at most").input_value() == "3"
+    assert page.get_by_label("Measure the first events").is_checked()
+    assert page.locator(".table-name").all_text_contents() == ["patients", "visits"]
+    steward.look()
+    page.get_by_role("link", name="Go on to the rules").click()
+    page.get_by_role("link", name="Go on without rules").click()
+    steward.open_dataset("clinic", "9")
+    steward.look()
+    steward.press("Review the release")
+    page.wait_for_url("**/review")
+    page.get_by_text("that a person has at most, and are left out").wait_for()
     steward.look()
 
 

@@ -57,11 +57,13 @@ class Page:
     def post(self, path, data=None, **options):
         return self.client.post(path, data={"csrf": self.keys.form, **(data or {})}, **options)
 
-    def upload(self, work, content, name="visits.csv", **fields):
+    def upload(self, work, content, name="visits.csv", others=None, **fields):
+        """A table, other files by the name of their field, and words."""
         files = {
             "csrf": (None, self.keys.form),
             **{k: (None, v) for k, v in fields.items()},
             "table": (name, content, "text/csv"),
+            **{field: (*file, "text/plain") for field, file in (others or {}).items()},
         }
         return self.client.post(f"/work/{work}/table", files=files)
 

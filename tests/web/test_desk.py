@@ -16,7 +16,6 @@ from covey.web import desk as desk_module
 from covey.web.blur import blurred
 from covey.web.forms import read_field, rule_words
 from covey.web.security import Form
-from tests.table.test_package import GOOD
 from tests.web.conftest import opened_desk, words
 
 
@@ -100,11 +99,6 @@ def test_a_schema_of_before_is_taken_as_it_was_confirmed(page):
     files = {"csrf": (None, page.keys.form), "table": ("v.csv", table), "schema": ("schema.json", schema)}
     assert page.client.post(f"/work/{work}/table", files=files).status_code == 303
     assert page.desk.work(work).confirmed
-    package = json.dumps(GOOD).encode()
-    for key, place in (("schema", "pair.json"), ("table", "pair.json")):
-        answer = page.client.post(f"/work/{work}/table", files={**files, key: (place, package)})
-        assert answer.status_code == 422
-        assert "covey release pair.json" in words(answer)
     files["schema"] = ("mine.json", b"{")
     answer = page.client.post(f"/work/{work}/table", files=files)
     assert answer.status_code == 422

@@ -108,10 +108,11 @@ def _init_package(
         check_new_file(out, place, force)
         if place.resolve().parent != out.resolve().parent:
             raise ParameterError(f"write the package beside its tables: {place.resolve().parent / out.name}.")
-    if person is None:
-        package, notes = draft_package(places[0], places[1], dialect)
-    else:
-        package, notes = draft_alone(places[0], person, dialect)
+    by_name = {place.name: place for place in places}
+    if len(by_name) < len(places):
+        raise ParameterError(f"{places[0].name} is given twice: name the table of persons, then that of their events.")
+    found = draft_package(by_name, dialect) if person is None else draft_alone(by_name, person, dialect)
+    package, notes = found.package, found.notes
     package.save(out)
     if not as_json:
         for note in notes:

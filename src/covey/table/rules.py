@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from covey.errors import ParameterError, whole_number
@@ -120,6 +120,26 @@ class Requires:
 
 
 Rule = AtMost | LessEqual | Linear | BodyRule | Forbid | Requires
+
+
+def renamed(rule: Rule, name: Callable[[str], str]) -> Rule:
+    """The rule about fields of other names."""
+
+    def named(parts: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+        return tuple((name(field), part) for field, part in parts)
+
+    if isinstance(rule, AtMost):
+        return replace(rule, fields=tuple(map(name, rule.fields)))
+    if isinstance(rule, LessEqual):
+        return LessEqual(name(rule.left), name(rule.right))
+    if isinstance(rule, Linear):
+        return replace(rule, coefficients=named(rule.coefficients))
+    if isinstance(rule, BodyRule):
+        sums = tuple(replace(part, coefficients=named(part.coefficients)) for part in rule.sums)
+        return replace(rule, fields=tuple(map(name, rule.fields)), sums=sums)
+    if isinstance(rule, Requires):
+        return Requires(named(rule.conditions), named(rule.then))
+    return Forbid(named(rule.conditions))
 
 
 def shown_rule(rule: Rule) -> str:

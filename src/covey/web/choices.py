@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from covey.privacy.unit import ALL_ROWS, Unit
@@ -33,6 +33,12 @@ class Choices:
     def unit(self) -> Unit:
         """How many rows of a person the promise covers."""
         return ALL_ROWS if self.person else self.rows_per_person
+
+    def for_linked(self) -> Choices:
+        """What of it concerns linked tables: all rows of a person are protected, and no column is singled out."""
+        blank = Choices()
+        kept = ("person", "rows_per_person", "important", "target", "sensitive")
+        return replace(self, mode=blank.mode, **{name: getattr(blank, name) for name in kept})
 
     @property
     def about(self) -> dict[str, str]:

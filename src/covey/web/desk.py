@@ -17,8 +17,10 @@ from typing import Any
 
 from covey.errors import ParameterError
 from covey.privacy.ledger import DatasetStatus, Ledger
+from covey.table.package import Package
 from covey.web.folders import let_go, private_file, private_folder
 from covey.web.jobs import Job, Jobs
+from covey.web.linked import placed
 from covey.web.security import Refused
 from covey.web.work import Work
 
@@ -82,39 +84,44 @@ class Desk:
         """Write down what was chosen, as the worker and the command line understand it."""
         if work.table is None:
             raise ParameterError("the table was removed from the desk. Give it again at the first step.")
-        work.schema().require_confirmed()  # also in anonymous mode: the schema goes out with the bundle
+        described = work.described()
+        described.require_confirmed()  # also in anonymous mode: the schema goes out with the bundle
         key = secrets.token_hex(4)
         schema = work.folder / f"schema-{key}.json"
+        beside = placed(described, work.tables) if isinstance(described, Package) else described
         with private_file(schema) as file:
-            json.dump(work.schema().to_dict(), file, indent=2, ensure_ascii=False)
+            json.dump(beside.to_dict(), file, indent=2, ensure_ascii=False)
         choices = work.choices
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         order: dict[str, Any] = {
-            "table": str(work.table.path),
-            "schema": str(schema),
+            "table": str(schema if work.link else work.table.path),
+            "schema": None if work.link else str(schema),
             "out": str(self.out / f"release-{stamp}-{key}"),
             "rows": choices.rows,
             "parquet": choices.parquet,
         }
         kept = {column.field.name for column in work.columns if column.kept}
+        focus: dict[str, Any] = {
+            "person": choices.person or None,
+            "rows_per_person": choices.rows_per_person,
+            "important": [[name] for name in choices.important if name in kept],
+            "target": choices.target if choices.target in kept else None,
+        }
         if choices.mode == "private":
             order |= {
                 "epsilon": str(choices.epsilon),
                 "delta": str(choices.delta),
                 "dataset": choices.dataset,
-                "person": choices.person or None,
-                "rows_per_person": choices.rows_per_person,
-                "important": [[name] for name in choices.important if name in kept],
-                "target": choices.target if choices.target in kept else None,
                 "confirm_large_epsilon": choices.confirm_large_epsilon,
                 "accept_misfits": 1 if misfits_seen else 0,
                 "ledger": str(self.ledger.path),
                 "purpose": f"release (app, {key})",
                 "about": choices.about,
             }
+            order |= {} if work.link else focus
         else:
             order |= {"group_size": choices.group_size, "sensitive": [n for n in choices.sensitive if n in kept]}
-        names = {str(work.table.path): work.table.name, str(schema): "the schema"}
+        names = {str(table.path): table.name for table in work.tables} | {str(schema): "the schema"}
         return Job(order, work.folder, names, expected=work.seconds(choices))
 
     def release(self, work: Work, key: str, misfits_seen: bool = False) -> Job:

@@ -46,6 +46,12 @@ class ColumnDraft:
     typed: Mapping[str, str] = entry(default_factory=dict)
     problem: str = ""
     others: Mapping[str, Field] = entry(default_factory=dict)
+    table: str = ""  # of linked ones, which it belongs to
+
+    @property
+    def called(self) -> str:
+        """The column's name, of linked tables with its table's."""
+        return f"{self.table}.{self.field.name}" if self.table else self.field.name
 
     @property
     def guarded(self) -> bool:

@@ -10,6 +10,7 @@ from covey.web.choices import Choices
 
 OUT = "release"
 SCHEMA = "schema.json"
+PACKAGE = "package.json"  # of linked tables, which it names itself
 
 
 def number(value: Fraction) -> str:
@@ -24,7 +25,8 @@ def command_line(choices: Choices, table: str, ledger: Path | None = None) -> st
     """
     private = choices.mode == "private"
     table = f"./{table}" if table.startswith("-") else table  # no option
-    words = ["covey", "release" if private else "anonymize", table, "--schema", SCHEMA]
+    words = ["covey", "release" if private else "anonymize", table]
+    words += [] if table == PACKAGE else ["--schema", SCHEMA]
     if private:
         words += ["--epsilon", number(choices.epsilon)]
         words += ["--delta", number(choices.delta)] if choices.delta else []
@@ -50,7 +52,13 @@ def script(choices: Choices, table: str, ledger: Path | None = None) -> str:
     """The same as a script: checked, charged and written in the same order."""
     private = choices.mode == "private"
     kind, verb = ("PrivateOrder", "release") if private else ("AnonymousOrder", "anonymize")
+    beside = f"the table and {SCHEMA}"
     parts = [("table", f"Path({table!r})"), ("schema", f"Path({SCHEMA!r})"), ("out", f"Path({OUT!r})")]
+    imported = [f"from covey.workflow import {kind}, {verb}"]
+    if table == PACKAGE:
+        verb, beside = "release_package", f"the tables and {PACKAGE}"
+        parts[1] = ("schema", "None")
+        imported = [f"from covey.linkedflow import {verb}", f"from covey.workflow import {kind}"]
     if private:
         parts += [("epsilon", number(choices.epsilon))]
         parts += [("delta", number(choices.delta))] if choices.delta else []
@@ -69,12 +77,12 @@ def script(choices: Choices, table: str, ledger: Path | None = None) -> str:
         parts += [("sensitive", repr(choices.sensitive))] if choices.sensitive else []
     parts += [("rows", str(choices.rows))] if choices.rows is not None else []
     parts += [("parquet", "True")] if choices.parquet else []
-    about = "from covey.release.contents import About\n" if private and choices.about else ""
+    imported += ["from covey.release.contents import About"] if private and choices.about else []
     arguments = "\n".join(f"    {name}={value}," for name, value in parts)
     told = "print(done.certificate or 'no certificate')" if private else "print(done.agreeing)  # confidential"
     return (
-        f'"""Makes the same release as the app did, in a folder with the table and {SCHEMA}."""\n\n'
-        f"from pathlib import Path\n\n{about}from covey.workflow import {kind}, {verb}\n\n"
+        f'"""Makes the same release as the app did, in a folder with {beside}."""\n\n'
+        "from pathlib import Path\n\n" + "\n".join(sorted(imported)) + "\n\n"
         f"order = {kind}(\n{arguments}\n)\n\n"
         # Worker processes may import this file: only its own run may order a release.
         f'if __name__ == "__main__":\n    done = {verb}(order)\n    print(done.bundle, done.privacy, sep="\\n")\n    {told}\n'

@@ -93,7 +93,7 @@ def read_rule(form: Form, schema: Schema) -> Rule:
     """One rule."""
     rule = form.get("kind")
     if rule == "at_most":
-        return AtMost(tuple(form.all("fields")), _whole(form.get("limit"), "the limit"))
+        return AtMost(tuple(form.all("fields")), whole(form.get("limit"), "the limit"))
     if rule == "less_equal":
         return LessEqual(form.get("left"), form.get("right"))
     if rule == "linear":
@@ -146,12 +146,12 @@ def read_choices(form: Form, before: Choices) -> Choices:
         raise ParameterError("choose differential privacy or anonymous groups.")
     wanted = form.get("rows")
     chosen = replace(
-        before, mode=mode, rows=_whole(wanted, "the number of synthetic rows") if wanted else None, parquet=False
+        before, mode=mode, rows=whole(wanted, "the number of synthetic rows") if wanted else None, parquet=False
     )
     title, owner, purpose = (shorten(form.get(n, getattr(before, n)), 300) for n in ("title", "owner", "purpose"))
     chosen = replace(chosen, parquet=form.get("format") == "parquet", title=title, owner=owner, purpose=purpose)
     if mode == "anonymous":
-        size = _whole(form.get("group_size", str(before.group_size)), "the group size")
+        size = whole(form.get("group_size", str(before.group_size)), "the group size")
         if size < 2:
             raise ParameterError("the group size must be at least 2: a group of one is a record.")
         return replace(chosen, group_size=size, sensitive=tuple(form.all("sensitive")))
@@ -162,7 +162,7 @@ def read_choices(form: Form, before: Choices) -> Choices:
         delta=Fraction(0) if pure else check_delta(_number(form.get("delta"), "delta")),
         dataset=form.get("dataset"),
         person=form.get("person"),
-        rows_per_person=_whole(form.get("rows_per_person", "1"), "the number of rows per person"),
+        rows_per_person=whole(form.get("rows_per_person", "1"), "the number of rows per person"),
         confirm_large_epsilon=form.has("confirm_large_epsilon"),
         important=tuple(form.all("important")),
         target=form.get("target"),
@@ -184,7 +184,8 @@ def _number(text: str, name: str) -> Fraction:
         raise ParameterError(f"{name} must be a number, got {text!r}. Use a point for decimals.") from None
 
 
-def _whole(text: str, name: str) -> int:
+def whole(text: str, name: str) -> int:
+    """A whole number that somebody typed."""
     try:
         return int(text)
     except ValueError:

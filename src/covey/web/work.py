@@ -3,62 +3,39 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
+from typing import cast
 
 from covey.errors import CoveyError, ParameterError
+from covey.linkedflow import LinkedFit, LinkedPrediction, check_tables, plan_package
+from covey.linking import PackageReader
 from covey.methods.learning import expected_sizes
 from covey.methods.regain.predict import Prediction
 from covey.privacy.budget import budget_for
 from covey.privacy.unit import Unit
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
-from covey.table.package import is_package
+from covey.table.package import Package
 from covey.table.pairing import with_links_that_hold
 from covey.table.schema import Rule, Schema
-from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
 from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
-from covey.web.drafts import ColumnDraft, drafts, edited, refused
+from covey.web.drafts import ColumnDraft, edited, refused
 from covey.web.jobs import Job
+from covey.web.linked import joined, joint_schema, rules_of
 from covey.web.pace import anonymous_seconds
 from covey.web.pictures import Picture, pictures
 from covey.web.security import Form, Refused
-from covey.workflow import Fit, check, draft, plan
-
-SUFFIXES = (
-    ".csv",
-    ".csv.gz",
-    ".csv.zst",
-    ".tsv",
-    ".txt",
-    ".xlsx",
-    *ARROW_SUFFIXES,
-)  # what the reader of the command line takes from files
-
-LINKED = (
-    "{name!r} describes persons with events, two linked tables, and this app takes one table at a time. The command line has the "
-    "same steps for both: covey check {name}, covey plan {name} --persons …, covey release {name} --epsilon … --dataset …; its "
-    "charges appear in the ledger here. Events alone, without their links, can be released here with a column of persons."
-)
-
-
-@dataclass(frozen=True)
-class Uploaded:
-    """A table in the private folder, and the name that its owner knows it by."""
-
-    path: Path
-    name: str
-    rows: int
-    encoding: str
+from covey.web.taking import Given, Uploaded, take
+from covey.workflow import Fit, check, plan
 
 
 class Work:
@@ -69,7 +46,8 @@ class Work:
         self.folder = folder
         self.lock = RLock()
         self.touched = time.monotonic()
-        self.table: Uploaded | None = None
+        self.tables: tuple[Uploaded, ...] = ()
+        self.link: Package | None = None  # how two tables hang together; fields and rules are those below
         self.columns: tuple[ColumnDraft, ...] = ()
         self.missing_values: tuple[str, ...] = ("",)
         self.dialect = Dialect()
@@ -79,59 +57,45 @@ class Work:
         self.chosen = False
         self.review: str | None = None
         self._sizes: tuple[int, ...] | None = None
-        self._fit: tuple[tuple[Schema, str], Fit] | None = None
+        self._fit: tuple[object, Fit | LinkedFit] | None = None  # of true rows, and of what it was found with
         self._pictures: dict[tuple[str, str], Picture] = {}  # of true columns, by name and kind, in memory alone
         self.jobs: dict[str, Job] = {}  # by the review that ordered them
 
     # The table.
 
-    def take(self, path: Path, name: str, encoding: str, limit: int, schema: tuple[Path, str] | None = None) -> None:
-        """Read an uploaded table, and draft its schema unless one was given; both come with the names people know."""
+    @property
+    def table(self) -> Uploaded | None:
+        """The table, or that of the persons."""
+        return self.tables[0] if self.tables else None
+
+    @property
+    def name(self) -> str:
+        """What its owner calls it."""
+        return " and ".join(table.name for table in self.tables)
+
+    def take(self, given: Given, limit: int) -> None:
+        """Read what was uploaded, and draft its schema unless one was given."""
         if self.job is not None and not self.job.over:
             raise Refused(409, "This table is being released. Wait until that is done.")
-        suffix = next((s for s in SUFFIXES if name.lower().endswith(s)), None)
-        if suffix is None and _links(path, name):
-            raise ParameterError(LINKED.format(name=name))
-        if suffix is None:
-            raise ParameterError(
-                f"{name!r} is not a table covey can read. Choose a .csv, .tsv, .xlsx, .parquet or .arrow file; "
-                "text may be compressed (.gz, .zst)."
-            )
-        check_encoding(encoding)
-        written = Dialect(encoding=None if encoding == "utf-8" else encoding)
-        known = None if schema is None else _load_schema(*schema)
-        place = self.folder / f"table-{secrets.token_hex(4)}{suffix}"
-        os.replace(path, place)
-        try:
-            # A schema that is whole names the columns that must be there; an unfinished one is finished at the next step.
-            whole = False
-            if known is None:
-                found = draft(place, written, 4 * limit)
-                start, notes = found.schema, found.notes
-            else:
-                whole = all(field.confirmed for field in known.fields)
-                start, notes = known.read_as(written), ()
-            rows = read_table(place, start if known is None or whole else None, encoding, size_limit=4 * limit).rows
-        except BaseException as error:
-            place.unlink()
-            if isinstance(error, CoveyError):
-                raise calling(error, place, name) from None
-            raise
+        taken = take(given, self.folder, limit)
+        start = taken.described
         with self.lock:
             self.forget_table()
-            self.table = Uploaded(place, name, rows, encoding)
-            self.columns = drafts(start, notes)
-            self.assumed = "; ".join(note.choice for note in notes if note.field is None)
-            self.missing_values, self.rules, self.dialect = start.missing_values, start.rules, start.dialect
+            self.tables, self.columns, self.assumed = taken.tables, taken.columns, taken.assumed
+            if isinstance(start, Package):
+                self.link, self.rules = start, rules_of(start)
+            else:
+                self.link, self.rules = None, start.rules
+                self.missing_values, self.dialect = start.missing_values, start.dialect
+            self.choices = self.choices.for_linked() if self.link else self.choices
             self.changed()
 
     def forget_table(self) -> None:
         """Remove the true rows."""
-        if self.table is not None:
+        for table in self.tables:
             with suppress(FileNotFoundError):
-                self.table.path.unlink()
-            self.table = self._fit = None
-            self._pictures = {}
+                table.path.unlink()
+        self.tables, self._fit, self._pictures = (), None, {}
 
     # The schema.
 
@@ -143,15 +107,37 @@ class Work:
         drafted = not all(f.confirmed for f in fields)
         return Schema(fields, self.missing_values, self.rules, drafted=drafted, dialect=self.dialect)
 
-    def set_column(self, place: int, column: ColumnDraft) -> None:
-        """Change one column, or refuse what the schema does not allow."""
-        before = self.columns
-        self.columns = (*before[:place], column, *before[place + 1 :])
+    def package(self) -> Package:
+        """The public package of linked tables as far as it has come."""
+        assert self.link is not None  # nosec B101 # for the type checker; asked of linked tables alone
+        return joined(self.link, self.columns, self.rules)
+
+    def described(self) -> Schema | Package:
+        """What will be public."""
+        return self.package() if self.link else self.schema()
+
+    def joint(self) -> Schema:
+        """The fields as rules name them."""
+        return joint_schema(self.package()) if self.link else self.schema()
+
+    def set_columns(self, columns: tuple[ColumnDraft, ...]) -> None:
+        """Change columns, or refuse what the schema does not allow."""
+        before, self.columns = self.columns, columns
         try:
-            self.schema()
+            self.described()
         except CoveyError:
             self.columns = before
             raise
+        self.changed()
+
+    def set_column(self, place: int, column: ColumnDraft) -> None:
+        """Change one column."""
+        self.set_columns((*self.columns[:place], column, *self.columns[place + 1 :]))
+
+    def set_link(self, link: Package) -> None:
+        """Change how events hang together, or refuse what their table does not allow."""
+        joined(link, self.columns, self.rules)
+        self.link = link
         self.changed()
 
     def edit_column(self, place: int, form: Form) -> None:
@@ -169,26 +155,28 @@ class Work:
 
     def together_key(self) -> str:
         """Changes whenever what `confirm_together` would make public changes."""
-        shown = self.schema().to_dict()
-        return sha256(json.dumps([[c.field.name for c in self.together], shown]).encode()).hexdigest()
+        shown = self.described().to_dict()
+        return sha256(json.dumps([[c.called for c in self.together], shown]).encode()).hexdigest()
 
     def confirm_together(self, key: str) -> None:
         """Confirm what a page with this key has shown, and nothing else."""
         for column in self.together:
             if column.problem:
-                raise ParameterError(f"{column.field.name}: {column.problem}")
+                raise ParameterError(f"{column.called}: {column.problem}")
         if key != self.together_key():
             raise Refused(409, "Something was changed after this page was made. Look at it again.")
-        names = {c.field.name for c in self.together}
-        done = self.schema().confirm(sorted(names))
-        self.columns = tuple(replace(c, field=done[c.field.name]) if c.field.name in names else c for c in self.columns)
-        self.changed()
+        done = set(map(id, self.together))
+        self.set_columns(
+            tuple(replace(c, field=replace(c.field, confirmed=True)) if id(c) in done else c for c in self.columns)
+        )
 
     def set_rules(self, rules: tuple[Rule, ...]) -> None:
         """Change the rules, or refuse what the schema does not allow."""
         before, self.rules = self.rules, rules
         try:
-            Codec(self.schema())  # refuses rules that contradict each other
+            _ = (
+                PackageReader(self.package()) if self.link else Codec(self.schema())
+            )  # refuse rules that contradict each other
         except CoveyError:
             self.rules = before
             raise
@@ -197,7 +185,7 @@ class Work:
     @property
     def unconfirmed(self) -> list[str]:
         """Columns that are kept and not confirmed as public."""
-        return [c.field.name for c in self.columns if c.kept and not c.field.confirmed]
+        return [c.called for c in self.columns if c.kept and not c.field.confirmed]
 
     @property
     def confirmed(self) -> bool:
@@ -219,18 +207,26 @@ class Work:
             return None
         return blurred(names, sizes, self.counted(choices), budget_for(choices.epsilon, choices.delta, choices.unit))
 
+    def expect(self, choices: Choices) -> LinkedPrediction:
+        """What a release of linked tables would be like, from public sizes alone."""
+        return plan_package(self.package(), self.counted(choices), choices.epsilon, choices.delta)
+
     def predict(self, choices: Choices) -> Prediction:
         """What a release would be like, from public sizes alone."""
         return prediction(self.sizes(), self.counted(choices), choices.epsilon, choices.delta, choices.unit)
 
     def seconds(self, choices: Choices) -> dict[str, float]:
-        """Seconds that a release is expected to take, stage by stage."""
+        """Seconds that a release is expected to take, stage by stage; none where that is not known."""
+        if self.link:
+            return {}
         if choices.mode == "private":
             return self.predict(choices).stages
         return anonymous_seconds(self.counted(choices) * len(self.columns))
 
     def counted(self, choices: Choices) -> int:
         """The public number that a release counts: persons, where a column says whose a row is, otherwise rows."""
+        if self.link:
+            return self.fit_linked().persons.rows if self.link.alone else self.tables[0].rows
         if not choices.person or choices.mode != "private":
             return self.table.rows if self.table else 1
         if choices.person not in {column.field.name for column in self.columns}:
@@ -241,24 +237,48 @@ class Work:
         """A picture of a true column that is kept. Confidential: for its owner's screen, written nowhere."""
         with self.lock:
             column = self.columns[place]
-            key = (column.field.name, column.field.type)
+            key = (column.called, column.field.type)
             if self.table is None or not column.kept or column.field.constant is not None:
                 return None
             if key not in self._pictures:  # all at once: reading the table is what takes time
-                fields = [c.field for c in self.columns if c.kept and c.field.constant is None]
-                found = pictures(self.table.path, self.dialect, fields, self.missing_values)
-                self._pictures |= {(f.name, f.type): found[f.name] for f in fields if f.name in found}
+                beside = [c for c in self.columns if c.kept and c.field.constant is None and c.table == column.table]
+                path, dialect, missing = self._read_as(column.table)
+                found = pictures(path, dialect, [c.field for c in beside], missing)
+                self._pictures |= {
+                    (c.called, c.field.type): found[c.field.name] for c in beside if c.field.name in found
+                }
             return self._pictures.get(key)
+
+    def _read_as(self, table: str) -> tuple[Path, Dialect, tuple[str, ...]]:
+        """Where a table lies, and how it is read."""
+        if self.link is None:
+            return self.tables[0].path, self.dialect, self.missing_values
+        part, last = next((part, k) for k, part in enumerate(self.link.resources) if part.name == table)
+        return self.tables[-last].path, part.schema.dialect, part.schema.missing_values
+
+    def fit_linked(self) -> LinkedFit:
+        """How true persons and events fit the package. Confidential: for their owner's screen, written nowhere."""
+        with self.lock:
+            self._require_table()
+            package = self.package()
+            if self._fit is None or self._fit[0] != package:
+                names = [part.name for part in package.resources[package.alone :]]
+                paths = dict(zip(names, (table.path for table in self.tables), strict=True))
+                self._fit = (package, check_tables(package, paths))
+            return cast(LinkedFit, self._fit[1])
+
+    def _require_table(self) -> Uploaded:
+        if self.table is None:
+            raise ParameterError("the table was removed from the desk. Give it again at the first step.")
+        return self.table
 
     def fit(self, person: str = "") -> Fit:
         """How the true table fits the schema. Confidential: for its owner's screen, written nowhere."""
         with self.lock:
-            if self.table is None:
-                raise ParameterError("the table was removed from the desk. Give it again at the first step.")
-            schema = self.schema()
+            table, schema = self._require_table(), self.schema()
             if self._fit is None or self._fit[0] != (schema, person):
-                self._fit = ((schema, person), check(self.table.path, schema, person or None))
-            return self._fit[1]
+                self._fit = ((schema, person), check(table.path, schema, person or None))
+            return cast(Fit, self._fit[1])
 
     # Steps.
 
@@ -308,31 +328,3 @@ def prediction(
 ) -> Prediction:
     """`plan`, remembered: the page asks for the same public numbers again and again."""
     return plan(sizes, rows, epsilon, delta, rows_per_person=rows_per_person)
-
-
-def calling(error: CoveyError, path: Path, name: str) -> CoveyError:
-    """A refusal with the name that its owner knows instead of a path of ours."""
-    error.args = (str(error).replace(str(path), name),)
-    return error
-
-
-def _links(path: Path, name: str) -> bool:
-    """Whether an uploaded file describes linked tables; what cannot be read does not."""
-    try:
-        return is_package(path, name)
-    except CoveyError:
-        return False
-
-
-def _load_schema(path: Path, name: str) -> Schema:
-    """A schema that its owner knows by another name."""
-    place = path.with_suffix(".yaml" if name.lower().endswith((".yaml", ".yml")) else ".json")
-    os.replace(path, place)
-    try:
-        if is_package(place):
-            raise ParameterError(LINKED.format(name=name))
-        return Schema.load(place)
-    except CoveyError as error:
-        raise calling(error, place, name) from None
-    finally:
-        place.unlink()

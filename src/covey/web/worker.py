@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from covey.errors import CoveyError, CoveyWarning
+from covey.linkedflow import release_package
 from covey.progress import listening
 from covey.release.contents import About
 from covey.web.jobs import open_gate
@@ -63,12 +64,14 @@ class Voice:
 
 def carry_out(order: dict[str, Any], voice: Voice) -> Released:
     """The same path as the command line's."""
-    order = {key: Path(value) if key in ("table", "schema", "out", "ledger") else value for key, value in order.items()}
+    places = ("table", "schema", "out", "ledger")
+    order = {key: Path(value) if key in places and value is not None else value for key, value in order.items()}
     if "epsilon" not in order:
         return anonymize(AnonymousOrder(**order), voice.stage)
     order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}
     order["about"] = About(**order.get("about", {}))
-    return release(PrivateOrder(**order), voice.stage, voice.decide)
+    carried = release_package if order["schema"] is None else release  # a package is a table and its schema in one
+    return carried(PrivateOrder(**order), voice.stage, voice.decide)
 
 
 def main(place: str) -> int:

@@ -10,7 +10,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
 
+from covey.linkedflow import is_linked
+from covey.release.linkedverify import DESCRIBED, table_paths
 from covey.release.verify import rows_path, verify_bundle
+from covey.table.package import Package
 from covey.table.sources import read_table
 from covey.web.forms import shown
 from covey.web.jobs import Job
@@ -31,6 +34,20 @@ def the_bundle(work: Work) -> tuple[Job, Path]:
     return done[-1], done[-1].bundle
 
 
+def previews(folder: Path) -> dict[str, dict[str, list[str]]]:
+    """The first rows of each table, by its name and their columns."""
+    if is_linked(folder):
+        package = Package.load(folder / DESCRIBED)
+        paths = dict(zip((part.name for part in package.resources), table_paths(folder, package), strict=True))
+    else:
+        paths = {"": rows_path(folder)}
+    tables = {name: read_table(path).columns for name, path in paths.items()}
+    return {
+        table: {name: [shown(v) for v in series.head(PREVIEW_ROWS)] for name, series in columns.items()}
+        for table, columns in tables.items()
+    }
+
+
 @router.get("/work/{work_id}/bundle")
 def bundle_page(request: Request, work: Named) -> Response:
     """What was released."""
@@ -40,9 +57,7 @@ def bundle_page(request: Request, work: Named) -> Response:
     job, folder = the_bundle(work)
     if "verified" not in job.result:
         job.result["verified"] = dict(verify_bundle(folder).facts)
-        rows = read_table(rows_path(folder))
-        columns = {name: [shown(v) for v in series.head(PREVIEW_ROWS)] for name, series in rows.columns.items()}
-        job.result["preview"] = columns
+        job.result["previews"] = previews(folder)
     files = sorted((path.name, path.stat().st_size) for path in folder.iterdir())
     report = (folder / "report.html").is_file()
     return page(request, "bundle.html", work=work, step="bundle", job=job, folder=folder, files=files, report=report)

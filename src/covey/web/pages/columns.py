@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError, ParameterError
 from covey.web.drafts import confirmed, reopened, to_learn
+from covey.web.linked import read_link
 from covey.web.pages.shared import Checked, Named, by_htmx, go, page, status, turned_away
 from covey.web.security import Form, Refused
 from covey.web.work import Work
@@ -41,7 +42,7 @@ def save_all(request: Request, work: Named, form: Checked) -> Response:
                     work.edit_column(place, typed)
             wrong = [column for column in work.columns if column.kept and column.problem]
         if wrong:
-            raise ParameterError(f"{wrong[0].field.name}: {wrong[0].problem}")
+            raise ParameterError(f"{wrong[0].called}: {wrong[0].problem}")
     except CoveyError as error:
         return columns_page_with(request, work, str(error), status(error))
     return go(f"/work/{work.id}/columns/confirm")
@@ -110,6 +111,19 @@ def drop_shown(request: Request, work: Named, form: Checked) -> Response:
         with work.lock:
             for place in places:
                 work.set_column(the_place(work, place), reopened(work.columns[place], False))
+    except CoveyError as error:
+        return columns_page_with(request, work, str(error), status(error))
+    return go(f"/work/{work.id}/columns")
+
+
+@router.post("/work/{work_id}/columns/link")
+def change_link(request: Request, work: Named, form: Checked) -> Response:
+    """Say how events hang together."""
+    try:
+        with work.lock:
+            if work.link is None:
+                raise Refused(404, "This table stands by itself.")
+            work.set_link(read_link(form, work.link))
     except CoveyError as error:
         return columns_page_with(request, work, str(error), status(error))
     return go(f"/work/{work.id}/columns")

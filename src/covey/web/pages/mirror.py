@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from pathlib import Path
+
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from covey.errors import CoveyError
+from covey.linkedflow import evaluate_package
 from covey.web.pages.bundle import the_bundle
-from covey.web.pages.shared import Checked, Named
+from covey.web.pages.shared import Checked, Named, page
 from covey.web.security import REPORT_POLICY, Refused
-from covey.web.work import calling
+from covey.web.taking import calling
 from covey.workflow import evaluate
 
 router = APIRouter()
 
 
 @router.post("/work/{work_id}/evaluate")
-def mirror(work: Named, form: Checked) -> Response:
+def mirror(request: Request, work: Named, form: Checked) -> Response:
     """True against synthetic as a page of its own: without noise, so it is confidential, and written to no file."""
     job, folder = the_bundle(work)
-    table = work.table
-    if table is None or str(table.path) != job.order["table"]:
+    if not work.tables or not all(str(table.path) in job.names for table in work.tables):
         raise Refused(409, "The true rows of this bundle are no longer here, so there is nothing to compare it with.")
     try:
-        found = evaluate(table.path, folder, dialect=work.dialect, person=job.order.get("person"), predicting=False)
+        if work.link:
+            figures = evaluate_package(Path(job.order["table"]), folder)
+            return page(request, "mirror.html", work=work, step="bundle", figures=figures)
+        person = job.order.get("person")
+        found = evaluate(work.tables[0].path, folder, dialect=work.dialect, person=person, predicting=False)
     except CoveyError as error:
-        raise calling(error, table.path, table.name) from None
+        for table in work.tables:
+            calling(error, table.path, table.name)
+        raise error from None
     return HTMLResponse(found.page(), headers={"content-security-policy": REPORT_POLICY})

@@ -12,10 +12,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, LedgerError, ParameterError
+from covey.methods.persons.certify import WORDS
+from covey.privacy.unit import ALL_ROWS
 from covey.release.agreement import risks, why
 from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+from covey.synthesizers.linked import LinkedSynthesizer
 from covey.web.choices import Choices
 from covey.web.desk import Desk
 from covey.web.export import number
@@ -52,6 +55,9 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
     )
     if choices.mode == "private" and "problem" not in values:
         try:
+            if work.link:
+                values["expected"] = work.expect(choices)
+                return values
             values["prediction"] = work.predict(choices)
             values["curve"] = error_curve(work, choices, rows)
             values["kinds"] = both_kinds(work, choices, rows)
@@ -89,7 +95,7 @@ def on_axes(epsilon: float, error: float) -> tuple[float, float]:
     return round(min(max(across, 0), 1), 4), round(min(max(up, 0), 1), 4)
 
 
-templates.env.globals.update(on_axes=on_axes, risks=risks, why=why)
+templates.env.globals.update(on_axes=on_axes, risks=risks, why=why, words_of=WORDS)
 
 
 @router.get("/work/{work_id}/privacy")
@@ -116,6 +122,12 @@ def privacy_page_with(
     return page(request, "privacy.html", code, step="privacy", **values)
 
 
+def chosen_for(work: Work, form: Form) -> Choices:
+    """What a form chooses for this table, or for these two."""
+    choices = read_choices(form, work.choices)
+    return choices.for_linked() if work.link else choices
+
+
 @router.get("/work/{work_id}/predict")
 def predict_piece(request: Request, desk: OnDesk, work: Named) -> Response:
     """The live panel: predicted error and remaining budget for what the form says now."""
@@ -123,7 +135,7 @@ def predict_piece(request: Request, desk: OnDesk, work: Named) -> Response:
         raise Refused(409, "Confirm the columns first.")
     form = Form({key: request.query_params.getlist(key) for key in request.query_params})
     try:
-        values = privacy_values(desk, work, read_choices(form, work.choices))
+        values = privacy_values(desk, work, chosen_for(work, form))
     except CoveyError as error:
         values = {**privacy_values(desk, work, work.choices), "problem": str(error)}
     return page(request, "prediction_piece.html", **values)
@@ -134,7 +146,7 @@ def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -
     """Keep the choices, or say what is wrong with them."""
     choices = work.choices
     try:
-        choices = read_choices(form, work.choices)
+        choices = chosen_for(work, form)
         check_choices(desk, work, choices)
     except CoveyError as error:
         return privacy_page_with(request, desk, work, choices, form, status(error), error=str(error))
@@ -146,21 +158,14 @@ def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -
 
 def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
     """Refuse now what the release would refuse: from public numbers and the ledger alone."""
-    rows = work.counted(choices)
-    schema = work.schema()
-    check_disk(rows if choices.rows is None else choices.rows, len(schema.fields), desk.out)
+    rows, wide = work.counted(choices), sum(column.kept for column in work.columns)
+    check_disk(rows if choices.rows is None else choices.rows, wide, desk.out)
     if choices.mode == "anonymous":
         if choices.group_size > rows:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
-        AnonymousSynthesizer(choices.group_size, schema=schema)
+        AnonymousSynthesizer(choices.group_size, schema=work.schema())
         return
-    synth = PrivateSynthesizer(
-        choices.epsilon,
-        choices.delta,
-        schema=schema.focus(*choices.important, target=choices.target or None),
-        person=choices.person or None,
-        rows_per_person=choices.rows_per_person,
-    )
+    synth = synthesizer(work, choices)
     synth.check(rows)
     if choices.epsilon > LARGE_EPSILON and not choices.confirm_large_epsilon:
         raise ParameterError(
@@ -169,14 +174,28 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
         )
     if not choices.dataset:
         raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
-    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, choices.unit, synth.rho)
+    unit = ALL_ROWS if work.link else choices.unit
+    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, unit, synth.rho)
+
+
+def synthesizer(work: Work, choices: Choices) -> PrivateSynthesizer | LinkedSynthesizer:
+    """What would make the release."""
+    if work.link:
+        return LinkedSynthesizer(choices.epsilon, choices.delta, schema=work.package())
+    return PrivateSynthesizer(
+        choices.epsilon,
+        choices.delta,
+        schema=work.schema().focus(*choices.important, target=choices.target or None),
+        person=choices.person or None,
+        rows_per_person=choices.rows_per_person,
+    )
 
 
 @router.post("/work/{work_id}/dataset")
 def open_dataset(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
     """Open a dataset in the ledger: a promise that is final."""
     with work.lock, suppress(CoveyError):  # what else the form says is kept; whether it is right is asked later
-        work.choices = read_choices(form, work.choices)
+        work.choices = chosen_for(work, form)
     try:
         if not form.has("final"):
             raise ParameterError("tick the box first: a cap once set is final.")

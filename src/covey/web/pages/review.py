@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError
+from covey.linkedflow import LinkedFit
 from covey.privacy.ledger import default_ledger_path
+from covey.table.package import Package
 from covey.table.schema import Schema
 from covey.web import export
 from covey.web.desk import Desk
 from covey.web.pages.privacy import privacy_values
 from covey.web.pages.shared import Checked, Named, OnDesk, go, page, turned_away
-from covey.web.work import Work, calling
+from covey.web.taking import calling
+from covey.web.work import Work
 from covey.workflow import Fit
 
 router = APIRouter()
@@ -26,7 +29,7 @@ router = APIRouter()
 
 def exports(desk: Desk, work: Work) -> tuple[str, str]:
     """The command line and the script."""
-    name = work.table.name if work.table else "table.csv"
+    name = export.PACKAGE if work.link else work.table.name if work.table else "table.csv"
     ledger = None if desk.ledger.path == Path(os.path.realpath(default_ledger_path())) else desk.ledger.path
     return export.command_line(work.choices, name, ledger), export.script(work.choices, name, ledger)
 
@@ -38,6 +41,7 @@ class Misfit:
     name: str
     count: int
     words: str
+    of: int
 
 
 def misfits(fit: Fit, schema: Schema) -> list[Misfit]:
@@ -49,16 +53,33 @@ def misfits(fit: Fit, schema: Schema) -> list[Misfit]:
             f"in no category, and become {other!r}" if other else "in no category, and become the default or missing"
         )
         found += [
-            Misfit(name, seen.clipped, "beyond a limit, and are moved to it"),
-            Misfit(name, seen.unknown, unknown),
-            Misfit(name, seen.unparseable, "not of the column's kind, and become the default or missing"),
-            Misfit(
-                name, seen.missing if schema[name].required else 0, "missing where none may be, and become the default"
-            ),
-            Misfit(name, seen.missing if seen.missing == fit.rows else 0, "missing: there is nothing to release"),
+            (name, seen.clipped, "beyond a limit, and are moved to it"),
+            (name, seen.unknown, unknown),
+            (name, seen.unparseable, "not of the column's kind, and become the default or missing"),
+            (name, seen.missing if schema[name].required else 0, "missing where none may be, and become the default"),
+            (name, seen.missing if seen.missing == fit.rows else 0, "missing: there is nothing to release"),
         ]
-    found += [Misfit(fit.person or "", fit.nobodys, "of rows that name nobody, and are left out")]
-    return [misfit for misfit in found if misfit.count]
+    found += [(fit.person or "", fit.nobodys, "of rows that name nobody, and are left out")]
+    return [Misfit(name, count, words, fit.rows) for name, count, words in found if count]
+
+
+def linked_misfits(fit: LinkedFit, package: Package) -> list[Misfit]:
+    """The same for persons and events, and the events that are left out or break a rule."""
+    own = zip(package.resources, (fit.persons, fit.events), strict=True)
+    found = [
+        replace(one, name=f"{part.name}.{one.name}")
+        for part, table in own
+        if not part.bare
+        for one in misfits(table, part.schema)
+    ]
+    beyond = f"beyond the {package.at_most} that a person has at most, and are left out"
+    broken = "against a rule across the tables: no synthetic one will be"
+    events = package.events.name
+    return found + [
+        Misfit(events, count, words, fit.events.rows)
+        for count, words in ((fit.cut, beyond), (fit.broken, broken))
+        if count
+    ]
 
 
 def fit_values(work: Work) -> dict[str, Any]:
@@ -66,11 +87,15 @@ def fit_values(work: Work) -> dict[str, Any]:
     if work.table is None:
         return {"misfits": [], "fit_error": ""}
     try:
+        if work.link:
+            return {"misfits": linked_misfits(work.fit_linked(), work.package()), "fit_error": ""}
         person = work.choices.person if work.choices.mode == "private" else ""
         fit = work.fit(person)
         return {"misfits": misfits(fit, fit.schema), "fit_error": ""}
     except CoveyError as error:
-        return {"misfits": [], "fit_error": str(calling(error, work.table.path, work.table.name))}
+        for table in work.tables:
+            calling(error, table.path, table.name)
+        return {"misfits": [], "fit_error": str(error)}
 
 
 def review_page_with(request: Request, desk: Desk, work: Work, error: str = "", code: int = 200) -> Response:
@@ -106,8 +131,8 @@ def attachment(text: str, name: str, kind: str) -> Response:
 @router.get("/work/{work_id}/schema.json")
 def schema_file(work: Named) -> Response:
     """The public schema."""
-    text = json.dumps(work.schema().to_dict(), indent=2, ensure_ascii=False) + "\n"
-    return attachment(text, export.SCHEMA, "application/json")
+    text = json.dumps(work.described().to_dict(), indent=2, ensure_ascii=False) + "\n"
+    return attachment(text, export.PACKAGE if work.link else export.SCHEMA, "application/json")
 
 
 @router.get("/work/{work_id}/release.py")

@@ -20,7 +20,7 @@ def rules_page_with(
     """The rules, and a form for another; after a refusal it holds what was typed."""
     given = form or Form({})
     values = {"step": "rules", "error": error, "said": given.get, "chosen": given.all, "places": range(CONDITIONS)}
-    return page(request, "rules.html", code, work=work, fields=work.schema().fields, **values)
+    return page(request, "rules.html", code, work=work, fields=work.joint().fields, **values)
 
 
 @router.get("/work/{work_id}/rules")
@@ -34,7 +34,7 @@ def add_rule(request: Request, work: Named, form: Checked) -> Response:
     """Add a rule."""
     try:
         with work.lock:
-            work.set_rules((*work.rules, read_rule(form, work.schema())))
+            work.set_rules((*work.rules, read_rule(form, work.joint())))
     except CoveyError as error:
         return rules_page_with(request, work, str(error), form, status(error))
     return go(f"/work/{work.id}/rules")

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from covey.demo import example_visits
 from covey.errors import CoveyError, ParameterError
 from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, the_desk
+from covey.web.taking import Given
 from covey.web.uploads import Upload
 from covey.web.work import Work
 
@@ -38,13 +39,20 @@ async def upload_table(request: Request, desk: OnDesk, work: Named) -> Response:
     upload = Upload(request, work.folder)
     await upload.receive()
     try:
-        path, name = upload.files.get("table", (work.folder, ""))
-        if not name:
+        files = {
+            part: file for part, file in upload.files.items() if file[1]
+        }  # an empty field is a file without a name
+        if "table" not in files:
             raise ParameterError("choose a table first.")
-        schema = upload.files.get("schema")
-        encoding = upload.fields.get("encoding", "utf-8")
-        given = schema if schema is not None and schema[1] else None
-        await run_in_threadpool(work.take, path, name, encoding, desk.upload_limit, given)
+        said = upload.fields.get
+        given = Given(
+            files["table"],
+            said("encoding", "utf-8"),
+            files.get("schema"),
+            files.get("events"),
+            said("whose", "").strip(),
+        )
+        await run_in_threadpool(work.take, given, desk.upload_limit)
     except CoveyError as error:
         return table_page_with(request, work, str(error), status(error))
     finally:
@@ -58,5 +66,5 @@ def example_table(desk: OnDesk, work: Named, form: Checked) -> Response:
     path = work.folder / "example"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
     example_visits(path)
-    work.take(path, "visits.csv", "utf-8", desk.upload_limit)
+    work.take(Given((path, "visits.csv")), desk.upload_limit)
     return go(f"/work/{work.id}/columns")

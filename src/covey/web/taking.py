@@ -1,0 +1,214 @@
+"""Files on their way to the desk: one table, or persons and their events, each read once and described by a draft."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from covey.errors import CoveyError, ParameterError
+from covey.linkedflow import draft_alone, draft_package
+from covey.table.dialects import Dialect
+from covey.table.package import Package, is_package
+from covey.table.proposing import Note
+from covey.table.schema import Schema
+from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
+from covey.web.drafts import ColumnDraft, drafts
+from covey.workflow import draft
+
+SUFFIXES = (
+    ".csv",
+    ".csv.gz",
+    ".csv.zst",
+    ".tsv",
+    ".txt",
+    ".xlsx",
+    *ARROW_SUFFIXES,
+)  # what the reader of the command line takes from files
+
+File = tuple[Path, str]  # a private copy, and the name that its owner knows it by
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a steward gave at the first step; `whose` names a column of the one table that says whose each row is."""
+
+    table: File
+    encoding: str = "utf-8"
+    schema: File | None = None
+    events: File | None = None
+    whose: str = ""
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """A table in the private folder, and the name that its owner knows it by."""
+
+    path: Path
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Tables that were read, their columns, and how they were understood; of linked ones how they hang together."""
+
+    tables: tuple[Uploaded, ...]
+    columns: tuple[ColumnDraft, ...]
+    described: Schema | Package
+    assumed: str = ""
+
+
+def take(given: Given, folder: Path, limit: int) -> Taken:
+    """Move files to their place on the desk and read them; what cannot be taken is removed, in words of its owner."""
+    check_encoding(given.encoding)
+    files = [given.table, *([given.events] if given.events else [])]
+    endings = [_ending(*file) for file in files]
+    known = None if given.schema is None else _load_schema(*given.schema)
+    places = [folder / f"table-{secrets.token_hex(4)}{ending}" for ending in endings]
+    for (path, _), place in zip(files, places, strict=True):
+        os.replace(path, place)
+    named = [(place, name) for place, (_, name) in zip(places, files, strict=True)]
+    try:
+        if given.events or given.whose or isinstance(known, Package):
+            return _take_linked(given, named, known, limit)
+        return _take_one(given, named[0], known, limit)
+    except BaseException as error:
+        for place in places:
+            with suppress(FileNotFoundError):
+                place.unlink()
+        if isinstance(error, CoveyError):
+            for file in named:
+                calling(error, *file)
+            raise error from None
+        raise
+
+
+def _ending(path: Path, name: str) -> str:
+    """The ending of a table's name, by which it is read."""
+    found = next((ending for ending in SUFFIXES if name.lower().endswith(ending)), None)
+    if found is None and _is_package(path, name):
+        raise ParameterError(
+            f"{name!r} describes tables and holds none. Choose the table of persons, under “Persons and their events” that of "
+            "the events, and this file as the schema, under “More choices”."
+        )
+    if found is None:
+        raise ParameterError(
+            f"{name!r} is not a table covey can read. Choose a .csv, .tsv, .xlsx, .parquet or .arrow file; "
+            "text may be compressed (.gz, .zst)."
+        )
+    return found
+
+
+def _take_one(given: Given, file: File, known: Schema | None, limit: int) -> Taken:
+    """One table. A schema that is whole names the columns that must be there; an unfinished one is finished later."""
+    place, name = file
+    written, whole = _written(given), False
+    if known is None:
+        found = draft(place, written, 4 * limit)
+        start, notes = found.schema, found.notes
+    else:
+        whole = all(field.confirmed for field in known.fields)
+        start, notes = known.read_as(written), ()
+    rows = read_table(place, start if known is None or whole else None, given.encoding, size_limit=4 * limit).rows
+    return Taken((Uploaded(place, name, rows),), drafts(start, notes), start, _assumed(name, notes))
+
+
+def _take_linked(given: Given, files: Sequence[File], known: Schema | Package | None, limit: int) -> Taken:
+    """Persons and their events, in two tables or in one."""
+    if isinstance(known, Schema):
+        raise ParameterError("a schema describes one table. Give the package of both, or neither.")
+    if given.events and given.whose:
+        raise ParameterError(
+            "the key of two tables is found by its values. Name a column only where there is one table."
+        )
+    by_name = {name: place for place, name in files}
+    if len(by_name) < len(files):
+        raise ParameterError(
+            f"both files are called {files[0][1]!r}. Rename one: a table goes by the name of its file."
+        )
+    if known is not None:
+        return _as_described(given, by_name, known, limit)
+    if given.events:
+        found = draft_package(by_name, _written(given), 4 * limit)
+    else:
+        found = draft_alone(by_name, given.whose, _written(given), 4 * limit)
+    package, looks = found.package, found.found
+    notes = [
+        [note for note in one.notes if note.field != part.key]
+        for part, one in zip(package.resources[package.alone :], looks, strict=True)
+    ]
+    tables = [Uploaded(place, name, one.table.rows) for (place, name), one in zip(files, looks, strict=True)]
+    said = [_assumed(name, own) for (_, name), own in zip(files, notes, strict=True)]
+    return Taken(tuple(tables), columns_of(package, notes), package, "; ".join(filter(None, said)))
+
+
+def _as_described(given: Given, files: dict[str, Path], known: Package, limit: int) -> Taken:
+    """Tables of a package that was made before: by the names that it gives their files, or persons first."""
+    parts = known.resources[known.alone :]
+    if len(parts) != len(files):
+        both = "persons and events, two tables: give both" if len(parts) == 2 else "one table: give that alone"
+        raise ParameterError(f"the package describes {both}.")
+    names = [part.path for part in parts]
+    ordered = [name for name in names if name in files] if set(names) == set(files) else list(files)
+    placed = [
+        replace(part, path=name, table=None, schema=part.schema.read_as(_written(given)))
+        for part, name in zip(parts, ordered, strict=True)
+    ]
+    tables = []
+    for part, name in zip(placed, ordered, strict=True):
+        whole = part.schema if not part.bare and all(field.confirmed for field in part.schema.fields) else None
+        rows = read_table(files[name], whole, given.encoding, size_limit=4 * limit).rows
+        tables.append(Uploaded(files[name], name, rows))
+    package = replace(known, persons=known.persons if known.alone else placed[0], events=placed[-1])
+    return Taken(tuple(tables), columns_of(package), package)
+
+
+def columns_of(package: Package, notes: Sequence[Sequence[Note]] = ()) -> tuple[ColumnDraft, ...]:
+    """The columns of both tables, persons first; notes are those of the tables that there are."""
+    told = {part.name: own for part, own in zip(package.resources[package.alone :], notes, strict=bool(notes))}
+    return tuple(
+        replace(column, table=part.name)
+        for part in package.resources
+        if not part.bare
+        for column in drafts(part.schema, told.get(part.name, ()))
+    )
+
+
+def _written(given: Given) -> Dialect:
+    return Dialect(encoding=None if given.encoding == "utf-8" else given.encoding)
+
+
+def _assumed(name: str, notes: Sequence[Note]) -> str:
+    """How a file was read, where it is not plain."""
+    said = "; ".join(note.choice for note in notes if note.field is None)
+    return f"{name}: {said}" if said else ""
+
+
+def calling(error: CoveyError, path: Path, name: str) -> CoveyError:
+    """A refusal with the name that its owner knows instead of a path of ours."""
+    error.args = (str(error).replace(str(path), name),)
+    return error
+
+
+def _is_package(path: Path, name: str) -> bool:
+    """Whether an uploaded file describes linked tables; what cannot be read does not."""
+    try:
+        return is_package(path, name)
+    except CoveyError:
+        return False
+
+
+def _load_schema(path: Path, name: str) -> Schema | Package:
+    """A schema or a package that its owner knows by another name."""
+    place = path.with_suffix(".yaml" if name.lower().endswith((".yaml", ".yml")) else ".json")
+    os.replace(path, place)
+    try:
+        return Package.load(place) if is_package(place) else Schema.load(place)
+    except CoveyError as error:
+        raise calling(error, place, name) from None
+    finally:
+        place.unlink()

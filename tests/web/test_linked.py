@@ -1,0 +1,227 @@
+"""Persons and their events in the app: from two files, a package or one table to a bundle, and what is refused on the way."""
+
+import io
+import json
+import zipfile
+from fractions import Fraction
+
+import pytest
+
+from covey.release.verify import verify_bundle
+from covey.table.package import Package
+from tests.table.test_package import GOOD
+from tests.test_linkedflow import run
+from tests.test_linking import clinic
+from tests.web.conftest import words
+
+CHOSEN = {"epsilon": "5", "guarantee": "delta", "delta": "1e-5", "dataset": "clinic"}
+
+
+def as_csv(columns):
+    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    return ("\n".join(lines) + "\n").encode()
+
+
+@pytest.fixture
+def tables():
+    return {name: as_csv(columns) for name, columns in clinic(120).items()}
+
+
+@pytest.fixture
+def clinics(page):
+    page.desk.ledger.open_dataset("clinic", 20, Fraction(1, 1000))
+    return page
+
+
+def two_files(page, tables, **others):
+    work = page.new_work()
+    files = {"events": ("visits.csv", tables["visits"]), **others}
+    return work, page.upload(work, tables["patients"], "patients.csv", others=files)
+
+
+def described(page, tables):
+    """Work on two files and the package of before, whose fields are confirmed."""
+    work, answer = two_files(page, tables, schema=("package.json", json.dumps(GOOD).encode()))
+    assert answer.status_code == 303, words(answer)
+    return work
+
+
+def charges(page):
+    return [event for event in page.desk.ledger.history("clinic") if event.kind == "charge"]
+
+
+def test_two_files_become_columns_of_two_tables_and_their_key_stays_here(clinics, tables):
+    work, answer = two_files(clinics, tables)
+    assert answer.status_code == 303, words(answer)
+    found = clinics.desk.work(work)
+    assert [column.called for column in found.columns] == ["patients.age", "visits.day", "visits.ward"]
+    shown = words(clinics.get(f"/work/{work}/columns"))
+    assert "visits.who names the person of patients.id" in shown
+    assert "Learn" not in shown
+    assert "p17" not in shown
+    for said, why in (
+        ({"at_most": "0"}, "at_most"),
+        ({"at_most": "51"}, "at_most may be 50 at most"),
+        ({"at_most": "many"}, "must be a whole number"),
+        ({"at_most": "3", "gaps": "on"}, "need an order of the events"),
+        ({"at_most": "3", "order": "ward"}, "orders events and is no number"),
+        ({"at_most": "3", "order": "dat"}, "dat"),
+    ):
+        answer = clinics.post(f"/work/{work}/columns/link", said)
+        assert answer.status_code == 422
+        assert why in words(answer)
+    assert found.link.at_most == 50
+    assert clinics.post(f"/work/{work}/columns/link", {"at_most": "3", "order": "day"}).status_code == 303
+    form = {"type": "integer", "minimum": "0", "maximum": "364", "missing": "on"}
+    form |= {"action": "confirm", "public": "on", "own_name": "day"}
+    answer = clinics.post(f"/work/{work}/columns/1", form)
+    assert "may be missing" in words(answer)  # an order without holes, or none
+    del form["missing"]
+    assert clinics.post(f"/work/{work}/columns/1", form).status_code == 303
+    assert clinics.post(f"/work/{work}/columns/0", form | {"maximum": "120", "own_name": "age"}).status_code == 303
+    assert clinics.get(f"/work/{work}/columns/1/picture").text.count("<svg") == 1
+    assert "Events of a person at most 3, ordered by day" in words(clinics.get(f"/work/{work}/columns/confirm"))
+    answer = clinics.post(f"/work/{work}/columns/2", {"action": "drop"})
+    assert clinics.post(f"/work/{work}/columns/1", {"action": "drop"}).status_code == 422  # it orders the events
+    clinics.post(f"/work/{work}/columns/2", {"action": "keep"})
+    assert clinics.confirm_rest(work).headers["location"].endswith("/rules")
+    package = Package.from_dict(clinics.get(f"/work/{work}/schema.json").json())
+    assert (package.at_most, package.order, package.persons.key, package.events.key) == (3, "day", "id", "who")
+    assert [part.path for part in package.resources] == ["patients.csv", "visits.csv"]
+    package.require_confirmed()
+
+
+def test_rules_within_a_table_and_across_both(clinics, tables):
+    work = described(clinics, tables)
+    found = clinics.desk.work(work)
+    forbid = {
+        "kind": "forbid",
+        "field0": "patients.age",
+        "values0": "up to 49",
+        "field1": "visits.ward",
+        "values1": "b",
+    }
+    assert clinics.post(f"/work/{work}/rules", forbid).status_code == 303
+    own = {"kind": "forbid", "field0": "visits.day", "values0": "up to 3", "field1": "visits.ward", "values1": "a"}
+    answer = clinics.post(f"/work/{work}/rules", own)
+    assert answer.status_code == 422
+    assert "stands in another rule of its table" in words(answer)
+    assert len(found.rules) == 1
+    assert [set(rule.fields) for rule in found.package().rules] == [{"patients.age", "visits.ward"}]
+    assert clinics.post(f"/work/{work}/rules/0/remove").status_code == 303
+    assert clinics.post(f"/work/{work}/rules", own).status_code == 303
+    assert found.package().rules == ()
+    assert [rule.fields for rule in found.package().events.schema.rules] == [("day", "ward")]
+    ordered = {"kind": "less_equal", "left": "patients.age", "right": "visits.day"}
+    assert "the distance between them instead" in words(clinics.post(f"/work/{work}/rules", ordered))
+    again = json.dumps(found.package().to_dict()).encode()  # a package keeps its rules on the way through a file
+    other, answer = two_files(clinics, tables, schema=("package.json", again))
+    assert answer.status_code == 303
+    assert clinics.desk.work(other).package() == found.package()
+
+
+def test_linked_tables_from_review_to_bundle(clinics, tables, tmp_path):
+    work = described(clinics, tables)
+    assert clinics.post(f"/work/{work}/columns/link", {"at_most": "3", "order": "day"}).status_code == 303
+    assert "anonymous" not in clinics.get(f"/work/{work}/privacy").text.lower()
+    panel = words(clinics.get(f"/work/{work}/predict", params=CHOSEN))
+    assert "noise on a cell of a table" in panel
+    assert "120 persons are too few for links" in panel
+    answer = clinics.post(f"/work/{work}/privacy", CHOSEN | {"mode": "private", "person": "day", "target": "ward"})
+    assert answer.status_code == 303, words(answer)
+    assert (clinics.desk.work(work).choices.mode, clinics.desk.work(work).choices.person) == ("private", "")
+    review = words(clinics.get(f"/work/{work}/review"))
+    assert "patients.csv and visits.csv, 120 persons, each with at most 3 events in the order of day" in review
+    assert "that a person has at most, and are left out" in review
+    assert "for a person with all their events" in review
+    assert "covey release package.json --epsilon 5 --delta 1e-5 --dataset clinic" in review
+    assert "release_package" in clinics.get(f"/work/{work}/release.py").text
+    script = {"__name__": "read"}
+    exec(clinics.get(f"/work/{work}/release.py").text, script)  # orders nothing, as it is not run
+    assert (str(script["order"].table), script["order"].dataset) == ("package.json", "clinic")
+    form = {"review": clinics.review(work)}
+    assert clinics.post(f"/work/{work}/release", form).status_code == 422  # the events beyond 3 were not looked at
+    assert clinics.post(f"/work/{work}/release", form | {"seen": "on"}).status_code == 303
+    job = clinics.finished(work)
+    assert job.state == "done", job.message
+    assert len(charges(clinics)) == 1
+    bundle = words(clinics.get(f"/work/{work}/bundle"))
+    assert "Synthetic persons 120" in bundle
+    assert "patients id age" in bundle
+    assert "visits who day ward" in bundle
+    facts = verify_bundle(job.bundle).facts
+    assert facts["unit"].startswith("one person")
+    mirror = clinics.post(f"/work/{work}/evaluate")
+    assert "confidential" in mirror.text.lower()
+    assert "true, drawn again" in mirror.text
+    assert "Persons: 120 true, 120 synthetic" in words(mirror)
+    archive = zipfile.ZipFile(io.BytesIO(clinics.get(f"/work/{work}/bundle.zip").content))
+    assert {name.rpartition("/")[2] for name in archive.namelist()} >= {
+        "patients.csv",
+        "visits.csv",
+        "datapackage.json",
+    }
+    for table in clinics.desk.work(work).tables:
+        assert not any(table.path.name.encode() in archive.read(name) for name in archive.namelist())
+    for name, content in tables.items():
+        (tmp_path / f"{name}.csv").write_bytes(content)
+    (tmp_path / "package.json").write_bytes(clinics.get(f"/work/{work}/schema.json").content)
+    assert run("check", tmp_path / "package.json").exit_code == 0
+    assert clinics.post(f"/work/{work}/close").status_code == 303
+    assert not any(clinics.desk.folder.glob("*/table-*"))
+
+
+def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):
+    work = clinics.new_work()
+    answer = clinics.upload(work, tables["visits"], whose="whom")
+    assert answer.status_code == 422
+    assert "visits.csv has no column" in words(answer)
+    assert clinics.upload(work, tables["visits"], whose="who").status_code == 303
+    found = clinics.desk.work(work)
+    assert [column.called for column in found.columns] == ["visits.day", "visits.ward"]
+    assert "Rows of visits with the same who are one person" in words(clinics.get(f"/work/{work}/columns"))
+    persons = len(set(clinic(120)["visits"]["who"]))
+    assert found.counted(found.choices) == persons != len(clinic(120)["visits"]["who"])
+
+
+@pytest.mark.parametrize("change", ["orphan", "twice"])
+def test_tables_that_do_not_link_are_told_and_cost_nothing(clinics, tables, change):
+    columns = clinic(120)
+    if change == "orphan":
+        columns["visits"]["who"][0] = "nobody"
+    else:
+        columns["patients"]["id"][1] = columns["patients"]["id"][0]
+    work = described(clinics, {name: as_csv(table) for name, table in columns.items()})
+    clinics.post(f"/work/{work}/privacy", CHOSEN)
+    review = clinics.get(f"/work/{work}/review")
+    assert {"orphan": "1 of", "twice": "id"}[change] in words(review)
+    assert "table-" not in review.text
+    answer = clinics.post(f"/work/{work}/release", {"review": clinics.review(work), "seen": "on"})
+    assert answer.status_code == 422
+    assert charges(clinics) == []
+
+
+def test_what_does_not_go_together_is_refused_and_leaves_nothing(clinics, tables):
+    package = json.dumps(GOOD).encode()
+    work = clinics.new_work()
+
+    def refused(content, name, others, **fields):
+        answer = clinics.upload(work, content, name, others, **fields)
+        assert answer.status_code == 422
+        assert not any(clinics.desk.work(work).folder.iterdir())
+        return words(answer)
+
+    assert "describes tables and holds none" in refused(package, "pair.json", {})
+    assert "two tables: give both" in refused(tables["visits"], "visits.csv", {"schema": ("pair.json", package)})
+    twice = {"events": ("patients.csv", tables["visits"])}
+    assert "Both files are called" in refused(tables["patients"], "patients.csv", twice)
+    both = {"events": ("visits.csv", tables["visits"])}
+    assert "Name a column only where there is one table" in refused(
+        tables["patients"], "patients.csv", both, whose="id"
+    )
+    single = {"fields": [{"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}}]}
+    plain = both | {"schema": ("schema.json", json.dumps(single).encode())}
+    assert "describes one table" in refused(tables["patients"], "patients.csv", plain)
+    assert "which column names the person" in refused(
+        tables["visits"], "visits.csv", {"events": ("patients.csv", tables["patients"])}
+    )
