@@ -2,18 +2,23 @@ import importlib
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 
 from covey.errors import MissingExtraError
 from covey.table.sources import read_table
 
 
-def test_heavy_packages_are_imported_late():
+def test_heavy_packages_are_imported_late(tmp_path):
+    """And pandas never, where a file is read: it would take longer than reading."""
+    pl.DataFrame({"mood": ["good", "bad"] * 50}).write_parquet(tmp_path / "t.parquet")
     code = (
         "import sys, covey.table.schema, covey.table.codec, covey.table.sources, covey.table.metadata;"
-        "sys.exit(any(m in sys.modules for m in ('polars', 'pandas', 'pyarrow', 'narwhals', 'yaml')))"
+        "late = not any(m in sys.modules for m in ('polars', 'pandas', 'pyarrow', 'narwhals', 'yaml'));"
+        "rows = covey.table.sources.read_table(sys.argv[1]).rows;"
+        "sys.exit(not late or rows != 100 or 'pandas' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code, tmp_path / "t.parquet"], check=False).returncode == 0
 
 
 def test_a_missing_package_names_the_install_line(monkeypatch):

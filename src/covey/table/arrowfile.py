@@ -179,7 +179,8 @@ def _places(name: str, places: Any, count: int) -> Array:
     pa = optional("pyarrow")
     if pa.types.is_unsigned_integer(places.type):  # without room for −1
         places = places.cast(pa.int64())
-    found = np.asarray(places.fill_null(-1) if places.null_count else places)
+    # Asked for an array in any other way, pyarrow imports pandas, which takes half a second.
+    found = np.from_dlpack(places.fill_null(-1) if places.null_count else places)
     if found.max(initial=-1) >= count or np.count_nonzero(found < 0) != places.null_count:
         raise InputError(f"column {name!r} has cells that are not in its own list of words. Write the file again.")
     return found
