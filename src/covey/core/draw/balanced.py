@@ -251,6 +251,8 @@ def refine_categories(
     ties: list[Ties | TripleTies] = [] if kept.scores is None else [Ties(kept.scores, cloud, domain, codes)]
     if kept.triples:
         ties.append(TripleTies(kept.triples, cloud, domain, codes))
+    # Row after row, in few bytes: proposals read whole rows from all over the table, and column by column each cell is far away.
+    codes = codes.astype(np.min_scalar_type(size), order="C")
     block = max(1, min(max(32, m // 60), m // 2))
     blocks = min(PROPOSALS * m, LOOKUPS // q) // block
     for turn in range(blocks):
@@ -261,14 +263,17 @@ def refine_categories(
             i, j = picked[:block], picked[block:]
         else:
             i, j = disjoint(picked[:block], shares.partners(picked[:block], public))
-        differ = codes[i, a] != codes[j, a]
-        i, j = i[differ], j[differ]
-        xi, xj = codes[i], codes[j]
+        differ = np.flatnonzero(codes[i, a] != codes[j, a])
+        i, j = i.take(differ), j.take(differ)
+        xi, xj = codes.take(i, axis=0).astype(np.int64), codes.take(j, axis=0).astype(np.int64)
         u, v = (xi[:, a] - s[a])[:, None] * size, (xj[:, a] - s[a])[:, None] * size
+        ui, vi, vj, uj = u + xi, v + xi, v + xj, u + xj
         down = (weight[own] * (1 - 2 * error[own])).ravel()
         up = (weight[own] * (1 + 2 * error[own])).ravel()
-        change = down.take(u + xi) + up.take(v + xi) + down.take(v + xj) + up.take(u + xj)
-        change[xi == xj] = 0
+        change = down.take(ui)
+        for table, places in ((up, vi), (down, vj), (up, uj)):
+            change += table.take(places)
+        change *= xi != xj
         cost = change.sum(axis=1)
         for tie in ties:
             cost = cost + tie.cost(a, xi, xj)
@@ -279,18 +284,19 @@ def refine_categories(
             )
         if not good.any():
             continue
-        i, j, xi, xj, u, v = i[good], j[good], xi[good], xj[good], u[good], v[good]
+        taken = np.flatnonzero(good)
+        i, j, xi, xj, ui, vi, vj, uj = (x.take(taken, axis=0) for x in (i, j, xi, xj, ui, vi, vj, uj))
         for tie in ties:
             tie.take(a, xi, xj)
         length = size * domain.sizes[a]
-        gone = np.bincount(np.concatenate([u + xi, v + xj]).ravel(), minlength=length)
-        came = np.bincount(np.concatenate([v + xi, u + xj]).ravel(), minlength=length)
+        gone = np.bincount(np.concatenate([ui, vj]).ravel(), minlength=length)
+        came = np.bincount(np.concatenate([vi, uj]).ravel(), minlength=length)
         step = (came - gone).reshape(-1, size).astype(np.float32)
         step[:, own] = 0
         error[own] += step
         error[:, own] = error[own].T
         codes[i, a], codes[j, a] = xj[:, a], xi[:, a]
-    return np.asarray((codes - s).astype(rows.dtype))
+    return np.asarray((codes - s).astype(rows.dtype, order="F"))
 
 
 def _with(rows: Integers, a: int, others: Integers) -> Integers:
