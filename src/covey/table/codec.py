@@ -221,15 +221,16 @@ class Dictionary:
     def read(self, column: Words, log: ColumnLog, cells: bool) -> Array:
         """Codes, or cells, of a column of words; each word counts in the log as often as it occurs."""
         found = [self._look_up(word) for word in [*column.words.to_list(), None]]
-        if any(seen != ColumnLog() for _, seen in found[:-1]) or column.places.min(initial=0) < 0:
+        missing = column.places.min(initial=0) < 0
+        if missing or any(seen != ColumnLog() for _, seen in found[:-1]):
             counts = np.bincount(column.places.astype(np.int64) + 1, minlength=len(found))
             for (_, seen), count in zip(found, [*counts[1:], counts[0]], strict=True):
                 log.add(seen, int(count))
-        # Place −1, missing, picks the last entry.
         values = np.array([cell for cell, _ in found], dtype=np.int64)
         if not cells:
             values = self.attribute.codes(values).astype(np.min_scalar_type(self.attribute.size))
-        return values.take(column.places, mode="wrap")
+        # Place −1, missing, picks the last entry. Where there is none the quicker way will do: places were checked before.
+        return values.take(column.places, mode="wrap" if missing else "clip")
 
     def _look_up(self, word: str | None) -> tuple[int, ColumnLog]:
         found = self.known.get(word)
