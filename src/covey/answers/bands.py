@@ -247,7 +247,14 @@ class Pairs:
         of[bins:] = len(shown)
         return (*shown, *labels[bins:]), of
 
+    @cached_property
+    def _binned(self) -> dict[int, Integers]:
+        """The synthetic rows by bins, of the attributes that were asked for."""
+        return {}
+
     def _synthetic(self, a: int, b: int) -> Integers:
         sizes = [int(self._bins[x].max()) + 1 for x in (a, b)]
-        one, two = (self._bins[x][self.codes[:, x]] for x in (a, b))
+        for x in {a, b} - self._binned.keys():
+            self._binned[x] = self._bins[x][self.codes[:, x]]
+        one, two = self._binned[a], self._binned[b]
         return np.bincount(one * sizes[1] + two, minlength=sizes[0] * sizes[1]).reshape(sizes)

@@ -29,6 +29,7 @@ class Pictured:
         self.codec = Codec(release.schema)
         self.counts: list[Integers] = [np.zeros(size, dtype=np.int64) for size in self.codec.domain_sizes]
         self.first: ColumnValues = {}
+        self._codes: Integers | None = None  # of the first part
         self.rows = 0
         self._numbers = release.numbers if isinstance(release, PrivateRelease) else None
         self._step = max(1, -(-release.parts.m // MAPPED_ROWS))
@@ -58,13 +59,14 @@ class Pictured:
         if len(some):
             chosen = {name: values[start :: self._step] for name, values in part.items()}
             self._some.append((some, some if self._numbers is None else self.fine(chosen)))
-        self.first = self.first or part
+        if self._codes is None:
+            self.first, self._codes = part, codes
         self.rows += len(codes)
 
     def fine(self, part: ColumnValues) -> Integers:
         """Rows as codes; numbers by the cells that they were measured in."""
         if self._numbers is None:
-            return self.codec.encode(part)[0]
+            return self._codes if part is self.first and self._codes is not None else self.codec.encode(part)[0]
         return self._numbers.of(NumberCodec(self.codec).encode(part)[0])
 
     @property
