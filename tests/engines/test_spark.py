@@ -112,6 +112,51 @@ def arrays_in(value):
     return arrays_in(vars(value)) if hasattr(value, "__dict__") else []
 
 
+def test_files_that_executors_read_give_the_release_of_one_file(files, collected):
+    """Bit for bit, with the same private log, and with sums alone in the driver."""
+    synths = [synth(), synth()]
+    here, there = (one.prepare(given) for one, given in zip(synths, (survey(), files(survey())), strict=True))
+    assert there.log == here.log
+    assert same(*(one.fit(prepared) for one, prepared in zip(synths, (here, there), strict=True)))
+    assert collected
+    assert all(columns == ["sums"] and len(rows) == 1 for _, columns, rows in collected)
+
+
+def test_numbers_in_files_that_executors_read_keep_their_precision(files):
+    here, there = (synth(NUMBERS).prepare(given) for given in (visits(), files(visits())))
+    assert there.log == here.log
+    order = [opened(prepared.rows.whole(lambda X: X[np.lexsort(X.T)])) for prepared in (here, there)]
+    assert (order[0] == order[1]).all()
+
+
+@pytest.mark.parametrize("fault", ["skipped", "twice"])
+def test_a_row_group_that_is_skipped_or_read_twice_is_noticed(files, monkeypatch, fault):
+    real = sparkfiles._shared_out
+
+    def faulty(opened, rows):
+        first, *others = real(opened, rows)
+        return tuple(others) if fault == "skipped" else (first, first, *others)
+
+    monkeypatch.setattr(sparkfiles, "_shared_out", faulty)
+    with pytest.raises(InputError, match="the table changed while it was read"):
+        synth().prepare(files(survey()))
+
+
+def test_files_that_executors_cannot_read_are_refused_in_the_words_for_one_file(files):
+    """Before any noise. The footer is whole, and what it points to is not."""
+    table = files(survey())
+    path = table.files[0]
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + bytes(len(data) // 2 - 100) + data[len(data) // 2 :])
+    fitting, said = synth(), []
+    for given in (path, table):
+        with pytest.raises(InputError, match="is not a file that can be read as a table") as refusal:
+            fitting.fit(given)
+        said.append(str(refusal.value))
+    assert said[0] == said[1]
+    assert fitting._streams_taken == 0
+
+
 def test_a_worker_that_is_killed_in_the_middle_changes_nothing(files, tmp_path):
     """In a task that reads files; below, in one that reads a frame."""
     rows = synth().prepare(files(survey())).rows
@@ -168,51 +213,6 @@ def test_a_file_that_spark_cannot_read_is_refused_before_any_noise(spark, tmp_pa
     fitting = synth()
     with pytest.raises(InputError, match="Spark could not read the table"):
         fitting.fit(frame)
-    assert fitting._streams_taken == 0
-
-
-def test_files_that_executors_read_give_the_release_of_one_file(files, collected):
-    """Bit for bit, with the same private log, and with sums alone in the driver."""
-    synths = [synth(), synth()]
-    here, there = (one.prepare(given) for one, given in zip(synths, (survey(), files(survey())), strict=True))
-    assert there.log == here.log
-    assert same(*(one.fit(prepared) for one, prepared in zip(synths, (here, there), strict=True)))
-    assert collected
-    assert all(columns == ["sums"] and len(rows) == 1 for _, columns, rows in collected)
-
-
-def test_numbers_in_files_that_executors_read_keep_their_precision(files):
-    here, there = (synth(NUMBERS).prepare(given) for given in (visits(), files(visits())))
-    assert there.log == here.log
-    order = [opened(prepared.rows.whole(lambda X: X[np.lexsort(X.T)])) for prepared in (here, there)]
-    assert (order[0] == order[1]).all()
-
-
-@pytest.mark.parametrize("fault", ["skipped", "twice"])
-def test_a_row_group_that_is_skipped_or_read_twice_is_noticed(files, monkeypatch, fault):
-    real = sparkfiles._shared_out
-
-    def faulty(opened, rows):
-        first, *others = real(opened, rows)
-        return tuple(others) if fault == "skipped" else (first, first, *others)
-
-    monkeypatch.setattr(sparkfiles, "_shared_out", faulty)
-    with pytest.raises(InputError, match="the table changed while it was read"):
-        synth().prepare(files(survey()))
-
-
-def test_files_that_executors_cannot_read_are_refused_in_the_words_for_one_file(files):
-    """Before any noise. The footer is whole, and what it points to is not."""
-    table = files(survey())
-    path = table.files[0]
-    data = path.read_bytes()
-    path.write_bytes(data[:100] + bytes(len(data) // 2 - 100) + data[len(data) // 2 :])
-    fitting, said = synth(), []
-    for given in (path, table):
-        with pytest.raises(InputError, match="is not a file that can be read as a table") as refusal:
-            fitting.fit(given)
-        said.append(str(refusal.value))
-    assert said[0] == said[1]
     assert fitting._streams_taken == 0
 
 
