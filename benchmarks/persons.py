@@ -4,7 +4,8 @@ python -m benchmarks.persons [--data FOLDER] [--persons 20000] [--only hospital]
 
 Mean total variation of the tables of each group, between true and synthetic persons of the same number; beside it that of true
 persons drawn again with replacement. "alone": the events as one table with person=…, all of the budget on it; its column is what
-tables of one event cost by being linked. Settings were chosen on the hospital of seed 0 and frozen; figures are of other seeds.
+tables of one event cost by being linked. "not linked": persons and events as two releases with half of the budget each, what
+would be released instead. Settings were chosen on the hospital of seed 0 and frozen; figures are of other seeds.
 """
 
 from __future__ import annotations
@@ -153,6 +154,21 @@ def alone(tables, described, linked, sizes, epsilon, delta):
     return float(np.mean([np.abs(a - b * having).sum() / 2 for a, b in zip(true, shares, strict=True)]))
 
 
+def not_linked(tables, described, linked, sizes, delta):
+    """Tables of two attributes of a person, and of one event, from two releases with half of the budget each."""
+    synth = covey.PrivateSynthesizer(0.5, delta / 2, schema=described.persons.schema)
+    rows = synth.fit({name: column for name, column in tables["persons"].items() if name != "id"}).sample(linked.n)
+    drawn = np.stack([rows[f"a{j}"].cast(int).to_numpy() for j in range(len(sizes[0]))], axis=1)
+    single = Linked(drawn, linked.events[:0], linked.owner[:0], linked.most)
+    return own_pairs(linked, sizes).distances(single)["person"], alone(tables, described, linked, sizes, 0.5, delta / 2)
+
+
+def own_pairs(linked, sizes):
+    """Tables of two attributes of a person, without the number of events."""
+    pairs = [t for t in _all_tables(sizes, True, True) if t.kind == "person" and t.other < len(sizes[0])]
+    return Reference.of(linked, pairs, sizes)
+
+
 def firsts(found, linked, sizes):
     """Mean total variation of the attributes of first events."""
     gaps = []
@@ -191,7 +207,9 @@ def main():
         drawn = synth.sample(linked.n)
         seconds, worked = time.perf_counter() - begin, time.process_time() - worked
         found = read_back(drawn, linked)
-        unlinked = alone(given, described, linked, sizes, 1.0, delta) if len(sizes[1]) > 1 else float("nan")
+        several = len(sizes[1]) > 1
+        unlinked = alone(given, described, linked, sizes, 1.0, delta) if several else float("nan")
+        apart = not_linked(given, described, linked, sizes, delta) if several else None
     gaps = Reference.of(found, compared, sizes).distances(linked)
     again = Reference.of(_resampled(linked), compared, sizes).distances(linked)
     print(f"{chosen.only}, {linked.n} persons, {len(linked.events)} events, {'pure 1' if chosen.pure else '(1, 1e-9)'}")
@@ -200,6 +218,11 @@ def main():
     print("drawn again", *(f"{again.get(kind, float('nan')):8.4f}" for kind in KINDS))
     print(f"first events, each attribute alone: {firsts(found, linked, sizes[1]):.4f}")
     print(f"events alone, tables of one event: {unlinked:.4f}")
+    if apart is not None:
+        own = own_pairs(linked, sizes).distances(found)["person"]
+        print(
+            f"not linked, tables of a person's attributes: {apart[0]:.4f} (linked {own:.4f}); of one event: {apart[1]:.4f}"
+        )
     print(f"{seconds:.0f} s, {worked:.0f} processor seconds; {synth.certificate}")
     if day is not None:
         again = drawn["events"]

@@ -115,7 +115,7 @@ def test_the_plan_is_public_and_its_shares_sum_to_one():
 def test_pure_weights_and_the_size_of_a_fit_follow_from_public_numbers():
     budget, pure = make_budget(1.0, 1e-9, persons=True), make_budget(1.0, persons=True)
     heavy = {table.kind: weight for table, weight in PLAN.tables(10_000, pure)}
-    assert heavy == {"person": 1, "across": 1, "event": 2, "step": Fraction(3, 2), "two": Fraction(3, 2)}
+    assert heavy == {"person": 1, "across": Fraction(3, 5), "event": 2, "step": Fraction(3, 2), "two": Fraction(3, 2)}
     assert PLAN.growth(20_000, budget) == 1
     assert PLAN.growth(45_000, budget) == 1.5
     assert PLAN.growth(60_000, pure) == 1

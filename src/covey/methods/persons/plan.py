@@ -17,9 +17,10 @@ from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
 
 # Of the budget, for the number of events, by whether the guarantee is pure: it shapes every person.
-COUNTS = {False: Fraction(6, 100), True: Fraction(9, 100)}
-# Weights of tables of one event, and of two events, beside the others, by whether the guarantee is pure: the first carry most of
-# what is asked of events, and under pure ε, where noise grows as 1/weight and not as its root, links would drown in it.
+COUNTS = {False: Fraction(1, 10), True: Fraction(9, 100)}
+# Weights of tables of a person and an event, of one event, and of two events, beside those of a person, by whether the guarantee
+# is pure: there noise grows as 1/weight and not as its root, and the first, of which there are most, would take it from the others.
+ACROSS = {False: Fraction(1), True: Fraction(3, 5)}
 WITHIN = {False: Fraction(3), True: Fraction(2)}
 LINKS = {False: Fraction(1), True: Fraction(3, 2)}
 # Weight of a one-way table beside a table of two attributes, likewise: all others lean on them.
@@ -68,11 +69,12 @@ class LinkedPlan:
 
     def tables(self, n: int, budget: Budget) -> list[tuple[LinkedTable, Fraction]]:
         """The tables and their weights; attributes of a single category are left out."""
-        one, within, links = Fraction(1), WITHIN[budget.pure], LINKS[budget.pure]
+        one, across = Fraction(1), ACROSS[budget.pure]
+        within, links = WITHIN[budget.pure], LINKS[budget.pure]
         own = [a for a, kind in enumerate(self.persons) if kind.size > 1] + [len(self.persons)]
         its = [a for a, kind in enumerate(self.events) if kind.size > 1 and a != self.timing.position]
         found = [(LinkedTable("person", a, b), one) for i, a in enumerate(own) for b in own[i + 1 :]]
-        found += [(LinkedTable("across", a, b), one) for a in own for b in its]
+        found += [(LinkedTable("across", a, b), across) for a in own for b in its]
         found += [(LinkedTable("event", a, b), within) for i, a in enumerate(its) for b in its[i + 1 :]]
         if self.timing.position is not None:  # how it goes with the number of events is known; its classes are few
             place = self.timing.position
