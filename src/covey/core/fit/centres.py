@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
+from covey.core.fit.blocksums import BlockSums
 from covey.core.fit.lowrank import (
     BASIS,
     LOW_RANK_CATEGORIES,
@@ -74,7 +75,7 @@ def fit_category_centres(
     domain, zeros = goal.domain, goal.zeros
     if not zeros and goal.triples is None and not np.any(goal.covariances):
         return WeightedPoints(np.ones(1), goal.shares[None].copy())
-    starts, block_of, q = domain.starts[:-1], domain.block_of, len(domain.sizes)
+    q, blocks = len(domain.sizes), BlockSums(domain)
     f4 = np.float32
     along = None if goal.directions is None else _pull_along(goal.directions, goal.covariances, q)
     mover, weigher = _Adam(steps), _Adam(steps)
@@ -93,8 +94,12 @@ def fit_category_centres(
         logits = np.log(_starting_points(goal, k, public)).astype(f4)
     pull = _pull(goal, k, public)
     mean = goal.shares.astype(f4)
+    logits = np.ascontiguousarray(
+        logits.T
+    )  # a row per category, where sums over them are quick; products take a row per centre
     for t in range(1, steps + 1):
-        y = _softmax(logits, starts, block_of)
+        shares = blocks.softmax(logits)
+        y = np.ascontiguousarray(shares.T)
         scale = None if weights is None else np.sqrt(weights * f4(k))[:, None]
         shift = f4(4 / q) * ((y.mean(axis=0) if weights is None else weights @ y) - mean)
         g = (pull(y) if scale is None else pull(scale * y) / scale) + shift
@@ -111,18 +116,19 @@ def fit_category_centres(
             g += of_three
         if scale is not None:
             g *= scale**2
-        g *= y
-        g -= y * np.add.reduceat(g, starts, axis=1)[:, block_of]
+        g = np.ascontiguousarray(g.T)
+        g *= shares
+        g -= shares * blocks.total(g)
         logits -= mover.step(g, t)
         if zeros and weights is None and t >= OBEY * steps:
             keep = zeros.allowed(y)
             if keep is not None:
-                logits[~keep] = -np.inf
+                logits[~keep.T] = -np.inf
                 weights = _weights(heights)
         if t % 50 == 0:
             tick(t / steps)
-    y = _softmax(logits.astype(np.float64), starts, block_of)
-    return WeightedPoints(np.full(k, 1 / k) if weights is None else _weights(heights.astype(np.float64)), np.asarray(y))
+    points = np.ascontiguousarray(blocks.softmax(logits.astype(np.float64)).T)
+    return WeightedPoints(np.full(k, 1 / k) if weights is None else _weights(heights.astype(np.float64)), points)
 
 
 class _Adam:
@@ -181,11 +187,6 @@ def _pull_along(directions: Directions, covariances: Floats, q: int) -> Callable
         return np.asarray((centred @ (W * (weighed.T @ weighed / f4(len(y)) - goal))) @ R.T)
 
     return pull
-
-
-def _softmax(logits: Array, starts: Array, block_of: Array) -> Array:
-    e = np.exp(logits - np.maximum.reduceat(logits, starts, axis=1)[:, block_of])
-    return np.asarray(e / np.add.reduceat(e, starts, axis=1)[:, block_of])
 
 
 def _starting_points(goal: Goal, k: int, public: np.random.Generator) -> Floats:
