@@ -69,11 +69,13 @@ def peers() -> list[str]:
         if own is None or not others:
             continue
         kind, what = ("tv", "mean TV") if table == "adult" else ("delta", "root mean square error of shares")
-        words = []
+        words: dict[bool, list[str]] = {True: [], False: []}  # where covey is closer, and where it is not
         for name, column in (("pairs", f"{kind}2"), ("single columns", f"{kind}1")):
             best = min((row for row in others if row[column]), key=lambda row, column=column: float(row[column]))
-            words.append(f"{name}: {best['method']} {float(best[column]):.4f}, covey {float(own[column]):.4f}")
-        out.append(f"| closer than its peers, {table} ({what}) | {words[0]} ([peers.md](peers.md)) | {words[1]} |")
+            closer = float(own[column]) < float(best[column])
+            words[closer].append(f"{name}: {best['method']} {float(best[column]):.4f}, covey {float(own[column]):.4f}")
+        won, lost = ("; ".join(words[closer]) or "none" for closer in (True, False))
+        out.append(f"| closer than its peers, {table} ({what}) | {won} ([peers.md](peers.md)) | {lost} |")
     return out
 
 

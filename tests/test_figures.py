@@ -4,11 +4,13 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks.intervals import page as page_of_intervals
 from benchmarks.nist.__main__ import lines_page as lines_of_nist
 from benchmarks.nist.__main__ import page as page_of_nist
+from benchmarks.peers import coverage
 from benchmarks.peers import page as peers
 from benchmarks.peers.tables import exclusive, explained
 from benchmarks.regain import show
@@ -70,6 +72,23 @@ def test_a_label_that_is_an_exclusive_or_is_seen_and_an_independent_one_is_not()
     assert explained("xor3", table) == pytest.approx(0.95, abs=0.01)
     shuffled = table.assign(label=np.random.default_rng(0).permutation(table["label"]))
     assert explained("xor3", shuffled) == pytest.approx(0.5, abs=0.02)
+
+
+def test_intervals_that_hold_are_counted_and_those_beside_the_truth_are_not():
+    generator = np.random.default_rng(0)
+    X = (generator.random((4000, coverage.COLUMNS)) < 0.2 + 0.1 * np.arange(coverage.COLUMNS)).astype(int)
+    columns = {f"c{j}": X[:, j] for j in range(coverage.COLUMNS)}
+    found = coverage.estimates(coverage.counts(X))
+    assert found["share"][0] == pytest.approx(X.mean(axis=0))
+    assert found["pair share"][0][-1] == pytest.approx(np.mean(X[:, 3] * X[:, 4]))
+    assert found["linear regression"][0][0] == pytest.approx(
+        np.linalg.lstsq(np.c_[X[:, 1:], X[:, 0] * 0 + 1], X[:, 0])[0][0]
+    )
+    for shift, held in ((0.0, 1.0), (1.5, 0.0)):
+        around = {k: [(v + (shift - 1) * 2 * e, v + (shift + 1) * 2 * e) for v, e in found[k].T] for k in found}
+        told = coverage.judged(around, columns, pd.DataFrame(columns))
+        assert {np.mean(told[kind]["hits"]) for kind in coverage.KINDS} == {held}
+        assert told["share"]["widths"][0] == pytest.approx(2 / 1.96)
 
 
 def test_the_page_of_intervals_is_that_of_its_csv():

@@ -5,7 +5,8 @@
 What stands in peers.csv is not measured again unless --again names its method, so that a run that was stopped goes on where it
 was, and peers that are not at hand keep the figures they had. Writes peers.csv, peers.md and peers.svg. Peers that are on no
 package index are read from the folder in the variable PEERS (build/peers/sources): clones of google/dpsynth,
-giusevtr/private_gsd, ryan112358/private-pgm, KaiChen9909/margnet and microsoft/DPSDA; the page names the commits.
+giusevtr/private_gsd, ryan112358/private-pgm, KaiChen9909/margnet, microsoft/DPSDA and (for `coverage.py`) DPBayes/twinify; the
+page names the commits.
 """
 
 from __future__ import annotations

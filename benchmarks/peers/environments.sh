@@ -42,6 +42,7 @@ environment sdmetrics sdmetrics
 environment dpsynth python=python3.12 'jax[cpu]==0.10.2' mbi==2.0.0 dp-accounting==0.6.0 'etils[epath]' pandas attrs absl-py \
     pydantic pyyaml more-itertools networkx scipy tqdm
 environment privatepgm 'jax[cpu]==0.4.38' 'pandas<3' 'numpy<2.3' networkx chex optax attrs
+frozen twinify python3.10
 frozen gsd python3.10  # of smartnoise-synth, which it asks for, it uses what reads tables alone: neither torch nor mbi
 environment margnet torch pandas scikit-learn scipy tomli networkx tqdm matplotlib
 environment tabpe torch pandas scikit-learn omegaconf==2.3.0 generalimport tenacity matplotlib requests tqdm

@@ -25,10 +25,10 @@ HEAD = """# covey beside its peers
 
 `make bench-peers DATA=folder PEERS=folder`, {date}. Every method gets the same table, makes as many rows as the table has, and
 runs once, in a process and an environment of its own, on one core with one thread, with at most {limit} seconds of
-processor time and 8 GiB. ε = 1 everywhere, and δ = 1e-9 where the guarantee is (ε, δ). **Pure ε** and **(ε, δ)** are
-different promises, so compare within a guarantee first. Seconds are processor seconds of fitting and sampling; imports
-do not count, compiling while running does. (Wall-clock seconds are in the CSV: the machine was shared.) All figures
-compare with true rows and are therefore not private.
+processor time (more where a row says so) and 8 GiB. ε = 1 everywhere, and δ = 1e-9 where the guarantee is (ε, δ).
+**Pure ε** and **(ε, δ)** are different promises, so compare within a guarantee first. Seconds are processor seconds of
+fitting and sampling; imports do not count, compiling while running does. (Wall-clock seconds are in the CSV: the machine
+was shared.) All figures compare with true rows and are therefore not private.
 
 δ₁ δ₂ δ₃ δ₄: root mean square errors of 1- to 4-way shares of flags (of categories as flags). TV: mean total variation
 of 1-, 2- and 3-way tables, at most 300 of each; that of 2-way tables is the yardstick of covey's plans, certificates and
@@ -46,6 +46,8 @@ Versions: {versions}.
 ![error against time](peers.svg)
 """
 PROMISE = (1.0, 1e-9)
+LIMIT = 300  # seconds of processor time that a run has unless its row says otherwise
+FIGURES = Path(__file__).parents[2] / "docs/benchmarks"
 Rows = dict[tuple[str, str], dict]
 
 
@@ -81,23 +83,58 @@ def write(known: Rows, out: Path) -> None:
 
 def text(rows: list[dict]) -> str:
     """The page, from the rows of the CSV file and the words of findings.md."""
-    limits, dates = sorted({row["limit"] for row in rows}), sorted({row["date"] for row in rows})
+    dates = sorted({row["date"] for row in rows})
     versions = ", ".join(sorted({row["version"] for row in rows if "version" in row}, key=str.lower))
-    head = HEAD.format(date=dates[-1], limit=" or ".join(map(str, limits)), versions=versions)
+    head = HEAD.format(date=dates[-1], limit=LIMIT, versions=versions)
     findings = Path(__file__).with_name("findings.md").read_text(encoding="utf-8")
     before, after = findings.split("<!-- tables -->\n")
-    after = after.replace("<!-- elsewhere -->\n", "\n".join(elsewhere()) + "\n")
+    for mark, table in (("elsewhere", elsewhere), ("twice", twice), ("intervals", intervals)):
+        after = after.replace(f"<!-- {mark} -->\n", "\n".join(table(rows)) + "\n")
     return "\n".join([head, before, *sections(rows), *exclusive_or(rows), after])
 
 
-def elsewhere() -> list[str]:
-    """Runs that were made by hand, in strongest.csv."""
-    with (Path(__file__).parents[2] / "docs/benchmarks/strongest.csv").open(newline="", encoding="utf-8") as file:
+def by_hand(rows: list[dict]) -> list[tuple[dict, dict | None]]:
+    """Runs that were made by hand, in strongest.csv, each with the row of this harness for the same program, if there is one."""
+    with (FIGURES / "strongest.csv").open(newline="", encoding="utf-8") as file:
         found = list(csv.DictReader(file))
+    done = {(row["table"], row["method"]): row for row in rows if row["status"] == "ok"}
+    return [(row, done.get((row["table"], row["here"]))) for row in found]
+
+
+def twice(rows: list[dict]) -> list[str]:
+    """What was measured by hand and in this harness: errors of pairs, and processor seconds."""
+    out = ["| table | method | error of pairs, by hand | here | seconds, by hand | here |", "|---|---|---|---|---|---|"]
+    for hand, here in by_hand(rows):
+        if here:
+            name, key = ("δ₂", "delta2") if hand["delta2"] else ("TV", "tv2")
+            start = f"| {hand['table']} | {here['method']} | {name} {hand[key]} "
+            out.append(
+                f"{start}| {here[key]:.4f} | {hand['seconds']} | {here['processor_seconds']:.0f} |".replace(
+                    "| 0.", "| ."
+                )
+            )
+    return out
+
+
+def elsewhere(rows: list[dict]) -> list[str]:
+    """What was measured by hand alone."""
+    found = [hand for hand, here in by_hand(rows) if here is None]
     out = ["| table | method | δ₁ δ₂ δ₃ δ₄ | TV 1, 2, 3 | seconds |", "|---|---|---|---|---|"]
     for row in found:
         deltas, tv = (" ".join(row[k] for k in row if k.startswith(start)).strip() for start in ("delta", "tv"))
         out.append(f"| {row['table']} | {row['method']} | {deltas} | {tv} | {row['seconds']} |")
+    return out
+
+
+def intervals(_: list[dict]) -> list[str]:
+    """How often intervals hold, in peers-intervals.csv (`coverage.py`)."""
+    with (FIGURES / "peers-intervals.csv").open(newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    out = ["| method | releases | statistic | held | width | seconds a release |", "|---|---|---|---|---|---|"]
+    for row in found:
+        held = f"{row['coverage']} ± {row['coverage se']}"
+        start = f"| {row['method']} | {row['releases']} | {row['statistic']} "
+        out.append(f"{start}| {held} | {row['width']}× | {row['processor_seconds']} |")
     return out
 
 
@@ -169,7 +206,8 @@ def kept(row: dict | None) -> str:
 
 def line(row: dict) -> str:
     """One method."""
-    start = f"| {row['method']} | {row['guarantee']} "
+    longer = f" (limit {row['limit']:,} s)" if row.get("processor_seconds", 0) > LIMIT else ""
+    start = f"| {row['method']}{longer} | {row['guarantee']} "
     if row["status"] != "ok":
         return f"{start}| {row['status'].replace('|', '/')} | | | | | |"
     deltas = " ".join(f"{row[f'delta{d}']:.5f}".lstrip("0") for d in (1, 2, 3, 4))
