@@ -41,6 +41,24 @@ def test_steps_follow_the_chain():
     assert stay(0.0) == pytest.approx(0.82, abs=0.015)  # events that forget the one before share a person alone
 
 
+def test_persons_exchange_attributes_until_their_tables_are_near_the_law(monkeypatch):
+    """Without exchanges each attribute is balanced by itself, and tables of two are off as rows drawn one by one are."""
+    g, domain = np.random.default_rng(2), Domain((3, 4, 4), (False, True, True))
+    persons = np.hstack([g.dirichlet(np.ones(size), 20) for size in domain.sizes])
+    model = LinkedModel(persons, np.ones((20, 1)), np.ones((1, 2)) / 2, np.eye(1), 0.5)
+    own = LinkedLaw([model], domain, EVENTS, COUNTS)
+
+    def off():
+        drawn = own.draw(2000, np.random.default_rng(3))
+        pairs = np.zeros((3, 4))
+        np.add.at(pairs, (drawn.persons[:, 0], drawn.persons[:, 1]), 1 / 2000)
+        return np.abs(pairs - persons[:, :3].T @ persons[:, 3:7] / 20).sum() / 2
+
+    assert off() < 0.002
+    monkeypatch.setattr("covey.core.draw.linked.EXCHANGES", 0)
+    assert off() > 0.006
+
+
 def test_a_draw_is_stratified_among_rows_of_one_law():
     laws = np.array([[0.25, 0.75], [1.0, 0.0], [0.0, 1.0]])
     which = np.repeat([0, 1, 2], [400, 50, 50])

@@ -141,13 +141,15 @@ class Kept:
     """What swaps between rows have to keep besides pair tables.
 
     `scores` gives every category of an ordered attribute a number, whose covariances are kept; `zeros` are combinations that no
-    row may have; with `shares`, rows are exchanged inside one centre only; tables of `triples` are kept like those of pairs.
+    row may have; with `shares`, rows are exchanged inside one centre only; tables of `triples` are kept like those of
+    pairs; so many exchanges are proposed for each row.
     """
 
     scores: Floats | None = None
     zeros: Zeros | None = None
     shares: Shares | None = None
     triples: Triples | None = None
+    proposals: int = PROPOSALS
 
 
 def sample_categories(
@@ -170,16 +172,24 @@ def sample_mixed(
 
     A number is rounded up or down so that the sum over a centre's rows stays; categories move inside centres only.
     """
-    shares = share_out(cloud.weights, m, public)
-    rows = _categories_by_centre(cloud, domain, shares, public)
-    if _worth_refining(m, domain):
-        rows = refine_categories(rows, cloud, domain, public, Kept(shares=shares))
-    values = numbers[shares.order[shares.centre]]
+    rows, centre = sample_by_centre(cloud, domain, m, public)
+    values = numbers[centre]
     whole = np.floor(values)
     running = np.vstack([np.zeros(values.shape[1]), np.cumsum(values - whole, axis=0)])
     whole += np.diff(np.floor(running + public.random(values.shape[1])), axis=0)
     order = public.permutation(m)
     return rows[order], whole[order].astype(np.int64)
+
+
+def sample_by_centre(
+    cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator, proposals: int = PROPOSALS
+) -> tuple[Array, Integers]:
+    """m rows of category codes and their centres, rows of a centre together; what is exchanged stays inside its centre."""
+    shares = share_out(cloud.weights, m, public)
+    rows = _categories_by_centre(cloud, domain, shares, public)
+    if _worth_refining(m, domain):
+        rows = refine_categories(rows, cloud, domain, public, Kept(shares=shares, proposals=proposals))
+    return rows, shares.order[shares.centre]
 
 
 def _categories_by_centre(cloud: WeightedPoints, domain: Domain, shares: Shares, public: np.random.Generator) -> Array:
@@ -254,7 +264,7 @@ def refine_categories(
     # Row after row, in few bytes: proposals read whole rows from all over the table, and column by column each cell is far away.
     codes = codes.astype(np.min_scalar_type(size), order="C")
     block = max(1, min(max(32, m // 60), m // 2))
-    blocks = min(PROPOSALS * m, LOOKUPS // q) // block
+    blocks = min(kept.proposals * m, LOOKUPS // q) // block
     for turn in range(blocks):
         a = int(public.integers(q))
         own = domain.block(a)

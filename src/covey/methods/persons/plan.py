@@ -19,7 +19,7 @@ from covey.privacy.gate import Moves
 # Of the budget, for the number of events, by whether the guarantee is pure: it shapes every person.
 COUNTS = {False: Fraction(1, 10), True: Fraction(9, 100)}
 # Weights of tables of a person and an event, of one event, and of two events, beside those of a person, by whether the guarantee
-# is pure: there noise grows as 1/weight and not as its root, and the first, of which there are most, would take it from the others.
+# is pure: there noise grows as 1/weight and not as its root, and the first, of which there are most, take it from the others.
 ACROSS = {False: Fraction(1), True: Fraction(3, 5)}
 WITHIN = {False: Fraction(3), True: Fraction(2)}
 LINKS = {False: Fraction(1), True: Fraction(3, 2)}
