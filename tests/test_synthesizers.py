@@ -27,6 +27,7 @@ def test_public_names_are_pinned():
         "Package",
         "PrivateSynthesizer",
         "Schema",
+        "SparkParquet",
         "bingham",
         "bodies",
         "core",

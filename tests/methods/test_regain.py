@@ -314,6 +314,8 @@ def test_plans_never_see_a_record():
     assert sum(plan.shares.values()) == 1
     for n, p, amount, pure in ((100, 16, 0.01, False), (10**6, 50, 0.5, False), (50, 50, 1, True), (9, 1, 1, True)):
         assert sum(plan_bits(n, p, a_budget(Fraction(amount), pure)).shares.values()) == 1
+    few, many = (plan_bits(n, 16, a_budget(Fraction(1, 60), False)).mechanism for n in (2_000, 20_000))
+    assert (few, many) == ("ball", "parities")  # relations of three columns pay once there are rows enough
     assert 0.1 <= histogram_share(10_000, Domain((9, 30), (False, True)), a_budget(Fraction(1, 50), False)) <= 0.8
 
 

@@ -19,7 +19,9 @@ from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
 
 CERTIFICATE_SHARE = Fraction(5, 100)  # buys a bound that is three times the noise of a single share at most
-FEW = 20  # up to so many columns, products of three and four signs are measured as well (zCDP)
+# Up to so many columns, products of three and four signs are measured as well (zCDP) if n√(2ρ) is large enough: with fewer rows
+# they cost pairs a seventh, and tell more than that only where columns depend on each other as an exclusive or does.
+FEW, PARITY_ROWS = 20, 500
 CONSTANT = Fraction(
     1, 3
 )  # squared constant coordinate of the matrix Laplace mechanism, per column: best over five tables
@@ -65,7 +67,7 @@ def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None, st
     elif pure:
         mechanism, extra = "matrix", Fraction(5, 100)
         shares = {"moments": 1 - extra, "row sums" if p <= FEW else "scores": extra}
-    elif p <= FEW and declared is None:
+    elif p <= FEW and declared is None and rows_in_noise > PARITY_ROWS:
         mechanism, shares = "parities", {"moments": Fraction(1)}
     else:
         mechanism = "ball"
