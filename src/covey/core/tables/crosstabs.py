@@ -13,7 +13,10 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 from covey.core.tables.counts import Counts
 
-TABLE_ROWS = 1 << 15  # counted together: their joint codes stay in the processor's cache
+TABLE_ROWS = 1 << 15  # counted together at least: their joint codes stay in the processor's cache
+# Threads hand the interpreter's lock over at every call, and wait for each other where calls are short: few bundles take longer
+# blocks, of so many rows or joint codes at most.
+LONG_ROWS, LONG_CODES = 1 << 17, 1 << 21
 FULL_TABLES = 1000  # up to so many categories all pair tables are counted in one pass, and the rest follows from them
 MOST_CELLS = 1 << 21  # cells of all joint tables together
 
@@ -76,9 +79,10 @@ class PairTables:
     def __call__(self, batch: Array) -> Counts:
         """Count a batch of category codes."""
         cells, pairs = self._cells, self._pairs
+        rows = max(TABLE_ROWS, min(LONG_ROWS, LONG_CODES // len(self.bundles)))
         tables = [np.zeros(cells[i] * cells[j] if i < j else cells[i], dtype=np.int64) for i, j in pairs]
-        for start in range(0, len(batch), TABLE_ROWS):
-            part = batch[start : start + TABLE_ROWS]
+        for start in range(0, len(batch), rows):
+            part = batch[start : start + rows]
             codes = [self._joint(part, bundle) for bundle in self.bundles]
             for table, (i, j) in zip(tables, pairs, strict=True):
                 joint = codes[i] * cells[j] + codes[j] if i < j else codes[i]
