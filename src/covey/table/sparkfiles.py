@@ -93,11 +93,11 @@ class Plan:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Table]:
         """The parts of the tasks whose numbers come in Arrow batches."""
-        for batch in batches:
-            for k in batch.column(0).to_pylist():
-                for piece in self.tasks[k]:
-                    for table in piece.parts(self.schema):
-                        yield replace(table, ignored=self.ignored)
+        # All numbers first: Spark starts a worker anew that stops, as at a refusal, before its input ends.
+        numbers = [k for batch in batches for k in batch.column(0).to_pylist()]
+        for piece in (piece for k in numbers for piece in self.tasks[k]):
+            for table in piece.parts(self.schema):
+                yield replace(table, ignored=self.ignored)
 
 
 def plan(table: SparkParquet, schema: Domain) -> Plan:
