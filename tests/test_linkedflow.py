@@ -70,7 +70,7 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert "wrong cell" in json.loads((out / "certificate.json").read_text())["sentence"]
     stated = json.loads((out / "certificate.json").read_text())
     for about, bound in stated["this_release"]["bound"].items():
-        assert stated["bound"][about] < bound <= 1
+        assert stated["bound"][about] <= bound <= 1
     assert stated["this_release"]["sentence"] in done.output
     assert stated["this_release"]["sentence"] in (out / "README.md").read_text()
     assert stated["this_release"]["sentence"] in (out / "report.html").read_text()
@@ -244,7 +244,7 @@ def test_a_draft_does_not_tell_how_many_events_the_busiest_person_has(tmp_path):
             tables["visits"][column] += [value] * more
         write(tmp_path / name, tables)
         files = {f"{part}.csv": tmp_path / name / f"{part}.csv" for part in tables}
-        found = draft_package(files, Dialect())
+        found = draft_package(files, None, Dialect())
         drafted.append((found.package.at_most, found.notes[:3]))
     assert drafted[0] == drafted[1]
     assert drafted[0][0] == 50
@@ -308,7 +308,6 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
     assert f"{named} persons" in run("check", drafted).output
     wrong = run("init", tmp_path / "visits.csv", "--person", "whom", "-o", tmp_path / "no.json").output
     assert "has no column 'whom'" in wrong
-    assert "leave out --person" in run("init", package, package, "--person", "who", "-o", tmp_path / "no.json").output
     assert run("plan", package, "--persons", "5000", "--epsilon", "2").exit_code == 0
     done = run("release", package, *RELEASE, "--seed", "1", "--out", out)
     assert done.exit_code == 0, done.output

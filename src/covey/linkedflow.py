@@ -6,6 +6,7 @@ are read, encoded and linked, then the charge, and only then noise and files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
@@ -34,9 +35,9 @@ from covey.table.dialects import Dialect
 from covey.table.document import read_document
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
-from covey.table.package import MOST_EVENTS, PERSONS, Package, Resource
+from covey.table.package import MOST_EVENTS, Package, Resource, persons_beside
 from covey.table.persons import named
-from covey.table.resources import BARE
+from covey.table.resources import BARE, LONGEST
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT
 from covey.workflow import check_log, refuse_misfits, write_log
@@ -66,14 +67,18 @@ class PackageDraft:
     notes: tuple[str, ...]
 
 
-def draft_package(tables: Mapping[str, Path], dialect: Dialect, size_limit: int = SIZE_LIMIT) -> PackageDraft:
+def draft_package(
+    tables: Mapping[str, Path], person: str | None, dialect: Dialect, size_limit: int = SIZE_LIMIT
+) -> PackageDraft:
     """A package that fits two files, persons first, by the names that their owner calls them.
+
+    `person` names the column of the events that says whose each is; without it the only one that could be is taken.
 
     `at_most` is the largest number there is, whatever the tables hold: it is public, and nobody is asked to confirm it.
     """
     names = [called(file) for file in tables]
     found = [look(path, dialect, size_limit) for path in tables.values()]
-    key, link = find_key(found[0].table.columns, found[1].table.columns, names)
+    key, link = find_key(found[0].table.columns, found[1].table.columns, names, person)
     parts = [
         Resource(name, _without(one, column), column, file)
         for name, one, column, file in zip(names, found, (key, link), tables, strict=True)
@@ -102,12 +107,13 @@ def draft_alone(
         *(str(note) for note in found.notes if note.field != person),
     ]
     own = Resource(name, _without(found, person), person, file)
-    return PackageDraft(Package(Resource(PERSONS, BARE, "id"), own, MOST_EVENTS, alone=True), (found,), tuple(notes))
+    persons = Resource(persons_beside(name), BARE, "id")
+    return PackageDraft(Package(persons, own, MOST_EVENTS, alone=True), (found,), tuple(notes))
 
 
 def called(file: str) -> str:
     """The name of a table in a package, from that of its file."""
-    return file.split(".")[0].replace(" ", "_")
+    return re.sub(r"[^\w-]+", "_", file.split(".")[0])[:LONGEST] or "table"
 
 
 def _without(found: Draft, column: str) -> Schema:
@@ -118,24 +124,35 @@ def _without(found: Draft, column: str) -> Schema:
     return Schema(fields, found.missing_values, drafted=True, dialect=found.dialect)
 
 
-def find_key(persons: Any, events: Any, names: list[str]) -> tuple[str, str]:
-    """The column that has a value of its own in every row of persons, and the one of events whose values are all among these."""
+def find_key(persons: Any, events: Any, names: list[str], person: str | None = None) -> tuple[str, str]:
+    """The column that has a value of its own in every row of persons, and the one of events whose values are all among these.
+
+    Whom a release protects hangs on it, so that nothing is guessed: of several that could be, `person` names the events', and
+    where it could refer to several of persons also which ("patient=id").
+    """
     sets = {name: _values(column) for name, column in persons.items()}
     keys = {name: set(found) for name, found in sets.items() if None not in found and len(set(found)) == len(found)}
+    link, _, key = (person or "").partition("=")
     links = []
     for name, column in events.items():
         own = set(_values(column)) - {None}
         links += [(key, name) for key, there in keys.items() if own and own <= there]
-    # A column of the same name is the likely one; then one whose name ends in "id"; then the first.
-    links.sort(
-        key=lambda pair: (pair[0] != pair[1], not pair[1].lower().endswith("id"), not pair[0].lower().endswith("id"))
-    )
     if not links:
         raise InputError(
             f"no column of {names[1]} holds only values that {names[0]} has once each: which column names the person? Name the "
             "table of persons first, and see that each person has one row there."
         )
-    return links[0]
+    left = [pair for pair in links if link in ("", pair[1]) and key in ("", pair[0])]
+    if not left:
+        said = ", ".join(f"{name}={key}" for key, name in links)
+        raise ParameterError(f"{person} does not link {names[1]} to {names[0]}. What could: {said}.")
+    if len(left) > 1:
+        said = ", ".join(f"{name}={key}" for key, name in left)
+        raise ParameterError(
+            f"several columns of {names[1]} could name the person in {names[0]}: {said}. Say which it is (--person on the "
+            "command line): it decides whose rows are protected together."
+        )
+    return left[0]
 
 
 def _values(column: Any) -> list[str | None]:

@@ -340,7 +340,7 @@ def _bare(table: Any, part: Resource, ring: Keyring, events: ReadTable) -> ReadT
         keys = np.unique(named_, axis=0)
         form = FrameForm(events.form.origin)
     else:
-        read = read_table(table)
+        read = read_table(table, dialect=part.schema.dialect)
         if part.key not in read.columns:
             raise InputError(f"{part.name} has no column {part.key!r}. {NOTHING}")
         keys, form = ring.keys(*named(read.columns[part.key], part.schema.missing_values)), FrameForm(read.origin)

@@ -157,7 +157,7 @@ WRONG = {
         ),
         "two resources are named",
     ),
-    "a name that is a path": (changed(lambda p, v: v.update(name="../visits")), "without blanks, dots and slashes"),
+    "a name that is a path": (changed(lambda p, v: v.update(name="../visits")), "of letters, digits, _ and -"),
     "a key in a rule": (
         changed(
             lambda p, v: v["schema"].update(covey={"rules": [{"forbid": {"who": "x", "ward": "a"}}]}),

@@ -39,6 +39,7 @@ def folder(tmp_path, monkeypatch):
     table(33, 50).write_parquet(tmp_path / "c.parquet", row_group_size=7)
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / ".a.parquet.crc").touch()
+    table(0, 9).write_parquet(tmp_path / "d.parquet._COPYING_")  # half of a file that is still being copied
     return tmp_path
 
 
@@ -81,6 +82,9 @@ def test_what_may_not_be_the_table_is_refused(folder, tmp_path):
     refused(3, "takes a folder or names of files, got int", ParameterError)
     refused([folder / "a.parquet", folder / ".." / folder.name / "a.parquet"], "is named twice", ParameterError)
     refused([folder, folder / "a.parquet"], "is named twice", ParameterError)
+    (folder / "twin").hardlink_to(folder / "a.parquet")
+    refused(folder, "is named twice", ParameterError)
+    (folder / "twin").unlink()
     refused(folder / "d.parquet", "there is no file")
     (folder / "_delta_log").mkdir()
     refused(folder, "has folders in it")

@@ -9,6 +9,8 @@ import pytest
 
 from covey.release.verify import verify_bundle
 from covey.table.package import Package
+from covey.web import taking
+from covey.web.jobs import Job
 from tests.table.test_package import GOOD
 from tests.test_linkedflow import run
 from tests.test_linking import clinic
@@ -184,6 +186,94 @@ def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):
     assert found.counted(found.choices) == persons != len(clinic(120)["visits"]["who"])
 
 
+def test_nobody_is_guessed_where_several_columns_could_name_the_person(clinics):
+    """The program that took the first such column protected wards, and measured the true key as a number."""
+    patients = {"id": [str(k) for k in range(60)], "age": [str(k % 50) for k in range(60)]}
+    visits = {"ward_id": ["1", "2"] * 60, "patient": [str(k % 50) for k in range(120)], "cost": ["7.5", "8.5"] * 60}
+    both = {name: as_csv(table) for name, table in (("patients", patients), ("visits", visits))}
+    work, answer = two_files(clinics, both)
+    assert answer.status_code == 422
+    assert "everal columns of visits could name the person in patients: ward_id=id, patient=id" in words(answer)
+    files = {"events": ("visits.csv", both["visits"])}
+    assert clinics.upload(work, both["patients"], "patients.csv", files, whose="patient").status_code == 303
+    found = clinics.desk.work(work)
+    assert (found.link.events.key, found.link.persons.key) == ("patient", "id")
+    assert "patient" not in [column.field.name for column in found.columns]
+
+
+def test_released_names_of_tables_are_chosen(clinics, tables):
+    work, _ = two_files(clinics, tables)
+    named = {"at_most": "9", "persons": "people", "events": "stays"}
+    assert clinics.post(f"/work/{work}/columns/link", named).status_code == 303
+    found = clinics.desk.work(work)
+    assert [column.called for column in found.columns] == ["people.age", "stays.day", "stays.ward"]
+    assert clinics.get(f"/work/{work}/columns/2/picture").text.count("<svg") == 1
+    assert [part["name"] for part in clinics.get(f"/work/{work}/schema.json").json()["resources"]] == [
+        "people",
+        "stays",
+    ]
+    for bad in ("a b", "", "a/b", "<b>", "x" * 51, "STAYS"):
+        answer = clinics.post(f"/work/{work}/columns/link", named | {"persons": bad})
+        assert answer.status_code == 422, bad
+    assert found.link.persons.name == "people"
+
+
+def test_a_review_ends_with_every_change(clinics, tables):
+    work = described(clinics, tables)
+    found = clinics.desk.work(work)
+    both = {"events": ("visits.csv", tables["visits"]), "schema": ("package.json", json.dumps(GOOD).encode())}
+    changes = (
+        lambda: clinics.post(f"/work/{work}/columns/link", {"at_most": "4", "order": "day"}),
+        lambda: clinics.post(f"/work/{work}/dataset", CHOSEN | {"epsilon": "9", "name": "new"}),  # refused, and kept
+        lambda: clinics.upload(work, tables["patients"], "patients.csv", both),
+    )
+    for change in changes:
+        assert clinics.post(f"/work/{work}/privacy", CHOSEN).status_code == 303
+        key = clinics.review(work)
+        change()
+        assert clinics.post(f"/work/{work}/release", {"review": key, "seen": "on"}).status_code == 409
+        assert found.jobs == {}
+    assert charges(clinics) == []
+
+
+def test_an_upload_does_not_take_the_rows_of_a_release_that_has_begun(clinics, tables, monkeypatch):
+    work = described(clinics, tables)
+    found = clinics.desk.work(work)
+    kept, real, waiting = [table.path for table in found.tables], taking.take, Job({"out": "x"}, found.folder)
+
+    def slow(given, folder, limit):
+        found.jobs["review"] = waiting
+        return real(given, folder, limit)
+
+    monkeypatch.setattr("covey.web.work.take", slow)
+    answer = clinics.upload(work, tables["patients"], "patients.csv", {"events": ("visits.csv", tables["visits"])})
+    assert answer.status_code == 409
+    assert sorted(found.folder.glob("table-*")) == sorted(kept)
+
+
+def test_persons_without_attributes_in_a_file_of_another_dialect(clinics, tables):
+    patients = tables["patients"].replace(b",", b";")
+    work, answer = two_files(clinics, {**tables, "patients": patients})
+    assert answer.status_code == 303
+    assert clinics.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 303
+    found = clinics.desk.work(work)
+    assert found.package().persons.bare
+    assert found.fit_linked().persons.rows == 120
+    again = Package.from_dict(found.package().to_dict())
+    assert again.persons.bare
+    assert again.persons.schema.dialect == found.package().persons.schema.dialect
+
+
+def test_a_rule_keeps_the_columns_that_it_needs(clinics, tables):
+    work = described(clinics, tables)
+    rule = {"kind": "forbid", "field0": "patients.age", "values0": "up to 3"}
+    assert clinics.post(f"/work/{work}/rules", rule).status_code == 303
+    answer = clinics.post(f"/work/{work}/columns/0", {"action": "drop"})
+    assert answer.status_code == 422
+    assert "Remove the rule first" in words(answer)
+    assert clinics.desk.work(work).columns[0].kept
+
+
 @pytest.mark.parametrize("change", ["orphan", "twice"])
 def test_tables_that_do_not_link_are_told_and_cost_nothing(clinics, tables, change):
     columns = clinic(120)
@@ -216,9 +306,14 @@ def test_what_does_not_go_together_is_refused_and_leaves_nothing(clinics, tables
     twice = {"events": ("patients.csv", tables["visits"])}
     assert "Both files are called" in refused(tables["patients"], "patients.csv", twice)
     both = {"events": ("visits.csv", tables["visits"])}
-    assert "Name a column only where there is one table" in refused(
-        tables["patients"], "patients.csv", both, whose="id"
-    )
+    assert "does not link visits to patients" in refused(tables["patients"], "patients.csv", both, whose="ward")
+    alone = {"resources": [{**GOOD["resources"][1], "covey": {"at_most": 9, "order": "day", "person": "who"}}]}
+    alone["resources"][0]["schema"] = {**GOOD["resources"][1]["schema"], "foreignKeys": []}
+    own = {"schema": ("own.json", json.dumps(alone).encode())}
+    assert "as the column that says whose each row is" in refused(tables["visits"], "visits.csv", own, whose="ward")
+    parts = {"resources": [{**part, "path": ["a.csv", "b.csv"]} for part in GOOD["resources"]]}
+    several = both | {"schema": ("x.json", json.dumps(parts).encode())}
+    assert "not one file" in refused(tables["patients"], "patients.csv", several)
     single = {"fields": [{"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}}]}
     plain = both | {"schema": ("schema.json", json.dumps(single).encode())}
     assert "describes one table" in refused(tables["patients"], "patients.csv", plain)

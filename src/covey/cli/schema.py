@@ -101,8 +101,6 @@ def _init_package(
         raise ParameterError(
             "a package has one table of persons and one of events: several event tables are not there yet."
         )
-    if len(tables) == 2 and person is not None:
-        raise ParameterError("the key of two tables is found by its values: leave out --person.")
     (dialect, force), places = reading, [Path(table) for table in tables]
     for place in places:
         check_new_file(out, place, force)
@@ -111,7 +109,8 @@ def _init_package(
     by_name = {place.name: place for place in places}
     if len(by_name) < len(places):
         raise ParameterError(f"{places[0].name} is given twice: name the table of persons, then that of their events.")
-    found = draft_package(by_name, dialect) if person is None else draft_alone(by_name, person, dialect)
+    two = len(places) == 2
+    found = draft_package(by_name, person, dialect) if two else draft_alone(by_name, person or "", dialect)
     package, notes = found.package, found.notes
     package.save(out)
     if not as_json:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.html import Html, shorten, tag
+from covey.html import Html, shorten, tag, text
 from covey.methods.persons.certify import WORDS
 from covey.release import charts
 from covey.release.accuracy import NO_CERTIFICATE
@@ -42,7 +42,10 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
             counts = [np.bincount(codes[:, j], minlength=size) for j, size in enumerate(codec.domain_sizes)]
             key, old, markup = distributions(describe(codec), counts, private=True)
             place, title = f"{key}-{part.name}", f"What {part.name} look like"  # a page has each key once
-            looks.append((place, title, Html(markup.replace(f'"{key}"', f'"{place}"').replace(old, title))))
+            shown = markup.replace(f'"{key}"', f'"{place}"').replace(
+                old, text(title)
+            )  # names have letters, digits, _ and -
+            looks.append((place, title, Html(shown)))
     heading = shorten(str(about.title or package.notes.get("title") or "Synthetic data"), 120)
     public = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources if not part.bare]
     bound = NO_CERTIFICATE if release.stated is None else release.stated.sentence

@@ -53,7 +53,7 @@ class Package:
     def __post_init__(self) -> None:
         self._check_rules()
         self._check_timing()
-        if self.persons.name == self.events.name:
+        if self.persons.name.lower() == self.events.name.lower():  # they become names of files, on any disk
             raise ParameterError(f"two resources are named {self.persons.name!r}. Give each its own name.")
         whole_number(self.at_most, "at_most", 1, "It counts the events of a person.")
         if self.at_most > MOST_EVENTS:
@@ -157,7 +157,7 @@ class Package:
         if not self.rules:
             return None
         named = dict.fromkeys(name for rule in self.rules for name in rule.fields)
-        fields = tuple(_joint(name, self._place(name)[1]) for name in named)
+        fields = tuple(joint_field(name, self._place(name)[1]) for name in named)
         return Schema(fields, self.persons.schema.missing_values, self.rules)
 
     @property
@@ -282,7 +282,9 @@ class Package:
             raise ParameterError("order and at_most belong to the resource of the events, not to the whole package.")
         refuse_unknown(top, ("rules",), "covey of the package")
         joint = {
-            f"{part.name}.{f.name}": _joint(f"{part.name}.{f.name}", f) for part in parts for f in part.schema.fields
+            f"{part.name}.{f.name}": joint_field(f"{part.name}.{f.name}", f)
+            for part in parts
+            for f in part.schema.fields
         }
         rules = tuple(read_rule(rule, joint) for rule in top.get("rules", []))
         timed = own.get("positions", False), own.get("gaps", False)
@@ -301,10 +303,11 @@ class Package:
         if one["schema"].get("foreignKeys") or one["schema"].get("primaryKey"):
             raise ParameterError("a package of one resource has a person instead of keys: leave the keys out.")
         named = {"fields": [{"name": "id", "type": "string"}], "primaryKey": "id"}
-        link = [{"fields": person, "reference": {"resource": PERSONS, "fields": "id"}}]
+        beside = persons_beside(str(one.get("name", "")))
+        link = [{"fields": person, "reference": {"resource": beside, "fields": "id"}}]
         rest = {name: value for name, value in own.items() if name != "person"}
         events = {**one, "schema": {**one["schema"], "foreignKeys": link}, "covey": rest}
-        made = cls.from_dict({**data, "resources": [{"name": PERSONS, "schema": named}, events]})
+        made = cls.from_dict({**data, "resources": [{"name": beside, "schema": named}, events]})
         return replace(made, alone=True)
 
     def to_dict(self) -> dict[str, Any]:
@@ -325,7 +328,12 @@ class Package:
         return {**self.notes, **rules, "resources": [persons, events]}
 
 
-def _joint(name: str, field: Field) -> Field:
+def persons_beside(events: str) -> str:
+    """The name of the table of persons that is made from one of events."""
+    return PERSONS if events.lower() != PERSONS else "people"
+
+
+def joint_field(name: str, field: Field) -> Field:
     """A field as rules across the tables know it: under the name of its table, without ties to others."""
     return replace(field, name=name, follows=None, levels=None, confirmed=True)
 
@@ -340,4 +348,4 @@ def is_package(path: Any, name: str | None = None) -> bool:
     return isinstance(data, Mapping) and "resources" in data
 
 
-__all__ = ["MOST_EVENTS", "Package", "Resource", "is_package"]
+__all__ = ["MOST_EVENTS", "Package", "Resource", "is_package", "joint_field", "persons_beside"]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from covey.errors import ParameterError
+from covey.table.dialects import Dialect
 from covey.table.document import spelt_like
 from covey.table.fields import Field
 from covey.table.schema import Schema
 
 # What stands for the attributes of persons who have none: a column that is neither read, measured nor written.
 BARE = Schema((Field("person", "boolean", required=True, default=False),))
+LONGEST = 50  # letters of a table's name: even of four bytes each they fit a file's name
+NAME = re.compile(rf"[\w-]{{1,{LONGEST}}}")
 KEYS = ("primaryKey", "foreignKeys", "uniqueKeys")
 
 
@@ -29,8 +33,13 @@ class Resource:
     table: str | None = None  # in the database that path names
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or any(c in "/\\." or c.isspace() for c in self.name):
-            raise ParameterError(f"a resource needs a name without blanks, dots and slashes, got {self.name!r}.")
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+            raise ParameterError(
+                f"a resource needs a name of letters, digits, _ and -, {LONGEST} at most: it becomes that of a file. Got "
+                f"{str(self.name)[: 2 * LONGEST]!r}."
+            )
+        if self.path is not None and not isinstance(self.path, str):
+            raise self.wrong("has a path that is not one file", "Name one file.")
         if self.schema.learns:
             raise self.wrong("has fields that are to be learned", "Declare their limits and categories.")
         if self.schema.important:
@@ -39,7 +48,8 @@ class Resource:
     @property
     def bare(self) -> bool:
         """Whether its persons have no attributes."""
-        return self.schema == BARE
+        same = replace(self.schema.plain(), missing_values=BARE.missing_values, drafted=BARE.drafted)
+        return same == BARE
 
     @property
     def key_field(self) -> Field:
@@ -106,7 +116,7 @@ def read_resource(one: Mapping[str, Any], key: str) -> Resource:
 def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
     """The schema of a resource, or a refusal that says which one has nothing to synthesize; persons may have no attributes."""
     if not data["fields"] and "primaryKey" in one["schema"]:
-        return BARE
+        return replace(BARE, dialect=Dialect.from_dict(data))
     if not data["fields"]:
         raise ParameterError(
             f"resource {one.get('name')!r} has no column besides its keys: there is nothing to synthesize in it."

@@ -51,12 +51,13 @@ class SparkParquet:
 
     @property
     def files(self) -> list[Path]:
-        """The files, in order, or a refusal. Files whose names start with _ or . are passed over, as Spark does."""
+        """The files, in order, or a refusal. Files that Spark passes over are passed over."""
         given = list(self.path) if isinstance(self.path, list | tuple) else [self.path]
         found = [file for one in given for file in _files(one)]
-        places: set[Path] = set()
+        places: set[tuple[int, int]] = set()
         for file in found:
-            if (place := file.resolve()) in places:
+            facts = file.stat()
+            if (place := (facts.st_dev, facts.st_ino)) in places:
                 raise ParameterError(f"{file} is named twice, and its rows would count twice. Name it once.")
             places.add(place)
         return found
@@ -135,6 +136,11 @@ def _open(file: Path, schema: Domain, groups: Sequence[int]) -> ArrowFile:
     return ArrowFile(file, schema, FIELD_LIMIT, SizeBudget(existing(file), SIZE_LIMIT), groups)
 
 
+def _passed_over(name: str) -> bool:
+    """Whether Spark would pass over a file of this name in a folder."""
+    return name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name)
+
+
 def _files(given: Any) -> list[Path]:
     """The files that a name stands for."""
     if not isinstance(given, str | Path):
@@ -151,10 +157,10 @@ def _files(given: Any) -> list[Path]:
     if any(one.is_dir() for one in inside):
         # Columns in the names of folders, a log that says which files count, or a table that is still being written.
         raise InputError(
-            f"{path} has folders in it, so its files may not be the whole table, or more than it. List the files, or give "
-            "the frame, spark.read.parquet(…), instead."
+            f"{path} has folders in it, so its files may not be the whole table, or more than it. Give the frame, "
+            "spark.read.parquet(…), instead."
         )
-    found = [one for one in inside if not one.name.startswith(("_", "."))]
+    found = [one for one in inside if not _passed_over(one.name)]
     if not found:
         raise InputError(f"{path} has no Parquet file in it. Check the name.")
     return found

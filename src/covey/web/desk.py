@@ -64,10 +64,11 @@ class Desk:
 
     def close_work(self, work: Work) -> None:
         """Take a table off the desk and remove its rows; a release that is charged finishes first."""
-        if work.job is not None and not work.job.over and not work.job.cancel():
-            raise Refused(409, "This table is being released. Wait until that is done.")
-        with self._lock:
-            self._works.pop(work.id, None)
+        with work.lock:
+            if work.job is not None and not work.job.over and not work.job.cancel():
+                raise Refused(409, "This table is being released. Wait until that is done.")
+            with self._lock:
+                self._works.pop(work.id, None)
         shutil.rmtree(work.folder, ignore_errors=True)
 
     def sweep(self) -> None:

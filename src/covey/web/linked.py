@@ -5,11 +5,11 @@ Rules name fields of linked tables as table.field. One whose fields are all of o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from covey.errors import ParameterError
-from covey.table.package import Package
+from covey.table.package import Package, joint_field
 from covey.table.pairing import with_links_that_hold
 from covey.table.resources import BARE, Resource
 from covey.table.rules import Rule, renamed
@@ -36,7 +36,9 @@ def _described(part: Resource, columns: Sequence[ColumnDraft], rules: Sequence[R
         renamed(rule, lambda name: name.removeprefix(f"{part.name}.")) for rule in rules if _tables(rule) == {part.name}
     )
     if not fields:
-        return replace(part, schema=BARE)
+        if own:
+            raise ParameterError(f"a rule speaks of {part.name}, of which no column is left. Remove the rule first.")
+        return replace(part, schema=replace(BARE, dialect=part.schema.dialect))
     drafted = not all(field.confirmed for field in fields)
     return replace(part, schema=replace(part.schema, fields=fields, rules=own, drafted=drafted))
 
@@ -58,16 +60,34 @@ def rules_of(package: Package) -> tuple[Rule, ...]:
 
 def joint_schema(package: Package) -> Schema:
     """The fields of both tables as rules name them, without ties to others."""
-    fields = [replace(field, name=name, follows=None, levels=None) for name, field in package.fields]
-    return Schema(tuple(fields), package.events.schema.missing_values, drafted=package.drafted)
+    fields = tuple(joint_field(name, field) for name, field in package.fields)
+    return Schema(fields, package.events.schema.missing_values)
 
 
 def read_link(form: Form, link: Package) -> Package:
-    """How events hang together, as a form says it."""
+    """What the tables are called and how events hang together, as a form says it."""
     order = form.get("order") or None
     numbered, positions, gaps = (form.has(name) for name in ("numbered", "positions", "gaps"))
     most = whole(form.get("at_most"), "the number of events")
-    return replace(link, at_most=most, order=order, numbered=numbered, positions=positions, gaps=gaps)
+    persons, events = (
+        replace(part, name=form.get(field, part.name).strip())
+        for field, part in (("persons", link.persons), ("events", link.events))
+    )
+    bare = replace(link, persons=persons, events=events, at_most=most, order=order, rules=())
+    return replace(bare, numbered=numbered, positions=positions, gaps=gaps)
+
+
+def called_anew(
+    names: Mapping[str, str], columns: Sequence[ColumnDraft], rules: Sequence[Rule]
+) -> tuple[tuple[ColumnDraft, ...], tuple[Rule, ...]]:
+    """Columns and rules of tables that have other names now."""
+
+    def anew(field: str) -> str:
+        table, _, name = field.partition(".")
+        return f"{names[table]}.{name}"
+
+    moved = tuple(replace(column, table=names[column.table]) for column in columns)
+    return moved, tuple(renamed(rule, anew) for rule in rules)
 
 
 def placed(package: Package, tables: Sequence[Uploaded]) -> Package:

@@ -12,7 +12,7 @@ from pathlib import Path
 from covey.errors import CoveyError, ParameterError
 from covey.linkedflow import draft_alone, draft_package
 from covey.table.dialects import Dialect
-from covey.table.package import Package, is_package
+from covey.table.package import Package, Resource, is_package
 from covey.table.proposing import Note
 from covey.table.schema import Schema
 from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
@@ -34,7 +34,7 @@ File = tuple[Path, str]  # a private copy, and the name that its owner knows it 
 
 @dataclass(frozen=True)
 class Given:
-    """What a steward gave at the first step; `whose` names a column of the one table that says whose each row is."""
+    """What a steward gave at the first step; `whose` names the column that says whose each event is."""
 
     table: File
     encoding: str = "utf-8"
@@ -121,10 +121,6 @@ def _take_linked(given: Given, files: Sequence[File], known: Schema | Package | 
     """Persons and their events, in two tables or in one."""
     if isinstance(known, Schema):
         raise ParameterError("a schema describes one table. Give the package of both, or neither.")
-    if given.events and given.whose:
-        raise ParameterError(
-            "the key of two tables is found by its values. Name a column only where there is one table."
-        )
     by_name = {name: place for place, name in files}
     if len(by_name) < len(files):
         raise ParameterError(
@@ -133,7 +129,7 @@ def _take_linked(given: Given, files: Sequence[File], known: Schema | Package | 
     if known is not None:
         return _as_described(given, by_name, known, limit)
     if given.events:
-        found = draft_package(by_name, _written(given), 4 * limit)
+        found = draft_package(by_name, given.whose or None, _written(given), 4 * limit)
     else:
         found = draft_alone(by_name, given.whose, _written(given), 4 * limit)
     package, looks = found.package, found.found
@@ -148,6 +144,10 @@ def _take_linked(given: Given, files: Sequence[File], known: Schema | Package | 
 
 def _as_described(given: Given, files: dict[str, Path], known: Package, limit: int) -> Taken:
     """Tables of a package that was made before: by the names that it gives their files, or persons first."""
+    if given.whose not in ("", known.events.key):
+        raise ParameterError(
+            f"the package names {known.events.key!r} as the column that says whose each row is. Name none."
+        )
     parts = known.resources[known.alone :]
     if len(parts) != len(files):
         both = "persons and events, two tables: give both" if len(parts) == 2 else "one table: give that alone"
@@ -155,7 +155,7 @@ def _as_described(given: Given, files: dict[str, Path], known: Package, limit: i
     names = [part.path for part in parts]
     ordered = [name for name in names if name in files] if set(names) == set(files) else list(files)
     placed = [
-        replace(part, path=name, table=None, schema=part.schema.read_as(_written(given)))
+        replace(part, path=name, table=None, schema=_read_as(part, _written(given)))
         for part, name in zip(parts, ordered, strict=True)
     ]
     tables = []
@@ -165,6 +165,12 @@ def _as_described(given: Given, files: dict[str, Path], known: Package, limit: i
         tables.append(Uploaded(files[name], name, rows))
     package = replace(known, persons=known.persons if known.alone else placed[0], events=placed[-1])
     return Taken(tuple(tables), columns_of(package), package)
+
+
+def _read_as(part: Resource, dialect: Dialect) -> Schema:
+    """The schema of a table that is written so; persons without attributes have no cells to spell."""
+    own = part.schema
+    return replace(own, dialect=dialect.of_file.over(own.dialect)) if part.bare else own.read_as(dialect)
 
 
 def columns_of(package: Package, notes: Sequence[Sequence[Note]] = ()) -> tuple[ColumnDraft, ...]:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from covey.web.security import Refused, check_form_token
 
 TEXT_LIMIT = 2**12  # bytes of a field that is no file
-MOST_PARTS = 20  # of a form with files; ours has four
+MOST_PARTS = 20  # of a form with files; ours has six
 
 
 class Upload:

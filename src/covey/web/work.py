@@ -30,7 +30,7 @@ from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
 from covey.web.drafts import ColumnDraft, edited, refused
 from covey.web.jobs import Job
-from covey.web.linked import joined, joint_schema, rules_of
+from covey.web.linked import called_anew, joined, joint_schema, rules_of
 from covey.web.pace import anonymous_seconds
 from covey.web.pictures import Picture, pictures
 from covey.web.security import Form, Refused
@@ -80,6 +80,10 @@ class Work:
         taken = take(given, self.folder, limit)
         start = taken.described
         with self.lock:
+            if self.job is not None and not self.job.over:  # it was started while the files were read
+                for table in taken.tables:
+                    table.path.unlink()
+                raise Refused(409, "This table is being released. Wait until that is done.")
             self.forget_table()
             self.tables, self.columns, self.assumed = taken.tables, taken.columns, taken.assumed
             if isinstance(start, Package):
@@ -136,9 +140,18 @@ class Work:
 
     def set_link(self, link: Package) -> None:
         """Change how events hang together, or refuse what their table does not allow."""
-        joined(link, self.columns, self.rules)
-        self.link = link
+        before = () if self.link is None else self.link.resources
+        names = {old.name: new.name for old, new in zip(before, link.resources, strict=True)}
+        columns, rules = called_anew(names, self.columns, self.rules)
+        joined(link, columns, rules)
+        self.link, self.columns, self.rules, self._pictures = link, columns, rules, {}
         self.changed()
+
+    def choose(self, choices: Choices) -> None:
+        """Other choices, for the table or the tables that lie here now."""
+        with self.lock:
+            self.choices = choices.for_linked() if self.link else choices
+            self.changed()
 
     def edit_column(self, place: int, form: Form) -> None:
         """Take over what a form says about a column; what cannot be is kept as it was typed, with the reason."""

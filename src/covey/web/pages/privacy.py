@@ -146,13 +146,13 @@ def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -
     """Keep the choices, or say what is wrong with them."""
     choices = work.choices
     try:
-        choices = chosen_for(work, form)
-        check_choices(desk, work, choices)
+        with work.lock:  # what is checked is what is chosen, for the table that was checked
+            choices = chosen_for(work, form)
+            check_choices(desk, work, choices)
+            work.choose(choices)
+            work.chosen = True
     except CoveyError as error:
         return privacy_page_with(request, desk, work, choices, form, status(error), error=str(error))
-    with work.lock:
-        work.choices, work.chosen = choices, True
-        work.changed()
     return go(f"/work/{work.id}/review")
 
 
@@ -195,7 +195,7 @@ def synthesizer(work: Work, choices: Choices) -> PrivateSynthesizer | LinkedSynt
 def open_dataset(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
     """Open a dataset in the ledger: a promise that is final."""
     with work.lock, suppress(CoveyError):  # what else the form says is kept; whether it is right is asked later
-        work.choices = chosen_for(work, form)
+        work.choose(chosen_for(work, form))
     try:
         if not form.has("final"):
             raise ParameterError("tick the box first: a cap once set is final.")
@@ -204,6 +204,5 @@ def open_dataset(request: Request, desk: OnDesk, work: Named, form: Checked) -> 
     except CoveyError as error:
         return privacy_page_with(request, desk, work, work.choices, form, status(error), dataset_error=str(error))
     with work.lock:
-        work.choices = replace(work.choices, dataset=name)
-        work.changed()
+        work.choose(replace(work.choices, dataset=name))
     return go(f"/work/{work.id}/privacy#dataset")

@@ -100,10 +100,11 @@ def fit_values(work: Work) -> dict[str, Any]:
 
 def review_page_with(request: Request, desk: Desk, work: Work, error: str = "", code: int = 200) -> Response:
     """Everything that is about to happen."""
-    values = privacy_values(desk, work, work.choices)
-    command, script = exports(desk, work)
-    key = work.review_key()
-    values |= fit_values(work)
+    with work.lock:  # the key is that of what is shown
+        key = work.review_key()
+        values = privacy_values(desk, work, work.choices)
+        command, script = exports(desk, work)
+        values |= fit_values(work)
     values |= {"command": command, "script": script, "key": key, "job": work.jobs.get(key), "error": error}
     return page(request, "review.html", code, step="review", folder=desk.out, **values)
 
