@@ -32,7 +32,7 @@ from covey.errors import ParameterError
 @click.option(
     "--person",
     metavar="COLUMN",
-    help="Draft a package of one table: this column says whose a row is, and links between rows are kept.",
+    help="Draft a package: this column of the events, or of the one table, says whose a row is.",
 )
 @click.option(
     "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata instead of the data."
