@@ -236,7 +236,7 @@ def peers() -> list[Quote]:
         Quote(page, "(PrivBayes) and 2 on plants", (less[1],)),
         Quote(page, "3 to 9 seconds for covey", (min(spent), max(spent))),
         Quote(page, "486 for SWIFT", (of("processor_seconds", "dpsynth SWIFT"),)),
-        Quote(page, "covey .0148; at ε = 10 .0020, covey .0002", (noisy[0], 10, 0.002, noisy[1])),
+        Quote(page, "covey .0129; at ε = 10 .0020, covey .0002", (noisy[0], 10, 0.002, noisy[1])),
         Quote(page, "δ₂ .0018 on nltcs, .0044 on baudio", tuple(own_two)),
     ]
 
