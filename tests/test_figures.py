@@ -80,7 +80,7 @@ def test_intervals_that_hold_are_counted_and_those_beside_the_truth_are_not():
     columns = {f"c{j}": X[:, j] for j in range(coverage.COLUMNS)}
     found = coverage.estimates(coverage.counts(X))
     assert found["share"][0] == pytest.approx(X.mean(axis=0))
-    assert found["pair share"][0][-1] == pytest.approx(np.mean(X[:, 3] * X[:, 4]))
+    assert found["pair share"][0][-1] == pytest.approx(np.mean(X[:, 1] * X[:, 2]))
     assert found["linear regression"][0][0] == pytest.approx(
         np.linalg.lstsq(np.c_[X[:, 1:], X[:, 0] * 0 + 1], X[:, 0])[0][0]
     )

@@ -1,7 +1,7 @@
 """NAPSU-MQ of twinify, from the folder PEERS/twinify: all tables of two columns, and 100 synthetic tables below each other.
 
-The posterior is found and the number of tables chosen as in its makers' own test of coverage. Its noise is scaled for a row that
-is replaced, as covey's is.
+As many tables, and the posterior found in the same way (Hamiltonian Monte Carlo, its default), as in its makers' own test of
+coverage. Its noise is scaled for a row that is replaced, as covey's is.
 """
 
 import itertools
