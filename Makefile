@@ -107,6 +107,7 @@ bench-peers: $(STAMP)
 	PYTHON=$(PYTHON) benchmarks/peers/environments.sh
 	PEERS=$(PEERS) $(RUN)python -m benchmarks.peers.compare --data $(DATA)
 	PEERS=$(PEERS) COVEY_DATA=$(DATA) $(RUN)python -m benchmarks.peers.coverage
+	$(RUN)python -m benchmarks.peers.few --data $(DATA)
 	$(RUN)python -m benchmarks.peers.growth
 
 # NIST's survey excerpt, judged by SDNist itself, which wants an old Python and old packages. SDNIST is its folder of the excerpts.
