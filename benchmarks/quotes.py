@@ -223,7 +223,7 @@ def peers() -> list[Quote]:
             (of("delta1", "smartnoise MST", "plants"), of("delta1", ours, "plants")),
         ),
         Quote(page, ".006 against .007 on adult", (of("tv1", "OpenDP MST", "adult"), of("tv1", ours, "adult"))),
-        Quote(page, "with 1.7 times covey's δ₂", (times("delta2", "Private-GSD"),)),
+        Quote(page, "with 1.7 and 2.5 times covey's δ₂", (times("delta2", "Private-GSD"), times("delta2", "MargNet"))),
         Quote(page, "with 2.0 times", (times("delta2", "dpsynth MST", "accidents"),)),
         Quote(
             page,
@@ -250,7 +250,11 @@ def peers() -> list[Quote]:
         Quote(page, "on nltcs (SWIFT, .886), 1 point", (of("accuracy", "dpsynth SWIFT"), less[0])),
         Quote(page, "(SWIFT) and 2 on plants", (less[1],)),
         Quote(page, "3 to 9 seconds for covey", (min(spent), max(spent))),
-        Quote(page, "486 for SWIFT", (of("processor_seconds", "dpsynth SWIFT"),)),
+        Quote(
+            page,
+            "299 for MargNet and 486 for SWIFT",
+            tuple(of("processor_seconds", m) for m in ("MargNet", "dpsynth SWIFT")),
+        ),
         Quote(page, "covey .0129; at ε = 10 .0020, covey .0002", (noisy[0], 10, 0.002, noisy[1])),
         Quote(page, "δ₂ .0018 on nltcs, .0044 on baudio", tuple(own_two)),
     ]
