@@ -145,6 +145,7 @@ def peers() -> list[Quote]:
 
     few = ("nltcs, 500 rows", "nltcs, 2000 rows")
     pairs = [cells("peers-few.csv", "delta2", table=table) for table in few]
+    blind = [of("explained", m, "xor3") for m in ("dpsynth SWIFT", "dpsynth MST", "Private-GSD")]
     single = [
         times("delta1", ours, "nltcs", "dpsynth SWIFT"),
         times("delta1", ours, "plants", "smartnoise MST"),
@@ -202,6 +203,7 @@ def peers() -> list[Quote]:
             (of("processor_seconds", "dpsynth SWIFT"), of("processor_seconds", ours)),
         ),
         Quote(page, "in .85 and .79 of its rows", tuple(of("explained", "Tab-PE", t) for t in ("xor4", "xor5"))),
+        Quote(page, "either, .50 to .51", (min(blind), max(blind))),
         Quote(page, "covey learns nothing, .50", (of("explained", ours, "xor5"),)),
         Quote(
             page,
