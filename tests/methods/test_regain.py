@@ -28,6 +28,7 @@ from covey.methods.regain.measure import (
     measure_parities,
     measure_scores,
     measure_sizes,
+    wide_enough,
 )
 from covey.methods.regain.plan import declared_coding, histogram_share, pair_law, plan_bits
 from covey.methods.regain.predict import predict
@@ -317,6 +318,14 @@ def test_plans_never_see_a_record():
     few, many = (plan_bits(n, 16, a_budget(Fraction(1, 60), False)).mechanism for n in (2_000, 20_000))
     assert (few, many) == ("ball", "parities")  # relations of three columns pay once there are rows enough
     assert 0.1 <= histogram_share(10_000, Domain((9, 30), (False, True)), a_budget(Fraction(1, 50), False)) <= 0.8
+
+
+def test_a_radius_is_not_taken_for_wide_because_noise_says_so():
+    """The program that took the first radius with few rows outside clipped all rows of one release in a hundred to nothing."""
+    assert wide_enough(np.array([0.9, 0.5, 0.19, 0.1, 0.0]), 0.2) == 2
+    assert wide_enough(np.array([0.07, 0.2, 0.35, 0.8, 0.9, 0.47, 0.21]), 0.2) == 7
+    assert wide_enough(np.array([0.07, 0.2, 0.35, 0.8, 0.9, 0.17, 0.1]), 0.2) == 5
+    assert wide_enough(np.zeros(3), 0.2) == 0
 
 
 # Audits of the functions that read records. Each neighbouring pair differs in one replaced row.

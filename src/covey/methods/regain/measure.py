@@ -176,10 +176,20 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
     exact = rows.reduce(lambda batch: norm_counts(batch, centre, edges)).map(_first)
     norms = gate.measure("coding", exact, RADII + 1, Moves(l2_squared=2), 1 - CENTRE_SHARE)
     outside = np.cumsum(norms.values[::-1])[::-1][1:] / n  # beyond each edge
-    fits = np.flatnonzero(outside <= plan.tail)
-    if len(fits) and grid[fits[0]] < 0.8:
-        return Coding(centre, int(edges[fits[0]]), clips=True), means
+    k = wide_enough(outside, plan.tail)
+    if k < RADII and grid[k] < 0.8:
+        return Coding(centre, int(edges[k]), clips=True), means
     return Coding.half(p), means
+
+
+def wide_enough(outside: Floats, tail: float) -> int:
+    """The radius from which on no more than `tail` of the rows seem to lie outside, by its place; their number if there is none.
+
+    The share outside falls with the radius, and its noise adds up toward small ones. So the last one that is too tight decides:
+    with few rows the first that seemed wide enough could be next to nothing, and every row would be clipped to it.
+    """
+    tight = np.flatnonzero(outside > tail)
+    return int(tight[-1]) + 1 if len(tight) else 0
 
 
 def measure_sizes(rows: Rows, gate: Gate) -> Means:
