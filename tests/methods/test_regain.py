@@ -10,7 +10,7 @@ import covey
 from audits.gates import a_budget, a_gate, fit_bits
 from covey.core.noise import integers as noise_module
 from covey.core.noise.matrix import MatrixNoise
-from covey.core.tables.coding import UNIT
+from covey.core.tables.coding import UNIT, wide_enough
 from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import misplaced_bits
 from covey.core.tables.moments import moments
@@ -28,7 +28,6 @@ from covey.methods.regain.measure import (
     measure_parities,
     measure_scores,
     measure_sizes,
-    wide_enough,
 )
 from covey.methods.regain.plan import declared_coding, histogram_share, pair_law, plan_bits
 from covey.methods.regain.predict import predict

@@ -95,6 +95,16 @@ class Coding:
         return mean, np.asarray(pair)
 
 
+def wide_enough(outside: Floats, tail: float) -> int:
+    """The radius from which on no more than `tail` of the rows seem to lie outside, by its place; their number if there is none.
+
+    The share outside falls with the radius, and its noise adds up toward small ones. So the last one that is too tight decides:
+    with few rows the first that seemed wide enough could be next to nothing, and every row would be clipped to it.
+    """
+    tight = np.flatnonzero(outside > tail)
+    return int(tight[-1]) + 1 if len(tight) else 0
+
+
 def squared_lengths(batch: Batch, centre: Integers) -> Floats:
     """‖1024·x − centre‖² of rows of bits: Σc² plus 1024² − 2048·c for every one, integers below 2^53 in any order of summing."""
     weight = (UNIT**2 - 2 * UNIT * centre).astype(np.float64)

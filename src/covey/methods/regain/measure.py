@@ -22,7 +22,7 @@ from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
-from covey.core.tables.coding import UNIT, Coding
+from covey.core.tables.coding import UNIT, Coding, wide_enough
 from covey.core.tables.counts import (
     Counts,
     coded_moments,
@@ -180,16 +180,6 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
     if k < RADII and grid[k] < 0.8:
         return Coding(centre, int(edges[k]), clips=True), means
     return Coding.half(p), means
-
-
-def wide_enough(outside: Floats, tail: float) -> int:
-    """The radius from which on no more than `tail` of the rows seem to lie outside, by its place; their number if there is none.
-
-    The share outside falls with the radius, and its noise adds up toward small ones. So the last one that is too tight decides:
-    with few rows the first that seemed wide enough could be next to nothing, and every row would be clipped to it.
-    """
-    tight = np.flatnonzero(outside > tail)
-    return int(tight[-1]) + 1 if len(tight) else 0
 
 
 def measure_sizes(rows: Rows, gate: Gate) -> Means:
