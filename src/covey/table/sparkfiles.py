@@ -20,9 +20,7 @@ from covey.table.columns import FIELD_LIMIT, SizeBudget, Table
 from covey.table.rules import Domain
 from covey.table.sources import SIZE_LIMIT, Plainly, existing, no_rows
 
-TASK_CELLS = (
-    1 << 28
-)  # of a task at most, a few seconds of work, unless one row group has more: it may have to be run again
+TASK_CELLS = 1 << 28  # of a task at most, some seconds of work; one row group that has more is a task of its own
 LEAST_CELLS = 1 << 22  # fewer take less time than a task takes to start
 TASKS_PER_PROCESSOR = 4  # so that processors end their work at about the same time
 

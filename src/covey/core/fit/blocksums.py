@@ -11,9 +11,7 @@ import numpy as np
 from covey.core.arrays import Array
 from covey.core.tables.domain import Domain
 
-LEFT_TO_RIGHT = (
-    8  # numpy adds more numbers than these in another order: it is asked itself for attributes with more categories
-)
+LEFT_TO_RIGHT = 8  # numpy adds more numbers than these in another order: of more categories it is asked itself
 
 
 class BlockSums:

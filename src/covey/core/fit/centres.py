@@ -94,9 +94,8 @@ def fit_category_centres(
         logits = np.log(_starting_points(goal, k, public)).astype(f4)
     pull = _pull(goal, k, public)
     mean = goal.shares.astype(f4)
-    logits = np.ascontiguousarray(
-        logits.T
-    )  # a row per category, where sums over them are quick; products take a row per centre
+    # A row per category, where sums over them are quick; products take a row per centre.
+    logits = np.ascontiguousarray(logits.T)
     for t in range(1, steps + 1):
         shares = blocks.softmax(logits)
         y = np.ascontiguousarray(shares.T)
