@@ -143,11 +143,10 @@ def find_key(persons: Any, events: Any, names: list[str], person: str | None = N
             "table of persons first, and see that each person has one row there."
         )
     left = [pair for pair in links if link in ("", pair[1]) and key in ("", pair[0])]
+    said = ", ".join(f"{name}={key}" for key, name in left or links)
     if not left:
-        said = ", ".join(f"{name}={key}" for key, name in links)
         raise ParameterError(f"{person} does not link {names[1]} to {names[0]}. What could: {said}.")
     if len(left) > 1:
-        said = ", ".join(f"{name}={key}" for key, name in left)
         raise ParameterError(
             f"several columns of {names[1]} could name the person in {names[0]}: {said}. Say which it is (--person on the "
             "command line): it decides whose rows are protected together."

@@ -24,7 +24,7 @@ from covey.engines.persons import Keyring, PersonRows, Read
 from covey.engines.rows import Rows
 from covey.engines.spark import SparkRows, task_numbers
 from covey.engines.sparkpersons import SparkPersonRows
-from covey.errors import InputError, InternalError, ParameterError, whole_number
+from covey.errors import CHANGED, InputError, InternalError, ParameterError, whole_number
 from covey.table.codec import Codec, EncodeLog
 from covey.table.frames import FrameForm, NumberFrame, frame_origin, numbers_of
 from covey.table.numbers import NumberCodec
@@ -32,7 +32,7 @@ from covey.table.persons import WithPerson, named
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.table.sources import form_of, joined, open_source
-from covey.table.sparkfiles import CHANGED, PERSONS, SparkParquet, plan
+from covey.table.sparkfiles import PERSONS, SparkParquet, plan
 from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
 
 Kernels = Sequence[Callable[[Array], Any]]
@@ -188,7 +188,7 @@ class Prepared:
             raise InternalError("only a table whose domain is learned is read again.")
         found = self.again(reader)
         if found.n != self.n:
-            raise InputError("the table changed while it was read. Nothing was released.")
+            raise InputError(CHANGED)
         return found
 
     def __repr__(self) -> str:

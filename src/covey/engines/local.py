@@ -14,7 +14,7 @@ from covey.core.arrays import Array, is_bits
 from covey.core.tables.sparse import Batch, is_sparse
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import First, S, T
-from covey.errors import InputError
+from covey.errors import CHANGED, InputError
 from covey.privacy.gate import Exact
 
 BATCH_ENTRIES = 1 << 23  # of a batch, as long as it keeps enough rows: some tens of megabytes at work
@@ -131,7 +131,7 @@ class StreamRows:
         for count, found in results:
             seen, total = seen + count, total + found
         if seen != self.n:
-            raise InputError("the table changed while it was read. Nothing was released.")
+            raise InputError(CHANGED)
         return Exact(total)
 
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:

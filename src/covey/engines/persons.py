@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from covey.core.arrays import Array, Integers, require_memory
 from covey.engines.local import KEEP_BYTES, Kept, in_order_of_parts, keep
 from covey.engines.rows import S, T
-from covey.engines.weights import CHANGED, NO_PERSON, STEPS, public_record, remainders, row_weights, weighted
-from covey.errors import InputError, InternalError
+from covey.engines.weights import NO_PERSON, STEPS, public_record, remainders, row_weights, weighted
+from covey.errors import CHANGED, InputError, InternalError
 from covey.privacy.gate import Exact
 
 Keys = NDArray[np.uint64]  # two words for each row; two zeros where it names no person

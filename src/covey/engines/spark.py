@@ -21,7 +21,7 @@ from covey.core.arrays import Array
 from covey.core.threads import blas_threads, processors
 from covey.engines.local import BATCH_ENTRIES
 from covey.engines.rows import First, S, T
-from covey.errors import InputError
+from covey.errors import CHANGED, InputError
 from covey.privacy.gate import Exact
 
 BATCH_ROWS = 1 << 17  # Spark's own batches are small: a task puts them together up to so many rows
@@ -81,7 +81,7 @@ class SparkRows:
 
     def _check(self, n: int) -> None:
         if n != self.n:
-            raise InputError("the table changed while it was read. Nothing was released.")
+            raise InputError(CHANGED)
 
 
 def summed(frame: Any, part: Callable[[Any], First], read: Read) -> First:

@@ -14,8 +14,8 @@ import numpy as np
 from covey.core.arrays import Array
 from covey.engines.rows import First, S, T
 from covey.engines.spark import Encode, gathering, spark_errors, summed
-from covey.engines.weights import CHANGED, NO_PERSON, STEPS, public_record, weighted
-from covey.errors import InputError, InternalError
+from covey.engines.weights import NO_PERSON, STEPS, public_record, weighted
+from covey.errors import CHANGED, InputError, InternalError
 from covey.privacy.gate import Exact
 
 # White space as `str.strip` knows it: Java's, and four separators of old.

@@ -21,7 +21,6 @@ WEIGHT_BITS = 20  # steps of a person's weight: fine against a row, and sums of 
 STEPS = 1 << WEIGHT_BITS  # what one person weighs
 
 NO_PERSON = "no row of the table names a person: the column of persons is empty. There is nothing to synthesize."
-CHANGED = "the table changed while it was read. Nothing was released."
 
 
 def row_weights(rows: Integers) -> Integers:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from covey.errors import InputError, ParameterError
+from covey.errors import CHANGED, InputError, ParameterError
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import FIELD_LIMIT, SizeBudget, Table
 from covey.table.rules import Domain
@@ -26,7 +26,6 @@ TASKS_PER_PROCESSOR = 4  # so that processors end their work at about the same t
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
-CHANGED = "the table changed while it was read. Nothing was released."
 SHARED = "Name a folder that all executors see, or give the frame, spark.read.parquet(…), instead."
 PERSONS = (
     "covey.SparkParquet hands out rows wherever they lie, and persons need theirs put together: give the frame, "

@@ -36,9 +36,7 @@ class Choices:
 
     def for_linked(self) -> Choices:
         """What of it concerns linked tables: all rows of a person are protected, and no column is singled out."""
-        blank = Choices()
-        kept = ("person", "rows_per_person", "important", "target", "sensitive")
-        return replace(self, mode=blank.mode, **{name: getattr(blank, name) for name in kept})
+        return replace(self, mode="private", person="", rows_per_person=1, important=(), target="", sensitive=())
 
     @property
     def about(self) -> dict[str, str]:

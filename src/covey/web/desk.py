@@ -15,7 +15,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from covey.errors import ParameterError
 from covey.privacy.ledger import DatasetStatus, Ledger
 from covey.table.package import Package
 from covey.web.folders import let_go, private_file, private_folder
@@ -65,8 +64,8 @@ class Desk:
     def close_work(self, work: Work) -> None:
         """Take a table off the desk and remove its rows; a release that is charged finishes first."""
         with work.lock:
-            if work.job is not None and not work.job.over and not work.job.cancel():
-                raise Refused(409, "This table is being released. Wait until that is done.")
+            if work.job is None or not work.job.cancel():
+                work.require_idle()
             with self._lock:
                 self._works.pop(work.id, None)
         shutil.rmtree(work.folder, ignore_errors=True)
@@ -83,8 +82,7 @@ class Desk:
 
     def order(self, work: Work, misfits_seen: bool = False) -> Job:
         """Write down what was chosen, as the worker and the command line understand it."""
-        if work.table is None:
-            raise ParameterError("the table was removed from the desk. Give it again at the first step.")
+        table = work.require_table()
         described = work.described()
         described.require_confirmed()  # also in anonymous mode: the schema goes out with the bundle
         key = secrets.token_hex(4)
@@ -95,31 +93,28 @@ class Desk:
         choices = work.choices
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         order: dict[str, Any] = {
-            "table": str(schema if work.link else work.table.path),
+            "table": str(schema if work.link else table.path),
             "schema": None if work.link else str(schema),
             "out": str(self.out / f"release-{stamp}-{key}"),
             "rows": choices.rows,
             "parquet": choices.parquet,
         }
         kept = {column.field.name for column in work.columns if column.kept}
-        focus: dict[str, Any] = {
-            "person": choices.person or None,
-            "rows_per_person": choices.rows_per_person,
-            "important": [[name] for name in choices.important if name in kept],
-            "target": choices.target if choices.target in kept else None,
-        }
         if choices.mode == "private":
             order |= {
                 "epsilon": str(choices.epsilon),
                 "delta": str(choices.delta),
                 "dataset": choices.dataset,
+                "person": choices.person or None,
+                "rows_per_person": choices.rows_per_person,
+                "important": [[name] for name in choices.important if name in kept],
+                "target": choices.target if choices.target in kept else None,
                 "confirm_large_epsilon": choices.confirm_large_epsilon,
                 "accept_misfits": 1 if misfits_seen else 0,
                 "ledger": str(self.ledger.path),
                 "purpose": f"release (app, {key})",
                 "about": choices.about,
             }
-            order |= {} if work.link else focus
         else:
             order |= {"group_size": choices.group_size, "sensitive": [n for n in choices.sensitive if n in kept]}
         names = {str(table.path): table.name for table in work.tables} | {str(schema): "the schema"}

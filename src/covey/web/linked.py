@@ -50,11 +50,7 @@ def _tables(rule: Rule) -> set[str]:
 
 def rules_of(package: Package) -> tuple[Rule, ...]:
     """All rules of a package, about fields as table.field."""
-    own = [
-        renamed(rule, lambda name, table=part.name: f"{table}.{name}")  # type: ignore[misc]
-        for part in package.resources
-        for rule in part.schema.rules
-    ]
+    own = [renamed(rule, f"{part.name}.{{}}".format) for part in package.resources for rule in part.schema.rules]
     return (*own, *package.rules)
 
 

@@ -51,6 +51,11 @@ class Uploaded:
     name: str
     rows: int
 
+    @property
+    def file(self) -> File:
+        """Where it lies, and its name."""
+        return self.path, self.name
+
 
 @dataclass(frozen=True)
 class Taken:
@@ -81,9 +86,7 @@ def take(given: Given, folder: Path, limit: int) -> Taken:
             with suppress(FileNotFoundError):
                 place.unlink()
         if isinstance(error, CoveyError):
-            for file in named:
-                calling(error, *file)
-            raise error from None
+            raise calling(error, *named) from None
         raise
 
 
@@ -194,9 +197,10 @@ def _assumed(name: str, notes: Sequence[Note]) -> str:
     return f"{name}: {said}" if said else ""
 
 
-def calling(error: CoveyError, path: Path, name: str) -> CoveyError:
-    """A refusal with the name that its owner knows instead of a path of ours."""
-    error.args = (str(error).replace(str(path), name),)
+def calling(error: CoveyError, *files: File) -> CoveyError:
+    """A refusal with the names that their owner knows instead of paths of ours."""
+    for path, name in files:
+        error.args = (str(error).replace(str(path), name),)
     return error
 
 
@@ -215,6 +219,6 @@ def _load_schema(path: Path, name: str) -> Schema | Package:
     try:
         return Package.load(place) if is_package(place) else Schema.load(place)
     except CoveyError as error:
-        raise calling(error, place, name) from None
+        raise calling(error, (place, name)) from None
     finally:
         place.unlink()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -75,15 +75,15 @@ class Work:
 
     def take(self, given: Given, limit: int) -> None:
         """Read what was uploaded, and draft its schema unless one was given."""
-        if self.job is not None and not self.job.over:
-            raise Refused(409, "This table is being released. Wait until that is done.")
+        self.require_idle()
         taken = take(given, self.folder, limit)
         start = taken.described
         with self.lock:
-            if self.job is not None and not self.job.over:  # it was started while the files were read
-                for table in taken.tables:
-                    table.path.unlink()
-                raise Refused(409, "This table is being released. Wait until that is done.")
+            try:
+                self.require_idle()  # a release may have begun while the files were read
+            except Refused:
+                _remove(taken.tables)
+                raise
             self.forget_table()
             self.tables, self.columns, self.assumed = taken.tables, taken.columns, taken.assumed
             if isinstance(start, Package):
@@ -91,14 +91,16 @@ class Work:
             else:
                 self.link, self.rules = None, start.rules
                 self.missing_values, self.dialect = start.missing_values, start.dialect
-            self.choices = self.choices.for_linked() if self.link else self.choices
-            self.changed()
+            self.choose(self.choices)
+
+    def require_idle(self) -> None:
+        """Refuse to touch what is being released."""
+        if self.job is not None and not self.job.over:
+            raise Refused(409, "This table is being released. Wait until that is done.")
 
     def forget_table(self) -> None:
         """Remove the true rows."""
-        for table in self.tables:
-            with suppress(FileNotFoundError):
-                table.path.unlink()
+        _remove(self.tables)
         self.tables, self._fit, self._pictures = (), None, {}
 
     # The schema.
@@ -272,7 +274,7 @@ class Work:
     def fit_linked(self) -> LinkedFit:
         """How true persons and events fit the package. Confidential: for their owner's screen, written nowhere."""
         with self.lock:
-            self._require_table()
+            self.require_table()
             package = self.package()
             if self._fit is None or self._fit[0] != package:
                 names = [part.name for part in package.resources[package.alone :]]
@@ -280,7 +282,8 @@ class Work:
                 self._fit = (package, check_tables(package, paths))
             return cast(LinkedFit, self._fit[1])
 
-    def _require_table(self) -> Uploaded:
+    def require_table(self) -> Uploaded:
+        """The table, or a word that it is gone."""
         if self.table is None:
             raise ParameterError("the table was removed from the desk. Give it again at the first step.")
         return self.table
@@ -288,7 +291,7 @@ class Work:
     def fit(self, person: str = "") -> Fit:
         """How the true table fits the schema. Confidential: for its owner's screen, written nowhere."""
         with self.lock:
-            table, schema = self._require_table(), self.schema()
+            table, schema = self.require_table(), self.schema()
             if self._fit is None or self._fit[0] != (schema, person):
                 self._fit = ((schema, person), check(table.path, schema, person or None))
             return cast(Fit, self._fit[1])
@@ -341,3 +344,9 @@ def prediction(
 ) -> Prediction:
     """`plan`, remembered: the page asks for the same public numbers again and again."""
     return plan(sizes, rows, epsilon, delta, rows_per_person=rows_per_person)
+
+
+def _remove(tables: Iterable[Uploaded]) -> None:
+    """Remove private copies, as far as they are there."""
+    for table in tables:
+        table.path.unlink(missing_ok=True)

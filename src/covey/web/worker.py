@@ -69,6 +69,7 @@ def carry_out(order: dict[str, Any], voice: Voice) -> Released:
     if "epsilon" not in order:
         return anonymize(AnonymousOrder(**order), voice.stage)
     order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}
+    order["important"] = tuple(map(tuple, order.get("important", ())))
     order["about"] = About(**order.get("about", {}))
     carried = release_package if order["schema"] is None else release  # a package is a table and its schema in one
     return carried(PrivateOrder(**order), voice.stage, voice.decide)

@@ -31,7 +31,5 @@ def mirror(request: Request, work: Named, form: Checked) -> Response:
         person = job.order.get("person")
         found = evaluate(work.tables[0].path, folder, dialect=work.dialect, person=person, predicting=False)
     except CoveyError as error:
-        for table in work.tables:
-            calling(error, table.path, table.name)
-        raise error from None
+        raise calling(error, *(table.file for table in work.tables)) from None
     return HTMLResponse(found.page(), headers={"content-security-policy": REPORT_POLICY})

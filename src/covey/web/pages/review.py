@@ -93,9 +93,7 @@ def fit_values(work: Work) -> dict[str, Any]:
         fit = work.fit(person)
         return {"misfits": misfits(fit, fit.schema), "fit_error": ""}
     except CoveyError as error:
-        for table in work.tables:
-            calling(error, table.path, table.name)
-        return {"misfits": [], "fit_error": str(error)}
+        return {"misfits": [], "fit_error": str(calling(error, *(table.file for table in work.tables)))}
 
 
 def review_page_with(request: Request, desk: Desk, work: Work, error: str = "", code: int = 200) -> Response:
