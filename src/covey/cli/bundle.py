@@ -83,6 +83,7 @@ def evaluate(  # click passes each option by its name
             write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
         lines = [
             "CONFIDENTIAL: computed on true data",
+            *(f"NOT AS IN THE TABLES: {line}" for line in facts["changed"]),
             "mean total variation of tables, and of true persons drawn again:",
         ]
         again = facts["total_variation_of_resampled_true_persons"]
