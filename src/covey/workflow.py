@@ -106,7 +106,7 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     epsilon, delta = asked(order)
     if order.schema is None and not order.learn:
         raise ArgumentError(
-            "give ", "schema", ", the public description of the table, or say learn to have it learned with noise."
+            "give ", "schema", ", the public description of the table, or ", "learn", " to have it learned with noise."
         )
     if order.learn and order.person is not None:
         raise ArgumentError(
@@ -208,7 +208,9 @@ def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:
         raise InputError(
             f"{len(bad)} of {len(misfits)} columns do not fit the schema: of {worst!r} {float(bad[worst]):.1%} of the "
             f"cells would be moved, emptied or filled (up to {float(most):.1%} is allowed). Nothing was charged. Check "
-            "the table to see what happens to each column; mend the schema, or allow more with accept_misfits."
+            "the table to see what happens to each column; mend the schema, or allow more with ",
+            "accept_misfits",
+            ".",
         )
 
 

@@ -54,8 +54,11 @@ class Entries:
         """
         whole = float(bottom) if isinstance(bottom, int) else float(self.values @ bottom)
         below = np.zeros(len(self.values)) if isinstance(bottom, int) else bottom
-        if not isinstance(bottom, int) and whole <= LOST * float(np.sqrt((bottom**2) @ self.sds**2)):
-            raise LostInNoiseError("the persons that meet the condition are so few that they are lost in the noise.")
+        least = 0.0 if isinstance(bottom, int) else LOST * float(np.sqrt((bottom**2) @ self.sds**2))
+        if not isinstance(bottom, int) and whole <= least:
+            raise LostInNoiseError(
+                f"too few persons are meant: about {max(whole, 0.0):,.0f}, and fewer than {least:,.0f} are lost in the noise."
+            )
         value = float(self.values @ top) / whole
         slope = (top - value * below) / whole
         variance = float(slope**2 @ self.sds**2)
