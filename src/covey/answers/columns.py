@@ -109,8 +109,8 @@ class Columns:
 
     def conditions(self, wanted: Conditions) -> dict[int, Floats]:
         """By attribute, 1 for the categories that meet all conditions on it and 0 for the others."""
-        if not isinstance(wanted, Mapping) or not wanted:
-            raise ParameterError(f'conditions are given as {{"column": value, …}}, got {wanted!r}.')
+        if not named(wanted):
+            raise ParameterError("there is no condition: give at least one.")
         return {self.place(name): self.condition(name, value) for name, value in wanted.items()}
 
     def condition(self, name: str, value: Any) -> Floats:
@@ -181,7 +181,7 @@ class Columns:
 
     def wishes(self, wanted: Conditions) -> list[Wish]:
         """Conditions as those who draw rows take them: ranges need not end where bins do."""
-        return [self._wish(name, value) for name, value in wanted.items()]
+        return [self._wish(name, value) for name, value in named(wanted).items()]
 
     def _wish(self, name: str, value: Any) -> Wish:
         several = list(value) if isinstance(value, list | set | frozenset) else [value]
@@ -268,6 +268,15 @@ class Columns:
         words = [labels[c] for c in members]
         more = [f"{len(words) - NAMED} more"] if len(words) > NAMED + 1 else []
         return shorten(" or ".join([*(words[:NAMED] if more else words), *more]))
+
+
+def named(wanted: Any) -> Conditions:
+    """Conditions by column, or a refusal that shows how they are given."""
+    if not isinstance(wanted, Mapping):
+        raise ParameterError(
+            f'conditions are given as {{"ward": "surgery", "age": (65, None)}}, a value or a range by column, got {wanted!r}.'
+        )
+    return wanted
 
 
 def said(wanted: Conditions) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from covey.answers import notes
 from covey.answers.answer import About, Answer, answers, in_library
-from covey.answers.columns import Conditions, said
+from covey.answers.columns import Conditions, named, said
 from covey.answers.estimates import Estimate
 from covey.answers.linkedevidence import COUNT, Attribute, Entries, LeftOpen, LinkedEvidence, Table
 from covey.answers.steps import KEPT, by_group, check
@@ -96,7 +96,7 @@ class LinkedAnswers(LinkedRelease):
         about: About = "population",
     ) -> Answer:
         """The share of persons, or of events, that meet conditions, among all or among those that meet `given`."""
-        given = given or {}
+        of, given = named(of), named(given or {})
         wanted = {name: self.evidence.find(name) for name in (*of, *given)}
         self._require_few(list(wanted.values()), per)
         question = f"share {said(of)}" + (f" given {said(given)}" if given else "")
@@ -120,7 +120,7 @@ class LinkedAnswers(LinkedRelease):
         about: About = "population",
     ) -> Any:
         """The mean of a number or flag of persons or events; with `by` a table, a row for each group."""
-        where = where or {}
+        where = named(where or {})
         if by is None:
             return self._mean(column, {}, where, per, (confidence, about))
         own = self.evidence.find(by)
@@ -142,7 +142,7 @@ class LinkedAnswers(LinkedRelease):
         about: About = "population",
     ) -> Any:
         """How many events a person has on average, all or those that meet one condition; with `by` for groups of persons."""
-        question, wish = f"rate{' ' + said(of) if of else ''}", (confidence, about)
+        question, wish = f"rate{' ' + said(named(of)) if of else ''}", (confidence, about)
         if of:
             names = [self.evidence.find(name) for name in of]
             if by is not None or len(names) > 1 or names[0].side == 0:

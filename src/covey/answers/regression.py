@@ -86,7 +86,7 @@ def read(formula: str, family: str, release: Release) -> Model:
 
 def names_of(formula: str) -> tuple[str, list[str]]:
     """The outcome and the columns of a formula; names with spaces or signs stand between backquotes."""
-    sides = formula.split("~")
+    sides = formula.split("~") if isinstance(formula, str) else []
     if len(sides) != 2:
         raise ParameterError(f"a formula looks like 'cost ~ age + ward', got {formula!r}.")
     names = [[_name(part, formula) for part in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", side)] for side in sides]

@@ -180,6 +180,8 @@ def interval(  # the function, and how its interval is wanted
 ) -> Answer:
     """value ± t·rms of the errors of replicates: approximate, because the centres are not the population."""
     whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
+    if not callable(function):
+        raise ParameterError(f"function must take a frame and give one number, got {function!r}.")
     value = _number(function(mechanism.release.rows(mechanism.library)))
     found = replicates(mechanism, count, seed)
     truth = _number(function(mechanism.truth(streams_of(seed)))) if about == "population" else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 
@@ -85,8 +86,8 @@ def first(holds: Callable[[int], bool], count: int) -> int:
 
 def check(confidence: float) -> float:
     """A confidence between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be a number between 0 and 1, got {confidence!r}.")
     return float(confidence)
 
 
