@@ -109,9 +109,7 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
             "give ", "schema", ", the public description of the table, or ", "learn", " to have it learned with noise."
         )
     if order.learn and order.person is not None:
-        raise ArgumentError(
-            "domains are learned from rows, not by person: leave out ", "learn", ", or the column of persons."
-        )
+        raise ArgumentError("domains are learned from rows, not by person: leave out ", "learn", ", or ", "person", ".")
     make_budget(epsilon, delta, order.rows_per_person, persons=order.person is not None)
     unit = order.rows_per_person if order.person is None else ALL_ROWS
     schema = None if order.schema is None else _public(Schema.load(order.schema).read_as(order.dialect), order)

@@ -224,8 +224,10 @@ class Release(PrivateRelease):
         about: About = "population",
     ) -> Answer:
         """A quantile of a number, to the bins it was measured in: the interval ends at their edges."""
-        if not isinstance(q, Real) or not 0 < q < 1:
+        if not isinstance(q, Real):
             raise ParameterError(f"q must be one number between 0 and 1, got {q!r}. Ask once for each.")
+        if not 0 < q < 1:
+            raise ParameterError(f"q must lie between 0 and 1, got {q!r}.")
         scores, half = self.columns.number(column)
         there, place = self.columns.there(column), self.columns.place(column)
         chosen = self.columns.conditions(where) if where else {}
