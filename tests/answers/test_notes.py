@@ -193,7 +193,7 @@ def test_wrong_arguments_are_refused_in_words(release):
         "q must be one number between 0 and 1": lambda: release.quantile("delay", [0.1, 0.5]),
         "conditions are given as": lambda: release.sample(5, where="age>2000"),
         "conditions are given as .*, got 'age>2000'": lambda: release.mean("delay", where="age>2000"),
-        "confidence must be a number": lambda: release.mean("delay", confidence="high"),
+        "confidence must lie between 0 and 1, got 'high'": lambda: release.mean("delay", confidence="high"),
         "a formula looks like": lambda: release.logistic(7),
         "function must take a frame": lambda: release.interval("delay"),
         "library must be one of polars, pandas, arrow": lambda: release.mean("delay").frame("excel"),

@@ -14,6 +14,7 @@ import covey
 from audits.odometer import cheap_fits
 from covey import progress
 from covey.answers import replicates
+from covey.answers.moments import Rows
 from covey.answers.replicates import Mechanism
 from covey.errors import CannotAnswerError, ParameterError
 from covey.progress import Progress, silent
@@ -87,6 +88,27 @@ def test_regressions_are_averaged_with_replicates(release):
     assert repr(sharper.correlation("a", "b")) == repr(release.correlation("a", "b"))
     with pytest.raises(ParameterError, match="Fewer say next to nothing"):
         release.sharpened(2)
+
+
+def test_no_interval_becomes_longer_by_averaging(release):
+    """Replicates that are far off their centres would lengthen the interval; a plain mean of the half-widths does."""
+    with cheap_fits():
+        sharper = release.sharpened(6, seed=1)
+    wrong = []
+    for seed, run in enumerate(sharper.runs):
+        codes = run.rows.codes.copy()
+        flipped = np.random.default_rng(seed).random(len(codes)) < 0.2
+        codes[:, 5] = codes[:, 4] ^ flipped  # an outcome that follows e, as it does not in the release
+        wrong.append(dataclasses.replace(run, rows=Rows(codes), table=None))
+    worse = dataclasses.replace(sharper, runs=tuple(wrong))
+    for family in ("linear", "logistic"):
+        own, better, same = (r.regress("f ~ e + d", family) for r in (release, sharper, worse))
+        for term in ("e", "d"):
+            width = own[term].high - own[term].low
+            assert better[term].high - better[term].low <= width * (1 + 1e-9)
+            assert same[term].high - same[term].low <= width * (1 + 1e-9)
+        assert better["e"].high - better["e"].low < own["e"].high - own["e"].low
+        assert repr(same["e"]) == repr(own["e"])
 
 
 def test_what_the_folder_does_not_hold_cannot_be_run_again(release):

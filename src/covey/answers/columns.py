@@ -109,9 +109,7 @@ class Columns:
 
     def conditions(self, wanted: Conditions) -> dict[int, Floats]:
         """By attribute, 1 for the categories that meet all conditions on it and 0 for the others."""
-        if not named(wanted):
-            raise ParameterError("there is no condition: give at least one.")
-        return {self.place(name): self.condition(name, value) for name, value in wanted.items()}
+        return {self.place(name): self.condition(name, value) for name, value in named(wanted, 1).items()}
 
     def condition(self, name: str, value: Any) -> Floats:
         """1 for the categories of a column that a condition names."""
@@ -270,9 +268,9 @@ class Columns:
         return shorten(" or ".join([*(words[:NAMED] if more else words), *more]))
 
 
-def named(wanted: Any) -> Conditions:
-    """Conditions by column, or a refusal that shows how they are given."""
-    if not isinstance(wanted, Mapping):
+def named(wanted: Any, least: int = 0) -> Conditions:
+    """Conditions by column, so many of them at least, or a refusal that shows how they are given."""
+    if not isinstance(wanted, Mapping) or len(wanted) < least:
         raise ParameterError(
             f'conditions are given as {{"ward": "surgery", "age": (65, None)}}, a value or a range by column, got {wanted!r}.'
         )

@@ -107,7 +107,7 @@ class LinkedAnswers(LinkedRelease):
                 top = self._mask(own, of, wanted, per) * bottom
             scores.append(Scores(own, top, bottom, np.zeros(len(top))))
         found = self._answer(question, scores, per, (confidence, about), (0.0, 1.0))
-        return replace(found, note=self._notes({**of, **given}))
+        return replace(found, note=self.evidence.notes({**of, **given}))
 
     def mean(  # how the interval is wanted comes after the question
         self,
@@ -130,7 +130,7 @@ class LinkedAnswers(LinkedRelease):
             by,
             self._groups(own),
             lambda mask: self._mean(column, {own: mask}, where, per, wish),
-            lambda mask: self._group_note(own, mask),
+            lambda mask: self.evidence.group_note(own, mask),
         )
 
     def rate(
@@ -154,7 +154,7 @@ class LinkedAnswers(LinkedRelease):
             table, number, left = self._weighed(names[0])
             both = table.flat(number, mask), self.privacy.n
             found = self._capped(self._finish(question, table.entries, both, left, wish))
-            return replace(found, note=self._notes(of))
+            return replace(found, note=self.evidence.notes(of))
         if by is None:
             counts = self.fitted.measured.counts
             entries = Entries(counts.counts, counts.sds, self.fitted.measured.pure)
@@ -170,7 +170,7 @@ class LinkedAnswers(LinkedRelease):
             both = table.flat(number, mask), table.flat(everybody, mask)
             return self._capped(self._finish(question, table.entries, both, left, wish))
 
-        return by_group(by, self._groups(own), ask, lambda mask: self._group_note(own, mask))
+        return by_group(by, self._groups(own), ask, lambda mask: self.evidence.group_note(own, mask))
 
     def wait(self, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """The mean time from an event to the person's next one, in units of the order column (days for dates).
@@ -286,20 +286,7 @@ class LinkedAnswers(LinkedRelease):
             )
         others = {name: value for name, value in where.items() if found[name] != own}
         limits = notes.of_column(self.evidence.fine[own.side], own.name)
-        return replace(answer, note=notes.together(limits, [self._notes(others)]))
-
-    def _notes(self, wanted: Conditions) -> str:
-        """What is to be said of the values that conditions name."""
-        found = [(self.evidence.find(name), value) for name, value in wanted.items()]
-        return notes.together(
-            *(notes.of_conditions(self.evidence.fine[own.side], {own.name: value}) for own, value in found)
-        )
-
-    def _group_note(self, own: Attribute, mask: Floats) -> str:
-        """What is to be said of a group, by its mask of bins."""
-        j = self.evidence.index(own)
-        each = mask if self.fitted.measured.bins.edges[j] is not None else mask[self.fitted.measured.bins.maps[j]]
-        return notes.together(notes.of_column(self.evidence.binned[own.side], own.name, each))
+        return replace(answer, note=notes.together(limits, [self.evidence.notes(others)]))
 
     def _in_bins(self, own: Attribute) -> tuple[Floats, Floats, float]:
         """A number's mean inside each bin, where it is a number, and by what part its distances are too small in bins."""

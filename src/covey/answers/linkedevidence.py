@@ -13,7 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.answers.columns import Columns
+from covey.answers import notes
+from covey.answers.columns import Columns, Conditions
 from covey.answers.estimates import Estimate
 from covey.answers.evidence import TAILS
 from covey.answers.numbers import Units
@@ -193,6 +194,19 @@ class LinkedEvidence:
         """Noisy numbers of persons by unit."""
         unit = self.units[j]
         return np.asarray(self.measured.one_way[j].counts[unit.ranges] * unit.part)
+
+    # What is to be said besides numbers.
+
+    def notes(self, wanted: Conditions) -> str:
+        """Of the values that conditions name."""
+        found = [(self.find(name), value) for name, value in wanted.items()]
+        return notes.together(*(notes.of_conditions(self.fine[own.side], {own.name: value}) for own, value in found))
+
+    def group_note(self, own: Attribute, mask: Floats) -> str:
+        """Of a group, by its mask of bins."""
+        bins, j = self.measured.bins, self.index(own)
+        each = mask if bins.edges[j] is not None else mask[bins.maps[j]]
+        return notes.together(notes.of_column(self.binned[own.side], own.name, each))
 
     # Entries.
 

@@ -16,7 +16,6 @@ from covey.errors import CannotAnswerError
 from covey.release.charts import percent
 
 NOTICED = 0.01  # of the values that a question is about: fewer at a limit are what any limit has
-BOTH = (True, True)
 
 
 def together(*parts: Iterable[str]) -> str:
@@ -24,7 +23,9 @@ def together(*parts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(sentence for part in parts for sentence in part if sentence))
 
 
-def of_column(columns: Columns, name: str, mask: Floats | None = None, closed: tuple[bool, bool] = BOTH) -> list[str]:
+def of_column(
+    columns: Columns, name: str, mask: Floats | None = None, closed: tuple[bool, bool] = (True, True)
+) -> list[str]:
     """Of the categories of a column that a mask picks, or of all.
 
     An end of a range that is not `closed` goes on beyond the limit: what was moved to it belongs there.
@@ -58,10 +59,10 @@ def of_column(columns: Columns, name: str, mask: Floats | None = None, closed: t
     return [f"values of {name!r} {where}{any_} were moved to {to}, {lie}"]
 
 
-def of_conditions(columns: Columns, wanted: Conditions) -> list[str]:
-    """Of the values that conditions name."""
+def of_conditions(columns: Columns, wanted: Conditions | None, but: str | None = None) -> list[str]:
+    """Of the values that conditions name, those on one column left out."""
     out = []
-    for name, value in wanted.items():
+    for name, value in ((name, value) for name, value in (wanted or {}).items() if name != but):
         several = value if isinstance(value, list | set | frozenset) else [value]
         for one in several:
             ends = one if isinstance(one, tuple) and len(one) == 2 else (one, one)

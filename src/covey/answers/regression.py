@@ -12,6 +12,7 @@ import numpy as np
 from covey.answers.answer import About
 from covey.answers.estimates import Estimate, Function, delta, least_squares, ratio, require_steady
 from covey.answers.moments import Feature, Moments
+from covey.answers.steps import require_kept
 from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError, ParameterError
 
@@ -152,7 +153,7 @@ def fit(model: Model, release: Release, about: About) -> Estimate:
     """Constant and coefficients."""
     features: Sequence[Feature] = model.features
     moments = release.moments(tuple(features))
-    release.require_kept(moments, list(model.numbers))
+    require_kept(moments, list(model.numbers), release.codec.names)
     require_steady(moments, model.terms[1:])
     if not model.there.all():
         there = Feature(features[0].attribute, model.there, condition=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Real
@@ -20,12 +20,13 @@ from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.numbers import NumberEvidence, evidence_of
 from covey.answers.steps import (
-    KEPT,
     LOST,
     LostInNoiseError,
     by_group,
     check,
     first,
+    keeps,
+    require_kept,
     require_varying,
     with_square,
     words,
@@ -157,7 +158,7 @@ class Release(PrivateRelease):
                 raise ParameterError(f"no row meets both {said(of)} and {said(given or {})}.")
         question = f"share {said(of)}" + (f" given {said(given)}" if given else "")
         estimate = self._ratio(top, bottom, about)
-        note = notes.together(*(notes.of_conditions(self.columns, side) for side in (of, given or {})))
+        note = notes.together(*(notes.of_conditions(self.columns, side) for side in (of, given)))
         return answers(estimate, [question], check(confidence), about, words(estimate), (0.0, 1.0), note)[0]
 
     def mean(
@@ -193,9 +194,9 @@ class Release(PrivateRelease):
         if chosen:
             feature, _ = self.number_feature(column)
             both = self.moments((feature, *(Feature(a, m, condition=True) for a, m in chosen.items())))
-            bounded = not self.keeps(both, 0) and all(both.constant(i) for i in range(1, len(both.features)))
+            bounded = not keeps(both, 0) and all(both.constant(i) for i in range(1, len(both.features)))
             if not bounded:
-                self.require_kept(both, [0])
+                require_kept(both, [0], self.codec.names)
         number = Factor(place, bounded)
         estimate = self._ratio({place: scores * own, **chosen}, {place: there * own, **chosen}, about, number)
         hidden = float(
@@ -206,12 +207,9 @@ class Release(PrivateRelease):
         inside = scores[there > 0]
         ends = float(np.min(inside - half[there > 0])), float(np.max(inside + half[there > 0]))
         question = f"mean {column}" + (f" where {said(where)}" if where else "")
-        method = words(estimate)
-        method += f": of where {column!r} lies inside them only bounds are known" if bounded else ""
-        others = {name: value for name, value in where.items() if name != column}
-        note = notes.together(
-            notes.of_column(self.columns, column, there * own), notes.of_conditions(self.columns, others)
-        )
+        method = words(estimate) + f": of where {column!r} lies inside them only bounds are known" * bounded
+        limits = notes.of_column(self.columns, column, there * own)
+        note = notes.together(limits, notes.of_conditions(self.columns, where, but=column))
         return answers(estimate, [question], check(confidence), about, method, ends, note)[0]
 
     def quantile(
@@ -256,8 +254,8 @@ class Release(PrivateRelease):
         value_, low_, high_ = (float(shown[k]) for k in (1, 0, 2))
         at_ends = np.zeros(len(scores))
         at_ends[at] = 1.0  # inside the limits a quantile does not move with what lies beyond them
-        others = {name: value for name, value in (where or {}).items() if name != column}
-        note = notes.together(notes.of_column(self.columns, column, at_ends), notes.of_conditions(self.columns, others))
+        limits = notes.of_column(self.columns, column, at_ends)
+        note = notes.together(limits, notes.of_conditions(self.columns, where, but=column))
         return Answer(question, value_, low_, high_, se, confidence, about, "measured, to bins", note)
 
     def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
@@ -273,7 +271,7 @@ class Release(PrivateRelease):
                 self.moments(tuple(f for part in parts for f in with_square(*part))),
                 paired_correlation,
             )
-        self.require_kept(moments, [0, len(moments.features) // 2])
+        require_kept(moments, [0, len(moments.features) // 2], self.codec.names)
         require_varying(moments, function, (x, y))
         estimate = delta(moments, function, self.sampled(about))
         question, note = f"correlation {x} {y}", notes.together(*(notes.of_column(self.columns, own) for own in (x, y)))
@@ -379,30 +377,6 @@ class Release(PrivateRelease):
         scores, half = self.columns.number(name)
         within = half**2 / 3 if half.any() else None
         return Feature(self.columns.place(name), scores, within), self.columns.there(name)
-
-    def require_kept(self, moments: Moments, numbers: Sequence[int]) -> None:
-        """Refuse numbers of which bins lost too much to be held against another column."""
-        for i in numbers:
-            if not self.keeps(moments, i):
-                other = min(self._others(moments, i), key=lambda k: float(moments.kept[k]))
-                names = {k: self.codec.names[moments.features[k].attribute] for k in (i, other)}
-                worst, better = sorted((i, other), key=lambda k: float(moments.kept[k]))
-                raise CannotAnswerError(
-                    f"the bins in which {names[worst]!r} was measured together with other columns keep {moments.kept[worst]:.0%} "
-                    f"of its variance, and those of {names[better]!r} {moments.kept[better]:.0%}: together less than the "
-                    f"{KEPT:.0%} that this needs. Ask for shares; a release with more rows, a larger ε, a positive δ or fewer "
-                    "columns has finer bins."
-                )
-
-    def keeps(self, moments: Moments, i: int) -> bool:
-        """Whether bins keep enough of a number to hold it against the other columns."""
-        others = self._others(moments, i)
-        return not others or bool(moments.kept[i] * moments.kept[others].min() >= KEPT)
-
-    @staticmethod
-    def _others(moments: Moments, i: int) -> list[int]:
-        """Features of other columns."""
-        return [k for k, f in enumerate(moments.features) if f.attribute != moments.features[i].attribute]
 
     def _repr_html_(self) -> str:
         """For notebooks: what it is, and what to ask."""

@@ -75,6 +75,32 @@ def require_varying(moments: Moments, function: Function, names: tuple[str, str]
         )
 
 
+def require_kept(moments: Moments, numbers: Sequence[int], columns: Sequence[str]) -> None:
+    """Refuse numbers of which bins lost too much to be held against another column; columns are named by attribute."""
+    for i in numbers:
+        if not keeps(moments, i):
+            other = min(_others(moments, i), key=lambda k: float(moments.kept[k]))
+            names = {k: columns[moments.features[k].attribute] for k in (i, other)}
+            worst, better = sorted((i, other), key=lambda k: float(moments.kept[k]))
+            raise CannotAnswerError(
+                f"the bins in which {names[worst]!r} was measured together with other columns keep {moments.kept[worst]:.0%} "
+                f"of its variance, and those of {names[better]!r} {moments.kept[better]:.0%}: together less than the {KEPT:.0%} "
+                "that this needs. Ask for shares; a release with more rows, a larger ε, a positive δ or fewer columns has "
+                "finer bins."
+            )
+
+
+def keeps(moments: Moments, i: int) -> bool:
+    """Whether bins keep enough of a number to hold it against the other columns."""
+    others = _others(moments, i)
+    return not others or bool(moments.kept[i] * moments.kept[others].min() >= KEPT)
+
+
+def _others(moments: Moments, i: int) -> list[int]:
+    """Features of other columns."""
+    return [k for k, f in enumerate(moments.features) if f.attribute != moments.features[i].attribute]
+
+
 def first(holds: Callable[[int], bool], count: int) -> int:
     """The first of 0 … count − 1 for which something holds that goes on to hold; the last where it never does."""
     low, high = 0, count - 1
@@ -87,7 +113,7 @@ def first(holds: Callable[[int], bool], count: int) -> int:
 def check(confidence: float) -> float:
     """A confidence between 0 and 1."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be a number between 0 and 1, got {confidence!r}.")
+        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
     return float(confidence)
 
 
