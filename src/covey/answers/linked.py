@@ -285,7 +285,7 @@ class LinkedAnswers(LinkedRelease):
                 answer, low=answer.low - more, high=answer.high + more, se=float(np.hypot(answer.se, more / 2))
             )
         others = {name: value for name, value in where.items() if found[name] != own}
-        limits = notes.of_column(self.evidence.fine[own.side], own.name)
+        limits = notes.of_column(self.evidence.told[own.side], own.name)
         return replace(answer, note=notes.together(limits, [self.evidence.notes(others)]))
 
     def _in_bins(self, own: Attribute) -> tuple[Floats, Floats, float]:

@@ -8,7 +8,7 @@ leaves open widens the interval. Proved in docs/proofs/persons.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -197,16 +197,30 @@ class LinkedEvidence:
 
     # What is to be said besides numbers.
 
+    @cached_property
+    def told(self) -> tuple[Columns, Columns]:
+        """As `fine`, with the shares of all columns."""
+        found = []
+        for side, columns in enumerate(self.fine):
+            counts = [
+                np.maximum(self.counts(j + side * self.measured.bins.first), 0.0)
+                for j in range(len(columns.codec.names))
+            ]
+            shares = {name: own / max(own.sum(), 1e-12) for name, own in zip(columns.codec.names, counts, strict=True)}
+            found.append(replace(columns, shares=shares))
+        return found[0], found[1]
+
     def notes(self, wanted: Conditions) -> str:
         """Of the values that conditions name."""
         found = [(self.find(name), value) for name, value in wanted.items()]
-        return notes.together(*(notes.of_conditions(self.fine[own.side], {own.name: value}) for own, value in found))
+        return notes.together(*(notes.of_conditions(self.told[own.side], {own.name: value}) for own, value in found))
 
     def group_note(self, own: Attribute, mask: Floats) -> str:
         """Of a group, by its mask of bins."""
         bins, j = self.measured.bins, self.index(own)
-        each = mask if bins.edges[j] is not None else mask[bins.maps[j]]
-        return notes.together(notes.of_column(self.binned[own.side], own.name, each))
+        if bins.edges[j] is not None:
+            return notes.together(notes.of_column(self.binned[own.side], own.name, mask))
+        return notes.together(notes.of_column(self.told[own.side], own.name, mask[bins.maps[j]]))
 
     # Entries.
 
