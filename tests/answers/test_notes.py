@@ -104,6 +104,15 @@ def test_bins_at_a_limit_and_learned_limits_are_told_as_such(release):
     assert own.startswith("values of 'delay' beyond 0 to 3 were moved to these limits")
 
 
+def test_limits_that_are_one_value_hold_every_value_once():
+    schema = Schema((Field("delay", "integer", 0, 0, bins=1), *LIMITED.fields[1:]))
+    X = limited().astype(np.int64)
+    X[:, 0] = np.arange(len(X)) % 2  # 1 is missing
+    assert categories(schema, X).mean("delay").note == (
+        "values of 'delay' beyond 0 to 0, if any, were moved to these limits, where 100.0% of all values lie"
+    )
+
+
 def test_a_share_at_a_limit_that_nobody_would_notice_is_not_told():
     X = limited().astype(np.int64)
     for held, told in ((0.3 * NOTICED, False), (2 * NOTICED, True)):
@@ -112,6 +121,7 @@ def test_a_share_at_a_limit_that_nobody_would_notice_is_not_told():
         found = categories(LIMITED, X)
         assert bool(found.mean("delay").note) is told
         assert found.share({"delay": 3}).note  # a question about the limit itself is all about it
+        assert found.share({"delay": 0}).note == ""  # where nothing lies nothing was moved
 
 
 def test_categories_that_are_several_in_one_are_told(release):

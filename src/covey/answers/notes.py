@@ -42,16 +42,16 @@ def of_column(
     if shares is None:
         return []
     own, used = shares[scale.bins], np.ones(len(scale.starts)) if mask is None else mask[scale.bins]
-    held = np.array([own[0], own[-1]]) / max(float(own.sum()), 1e-12)
-    least = NOTICED * float(own @ used) / max(float(own.sum()), 1e-12)
-    low, high = (bool(closed[k] and used[-k] > 0 and held[k] >= least) for k in (0, 1))
+    least, whole = NOTICED * float(own @ used), max(float(own.sum()), 1e-12)
+    low, high = (bool(closed[k] and used[-k] > 0 and own[-k] >= max(least, 1e-9)) for k in (0, 1))
     if not (low or high):
         return []
     first, last = (scale.shown(step) for step in (scale.grid.axis.low, scale.grid.axis.high))
     where = f"beyond {first} to {last}" if low and high else f"below {first}" if low else f"above {last}"
     to = "these limits" if low and high else first if low else last
     wide = any(on and scale.ends[-k] > scale.starts[-k] for k, on in ((0, low), (1, high)))
-    share = percent(float(held[0] * low + held[1] * high))
+    ends = {0: low, len(own) - 1: high}  # one and the same where both limits lie in one bin
+    share = percent(sum(float(own[k]) for k, on in ends.items() if on) / whole)
     any_ = "" if columns.field(name).learned else ", if any,"
     lie = (
         f"in whose bin{'s' * (low and high)} {share} of all values lie" if wide else f"where {share} of all values lie"
