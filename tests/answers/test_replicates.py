@@ -1,6 +1,9 @@
 """Intervals for any function, by running the mechanism again on tables of the centres."""
 
+import contextlib
 import dataclasses
+import re
+import threading
 
 import numpy as np
 import polars as pl
@@ -9,11 +12,15 @@ from scipy.special import stdtrit
 
 import covey
 from audits.odometer import cheap_fits
+from covey import progress
+from covey.answers import replicates
 from covey.answers.moments import Rows
 from covey.answers.replicates import Mechanism
 from covey.errors import CannotAnswerError, ParameterError
+from covey.progress import Progress, silent
 from covey.table.schema import Field, Schema
 from tests.answers.test_release import FLAGS, flags, least_squares, logistic
+from tests.test_progress import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
@@ -149,3 +156,45 @@ def test_what_is_no_number_or_cannot_be_run_again_is_refused(release):
         release.interval(share_of_a, 2)
     with pytest.raises(CannotAnswerError, match="cannot be run again"):
         dataclasses.replace(release, measurements=None).replicates(1)
+
+
+def test_functions_are_given_frames_of_the_library_that_is_wanted(release):
+    kinds = []
+
+    def share(frame):
+        kinds.append(type(frame).__module__.split(".")[0])
+        return frame["a"].to_numpy().mean()
+
+    with cheap_fits():
+        answers = {name: release.interval(share, 4, library=name, seed=1) for name in ("polars", "pandas", "arrow")}
+        tables = release.replicates(2, library="pandas", seed=1)
+    assert kinds == ["polars"] * 6 + ["pandas"] * 6 + ["pyarrow"] * 6
+    assert len({(a.low, a.value, a.high) for a in answers.values()}) == 1
+    assert {type(one.rows).__module__.split(".")[0] for one in tables} == {"pandas"}
+    with pytest.raises(ParameterError, match="library must be one of"):
+        release.interval(share, 4, library="excel")
+
+
+def test_an_interval_shows_how_far_it_has_come_before_its_first_replicate_is_done(release, monkeypatch):
+    """Four fits at a time gave the first sign of life when one of them was finished."""
+    stream = Terminal()
+    monkeypatch.setattr(progress.sys, "stderr", stream)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(replicates, "TICK", 0.01)
+    seen = threading.Event()
+
+    def slow(streams):
+        with silent(), Progress((("fitting", 1.0),)) as bar:
+            bar.next()
+            bar.tick(0.5)
+            seen.wait(0.2)
+        return 1
+
+    assert replicates.each(Mechanism(release), 2, replicates.streams_of(1), slow) == [1, 1]
+    shown = {int(found) for found in re.findall(r"(\d+)%  replicates", stream.getvalue())}
+    assert shown & set(range(1, 100))
+    with monkeypatch.context() as patch:  # the same where replicates tell only that they are done
+        patch.setattr(replicates, "listening", lambda heard: contextlib.nullcontext())
+        stream.truncate(0)
+        replicates.each(Mechanism(release), 2, replicates.streams_of(1), slow)
+    assert {int(found) for found in re.findall(r"(\d+)%  replicates", stream.getvalue())} <= {0}

@@ -79,7 +79,7 @@ class Sharper(Release):
         codes = Mechanism(self).codes(cloud, numbers, max(CENTRES_ROWS, min(self.privacy.n, LARGE)), streams)
         return self.in_units(codes)
 
-    def linear(self, moments: Moments, function: Function, about: About) -> Estimate:
+    def fit_linear(self, moments: Moments, function: Function, about: About) -> Estimate:
         """Coefficients of least squares."""
 
         def of(rows: Rows) -> Floats:
@@ -87,15 +87,15 @@ class Sharper(Release):
             second = F.T @ F / len(F) + np.diag([self._inside(f) for f in moments.features])
             return np.atleast_1d(function(F.mean(axis=0).astype(complex), second.astype(complex)).real)
 
-        return self._averaged(super().linear(moments, function, about), of, about)
+        return self._averaged(super().fit_linear(moments, function, about), of, about)
 
-    def logistic(self, moments: Moments, about: About) -> Estimate:
+    def fit_logistic(self, moments: Moments, about: About) -> Estimate:
         """Coefficients of a logistic regression."""
 
         def of(rows: Rows) -> Floats:
             return logistic_coefficients(rows.columns(moments.features))
 
-        return self._averaged(super().logistic(moments, about), of, about)
+        return self._averaged(super().fit_logistic(moments, about), of, about)
 
     def _inside(self, f: Feature) -> float:
         return 0.0 if f.within is None else float(self.shares[f.attribute] @ f.within)
@@ -136,7 +136,7 @@ def sharpened(release: Release, count: int, seed: int | None = None) -> Sharper:
         rows = found._balanced(fitted.cloud, fitted.numbers, streams.child("rows"))
         return Run(_small(found.in_units(table)) if len(table) <= LARGE else None, _small(rows))
 
-    runs = tuple(each(release, count, streams_of(seed), run))
+    runs = tuple(each(mechanism, count, streams_of(seed), run))
     return Sharper(*kept, release.spectrum, release.measurements, release.numbers, runs)
 
 

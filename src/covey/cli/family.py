@@ -15,17 +15,15 @@ try:
 except ImportError:  # pragma: no cover - in an environment of its own: tests/test_pages.py
     sys.exit("covey's command line needs click: pip install 'covey[cli]'.")
 
-from covey.errors import ArgumentError, CoveyError, CoveyWarning, UnknownDatasetError
+from covey.errors import CoveyError, CoveyWarning, UnknownDatasetError
 
 
 def words_of(error: CoveyError) -> str:
     """A refusal as this command line says it: arguments are options, and advice is a command."""
-    if isinstance(error, ArgumentError):
-        return error.naming("--" + error.argument.replace("_", "-"))
     if isinstance(error, UnknownDatasetError):
         command = f"covey ledger open {shlex.quote(error.name)} --budget B"
         return error.advising(f"For a table of other people open one, with a budget of your choice:\n    {command}\n")
-    return str(error)
+    return error.naming(lambda argument: "--" + argument.replace("_", "-"))
 
 
 class Family(click.Group):
