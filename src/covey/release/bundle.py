@@ -126,8 +126,8 @@ def write_bundle(  # what is written where, by whose leave, and who is told
             os.replace(ready, folder)  # fails on a folder that holds anything
         _sync(folder.parent)
         written(folder)
-        progress.next()
         try:
+            progress.next()
             add_words(release, folder, claim, told)
         except Exception as error:  # whatever it is: the data are there, and the rest can be made from them
             warnings.warn(
