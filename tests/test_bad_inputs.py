@@ -60,6 +60,7 @@ FIELDS = [
 FILES = {
     "README.md",
     "SHA256SUMS",
+    "SHA256SUMS.report",
     "centres.npz",
     "certificate.json",
     "croissant.json",

@@ -7,7 +7,8 @@ that the points are spread over the work and not over the imports.
 
 After each kill another process checks that
 
-- the output is absent or a whole bundle with true checksums, and one that was to be replaced is there, old or new;
+- the output is absent, or a whole bundle with true checksums, or one whose data are whole and whose report is missing, and
+  which `covey resume` finishes; one that was to be replaced is there, old or new;
 - the ledger verifies, and holds a charge for every private bundle there is;
 - no file outside the input holds a true value, but for the app's private folder: mode 0700, its files 0600, and the next
   start of the app removes it;
@@ -49,6 +50,7 @@ from covey.release.verify import verify_bundle
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 from covey.web.desk import Desk
+from covey.workflow import resume
 
 MARK = "Zanzibar-7731"  # in every true row, and in nothing that may leave
 ROWS = 120
@@ -294,6 +296,11 @@ def look(place, kind, replacing, before):
     older = (place.older / SUMS).read_bytes()
     bundles = list(place.out.iterdir())
     fresh = [b for b in bundles if verify_bundle(b).facts["private"] and (b / SUMS).read_bytes() != older]
+    for bundle in bundles:
+        if not verify_bundle(bundle).finished:
+            left.append("bundle without a report")
+            resume(bundle)
+            assert verify_bundle(bundle).finished, "a bundle without a report could not be finished"
     assert len(bundles) <= 1, "one run made several bundles"
     assert len(bundles) >= replacing, "the bundle that was to be replaced is gone"
     assert charged >= len(fresh), "there is a release without its charge"

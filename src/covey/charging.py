@@ -6,14 +6,16 @@ depends on what a record holds, except through noise.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from covey.errors import ArgumentError, CoveyError, LostReleaseError
+from covey.errors import ArgumentError, CoveyError, CoveyWarning, LostReleaseError
 from covey.orders import OnStage, PrivateOrder
 from covey.privacy.budget import exact
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
@@ -91,13 +93,25 @@ class Account:
         """What the owner says, and what the ledger says is used up of how much: both go onto the report's first page."""
         if self.ledger is None:
             return self.order.about
-        status = next(status for status in self.ledger.datasets() if status.name == self.dataset)
+        try:
+            status = next(status for status in self.ledger.datasets() if status.name == self.dataset)
+        except (CoveyError, OSError):  # the report does without; the charge is in the ledger
+            return self.order.about
         return replace(self.order.about, spent=status.spent.epsilon, cap=status.budget.epsilon)
 
     def mark(self, receipt: Receipt | None, bundle: Path) -> None:
-        """Write down which bundle the charge paid for."""
-        if self.ledger is not None and receipt is not None:
+        """Write down which bundle the charge paid for. If that fails, the charge and the bundle stand all the same."""
+        if self.ledger is None or receipt is None:
+            return
+        try:
             self.ledger.mark_released(receipt, bundle_digest(bundle))
+        except (CoveyError, OSError) as error:
+            warnings.warn(
+                f"the bundle {bundle} is written and its charge stands, but the ledger could not note which bundle it paid for: "
+                f"{error}",
+                CoveyWarning,
+                stacklevel=2,
+            )
 
 
 def carry_out(
@@ -107,7 +121,10 @@ def carry_out(
     rows: int,
     watching: tuple[OnStage, Callable[[], None]],
 ) -> Path:
-    """Charge, measure, write and mark: the bundle. `watching` is told of stages, and asked before the charge."""
+    """Charge, measure, write and mark: the bundle. `watching` is told of stages, and asked before the charge.
+
+    The charge is marked with its bundle as soon as the data are safe. What comes then, the words, cannot lose it any more.
+    """
     order, (listen, before_charge) = account.order, watching
     with claim_target(order.out, order.force) as claim:
         receipt = account.charge(synth.rho, listen, before_charge)
@@ -116,10 +133,15 @@ def carry_out(
             listen("measuring")
             synth.fit(prepared)
             listen("writing")
-            parts, about = synth.release(rows), account.about
-            bundle = write_bundle(parts, order.out, parquet=order.parquet, force=order.force, claim=claim, about=about)
-        account.mark(receipt, bundle)
-    return bundle
+            return write_bundle(
+                synth.release(rows),
+                order.out,
+                parquet=order.parquet,
+                force=order.force,
+                claim=claim,
+                about=account.about,
+                written=partial(account.mark, receipt),
+            )
 
 
 @contextmanager

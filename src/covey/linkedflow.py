@@ -32,7 +32,6 @@ from covey.release.verify import verify_bundle
 from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.codec import EncodeLog
 from covey.table.dialects import Dialect
-from covey.table.document import read_document
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
 from covey.table.package import MOST_EVENTS, Package, Resource, persons_beside
@@ -40,7 +39,7 @@ from covey.table.persons import named
 from covey.table.resources import BARE, LONGEST
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT
-from covey.workflow import check_log, refuse_misfits, write_log
+from covey.workflow import check_log, refuse_misfits, released, write_log
 
 # What an order of linked tables may say; all else must be left at its default.
 TAKEN = {
@@ -268,9 +267,7 @@ def release_package(
     refuse_misfits(_fit_of(prepared).misfits, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, width, order.out)
-    bundle = carry_out(account, synth, prepared, rows, (listen, before_charge))
-    certificate = stated_in(bundle) if synth.certificate else None
-    return Released(bundle, rows, str(synth.privacy), certificate)
+    return released(carry_out(account, synth, prepared, rows, (listen, before_charge)), rows)
 
 
 def _both_logs(package: Package, logs: tuple[EncodeLog, EncodeLog]) -> EncodeLog:
@@ -299,12 +296,6 @@ def _package_file(order: PrivateOrder) -> Path:
 
 
 # After a release.
-
-
-def stated_in(bundle: Path) -> str:
-    """What a bundle's certificate says of its very tables, or where there are too many of the draw that was compared."""
-    said = read_document(bundle / "certificate.json")
-    return str(said.get("this_release", said)["sentence"])
 
 
 def is_linked(bundle: Path) -> bool:

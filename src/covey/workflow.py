@@ -4,6 +4,7 @@
     check      how many cells do not fit a schema                               confidential
     plan       accuracy, time and memory, from public sizes alone
     release    a differentially private bundle, charged to the ledger
+    resume     the report of a bundle that was written without one
     anonymize  an anonymous bundle
     evaluate   a bundle beside the true table                                   confidential
 
@@ -17,13 +18,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from covey.answers.load import statement, stored
 from covey.charging import Account, asked, carry_out
-from covey.errors import ArgumentError, InputError, ParameterError
+from covey.errors import ArgumentError, CoveyError, InputError, InternalError, ParameterError
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.plan_numbers import Focus, NumberPlan, TripleForecast, forecast
 from covey.methods.regain.plan_numbers import expected_focus as focus
@@ -33,13 +35,17 @@ from covey.preparing import PLAIN, Drafted, Fit, check, draft, imported
 from covey.privacy.budget import Budget, exact, make_budget
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.release import evaluation
-from covey.release.bundle import write_bundle
+from covey.release.bundle import Told, add_words, write_bundle
+from covey.release.claim import claimed
 from covey.release.confidential import evaluation_html
-from covey.release.places import check_disk, check_output, check_target, refuse_in_bundle, refuse_same
+from covey.release.contents import About
+from covey.release.places import WORDS_SUMS, check_disk, check_output, check_target, refuse_in_bundle, refuse_same
+from covey.release.verify import verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
 from covey.table.codec import Codec
 from covey.table.databases import Database
 from covey.table.dialects import Dialect
+from covey.table.document import read_document
 from covey.table.numbers import NumberCodec
 from covey.table.persons import without
 from covey.table.schema import Schema
@@ -58,6 +64,7 @@ __all__ = [
     "imported",
     "plan",
     "release",
+    "resume",
 ]
 
 # Before a release: `draft` and `check` are those of `preparing`.
@@ -127,14 +134,21 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     refuse_misfits(fit.misfits, exact(order.accept_misfits, "accept_misfits"))
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
-    bundle = carry_out(account, synth, prepared, rows, (listen, before_charge))
-    certificate = None
-    if synth.certificate is not None:
-        certificate = json.loads((bundle / "certificate.json").read_text(encoding="utf-8"))["this_table"]["sentence"]
-    privacy = synth.privacy
-    learned, left_out = (privacy.learned, privacy.left_out) if privacy is not None else ((), ())
-    mended = json.loads((bundle / "privacy.json").read_text(encoding="utf-8")).get("rows_altered_by_rules")
-    return Released(bundle, rows, str(privacy), certificate, learned=learned, left_out=left_out, mended=mended)
+    return released(carry_out(account, synth, prepared, rows, (listen, before_charge)), rows)
+
+
+def released(bundle: Path, rows: int) -> Released:
+    """What came of an order, as its bundle of so many rows, or persons, says it."""
+    facts, place, certificate = read_document(bundle / "privacy.json"), bundle / "certificate.json", None
+    if "group_size" in facts:
+        words = f"{facts['groups']} groups of at least {facts['group_size']}; NOT differentially private"
+        return Released(bundle, rows, words, groups=facts["groups"])
+    if place.is_file():
+        said = read_document(place)
+        certificate = said.get("this_table", said.get("this_release", said))["sentence"]
+    learned, left_out = (tuple(facts.get(name, ())) for name in ("learned", "left_out"))
+    mended = facts.get("rows_altered_by_rules")
+    return Released(bundle, rows, str(statement(facts)), certificate, learned=learned, left_out=left_out, mended=mended)
 
 
 def _public(schema: Schema, order: PrivateOrder) -> Schema:
@@ -161,6 +175,36 @@ def _private(order: PrivateOrder, schema: Schema) -> PrivateSynthesizer:
     )
 
 
+def resume(bundle: Path) -> Released:
+    """Finish a bundle whose data are whole and whose report is missing, from the bundle alone; a finished one stays as it is.
+
+    Needs no true data and no ledger, and costs nothing.
+    """
+    bundle = bundle.resolve()
+    if not bundle.parent.is_dir():
+        raise InputError(f"there is no folder {bundle}.")
+    with claimed(bundle) as claim:  # which also puts back a bundle whose writer died while it replaced another one
+        try:
+            found = verify_bundle(bundle)
+            if found.finished:
+                return released(bundle, found.rows)
+        except InputError:
+            (bundle / WORDS_SUMS).unlink(missing_ok=True)  # if only words are damaged, the data are still whole
+        release = stored(bundle)
+        facts = read_document(bundle / "privacy.json")
+        told = Told(About.from_dict(facts.get("about", {})).dated(), facts.get("rows_altered_by_rules"))
+        try:
+            add_words(release, bundle, claim, told)
+        except (CoveyError, OSError):
+            raise
+        except Exception as error:
+            raise InternalError(
+                f"the report of {bundle} could not be made ({type(error).__name__}). Its data are whole and can be used; a newer "
+                "covey may make it. Please report this."
+            ) from error
+    return released(bundle, release.parts.m)
+
+
 def anonymize(order: AnonymousOrder, listen: OnStage = nobody) -> Released:
     """Check, read, group, write. Nothing is charged: this is not differential privacy."""
     listen("checking")
@@ -178,11 +222,10 @@ def anonymize(order: AnonymousOrder, listen: OnStage = nobody) -> Released:
     listen("measuring")
     synth.fit(prepared)
     listen("writing")
-    bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force)
     agreeing = synth.homogeneity() if order.sensitive else {}
-    words = f"{synth.groups} groups of at least {order.group_size}; NOT differentially private"
     told = tuple((name, agreeing.get(name, synth.groups)) for name in order.sensitive)
-    return Released(bundle, rows, words, groups=synth.groups, agreeing=told)
+    bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force)
+    return replace(released(bundle, rows), agreeing=told)
 
 
 def _check_places(order: PrivateOrder | AnonymousOrder) -> None:

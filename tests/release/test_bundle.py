@@ -75,6 +75,7 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
         "README.md",
         "report.html",
         "SHA256SUMS",
+        "SHA256SUMS.report",
     }
     found = verify_bundle(folder)
     assert found.rows == 300
@@ -189,8 +190,7 @@ def test_false_budget_arithmetic_is_noticed_even_with_right_checksums(folder):
 def test_rows_that_break_the_schema_are_noticed(folder):
     table = folder / "synthetic.csv"
     table.write_text(table.read_text().replace("public", "martian", 1))
-    (folder / "report.html").unlink()
-    (folder / "SHA256SUMS").unlink()
+    (folder / "SHA256SUMS.report").unlink()
     module._write_sums(folder)
     with pytest.raises(InputError, match="insurance"):
         verify_bundle(folder)

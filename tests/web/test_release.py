@@ -369,3 +369,26 @@ def test_exports_quote_what_a_shell_or_python_would_run():
     exec(script(choices, name).replace("__main__", "nobody"), space)
     order = space["order"]
     assert (order.table.name, order.dataset, order.rows) == (name, dataset, 7)
+
+
+def test_a_worker_that_dies_over_the_report_leaves_its_data_and_another_finishes_it(page, monkeypatch):
+    """The first process is killed when the data are written; what was paid for is there, and the job ends well."""
+    begin, started = subprocess.Popen, []
+    dies = "import os, covey.release.bundle as b; b.add_words = lambda *_: os.kill(os.getpid(), 9)"
+
+    def popen(command, **options):
+        started.append(command)
+        if len(started) == 1:
+            command = [sys.executable, "-c", f"{dies}\nfrom covey.web.worker import main\nmain({command[-1]!r})"]
+        return begin(command, **options)
+
+    monkeypatch.setattr("covey.web.jobs.subprocess.Popen", popen)
+    work = page.ready_work(size=120)
+    page.post(f"/work/{work}/release", {"review": page.review(work)})
+    job = page.finished(work)
+    assert len(started) == 2
+    assert job.state == "done", job.message
+    assert verify_bundle(job.bundle).finished
+    assert job.result["rows"] == 120
+    assert [event.kind for event in page.desk.ledger.history("visits")] == ["open", "charge", "release"]
+    assert page.get(f"/work/{work}/bundle/report").status_code == 200

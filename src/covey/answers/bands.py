@@ -22,7 +22,7 @@ from covey.core.tables.domain import Domain
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError
 from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
-from covey.release.contents import LOST, MEASURED, MODELLED, PairBands, PairTable
+from covey.release.contents import DISTANT, LOST, MEASURED, MODELLED, PairBands, PairTable
 from covey.release.summary import MISSING, Column, cramers_v
 
 if TYPE_CHECKING:
@@ -45,13 +45,9 @@ class ReportBands:
 
     release: Release
 
-    def column(self, j: int, column: Column) -> tuple[Floats, Floats] | None:
-        """Both ends of the band of every label of an attribute; None where it was not measured by itself."""
-        evidence = self.release.evidence
-        try:
-            parts = self._parts(j, column)
-        except CannotAnswerError:
-            return None
+    def column(self, j: int, column: Column) -> tuple[Floats, Floats]:
+        """Both ends of the band of every label of an attribute, which must have been measured by itself."""
+        evidence, parts = self.release.evidence, self._parts(j, column)
         share, sd = evidence.one_way(j), np.sqrt(evidence.noise({j: parts}, {}).variance)
         open_ = (parts > 0) & (parts < 1)
         held = np.maximum(share, 0)
@@ -146,6 +142,11 @@ class Pairs:
         kind = np.full((q, q), LOST, dtype=object)
         norms, noise, edge = self._norms, *self._noise
         for a, b in self._upper:
+            if (
+                a in self._distant or b in self._distant
+            ):  # its bins are those of a distance, and no reader asks for that
+                kind[a, b] = kind[b, a] = DISTANT
+                continue
             most = np.sqrt(max(min(len(self._weights[a]), len(self._weights[b])) - 1, 1))
             own = cramers_v(self._synthetic(a, b), len(self.codes))
             ends = np.array([norms[a, b] - noise[a, b], norms[a, b] + noise[a, b]]) / most
@@ -156,7 +157,13 @@ class Pairs:
                 value[i, j], synthetic[i, j] = norms[a, b] / most if stands else 0.0, own
                 low[i, j], high[i, j] = ends if stands else (0.0, ends[1])
                 kind[i, j] = here
-        return PairBands(value, low, high, synthetic, kind)
+        return PairBands(value, low, high, synthetic, kind, tuple(sorted(self._distant)))
+
+    @cached_property
+    def _distant(self) -> set[int]:
+        """The columns that were measured by their distance from another one."""
+        columns, names = self.release.columns, self.release.codec.names[: self.count]
+        return {j for j, name in enumerate(names) if name in columns.edges and name in self.release.schema.links}
 
     @cached_property
     def _norms(self) -> Floats:

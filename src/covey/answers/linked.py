@@ -77,7 +77,7 @@ class LinkedAnswers(LinkedRelease):
     @property
     def stated(self) -> LinkedCertificate | None:
         """The certificate for these very tables, if they are not too many to be read again."""
-        return self._stated
+        return self._stated if self.own is None else self.own
 
     @cached_property
     def evidence(self) -> LinkedEvidence:

@@ -13,10 +13,13 @@ import numpy as np
 
 from covey.answers.linked import LinkedAnswers
 from covey.answers.release import Release
+from covey.core.arrays import Integers
 from covey.errors import InputError
 from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.privacy.budget import Charge, PrivacyStatement
 from covey.privacy.certificate import Certificate, OutOfPlace
+from covey.release.contents import AnonymousRelease, PrivateRelease
+from covey.release.linked import LinkedRelease
 from covey.release.linkedfiles import read_fitted
 from covey.release.linkedverify import DESCRIBED, released_schema, table_paths
 from covey.release.load import load_centres
@@ -24,7 +27,10 @@ from covey.release.measurements import read_measurements
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.package import Package
-from covey.table.sources import ColumnValues
+from covey.table.schema import Schema
+from covey.table.sources import ColumnValues, open_source
+
+STORED_ROWS = 1 << 18  # that are read and decoded at a time: as many as are drawn at a time
 
 
 @dataclass(frozen=True)
@@ -36,10 +42,16 @@ class StoredRows:
     codec: Codec
 
     def __iter__(self) -> Iterator[ColumnValues]:
-        cells, _ = self.codec.encode(self.path, cells=True)
-        yield self.codec.decode_cells(
-            cells.astype(np.int64), np.random.default_rng(0)
-        )  # rows keep the rules: none moves
+        source, held = open_source(self.path, self.codec.schema), np.empty((0, len(self.codec.names)), dtype=np.int64)
+        for part in source.parts():
+            held = np.concatenate([held, self.codec.encode_part(source.table(part), cells=True)[0]])
+            while len(held) > STORED_ROWS:
+                yield self._values(held[:STORED_ROWS])
+                held = held[STORED_ROWS:]
+        yield self._values(held)
+
+    def _values(self, cells: Integers) -> ColumnValues:
+        return self.codec.decode_cells(cells, np.random.default_rng(0))  # rows keep the rules: none moves
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,16 @@ class StoredTables:
             for part, path in zip(self.package.resources, table_paths(self.folder, self.package), strict=True)
         ]
         yield found[0], found[1]
+
+
+def stored(place: Path) -> PrivateRelease | AnonymousRelease | LinkedRelease:
+    """The release that a bundle was written from, as far as its words need it."""
+    if (place / DESCRIBED).is_file() or (place / "centres.npz").is_file():
+        return load(place)  # type: ignore[no-any-return]
+    checked, codec = verify_bundle(place), Codec(Schema.load(place / "schema.json"))
+    facts, rows = checked.facts, StoredRows(checked.rows, rows_path(place), codec)
+    named = {name: facts[name] for name in ("group_size", "n", "groups", "covariance_loss", "method", "seeded")}
+    return AnonymousRelease(rows, codec.schema, **named, version=facts["covey"])
 
 
 def load(folder: str | Path) -> Any:
@@ -79,9 +101,10 @@ def load(folder: str | Path) -> Any:
         StoredRows(centres.checked.rows, rows_path(place), codec),
         codec.schema,
         centres.cloud,
-        _statement(facts),
+        statement(facts),
         _certificate(place / "certificate.json", facts),
         facts["covey"],
+        centres.spectrum,
         measurements=read_measurements(place, codec.domain_sizes, codec.ordered),
         numbers=centres.numbers,
     )
@@ -94,8 +117,19 @@ def load_linked(place: Path) -> LinkedAnswers:
     fitted = replace(
         read_fitted(place, package), certificate=_linked_certificate(place / "certificate.json", checked.facts)
     )
-    parts = StoredTables(checked.rows, place, package)
-    return LinkedAnswers(parts, package, fitted, _statement(checked.facts), checked.facts["covey"])
+    parts, facts = StoredTables(checked.rows, place, package), checked.facts
+    own, mended = _linked_own(place / "certificate.json", fitted.certificate), facts.get("events_drawn_anew_for_rules")
+    return LinkedAnswers(parts, package, fitted, statement(facts), facts["covey"], own, mended)
+
+
+def _linked_own(path: Path, found: LinkedCertificate | None) -> LinkedCertificate | None:
+    """What a certificate says of the very tables that lie beside it."""
+    said = None if found is None else json.loads(path.read_text(encoding="utf-8")).get("this_release")
+    if found is None or said is None:
+        return None
+    kinds = {words: kind for kind, words in WORDS.items()}
+    bound = {kinds[words]: float(value) for words, value in said["bound"].items()}
+    return replace(found, bound=bound, persons=int(said["persons"]))
 
 
 def _linked_certificate(path: Path, facts: Mapping[str, Any]) -> LinkedCertificate | None:
@@ -108,7 +142,8 @@ def _linked_certificate(path: Path, facts: Mapping[str, Any]) -> LinkedCertifica
     return LinkedCertificate(bound, float(said["estimate"]), charge, int(said["persons"]), said["confidence"])
 
 
-def _statement(facts: Mapping[str, Any]) -> PrivacyStatement:
+def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
+    """The guarantee of a private bundle, from its privacy.json."""
     budget = promised(facts)
     charges, unused = (
         tuple(

@@ -33,7 +33,20 @@ def verify(folder: Path, as_json: bool) -> None:
     words = f"{folder}: whole and consistent, {found.rows} {found.counted}; {found.facts['guarantee']}" + (
         f"; {note}" if note else ""
     )
-    say(as_json, {"bundle": str(folder), found.counted: found.rows, "privacy": dict(found.facts)}, words)
+    words += "" if found.finished else f"\nIts report is missing. To make it from the data: covey resume {folder}"
+    facts = {"bundle": str(folder), found.counted: found.rows, "finished": found.finished}
+    say(as_json, {**facts, "privacy": dict(found.facts)}, words)
+
+
+@main.command(epilog=example("covey resume release/"))
+@click.argument("folder", type=Path)
+@json_option
+def resume(folder: Path, as_json: bool) -> None:
+    """Finish a bundle whose report is missing, from the bundle alone. Needs no true data, and costs no privacy."""
+    from covey.workflow import resume as finish
+
+    done = finish(folder)
+    say(as_json, {"bundle": str(done.bundle), "rows": done.rows}, f"bundle → {done.bundle}\n{done.privacy}")
 
 
 @main.command(

@@ -28,9 +28,12 @@ from covey.errors import LostReleaseError
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate, Moves
 from covey.privacy.selection import selection_threshold
+from covey.table.codec import Codec
 from covey.table.fields import DEFAULT_BINS, Field
+from covey.table.numbers import NumberCodec
 from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import Schema
+from covey.table.zeros import structural_zeros
 
 SHARE = Fraction(1, 10)  # of the budget
 LONGEST_SPAN = 16  # years, or small whole numbers, that are kept together where none stands out alone
@@ -60,6 +63,10 @@ def check_learning(schema: Schema, delta: Fraction) -> None:
             )
         if (field.other or OTHER) in schema.missing_values:
             raise field.wrong(f"would call the rest {field.other or OTHER!r}, which is declared missing", "Give other.")
+    declared = tuple(field for field in schema.fields if not field.learn)
+    if schema.rules or any(field.follows is not None for field in declared):
+        # Rules name declared fields alone. Those that contradict each other would do so after the charge.
+        structural_zeros(NumberCodec(Codec(replace(schema, fields=declared, important=(), target=None))))
 
 
 @dataclass(frozen=True)

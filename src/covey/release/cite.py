@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +12,7 @@ from covey.errors import InputError
 from covey.privacy.budget import parameters
 from covey.release.linkedverify import DESCRIBED
 from covey.release.verify import bundle_digest, verify_bundle
+from covey.table.document import read_document
 
 PAPER = (
     "M. Boedihardjo, T. Strohmer, R. Vershynin: Covariance's Loss is Privacy's Gain: Computationally Efficient, Private and "
@@ -55,10 +55,12 @@ def cite(folder: Path) -> Citation:
 
 def _made(folder: Path) -> str:
     """The day on which a bundle was made."""
-    name, key = (DESCRIBED, "created") if (folder / DESCRIBED).is_file() else ("croissant.json", "datePublished")
-    day = json.loads((folder / name).read_text(encoding="utf-8")).get(key)
+    day = read_document(folder / "privacy.json").get("about", {}).get("made")
+    if day is None:  # a bundle of an early covey
+        name, key = (DESCRIBED, "created") if (folder / DESCRIBED).is_file() else ("croissant.json", "datePublished")
+        day = read_document(folder / name).get(key)
     if not isinstance(day, str):
-        raise InputError(f"{name} of {folder} does not say when it was made: ask for the bundle to be written again.")
+        raise InputError(f"{folder} does not say when it was made: ask for the bundle to be written again.")
     return day[:10]
 
 

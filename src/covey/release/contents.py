@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.spectrum import Spectrum
@@ -34,7 +35,7 @@ class Parts(Protocol):
         """The parts, the same ones each time."""
 
 
-MEASURED, MODELLED, LOST = "measured", "modelled", "lost in noise"
+MEASURED, MODELLED, LOST, DISTANT = "measured", "modelled", "lost in noise", "measured by distance"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class PairBands:
         value: as measured, 0 where it does not stand out of the noise.
         low, high: its band.
         synthetic: that of the synthetic rows, over the same bins.
-        kind: "measured", "modelled" or "lost in noise".
+        kind: "measured", "modelled" or "lost in noise"; of a pair that is "measured by distance" nothing is said.
+        distant: the columns that were measured by their distance from another one.
     """
 
     value: Floats
@@ -53,6 +55,7 @@ class PairBands:
     high: Floats
     synthetic: Floats
     kind: Array
+    distant: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,8 @@ class PairTable:
 class Bands(Protocol):
     """How far what a report shows may be from the confidential table: 95% bands, read off the measurements."""
 
-    def column(self, j: int, column: Column) -> tuple[Floats, Floats] | None:
-        """Both ends of the band of every label of an attribute, if it was measured by itself."""
+    def column(self, j: int, column: Column) -> tuple[Floats, Floats]:
+        """Both ends of the band of every label of an attribute; `CannotAnswerError` says why there is none."""
 
     def pairs(self, codes: Integers, count: int) -> PairBands | None:
         """Bands of the associations of the first so many attributes, if pairs were measured."""
@@ -115,6 +118,7 @@ class About:
         purpose: what it is for.
         spent: ε of all releases about these people so far, this one among them, as the ledger counts it.
         cap: what they may use up in all.
+        made: the day of the release. The day alone: how long a release took may follow from the records.
     """
 
     title: str = ""
@@ -122,6 +126,23 @@ class About:
     purpose: str = ""
     spent: Fraction | None = None
     cap: Fraction | None = None
+    made: str = ""
+
+    def dated(self) -> About:
+        """The same, of today where no day is named."""
+        return self if self.made else replace(self, made=datetime.now(UTC).date().isoformat())
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is said, for privacy.json."""
+        told = {name: value for name, value in asdict(self).items() if value}
+        return {name: str(value) for name, value in told.items()}
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, str]) -> About:
+        """Read what a bundle says; early ones say nothing."""
+        words = {name: str(said.get(name, "")) for name in ("title", "owner", "purpose", "made")}
+        spent, cap = (Fraction(said[name]) if name in said else None for name in ("spent", "cap"))
+        return cls(**words, spent=spent, cap=cap)
 
 
 NOTHING_SAID = About()

@@ -32,6 +32,8 @@ class LinkedRelease:
     fitted: LinkedFitted
     privacy: PrivacyStatement
     version: str
+    own: LinkedCertificate | None = None  # the certificate of these very tables, where it was computed before
+    mended: int | None = None  # events that were drawn anew for rules across the tables; None where there are none
 
     @property
     def certificate(self) -> LinkedCertificate | None:
@@ -41,4 +43,4 @@ class LinkedRelease:
     @property
     def stated(self) -> LinkedCertificate | None:
         """The certificate for these very tables, where it is known; otherwise for the draw that was compared."""
-        return self.certificate
+        return self.certificate if self.own is None else self.own

@@ -6,53 +6,67 @@ privacy.json                guarantee, neighbours, ε and how it was spent, δ, 
 certificate.json            the private accuracy certificate
 model.npz                   centres of persons and of events, the chain, cells of numbers
 tables.npz, tables.json     the noisy tables that were measured, and what they are
-README.md, report.html      the same in plain words, and in pictures
-SHA256SUMS                  a checksum for every file above
+README.md, report.html      the same in plain words, and in pictures; made from the data
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from covey.methods.persons.certify import WORDS
+from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.release.contents import LARGE_EPSILON, About
 from covey.release.linked import LinkedRelease
 from covey.release.linkedfiles import write_fitted
 from covey.release.linkedreport import linked_report
+from covey.release.linkedverify import DESCRIBED, table_paths
+from covey.release.places import REPORT
 from covey.release.statements import WEAK, opened, private_facts, promised, unprotected
-from covey.release.verify import REPORT, file_digest
+from covey.release.verify import file_digest
 from covey.table.document import write_document
+from covey.table.package import Package
 from covey.table.sources import write_csv, write_parquet
 
 
-def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: About) -> None:
-    """Write all files but the checksums."""
+def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: About) -> LinkedRelease:
+    """Write the data; the release with the certificate of these very tables."""
     write, suffix = (write_parquet, "parquet") if parquet else (write_csv, "csv")
     plain = release.package.plain()
-    digests = {}
     for j, part in enumerate(plain.resources):
-        place = folder / f"{part.name}.{suffix}"
-        write(_table(release, j), place)
-        digests[place.name] = file_digest(place)
+        write(_table(release, j), folder / f"{part.name}.{suffix}")
     described = plain.to_dict()
     for one in described["resources"]:
         one["path"] = f"{one['name']}.{suffix}"
         one["schema"]["fields"][0]["type"] = "integer"  # of keys, which are numbers now
-    # The day alone, as everywhere in a bundle: how long a release took may follow from the records.
-    described["created"] = f"{datetime.now(UTC).date().isoformat()}T00:00:00Z"
+    described["created"] = f"{about.made}T00:00:00Z"
     write_document(folder / "datapackage.json", described)
     mended = getattr(release.parts, "mended", 0) if release.package.rules else None
     facts = private_facts(release.privacy, release.version)
     told = {} if mended is None else {"events_drawn_anew_for_rules": mended}
-    write_document(folder / "privacy.json", {**facts, **told, "linked": True})
+    write_document(folder / "privacy.json", {**facts, **told, "linked": True, "about": about.to_dict()})
+    write_fitted(release.fitted, release.package, folder)
+    release = replace(release, own=_own(release), mended=mended)
     if release.certificate is not None:
         write_document(folder / "certificate.json", certificate_facts(release))
-    write_fitted(release.fitted, release.package, folder)
-    (folder / "README.md").write_text(words(release, list(digests), mended), encoding="utf-8")
-    (folder / REPORT).write_text(linked_report(release, digests, about), encoding="utf-8")
+    return release
+
+
+def _own(release: LinkedRelease) -> LinkedCertificate | None:
+    """The certificate of these very tables; where it cannot be computed, that of the draw that was compared."""
+    try:
+        return release.stated
+    except Exception:  # the tables are not lost for a sentence about them
+        return release.certificate
+
+
+def tell_linked(release: LinkedRelease, folder: Path, ready: Path, about: About) -> None:
+    """Write the words about the data in a folder."""
+    tables = table_paths(folder, Package.load(folder / DESCRIBED))
+    digests = {path.name: file_digest(path) for path in tables}
+    (ready / "README.md").write_text(words(release, list(digests)), encoding="utf-8")
+    (ready / REPORT).write_text(linked_report(release, digests, about), encoding="utf-8")
 
 
 def _table(release: LinkedRelease, j: int) -> Iterable[Any]:
@@ -81,9 +95,9 @@ def certificate_facts(release: LinkedRelease) -> dict[str, Any]:
     return facts | ({"note": WEAK} if release.privacy.budget.epsilon > LARGE_EPSILON else {})
 
 
-def words(release: LinkedRelease, tables: list[str], mended: int | None = None) -> str:
+def words(release: LinkedRelease, tables: list[str]) -> str:
     """README.md."""
-    one, two = release.package.resources
+    (one, two), mended = release.package.resources, release.mended
     lines = [
         *opened(
             release.privacy,
@@ -117,6 +131,6 @@ def words(release: LinkedRelease, tables: list[str], mended: int | None = None) 
         "- `model.npz`: what rows are drawn from",
         "- `tables.npz`, `tables.json`: the noisy tables that were measured, and the size of their noise",
         "- `report.html`: this, and pictures of the data, in a browser",
-        "- `SHA256SUMS`: checksums; `covey verify` checks them",
+        "- `SHA256SUMS`, `SHA256SUMS.report`: checksums of the data and of the rest; `covey verify` checks them",
     ]
     return "\n".join(lines) + "\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -16,10 +15,12 @@ from covey.release.contents import NOTHING_SAID, About
 from covey.release.cover import cover, public_columns
 from covey.release.linked import LinkedRelease
 from covey.release.looks import distributions
-from covey.release.page import Part, facts, page, section
+from covey.release.page import Part, attempted, facts, page, section
 from covey.release.sections import budget_bar, epsilon_words, guarantee, marks
 from covey.release.summary import describe
 from covey.table.codec import Codec
+from covey.table.package import Resource
+from covey.table.schema import Schema
 
 
 def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: About = NOTHING_SAID) -> str:
@@ -32,35 +33,40 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
         tiles.append(("certified mean error of a table, in total variation", f"≤ {bound}"))
     first = next(iter(release.parts))
     events = _counts(release, first)
-    looks = []
-    for part, columns, schema in zip(
-        package.resources, first, (package.persons.schema, package.event_schema), strict=True
-    ):
-        codec = Codec(schema)
-        if not part.bare and len(next(iter(columns.values()))):
-            codes, _ = codec.encode({name: columns[name] for name in schema.names})
-            counts = [np.bincount(codes[:, j], minlength=size) for j, size in enumerate(codec.domain_sizes)]
-            key, old, markup = distributions(describe(codec), counts, private=True)
-            place, title = f"{key}-{part.name}", f"What {part.name} look like"  # a page has each key once
-            shown = markup.replace(f'"{key}"', f'"{place}"').replace(
-                old, text(title)
-            )  # names have letters, digits, _ and -
-            looks.append((place, title, Html(shown)))
+    schemas = (package.persons.schema, package.event_schema)
+    looks = [
+        shown
+        for part, columns, schema in zip(package.resources, first, schemas, strict=True)
+        for shown in attempted(f"What {part.name} look like", _looks, part, columns, schema)
+    ]
     heading = shorten(str(about.title or package.notes.get("title") or "Synthetic data"), 120)
     public = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources if not part.bare]
     bound = NO_CERTIFICATE if release.stated is None else release.stated.sentence
     lead = f"Two linked tables that stand in for confidential ones of {privacy.n:,} persons. No row of them belongs to a person."
     sections = [
         cover(privacy, about, bound, *public),
-        _released(release, digests, len(events)),
+        _released(release, digests, about.dated().made, len(events)),
         guarantee(privacy),
-        _accuracy(release),
-        budget_bar(privacy),
+        *attempted("How accurate it is", _accuracy, release),
+        *attempted("How the budget was spent", budget_bar, privacy),
         _events(release, np.bincount(events, minlength=package.at_most + 1)),
         *looks,
     ]
     last = f"Written by covey {release.version}. This page is one file without scripts; it loads nothing and sends nothing."
     return page(heading, "Release report", lead, badges, banners, tiles, sections, tag("p", last))
+
+
+def _looks(part: Resource, columns: Mapping[str, object], schema: Schema) -> Part | None:
+    """The columns of one of the tables; nothing of one without columns or rows."""
+    if part.bare or not len(next(iter(columns.values()))):  # type: ignore[arg-type]
+        return None
+    codec = Codec(schema)
+    codes, _ = codec.encode({name: columns[name] for name in schema.names})
+    counts = [np.bincount(codes[:, j], minlength=size) for j, size in enumerate(codec.domain_sizes)]
+    key, old, markup = distributions(describe(codec), counts, private=True)
+    place, title = f"{key}-{part.name}", f"What {part.name} look like"  # a page has each key once
+    shown = markup.replace(f'"{key}"', f'"{place}"').replace(old, text(title))  # names have letters, digits, _ and -
+    return place, title, Html(shown)
 
 
 def _counts(release: LinkedRelease, first: tuple[Mapping[str, object], Mapping[str, object]]) -> Integers:
@@ -70,13 +76,13 @@ def _counts(release: LinkedRelease, first: tuple[Mapping[str, object], Mapping[s
     return np.bincount(np.searchsorted(ids, owners), minlength=len(ids))
 
 
-def _released(release: LinkedRelease, digests: Mapping[str, str], shown: int) -> Part:
+def _released(release: LinkedRelease, digests: Mapping[str, str], made: str, shown: int) -> Part:
     """What was released; pictures and numbers of events are those of so many persons."""
     (one, two), m = release.package.resources, release.parts.m
     rows = [
         ("Made from", f"confidential tables of {release.privacy.n:,} persons and their events"),
         ("Made by", f"covey {release.version}, {release.privacy.mechanism}"),
-        ("Date", datetime.now(UTC).date().isoformat()),
+        ("Date", made),
         ("Link", f"{two.name}.{two.key} refers to {one.name}.{one.key}; numbers without meaning"),
         ("Events of a person", f"{release.package.at_most} at most"),
         *([("Pictures", f"of the first {shown:,} of {m:,} persons, who come in random order")] if shown < m else []),

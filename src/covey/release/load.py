@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers
+from covey.core.fit.spectrum import Spectrum
 from covey.core.numbers.cells import Cells
 from covey.core.numbers.grid import NumberGrid
 from covey.core.numbers.measure import Measure
@@ -45,6 +46,7 @@ class Centres:
     cloud: WeightedPoints
     checked: Verified
     numbers: NumberCells | None = None  # what its cells of numbers are
+    spectrum: Spectrum | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -76,11 +78,18 @@ def load_centres(folder: Path) -> Centres:
         arrays = dict(file)
     cloud = WeightedPoints(arrays["weights"], arrays["points"])
     codec = Codec(Schema.load(folder / "schema.json"))
-    found = Centres(codec, cloud, checked, _numbers(codec, arrays))
+    found = Centres(codec, cloud, checked, _numbers(codec, arrays), _spectrum(arrays))
     width = len(codec.domain_sizes) if found.flags else sum(found.sizes)
     if cloud.points.shape != (len(cloud.weights), width):
         raise InputError(f"the centres of {folder} do not belong to its schema.")
     return found
+
+
+def _spectrum(arrays: Mapping[str, Any]) -> Spectrum | None:
+    if "spectrum" not in arrays:
+        return None
+    edge, dimension, *values = map(float, arrays["spectrum"])
+    return Spectrum(tuple(values), edge, int(dimension))
 
 
 def _numbers(codec: Codec, arrays: Mapping[str, Any]) -> NumberCells | None:

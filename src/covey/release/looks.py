@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
+from covey.errors import CannotAnswerError
 from covey.html import Html, tag
 from covey.release import charts
 from covey.release.charts import pair_key, percent, span
-from covey.release.contents import LOST, MEASURED, MODELLED, Bands, PairBands
-from covey.release.page import Part, section
+from covey.release.contents import DISTANT, LOST, MEASURED, MODELLED, Bands, PairBands
+from covey.release.page import Part, reason, section
 from covey.release.summary import MISSING, Column, associations, ranked
 
+LOOKS, PAIRS = "What the table looks like", "What goes together"
 CHARTS = 48  # columns that get a picture of their own
 FLAGS = 160  # flags that get a bar
 FLAGS_TOGETHER = 16  # bars in one list
@@ -49,17 +51,28 @@ def distributions(
     lists = flags if len(flags) > 3 else []
     single = [one for one in every if not (lists and one[0].is_flag)]
 
+    unbanded: dict[int, str] = {}  # why there is no band
+
     def ends(j: int, column: Column) -> Ends | None:
-        return None if bands is None else bands.column(j, column)
+        try:
+            return None if bands is None else bands.column(j, column)
+        except CannotAnswerError as error:
+            unbanded[j] = str(error)
+            return None
 
     cards = []
     for i in range(0, min(len(lists), FLAGS), FLAGS_TOGETHER):
         cards.append(_flag_list([(c, own, ends(j, c)) for c, own, j in lists[i : i + FLAGS_TOGETHER]]))
     measured = [j for column, _, j in single[:CHARTS] if column.ordered][:QUANTILED]
-    levels = {j: [] if bands is None else bands.quantiles(j) for j in measured}
-    cards += [
-        _column_card(column, own, ends(j, column), levels.get(j, []), even.get(j)) for column, own, j in single[:CHARTS]
-    ]
+    for column, own, j in single[:CHARTS]:
+        try:
+            drawn = ends(j, column)
+            levels = bands.quantiles(j) if bands is not None and j in measured else []
+            cards.append(
+                _column_card(column, own, drawn, (_quantiles(levels), _unbanded(unbanded.get(j))), even.get(j))
+            )
+        except Exception as error:  # the other columns are worth a look
+            cards.append(tag("article", tag("h3", column.name), reason(error)))
     hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
     words = "How the synthetic rows are spread over the values of each column. " + (
         "Nothing here was taken from the true rows."
@@ -75,7 +88,7 @@ def distributions(
         words += EVEN
     if hidden:
         words += f" To stay small, the page shows {len(columns) - hidden:,} of {len(columns):,} columns: the first of each kind."
-    return section("columns", "What the table looks like", tag("p", words), tag("div", cards, class_="grid"))
+    return section("columns", LOOKS, tag("p", words), tag("div", cards, class_="grid"))
 
 
 def _flag_list(flags: Sequence[tuple[Column, Floats, Ends | None]]) -> Html:
@@ -90,7 +103,7 @@ def _flag_list(flags: Sequence[tuple[Column, Floats, Ends | None]]) -> Html:
 
 
 def _column_card(
-    column: Column, shares: Floats, ends: Ends | None, levels: Sequence[Level] = (), even: Array | None = None
+    column: Column, shares: Floats, ends: Ends | None, below: Sequence[Html | None] = (), even: Array | None = None
 ) -> Html:
     note = f"{column.type}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
     caption = f"Shares of {column.name}"
@@ -113,7 +126,7 @@ def _column_card(
             if label != MISSING or v > 0:
                 numbers.append([label, percent(float(v)), *([] if ends is None else [span(ends[0][k], ends[1][k])])])
         picture = charts.figure(caption, bars, charts.table(head + ["95%"] * (ends is not None), numbers, caption))
-    return tag("article", tag("h3", column.name), tag("p", note, class_="note"), picture, _quantiles(levels))
+    return tag("article", tag("h3", column.name), tag("p", note, class_="note"), picture, below)
 
 
 def _inhabited(shares: Floats, ends: Ends | None) -> slice:
@@ -134,6 +147,11 @@ def _quantiles(levels: Sequence[Level]) -> Html | None:
     return tag("p", f"In the confidential table, 95%: {'; '.join(told)}.", class_="note")
 
 
+def _unbanded(why: str | None) -> Html | None:
+    """Why the bars of a column have no error bands."""
+    return None if why is None else tag("p", f"No error bands: {why}", class_="note")
+
+
 def _plain(value: float) -> str:
     """Three significant digits, and whole numbers without a point."""
     return f"{value:,.0f}" if float(value).is_integer() else charts.number(value)
@@ -141,7 +159,7 @@ def _plain(value: float) -> str:
 
 def pair_map(
     columns: Sequence[Column], some: Integers, rows: int, bands: Bands | None = None, fine: Integers | None = None
-) -> list[Part]:
+) -> Part | None:
     """The associations of the synthetic rows as a map, and the strongest of them as a list; nothing for one column.
 
     `some` are evenly chosen of so many `rows`. With bands it also says which associations the measurements show; `fine` has
@@ -149,9 +167,12 @@ def pair_map(
     """
     shown = columns[:MAPPED]
     if len(shown) < 2:
-        return []
+        return None
     known = None if bands is None or fine is None else bands.pairs(fine, len(shown))
-    values = associations(some[:, : len(shown)], shown) if known is None else known.synthetic
+    values = np.eye(len(shown)) if known is None else known.synthetic
+    apart = np.ones_like(values, dtype=bool) if known is None else known.kind == DISTANT
+    if apart.any():
+        values = np.where(apart, associations(some[:, : len(shown)], shown), values)
     names = [column.name for column in shown]
     words = (
         "How strongly two columns of the synthetic table depend on each other: Cramér’s V, from 0 (not at all) to 1 (each "
@@ -171,27 +192,32 @@ def pair_map(
     tabled = [] if known is None else _tabled(known)
     picture = charts.heat_map(names, values, title, "Cramér’s V", lost, tabled)
     listed = _strongest(names, values) if known is None else _measured(names, known, tabled)
-    told = [] if known is None else [tag("p", _kinds(known))]
+    told = [] if known is None else [tag("p", _kinds(known, names))]
     below = [] if bands is None or fine is None else [_pair_table(bands, fine, names, pair) for pair in tabled]
     if below:
         told.append(
             tag("p", "Click a pair on the map or in the list to see its table, with a 95% band for every cell.")
         )
     drawn = tag("div", picture, listed, class_="beside")
-    return [section("pairs", "What goes together", tag("p", words), *told, charts.figure(title, drawn), *below)]
+    return section("pairs", PAIRS, tag("p", words), *told, charts.figure(title, drawn), *below)
 
 
 def _tabled(known: PairBands) -> list[tuple[int, int]]:
     """Pairs whose tables are shown: not lost in noise, those that go together most."""
     i, j = np.triu_indices(len(known.kind), 1)
-    size = np.where(known.kind[i, j] == LOST, -1.0, np.maximum(known.value[i, j], known.synthetic[i, j]))
+    size = np.where(
+        np.isin(known.kind[i, j], (LOST, DISTANT)), -1.0, np.maximum(known.value[i, j], known.synthetic[i, j])
+    )
     return [(int(i[k]), int(j[k])) for k in np.argsort(-size, kind="stable")[:TABLED] if size[k] >= 0]
 
 
 def _pair_table(bands: Bands, fine: Integers, names: Sequence[str], pair: tuple[int, int]) -> Html:
     """The table of one pair, unseen until its link is followed."""
     a, b = pair
-    found = bands.table(fine, a, b)
+    try:
+        found = bands.table(fine, a, b)
+    except Exception as error:  # a link leads here
+        return tag("div", reason(error), id=pair_key(pair), class_="unseen")
     rows = [
         (label, *([percent(s), tag("span", span(x, y), class_="note")] for s, x, y in zip(*own, strict=True)))
         for label, *own in zip(found.rows, found.share, found.low, found.high, strict=True)
@@ -233,13 +259,20 @@ def _linked(pair: tuple[int, int], names: Sequence[str], tabled: Sequence[tuple[
     return tag("a", words, href=f"#{pair_key(pair)}") if pair in tabled else words
 
 
-def _kinds(known: PairBands) -> str:
+def _kinds(known: PairBands, names: Sequence[str]) -> str:
     """How many pairs are of which kind."""
     upper = known.kind[np.triu_indices(len(known.kind), 1)]
-    count = {kind: int(np.sum(upper == kind)) for kind in (MEASURED, MODELLED, LOST)}
-    return (
+    count = {kind: int(np.sum(upper == kind)) for kind in (MEASURED, MODELLED, LOST, DISTANT)}
+    words = (
         f"Of {len(upper):,} pairs {count[MEASURED]:,} are measured: their noisy tables show the association, or show that it is "
         f"next to none. {count[MODELLED]:,} are modelled: the synthetic rows have an association that follows from other columns "
         f"alone, and noise hides whether it is there. {count[LOST]:,} are lost in noise: nothing is seen, and a weak "
         "association may be there; the map leaves these empty. With 95% confidence noise alone made none of the listed ones."
     )
+    if known.distant:
+        columns = ", ".join(names[j] for j in known.distant)
+        words += (
+            f" {count[DISTANT]:,} have no band, those with a column that was measured by its distance from another one "
+            f"({columns}): the map shows their association in the synthetic rows alone."
+        )
+    return words

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import Any
 
+from covey.errors import CannotAnswerError
 from covey.html import Html, tag
 
 Part = tuple[str, str, Html]  # key, title and markup of a section
@@ -22,6 +24,21 @@ def style_sheet() -> str:
 def section(key: str, title: str, *inside: Any) -> Part:
     """A titled part of a page: its key, its title, its markup."""
     return key, title, tag("section", tag("h2", title, id=key), inside, class_="card", aria_labelledby=key)
+
+
+def attempted(title: str, make: Callable[..., Part | None], *given: Any) -> list[Part]:
+    """A part of a page; in its place, if it cannot be made, the reason. Empty if there is nothing to show."""
+    try:
+        part = make(*given)
+    except Exception as error:  # the rest of the page is worth reading
+        return [section(re.sub(r"\W+", "-", title.lower()), title, reason(error))]
+    return [] if part is None else [part]
+
+
+def reason(error: Exception) -> Html:
+    """Why a picture or a sentence is not there, in its place."""
+    words = f"{error}" if isinstance(error, CannotAnswerError) else f"This could not be made ({type(error).__name__})."
+    return tag("p", words, " The data are not affected.", class_="note")
 
 
 def page(  # the parts of a page, from top to bottom

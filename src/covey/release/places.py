@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from covey.errors import ArgumentError, ParameterError, whole_number
 from covey.table.databases import Database
 
-SUMS = "SHA256SUMS"  # the last file of a bundle to be written: a folder that has it is one
+SUMS = "SHA256SUMS"  # checksums of the data: a folder that has it is a bundle, and its digest is the bundle's name
+REPORT = "report.html"
+WORDS = (
+    "README.md",
+    REPORT,
+    "croissant.json",
+    "dcat.json",
+    "deployment.yaml",
+)  # made from the data, and again if need be
+WORDS_SUMS = "SHA256SUMS.report"  # checksums of these: a bundle without it is not finished
 
 
 def check_target(folder: Path, force: bool) -> None:
@@ -35,13 +45,20 @@ def _is_whole(folder: Path) -> bool:
     if not (folder / SUMS).is_file():
         return False
     named = listed(folder)
-    return "privacy.json" in named and {path.name for path in folder.iterdir()} <= {*named, SUMS}
+    return "privacy.json" in named and counting(folder, named) <= named.keys()
 
 
 def listed(folder: Path) -> dict[str, str]:
     """The checksums that a bundle lists, by file name."""
-    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    lists = [folder / name for name in (SUMS, WORDS_SUMS) if (folder / name).is_file()]
+    lines = [line for path in lists for line in path.read_text(encoding="utf-8").splitlines()]
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def counting(folder: Path, named: Mapping[str, str]) -> set[str]:
+    """The files of a bundle that its lists must name. Words count once the report is listed: until then they are being made."""
+    found = {path.name for path in folder.iterdir()} - {SUMS, WORDS_SUMS}
+    return found if REPORT in named else found - (set(WORDS) - named.keys())
 
 
 def is_bundle(folder: Path) -> bool:

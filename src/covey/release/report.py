@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from covey.core.arrays import Array
 from covey.entropy import SEEDED_MARK
@@ -18,8 +17,8 @@ from covey.release.accuracy import NO_CERTIFICATE, accuracy, stated, table_bound
 from covey.release.agreement import risks, why
 from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, Bands, PrivateRelease
 from covey.release.cover import cover, example_question, foundations, public_columns
-from covey.release.looks import distributions, pair_map
-from covey.release.page import Part, facts, page, points, section
+from covey.release.looks import LOOKS, PAIRS, distributions, pair_map
+from covey.release.page import Part, attempted, facts, page, points, section
 from covey.release.pictured import Pictured
 from covey.release.sections import budget_bar, epsilon_words, guarantee, marks, spectrum
 from covey.release.summary import describe, even_inside
@@ -30,6 +29,7 @@ PAPER = (
     "M. Boedihardjo, T. Strohmer and R. Vershynin, “Covariance’s Loss is Privacy’s Gain: Computationally Efficient, "
     "Private and Accurate Synthetic Data”"
 )
+HIDDEN = "What limits and categories hide"
 
 
 def report_html(
@@ -45,16 +45,18 @@ def report_html(
     `whole` has the bounds of these very rows, from `rows_bounds`, if they were computed before.
     """
     own = Pictured.of(release) if pictured is None else pictured
-    today = datetime.now(UTC).date().isoformat()
-    files = Files(release.schema, release.parts.m, table, digest, today, release.version, about)
+    files = Files(release.schema, release.parts.m, table, digest, release.version, about.dated())
     columns = describe(own.codec)
     if isinstance(release, PrivateRelease):
-        one_way = distributions(columns, own.counts, True, release.bands, even_bars(release, own.codec))
-        looks = [one_way, *changed(release.bands), *pair_map(columns, own.some, own.rows, release.bands, own.some_fine)]
+        bands = release.bands
+        looks = attempted(
+            LOOKS, lambda: distributions(columns, own.counts, True, bands, even_bars(release, own.codec))
+        )
+        looks += attempted(HIDDEN, changed, bands)
+        looks += attempted(PAIRS, lambda: pair_map(columns, own.some, own.rows, bands, own.some_fine))
         return private_page(release, files, rows_bounds(release, own) if whole is None else whole, looks)
-    return anonymous_page(
-        release, files, [distributions(columns, own.counts, False), *pair_map(columns, own.some, own.rows)]
-    )
+    looks = attempted(LOOKS, distributions, columns, own.counts, False)
+    return anonymous_page(release, files, looks + attempted(PAIRS, pair_map, columns, own.some, own.rows))
 
 
 def even_bars(release: PrivateRelease, codec: Codec) -> dict[int, Array]:
@@ -68,16 +70,16 @@ def even_bars(release: PrivateRelease, codec: Codec) -> dict[int, Array]:
     return out
 
 
-def changed(bands: Bands | None) -> list[Part]:
+def changed(bands: Bands | None) -> Part | None:
     """What the schema made of the confidential table, as far as the measurements tell; nothing where that is nothing."""
     found = [] if bands is None else bands.notes()
     if not found:
-        return []
+        return None
     words = (
         "Rows and answers are about the confidential table as the schema reads it, within its limits and categories:"
     )
     listed = tag("ul", [tag("li", f"{note}.") for note in found])
-    return [section("limits", "What limits and categories hide", tag("p", words), listed)]
+    return section("limits", HIDDEN, tag("p", words), listed)
 
 
 def rows_bounds(release: PrivateRelease, own: Pictured) -> TableBounds:
@@ -93,9 +95,8 @@ class Files:
     rows: int
     table: str
     digest: str
-    today: str
     version: str
-    about: About = NOTHING_SAID
+    about: About
 
     @property
     def title(self) -> str:
@@ -116,7 +117,7 @@ class Files:
             ("Columns", f"{self.width:,}"),
             ("Made from", f"a confidential table of {n}"),
             ("Made by", f"covey {self.version}, {method}"),
-            ("Date", self.today),
+            ("Date", self.about.made),
             ("Fingerprint", fingerprint),
         ]
         return section(
@@ -133,7 +134,7 @@ class Files:
         reader = "read_parquet" if self.table.endswith("parquet") else "read_csv"
         check = f"covey verify .\npython -c \"import pandas; print(pandas.{reader}('{self.table}'))\""
         cite = (
-            f"{self.title}. Synthetic table of {self.rows:,} rows, {mark}. Made by covey {self.version} on {self.today}. "
+            f"{self.title}. Synthetic table of {self.rows:,} rows, {mark}. Made by covey {self.version} on {self.about.made}. "
             f"SHA-256 {self.digest[:16]}…"
         )
         return section(
@@ -194,10 +195,10 @@ def private_page(release: PrivateRelease, files: Files, whole: TableBounds, look
     sections = [
         cover(privacy, files.about, bound, public_columns(files.schema)),
         guarantee(privacy),
-        budget_bar(privacy),
-        accuracy(release, whole),
+        *attempted("How the budget was spent", budget_bar, privacy),
+        *attempted("How accurate it is", accuracy, release, whole),
         *looks,
-        *([] if release.spectrum is None else [spectrum(release.spectrum)]),
+        *([] if release.spectrum is None else attempted("What stood out of the noise", spectrum, release.spectrum)),
         files.released(
             f"{privacy.n:,} {budget.counted}",
             f"mechanism: {privacy.mechanism}",
@@ -205,7 +206,7 @@ def private_page(release: PrivateRelease, files: Files, whole: TableBounds, look
             f"{budget.counted} and the method are public.",
         ),
         foundations(privacy),
-        files.reuse(mark, notes, files.recipes()),
+        *attempted("Cite and reuse", lambda: files.reuse(mark, notes, files.recipes())),
     ]
     lead = f"A table that stands in for a confidential one of {privacy.n:,} {budget.counted}. No row of it belongs to a person."
     return page(files.title, "Release report", lead, badges, banners, tiles, sections, files.footer())

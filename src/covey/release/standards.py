@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 from covey.privacy.budget import Budget
@@ -72,7 +71,7 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
-def croissant(release: Released, table: str, digest: str) -> dict[str, Any]:
+def croissant(release: Released, table: str, digest: str, made: str) -> dict[str, Any]:
     """Croissant 1.1 metadata of the synthetic table: columns, where it comes from, and what responsible use has to know."""
     return {
         "@context": _CONTEXT,
@@ -80,7 +79,7 @@ def croissant(release: Released, table: str, digest: str) -> dict[str, Any]:
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": "synthetic",
         "description": "Synthetic table made by covey. See README.md for what it protects and how accurate it is.",
-        "datePublished": _today(),
+        "datePublished": made,
         "version": release.version,
         "citeAs": f"covey {release.version}, after Boedihardjo, Strohmer, Vershynin: {METHOD}",
         **_provenance(release),
@@ -147,7 +146,7 @@ def _responsible(release: Released) -> dict[str, Any]:
     }
 
 
-def dcat(release: Released, table: str, digest: str) -> dict[str, Any]:
+def dcat(release: Released, table: str, digest: str, made: str) -> dict[str, Any]:
     """A DCAT entry for a data catalogue, with the properties of HealthDCAT-AP that follow from the release."""
     return {
         "@context": {
@@ -170,7 +169,7 @@ def dcat(release: Released, table: str, digest: str) -> dict[str, Any]:
         "dct:title": {"@value": "Synthetic table", "@language": "en"},
         "dct:description": {"@value": f"{_promise(release)}. Made from {_counted(release)}.", "@language": "en"},
         "dct:identifier": f"urn:sha256:{digest}",
-        "dct:issued": {"@value": _today(), "@type": "xsd:date"},
+        "dct:issued": {"@value": made, "@type": "xsd:date"},
         "dcat:version": release.version,
         "dct:type": {
             "@id": SYNTHETIC,
@@ -203,7 +202,7 @@ def dcat(release: Released, table: str, digest: str) -> dict[str, Any]:
     }
 
 
-def deployment(release: PrivateRelease) -> dict[str, Any]:
+def deployment(release: PrivateRelease, made: str) -> dict[str, Any]:
     """An entry for the registry of deployments of differential privacy, in its layout; it is read as YAML."""
     privacy, budget = release.privacy, release.privacy.budget
     columns = ", ".join(field.name for field in release.schema.fields)
@@ -219,7 +218,7 @@ def deployment(release: PrivateRelease) -> dict[str, Any]:
                 "intended_use": STEWARD,
                 "data_product_type": "Synthetic data",
                 "data_product_region": STEWARD,
-                "publication_date": _today(),
+                "publication_date": made,
             },
             "dp_variant": {
                 "variant_name": "Pure DP" if budget.pure else "Approximate DP",
@@ -289,7 +288,3 @@ def _counted(release: Released) -> str:
 
 def _media_type(table: str) -> str:
     return "application/vnd.apache.parquet" if table.endswith("parquet") else "text/csv"
-
-
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
@@ -157,6 +159,20 @@ def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     }
 
 
+def unfinished_words(folder: Path) -> str:
+    """README.md of a bundle whose data are written and whose words are not yet made."""
+    guarantee = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))["guarantee"]
+    lines = [
+        f"Synthetic data: {guarantee}.",
+        "",
+        "The data of this folder are whole, and `covey verify` checks them. Its report is not made yet. If nobody is making it,",
+        "this makes it from the data alone:",
+        "",
+        "    covey resume FOLDER",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def private_words(release: PrivateRelease, mended: int | None, accuracy: str | None) -> str:
     """README.md of a private bundle; `accuracy` is what its certificate says of its rows."""
     privacy, budget = release.privacy, release.privacy.budget
@@ -191,7 +207,7 @@ def private_words(release: PrivateRelease, mended: int | None, accuracy: str | N
         "- `report.html`: this, and pictures of the data, in a browser",
         "- `croissant.json`, `dcat.json`, `deployment.yaml`: metadata for machine learning, for data catalogues and for the",
         "  registry of deployments of differential privacy",
-        "- `SHA256SUMS`: checksums; `covey verify` checks them",
+        "- `SHA256SUMS`, `SHA256SUMS.report`: checksums of the data and of the rest; `covey verify` checks them",
     ]
     return "\n".join(lines) + "\n"
 

@@ -14,12 +14,10 @@ from covey.errors import InputError
 from covey.privacy.budget import Budget, Charge, budget_for
 from covey.release.linkedverify import DESCRIBED, verify_linked
 from covey.release.measurements import read_measurements
-from covey.release.places import SUMS, listed
+from covey.release.places import REPORT, SUMS, counting, listed
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import open_source
-
-REPORT = "report.html"
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,7 @@ class Verified:
     rows: int
     facts: Mapping[str, Any]
     counted: Literal["rows", "persons"] = "rows"
+    finished: bool = True  # whether it has its report and the other files of words
 
 
 def verify_bundle(folder: Path) -> Verified:
@@ -40,7 +39,7 @@ def verify_bundle(folder: Path) -> Verified:
     if not (folder / SUMS).is_file():
         raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or not a whole one.")
     named = listed(folder)
-    present = {path.name for path in folder.iterdir()} - {SUMS}
+    present, finished = counting(folder, named), REPORT in named
     if present != set(named):
         missing, extra = (", ".join(map(repr, sorted(names))) for names in (set(named) - present, present - set(named)))
         found = [f"missing: {missing}"] * bool(missing) + [f"extra: {extra}"] * bool(extra)
@@ -52,11 +51,11 @@ def verify_bundle(folder: Path) -> Verified:
         facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
         _verify_budget(facts)
         rows, tables = verify_linked(folder)
-        if not all(named[path.name] in (folder / REPORT).read_text(encoding="utf-8") for path in tables):
+        if finished and not all(named[path.name] in (folder / REPORT).read_text(encoding="utf-8") for path in tables):
             raise InputError(f"{REPORT} describes other tables than those of the bundle.")
-        return Verified(rows, facts, "persons")
+        return Verified(rows, facts, "persons", finished)
     table = rows_path(folder)
-    if REPORT in named and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
+    if finished and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
         raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")
     facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
     if "charges" in facts:
@@ -74,7 +73,7 @@ def verify_bundle(folder: Path) -> Verified:
         rows += piece.rows
     if not rows:
         raise InputError("the bundle has no synthetic rows.")
-    return Verified(rows, facts)
+    return Verified(rows, facts, finished=finished)
 
 
 def promised(facts: Mapping[str, Any]) -> Budget:

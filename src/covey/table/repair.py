@@ -103,17 +103,22 @@ class RuleBook:
 
     @cached_property
     def _witness(self) -> dict[str, int]:
-        """One valid row, found from the public schema alone."""
+        """One valid row, found from the public schema alone: from the columns that rules name, whatever the others are."""
         generator = np.random.Generator(np.random.PCG64(0))
-        codes = np.stack([generator.integers(0, size, 1000) for size in self.domain_sizes], axis=1)
-        cells = self.cells(codes, generator)
+        named = {name for rule in self.rules for name in rule.fields}
+        cells = {name: self.single(self.attributes[name], 1000) for name in named}
+        for name, size in zip(self.names, self.domain_sizes, strict=True):
+            if name in named:
+                cells[name] = self.attributes[name].draw(generator.integers(0, size, 1000), generator)
         valid = np.flatnonzero(~self._take_turns(cells, generator))
         if not len(valid):
             raise ParameterError(
                 "no row was found that obeys all rules of the schema: they contradict each other, or "
                 "leave hardly any room. Loosen one."
             )
-        return {name: int(column[valid[0]]) for name, column in cells.items()}
+        row = {name: int(column[valid[0]]) for name, column in cells.items()}
+        first = np.zeros(1, dtype=np.int64)
+        return {n: row[n] if n in row else int(a.draw(first, generator)[0]) for n, a in self.attributes.items()}
 
     def _grid(self, name: str) -> Grid:
         attribute = self.attributes[name]

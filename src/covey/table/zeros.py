@@ -22,6 +22,7 @@ from covey.table.bodyrule import BodyRule
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.package import Package
+from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule
 
 MOST_BOXES = 200  # of one rule; a fit that looks at more of them is slow, and such rules are loose
@@ -68,7 +69,7 @@ def _boxes(codec: NumberCodec, rule: Rule) -> list[Box]:
         size = rule.limit + 1
         if size > len(rule.fields) or comb(len(rule.fields), size) > MOST_BOXES:
             return []
-        flags = [codec.names.index(name) for name in rule.fields]
+        flags = [codec.names.index(name) for name in rule.fields]  # a flag always has two values
         return [Box(dict.fromkeys(some, ((1, 2),))) for some in combinations(flags, size)]
     return [] if isinstance(rule, BodyRule) else _staircase(codec, rule)
 
@@ -79,10 +80,15 @@ def _box(codec: NumberCodec, conditions: list[tuple[str, Condition, bool]]) -> l
     for name, condition, turned in conditions:
         if name in codec.links:
             return []
+        if name not in codec.names:  # it has one value, which meets its condition in every row or in none
+            attribute = codec.codec.attributes[name]
+            if bool(attribute.meets(condition, RuleBook.single(attribute, 1))[0]) == turned:
+                return []
+            continue
         j = codec.names.index(name)
         codes = _codes(codec, name, condition, turned)
         sides[j] = _meet(sides[j], codes) if j in sides else codes
-    return [Box(sides)] if all(sides.values()) else []
+    return [Box(sides)] if sides and all(sides.values()) else []
 
 
 def _codes(codec: NumberCodec, name: str, condition: Condition, turned: bool) -> tuple[Range, ...]:
@@ -115,7 +121,7 @@ def _staircase(codec: NumberCodec, rule: LessEqual | Linear) -> list[Box]:
     """Pairs of bins that an order or a sum of two numbers makes impossible as a whole."""
     terms = [(rule.left, 1.0), (rule.right, -1.0)] if isinstance(rule, LessEqual) else list(rule.coefficients)
     most = 0.0 if isinstance(rule, LessEqual) else rule.maximum
-    if len(terms) != 2 or any(name in codec.fine for name, _ in terms):
+    if len(terms) != 2 or any(name in codec.fine or name not in codec.names for name, _ in terms):
         return []
     (one, other), least = [codec.names.index(name) for name, _ in terms], [_least(codec, *term) for term in terms]
     slack = 1e-9 * (abs(most) + sum(float(np.abs(part).max()) for part in least))

@@ -22,6 +22,7 @@ from covey.charging import CHARGE_STAYS
 from covey.errors import CoveyError
 from covey.orders import STAGES
 from covey.privacy.ledger import Ledger
+from covey.release.places import SUMS
 from covey.web.pace import Pace
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -114,9 +115,23 @@ class Job:
             if self.over:
                 return
             self.state, self.started = "running", monotonic()
+        before = self.bundle.exists()
+        self._work(self.order)
+        if not self.over and not before and (self.bundle / SUMS).is_file():
+            # The process died when the data were written: what was paid for is there, and another one makes the report.
+            self._work({"resume": str(self.bundle)})
+        with self.lock:
+            if not self.over:
+                self._end("failed", self._readable("The release broke off: its process ended. No bundle was written."))
+
+    def _work(self, order: dict[str, Any]) -> None:
+        """Have a process carry out an order, and hear it to its end."""
+        with self.lock:
+            if self.over:
+                return
             place = self.folder / f"{self.id}.json"
             with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                json.dump({"order": self.order, "gate": str(self.gate)}, file)
+                json.dump({"order": order, "gate": str(self.gate)}, file)
             # -P: a folder named like one of our imports, where covey was started, must not be run.
             self.process = subprocess.Popen(  # nosec B603 # our own worker, our own file name
                 [sys.executable, "-P", "-m", "covey.web.worker", str(place)],
@@ -131,9 +146,6 @@ class Job:
             assert process.stdout is not None  # nosec B101 # for the type checker; it was asked for
             for line in process.stdout:
                 self._hear(json.loads(line))
-        with self.lock:
-            if not self.over:
-                self._end("failed", self._readable("The release broke off: its process ended. No bundle was written."))
 
     def _hear(self, said: dict[str, Any]) -> None:
         with self.lock:

@@ -17,7 +17,7 @@ from covey.linkedflow import release_package
 from covey.progress import listening
 from covey.release.contents import About
 from covey.web.jobs import open_gate
-from covey.workflow import AnonymousOrder, PrivateOrder, Released, anonymize, release
+from covey.workflow import AnonymousOrder, PrivateOrder, Released, anonymize, release, resume
 
 PAUSE = 0.1  # seconds between two reports of the same stage
 
@@ -66,6 +66,8 @@ def carry_out(order: dict[str, Any], voice: Voice) -> Released:
     """The same path as the command line's."""
     places = ("table", "schema", "out", "ledger")
     order = {key: Path(value) if key in places and value is not None else value for key, value in order.items()}
+    if "resume" in order:
+        return resume(Path(order["resume"]))
     if "epsilon" not in order:
         return anonymize(AnonymousOrder(**order), voice.stage)
     order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}

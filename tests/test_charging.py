@@ -1,0 +1,373 @@
+"""After the charge nothing is lost: whatever fails beside the data leaves a valid bundle, which can be finished."""
+
+import csv
+import json
+import os
+import random
+import shutil
+import sys
+from dataclasses import replace
+from datetime import date, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import covey
+from covey.charging import Account
+from covey.cli import main
+from covey.demo import example_visits
+from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, ParameterError
+from covey.linkedflow import release_package
+from covey.privacy.ledger import Ledger
+from covey.release import bundle as bundles
+from covey.release import looks, report
+from covey.release.contents import About
+from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, listed
+from covey.release.verify import bundle_digest, file_digest, verify_bundle
+from covey.table.package import Package
+from covey.table.schema import Schema
+from covey.table.sources import read_table
+from covey.workflow import AnonymousOrder, PrivateOrder, anonymize, release, resume
+from tests.test_linkedflow import write as write_linked
+from tests.test_linking import SMALL, clinic
+
+pytestmark = [
+    pytest.mark.usefixtures("few_steps"),
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+]
+# Whose functions make words: what they call fails through them. The claim is let go when all is done.
+ABOVE_THE_DATA = tuple(str(Path(covey.__file__).parent / name) for name in ("release", "answers"))
+
+
+def day(name, first, last, **own):
+    return {"name": name, "type": "date", "constraints": {"minimum": first, "maximum": last}, "covey": own}
+
+
+def whole(name, low, high, **own):
+    return {"name": name, "type": "integer", "constraints": {"minimum": low, "maximum": high}, "covey": own}
+
+
+SEX = {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"], "required": True}}
+ONE = {"name": "site", "type": "string", "constraints": {"enum": ["here"], "required": True}}
+
+
+def order_for(folder, fields, cells, rules=(), **more):
+    """An order that is charged to a ledger of its own."""
+    with (folder / "table.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[field["name"] for field in fields], *cells])
+    (folder / "schema.json").write_text(json.dumps({"fields": fields, "covey": {"rules": list(rules)}}))
+    ledger = folder / "ledger.sqlite"
+    Ledger(ledger).open_dataset("people", Fraction(3), Fraction(1, 1000))
+    place = {"table": folder / "table.csv", "schema": folder / "schema.json", "out": folder / "out"}
+    return PrivateOrder(**place, epsilon=1, dataset="people", ledger=ledger, accept_misfits=1, **more)
+
+
+def rows_of(kind, stream, count=150):
+    born = [date(1900, 1, 1) + timedelta(stream.randrange(36_000)) for _ in range(count)]
+    seen = [date(2013, 1, 1) + timedelta(stream.randrange(700)) for _ in range(count)]
+    later = [one + timedelta(stream.randrange(20)) if stream.random() < 0.7 else "" for one in seen]
+    low = [stream.randrange(50, 110) for _ in range(count)]
+    high = [one + stream.randrange(70) for one in low]
+    sex = [stream.choice("fm") for _ in range(count)]
+    return list(
+        zip(*{"dates": (born, seen, sex), "after": (seen, later, sex), "pressure": (low, high, sex)}[kind], strict=True)
+    )
+
+
+ORDERS = {
+    "dates": (
+        [day("dob", "1900-01-01", "2000-12-31"), day("screened", "2013-01-01", "2014-12-31"), SEX],
+        [{"less_equal": {"left": "dob", "right": "screened"}}],
+    ),
+    "after": (
+        [day("offense", "2013-01-01", "2016-12-31"), day("jail", "2013-01-01", "2016-12-31", after="offense"), SEX],
+        [],
+    ),
+    "pressure": (
+        [whole("ap_lo", 0, 200), whole("ap_hi", 0, 250), SEX],
+        [{"less_equal": {"left": "ap_lo", "right": "ap_hi"}}],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_an_order_between_two_columns_is_released_and_its_report_says_why_there_is_no_band(kind, tmp_path):
+    fields, rules = ORDERS[kind]
+    order = order_for(tmp_path, fields, rows_of(kind, random.Random(1)), rules, rows=150)
+    done = release(order)
+    assert verify_bundle(done.bundle).finished
+    page = (done.bundle / "report.html").read_text()
+    assert page.count("No error bands: &#x27;") == 1
+    assert f"{fields[1]['name']}&#x27; was measured by its distance from" in page
+    assert f"another one ({fields[1]['name']}): the map shows their association in the synthetic rows alone" in page
+    assert "could not be made" not in page
+
+
+def test_random_orders_and_exclusions_are_refused_before_the_charge_or_finished_after_it(tmp_path):
+    stream, finished = random.Random(4), 0
+    for k in range(8):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        names = ["a", "b", "c"]
+        fields = [whole(name, stream.choice([0, 10]), stream.choice([10, 50, 1000])) for name in names] + [SEX, ONE]
+        fields[0] |= {"covey": {"bins": 5}} if stream.random() < 0.3 else {}
+        learned = stream.random() < 0.4
+        if learned:
+            fields[2] = {"name": "c", "type": "integer", "covey": {"learn": True}}
+        one, two = stream.sample(names[: 2 if learned else 3], 2)
+        rules = [{"less_equal": {"left": one, "right": two}}] if stream.random() < 0.7 else []
+        rules += [{"forbid": {"site": "here", one: {"minimum": 5}}}] if stream.random() < 0.5 else []
+        rules += [{"requires": {"if": {"site": "here"}, "then": {"sex": "f"}}}] if stream.random() < 0.3 else []
+        rows = [[*(stream.randrange(60) for _ in names), stream.choice("fm"), "here"] for _ in range(120)]
+        order = order_for(folder, fields, rows, rules, delta=1e-6 if learned else 0)
+        try:
+            done = release(order)
+        except ParameterError:
+            assert [event.kind for event in Ledger(order.ledger).history("people")] == ["open"]
+            continue
+        assert verify_bundle(done.bundle).finished
+        assert "could not be made" not in (done.bundle / "report.html").read_text()
+        finished += 1
+    assert finished > 3
+
+
+def test_rules_of_learned_schemas_that_contradict_each_other_are_refused_before_the_charge(tmp_path):
+    fields = [{"name": "x", "type": "integer", "covey": {"learn": True}}, SEX, whole("y", 0, 9)]
+    rules = [{"forbid": {"sex": "f"}}, {"forbid": {"sex": "m"}}]
+    order = order_for(tmp_path, fields, [[1, "f", 2]] * 50, rules)
+    with pytest.raises(ParameterError, match="contradict each other"):
+        release(order)
+    assert [event.kind for event in Ledger(order.ledger).history("people")] == ["open"]
+
+
+# Failures that are put in, one after the other, at every function that is called once the data are safe.
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("visits")
+    example_visits(folder / "visits.csv", 120)
+    schema = Schema.draft(read_table(folder / "visits.csv"))
+    schema.confirm([field.name for field in schema.fields]).save(folder / "schema.json")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small():
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SMALL.items():
+            patch.setattr(f"covey.core.fit.linked.{name}", value)
+        patch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
+        yield
+
+
+@pytest.fixture(scope="module")
+def kinds(visits, small, tmp_path_factory):
+    """A release of each kind, to be written again and again."""
+    schema = Schema.load(visits / "schema.json")
+    folder = tmp_path_factory.mktemp("linked")
+    write_linked(folder, clinic())
+    order = ORDERS["pressure"]
+    fields = Schema.from_dict({"fields": order[0], "covey": {"rules": order[1]}})
+    table = dict(
+        zip(("ap_lo", "ap_hi", "sex"), map(list, zip(*rows_of("pressure", random.Random(2)), strict=True)), strict=True)
+    )
+    package = Package.load(folder / "package.json")
+    tables = {part.name: folder / part.path for part in package.resources}
+    return {
+        "private": covey.PrivateSynthesizer(1.0, 1e-6, schema=schema, seed=1).fit(visits / "visits.csv").release(60),
+        "ordered": covey.PrivateSynthesizer(1.0, schema=fields, seed=1).fit(table).release(60),
+        "linked": covey.PrivateSynthesizer(1.0, 1e-6, schema=package, seed=1).fit(tables).release(40),
+        "anonymous": covey.AnonymousSynthesizer(10, schema=schema, seed=1).fit(visits / "visits.csv").release(60),
+    }
+
+
+class Failing:
+    """Raises at the first call of one of covey's functions once the data are safe; without one it notes them all."""
+
+    def __init__(self, chosen=None):
+        self.chosen, self.seen = chosen, {}
+
+    def start(self, _):
+        sys.setprofile(self)
+
+    def __call__(self, frame, event, _):
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(ABOVE_THE_DATA) or code.co_filename.endswith("claim.py"):
+            return
+        key = (code.co_filename, code.co_name, code.co_firstlineno)
+        self.seen.setdefault(key)
+        if key == self.chosen:
+            self.chosen = None
+            sys.setprofile(None)
+            raise MemoryError
+
+    def write(self, made, folder):
+        try:
+            return bundles.write_bundle(made, folder, written=self.start)
+        finally:
+            sys.setprofile(None)
+
+
+@pytest.mark.parametrize("kind", ["private", "linked", "anonymous"])
+def test_a_failure_in_any_function_after_the_data_leaves_a_valid_bundle_that_can_be_finished(kind, kinds, tmp_path):
+    """Of some hundred functions some twenty are tried, evenly chosen; COVEY_EVERY_FAILURE=1 tries them all."""
+    noted = Failing()
+    noted.write(kinds[kind], tmp_path / "whole")
+    assert len(noted.seen) > 30
+    whole, ways = verify_bundle(tmp_path / "whole").rows, {True: 0, False: 0}
+    every = int(os.environ.get("COVEY_EVERY_FAILURE", "0")) or 1 + len(noted.seen) // 25
+    for place, key in enumerate(list(noted.seen)[::every]):
+        folder = Failing(key).write(kinds[kind], tmp_path / str(place))
+        assert {path.name for path in folder.iterdir()} >= {SUMS, "privacy.json"}
+        named = listed(folder)
+        assert all(file_digest(folder / name) == digest for name, digest in named.items())
+        ways[REPORT in named] += 1
+        if REPORT not in named and ways[False] < 4:  # all of them are in one state: that of the data
+            assert not verify_bundle(folder).finished
+            assert "covey resume" in (folder / "README.md").read_text()
+            assert resume(folder).rows == whole
+            assert verify_bundle(folder).finished
+        shutil.rmtree(folder)
+    assert min(ways.values()) > 2
+
+
+@pytest.mark.parametrize("kind", ["private", "ordered", "linked", "anonymous"])
+def test_words_that_are_made_again_are_the_words_that_were_made(kind, kinds, tmp_path):
+    about = About("A title", "Ada", "teaching", Fraction(1), Fraction(3))
+    folder = bundles.write_bundle(kinds[kind], tmp_path / "bundle", about=about)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    name = bundle_digest(folder)
+    for gone in (*WORDS, WORDS_SUMS):
+        (folder / gone).unlink(missing_ok=True)
+    assert not verify_bundle(folder).finished
+    resume(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert bundle_digest(folder) == name
+    assert resume(folder).rows == kinds[kind].parts.m  # nothing is missing, and nothing changes
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_damaged_words_are_made_again_and_damaged_data_are_refused(kinds, tmp_path):
+    folder = bundles.write_bundle(kinds["private"], tmp_path / "bundle")
+    page = (folder / "report.html").read_bytes()
+    (folder / "report.html").write_text("something else")
+    with pytest.raises(InputError, match=r"report\.html was changed"):
+        verify_bundle(folder)
+    resume(folder)
+    assert (folder / "report.html").read_bytes() == page
+    with (folder / "synthetic.csv").open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(InputError, match=r"synthetic\.csv was changed"):
+        resume(folder)
+    for wrong in (tmp_path / "nothing", tmp_path / "nowhere" / "bundle"):
+        with pytest.raises(InputError, match="there is no folder"):
+            resume(wrong)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_part_that_cannot_be_drawn_says_so_in_its_place(kinds, tmp_path, monkeypatch):
+    def no(*_):
+        raise ZeroDivisionError("a value")
+
+    monkeypatch.setattr(looks.charts, "histogram", no)
+    monkeypatch.setattr(report, "accuracy", no)
+    folder = bundles.write_bundle(kinds["private"], tmp_path / "bundle")
+    assert verify_bundle(folder).finished
+    page = (folder / "report.html").read_text()
+    assert page.count("This could not be made (ZeroDivisionError). The data are not affected.") > 2
+    assert "a value" not in page
+    assert "What goes together" in page
+
+
+def test_a_sentence_about_these_very_rows_that_cannot_be_made_is_that_of_the_model(kinds, tmp_path, monkeypatch):
+    def no(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(bundles, "rows_bounds", no)
+    monkeypatch.setattr(type(kinds["linked"]), "_stated", property(no))
+    for kind in ("private", "linked"):
+        folder = bundles.write_bundle(kinds[kind], tmp_path / kind)
+        assert verify_bundle(folder).finished
+        said = json.loads((folder / "certificate.json").read_text())
+        assert said.get("this_table", said)["sentence"] == kinds[kind].certificate.sentence
+
+
+def charged(order):
+    book = Ledger(order.ledger)
+    book.verify()
+    return [event.kind for event in book.history("people")]
+
+
+@pytest.fixture
+def order(tmp_path):
+    return order_for(tmp_path, ORDERS["pressure"][0], rows_of("pressure", random.Random(3)), rows=50)
+
+
+def test_a_release_without_its_report_is_charged_marked_and_finished_from_the_command_line(order, monkeypatch):
+    def no(*_):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bundles, "report_html", no)
+        with pytest.warns(CoveyWarning, match=r"could not be made \(ZeroDivisionError\)\. To try again: covey resume"):
+            done = release(order)
+        with pytest.raises(InternalError, match="Its data are whole"):
+            resume(done.bundle)
+        assert done.certificate
+    assert charged(order) == ["open", "charge", "release"]
+    runner, place = CliRunner(), str(done.bundle)
+    said = runner.invoke(main, ["verify", place])
+    assert said.exit_code == 0
+    assert f"Its report is missing. To make it from the data: covey resume {place}" in said.output
+    assert not json.loads(runner.invoke(main, ["verify", place, "--json"]).output)["finished"]
+    said = runner.invoke(main, ["resume", place])
+    assert said.exit_code == 0, said.output
+    said = runner.invoke(main, ["verify", place])
+    assert "missing" not in said.output
+    assert "of a cap of" in (done.bundle / "report.html").read_text()  # what the ledger said is in the bundle
+    assert Ledger(order.ledger).history("people")[-1].digest == bundle_digest(done.bundle)
+
+
+def test_a_ledger_that_fails_after_the_charge_loses_nothing(order, monkeypatch):
+    def no(*_):
+        raise LedgerError("the disk is full.")
+
+    monkeypatch.setattr(Ledger, "mark_released", no)
+    monkeypatch.setattr(Ledger, "datasets", no)
+    with pytest.warns(CoveyWarning, match="could not note which bundle it paid for: the disk is full"):
+        done = release(order)
+    assert verify_bundle(done.bundle).finished
+    assert charged(order) == ["open", "charge"]
+    assert "of a cap of" not in (done.bundle / "report.html").read_text()
+
+
+def test_the_charge_is_marked_before_the_first_word_is_made(order, monkeypatch):
+    seen, mark, tell = [], Account.mark, bundles.add_words
+    monkeypatch.setattr(Account, "mark", lambda *given: seen.append("mark") or mark(*given))
+    monkeypatch.setattr(bundles, "add_words", lambda *given: seen.append("words") or tell(*given))
+    release(order)
+    assert seen == ["mark", "words"]
+
+
+def test_anonymous_and_linked_releases_without_a_report_are_finished_too(small, visits, tmp_path, monkeypatch):
+    write_linked(tmp_path, clinic())
+    real = bundles._write_list
+
+    def full(folder, names, place):
+        if place == WORDS_SUMS:
+            raise OSError(28, "No space left on device")
+        real(folder, names, place)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bundles, "_write_list", full)
+        one = anonymize(AnonymousOrder(visits / "visits.csv", visits / "schema.json", tmp_path / "anonymous", 10))
+        two = release_package(
+            PrivateOrder(tmp_path / "package.json", None, tmp_path / "linked", epsilon=1, delta=1e-6, seed=1)
+        )
+    for done in (one, two):
+        assert not verify_bundle(done.bundle).finished
+        assert replace(resume(done.bundle), agreeing=done.agreeing) == done
+        assert verify_bundle(done.bundle).finished
