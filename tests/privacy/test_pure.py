@@ -11,6 +11,7 @@ import pytest
 import covey.privacy.pure
 from covey.core.tables.crosstabs import OneWayTables, PairTables
 from covey.core.tables.moments import moments
+from covey.engines.rows import Then
 from covey.errors import InternalError
 from covey.privacy.gate import Exact
 from covey.privacy.pure import frozen, pure
@@ -159,6 +160,12 @@ class Thawed:
         return value * self.by
 
 
+class Counter:
+    def __call__(self, value):
+        self.last = value
+        return value
+
+
 def closing():
     seen = []
 
@@ -195,6 +202,9 @@ WRONG = {
     "an object with a list": WithList(),
     "a method that tells": TellsInAMethod(2),
     "an object that is not frozen": Thawed(2),
+    "a step that tells": Then(TellsInAMethod(2), doubled),
+    "a kernel after a step": Then(doubled, TellsInAMethod(2)),
+    "an object that can be called": Counter(),
     "given a list": functools.partial(fills, out=[]),
     "given an object": functools.partial(fills, out=Box()),
 }
@@ -230,6 +240,7 @@ def test_the_same_passes_where_nobody_looks(monkeypatch):
         functools.partial(doubled, by=3),
         np.sort,
         max,
+        Then(np.sort, Fine(3)),
         moments,
         PairTables((2, 3)),
         PairTables((2, 3)).matrix,

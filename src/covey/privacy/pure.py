@@ -28,26 +28,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 CONSTANTS = (int, float, complex, str, bytes, bool, type(None), Fraction, slice, range, np.generic, np.dtype, type)
 LIBRARIES = ("numpy", "scipy", "math", "itertools", "functools", "collections", "operator", "fractions", "builtins")
 # By name, wherever they stand in code: what writes, tells, draws, or makes other code.
-EFFECTS = frozenset(
-    (
-        *(
-            "print",
-            "open",
-            "input",
-            "exec",
-            "eval",
-            "compile",
-            "setattr",
-            "delattr",
-            "globals",
-            "locals",
-            "vars",
-            "breakpoint",
-        ),
-        *("__import__", "__dict__", "warnings", "logging", "os", "sys", "io", "time", "random", "default_rng"),
-        *("save", "savez", "savez_compressed", "savetxt", "tofile", "memmap"),
-    )
-)
+TELL = ("print", "open", "input", "breakpoint", "warnings", "logging", "os", "sys", "io", "time")
+MAKE = ("exec", "eval", "compile", "setattr", "delattr", "globals", "locals", "vars", "__import__", "__dict__")
+DRAW = ("random", "default_rng")
+WRITE = ("save", "savez", "savez_compressed", "savetxt", "tofile", "memmap")
+EFFECTS = frozenset((*TELL, *MAKE, *DRAW, *WRITE))
 WRITES = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "IMPORT_NAME")
 _sound: set[CodeType] = set()
 
@@ -60,11 +45,10 @@ def pure(function: F) -> F:
     if isinstance(function, MethodType):
         frozen(function.__self__)
         _check(function.__func__, type(function.__self__))
-    elif not is_dataclass(function):
-        _name(function)
-    else:
+    elif is_dataclass(function):
         frozen(function)
-        _check(getattr(type(function), "__call__"), type(function))  # noqa: B004, B009
+    else:
+        _name(function)
     return function
 
 
@@ -76,13 +60,16 @@ def frozen(value: Any) -> Any:
         return view
     if isinstance(value, tuple | frozenset):
         return type(value)(map(frozen, value)) if type(value) in (tuple, frozenset) else value
-    if is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        for field in fields(value):
-            frozen(getattr(value, field.name))
-    elif isinstance(value, FunctionType | MethodType | partial):
-        return pure(value)
-    elif not isinstance(value, CONSTANTS):
-        _refuse(f"reaches a {type(value).__name__}, which can change")
+    if isinstance(value, CONSTANTS):
+        return value
+    if not is_dataclass(value):
+        return pure(value) if callable(value) else _refuse(f"reaches a {type(value).__name__}, which can change")
+    if not type(value).__dataclass_params__.frozen:  # type: ignore[union-attr]
+        _refuse(f"reaches a {type(value).__name__}, which is not frozen")
+    for field in fields(value):
+        frozen(getattr(value, field.name))
+    if callable(value):
+        _check(type(value).__call__, type(value))
     return value
 
 
@@ -146,6 +133,8 @@ def _name(found: Any) -> None:
         _check(found)
     elif isinstance(found, np.ndarray) and found.flags.writeable:
         _refuse("reaches an array of a module, which can change")
+    elif callable(found) and not is_dataclass(found):  # a cache, say, or an object with a state
+        _refuse(f"reaches a {type(found).__name__}, whose code cannot be looked at")
     else:
         frozen(found)
 
