@@ -218,7 +218,7 @@ def test_a_table_that_nobody_has_described_is_released_by_learning(desk):
     line = "release visits.csv --learn --epsilon 1 --dataset visits --out out"
     refused = run(line)
     assert refused.exit_code == 2
-    assert "Give a small delta, such as 1e-9" in refused.stderr
+    assert "Give a small --delta, such as 1e-9" in refused.stderr
     assert float(spent()) == 0
     done = run(f"{line} --delta 1e-7 --json")
     assert done.exit_code == 0, done.stderr

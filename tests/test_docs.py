@@ -2,13 +2,9 @@ import contextlib
 import importlib
 import io
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from covey.cli import main
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(set(re.findall(r"`((?:covey|tests)\.[\w.]+)`", (ROOT / "docs/paper-map.md").read_text())))
@@ -63,38 +59,3 @@ def test_the_other_readme_calls_are_accepted():
         exec("import covey\n" + code, {})
     for options in re.findall(r"`(at_most=[^`]+|rows_per_person=\d+)`", text):
         exec(f"import covey\ncovey.PrivateSynthesizer(1.0, {options})", {})
-
-
-PAGES = sorted(page for page in ROOT.glob("docs/**/*.md") if re.search(r"```(python|sh)\n", page.read_text()))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_code_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch):
-    """Blocks of a page run one after the other, in an empty folder; a block that is not meant to run is no sh or python block.
-
-    A block with a title is a file of that name.
-    """
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.db"))
-    monkeypatch.setattr("covey.core.fit.linked.STARTS", 1)  # of four fits that linked tables are drawn from
-    names = {}
-    for language, title, code in re.findall(
-        r'```(?:(python|sh)|\w+ title="([\w.]+)")\n(.*?)```', page.read_text(), re.S
-    ):
-        if title:
-            Path(title).write_text(code, encoding="utf-8")
-            continue
-        if language == "python":
-            with contextlib.redirect_stdout(io.StringIO()):
-                exec(code, names)
-            continue
-        for line in code.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if words:
-                assert words[0] == "covey", line
-                done = CliRunner().invoke(main, words[1:])
-                assert done.exit_code == 0, (line, done.output)
-
-
-def test_pages_with_code_were_found():
-    assert {"steward", "python", "choosing-epsilon", "schema"} <= {page.stem for page in PAGES}

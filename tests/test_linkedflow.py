@@ -97,6 +97,15 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert set(figures["total_variation"]) == set(figures["total_variation_of_resampled_true_persons"])
     assert all(0 <= value <= 1 for value in figures["total_variation"].values())
     assert "CONFIDENTIAL" in run("evaluate", package, out).output
+    assert figures["changed"] == []
+    visits = (tmp_path / "visits.csv").read_text()
+    (tmp_path / "visits.csv").write_text(visits.replace(",a\n", ",z\n", 3))
+    line = "events.ward: 3 of "
+    assert any(
+        words.startswith(line) for words in json.loads(run("evaluate", package, out, "--json").output)["changed"]
+    )
+    assert f"NOT AS IN THE TABLES: {line}" in run("evaluate", package, out).output
+    (tmp_path / "visits.csv").write_text(visits)
     assert "name a folder for them" in run("sample", out, "--rows", "3", "-o", tmp_path / "more.csv").output
     assert run("sample", out, "--rows", "3", "--seed", "1", "-o", tmp_path / "more").exit_code == 0
     assert len((tmp_path / "more" / "patients.csv").read_text().splitlines()) == 4

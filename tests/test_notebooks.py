@@ -34,16 +34,26 @@ def test_a_notebook_runs_and_draws_the_picture_that_it_shows(path, folder):
     run.run(path, small=True)
     shown = re.findall(r"!\[[^]]*\]\(\.\./pictures/paper/([\w-]+\.svg)\)", pages.page(path))
     assert shown == [picture.name for picture in folder.iterdir()]
+    import common
+
+    assert [picture.name for picture in common.saved] == shown
     assert (ROOT / "docs" / "pictures" / "paper" / shown[0]).exists()
     for target in re.findall(r"\]\(\.\./([^)]+)\)", pages.page(path)):
         assert (ROOT / "docs" / target).exists(), target
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_are_stored_without_outputs_and_with_small_sizes(path):
+def test_notebooks_are_stored_with_the_picture_that_is_shown_and_with_small_sizes(path):
     document = json.loads(path.read_text(encoding="utf-8"))
     code = [cell for cell in document["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    for cell in code:
+        text = "".join(cell["source"])
+        kinds = [output["output_type"] for output in cell["outputs"]]
+        assert kinds == ["stream"] * ("print(" in text) + ["display_data"] * ("save(figure" in text)
+    (picture,) = re.findall(r'save\(figure, "([\w-]+)"\)', "".join(code[-1]["source"]))
+    shown = (ROOT / "docs/pictures/paper" / f"{picture}.svg").read_text(encoding="utf-8")
+    assert "".join(code[-1]["outputs"][-1]["data"]["image/svg+xml"]) == shown
     (parameters,) = (cell for cell in code if "parameters" in cell["metadata"].get("tags", ()))
     names = set(re.findall(r"^(\w+) =", "".join(parameters["source"]), re.M))
     assert set(document["metadata"]["covey"]["small"]) == names
@@ -66,4 +76,4 @@ def test_every_notebook_is_in_the_story_and_in_the_navigation():
         assert f"examples/paper/{path.stem}.ipynb" in story
     for picture in (ROOT / "docs/pictures/paper").glob("*.svg"):
         assert f"pictures/paper/{picture.name}" in story
-    assert len(NOTEBOOKS) == 7
+    assert len(NOTEBOOKS) == 9

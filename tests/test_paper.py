@@ -45,6 +45,39 @@ def test_spectral_partition_is_algorithm_1_and_shows_its_parts():
     assert found.loss <= found.bound.value
 
 
+@pytest.mark.parametrize(("n", "k"), [(999, 100), (100, 51), (101, 100), (64, 64), (50, 1)])
+def test_theorem_1_2_moreover_there_are_k_groups_of_equal_size(n, k):
+    sizes = np.bincount(paper.spectral_partition(BITS[:n] if n <= 600 else np.tile(BITS, (2, 1))[:n], k).labels)
+    assert len(sizes) == k
+    assert set(sizes) <= {n // k, -(-n // k)}
+
+
+def test_theorem_1_2_moreover_weighted_groups_have_equal_mass():
+    generator = np.random.default_rng(8)
+    x, weights = in_unit_ball(generator, 400, 3), generator.gamma(0.5, size=400) + 0.01
+    found = paper.spectral_partition(x, 12, t=2, alpha=0.3, radius=1.0, weights=weights)
+    share = weights / weights.sum()
+    assert np.abs(np.bincount(found.labels, share) - 1 / 12).max() <= share.max()
+    unweighted = paper.spectral_partition(x, 12, t=2, alpha=0.3, radius=1.0)
+    assert np.abs(np.bincount(unweighted.labels, share) - 1 / 12).max() > share.max()
+
+
+def test_algorithms_1_and_4_in_one_call_make_boolean_rows():
+    generator = np.random.default_rng(9)
+    skewed = BITS & (generator.random(BITS.shape) < 0.4)
+    rows = paper.algorithm_1(skewed.astype(float), 300, 4000, generator)
+    assert rows.dtype == np.uint8
+    assert rows.shape == (4000, 6)
+    assert paper.marginal_error(skewed, rows, 2) < 0.05 < paper.marginal_error(skewed, 1 - rows, 2)
+    big = np.tile(skewed, (300, 1))
+    private = [paper.algorithm_4(big, 8.0, 3000, seed=s, t=1, alpha=0.5, constants="improved") for s in (1, 1, 2)]
+    assert np.array_equal(private[0], private[1])
+    assert not np.array_equal(private[0], private[2])
+    assert paper.marginal_error(skewed, private[0], 1) < 0.1 < paper.marginal_error(skewed, 1 - private[0], 1)
+    fresh = [paper.algorithm_4(BITS, 8.0, 50) for _ in range(2)]
+    assert not np.array_equal(*fresh)
+
+
 def test_what_a_run_measured_bounds_its_loss_and_groups_at_random_break_it():
     generator = np.random.default_rng(4)
     x = generator.standard_normal((6000, 3)) * [1, 1, 0.05]
@@ -137,6 +170,9 @@ def test_separated_subset_is_separated():
         lambda: paper.proj(np.eye(2), 3, np.random.default_rng(0)),
         lambda: paper.gram_partition(np.eye(3), 4),
         lambda: paper.private_measure(2 * BITS, 1.0),
+        lambda: paper.algorithm_1(2 * BITS, 9, 10, np.random.default_rng(0)),
+        lambda: paper.algorithm_4(2 * BITS, 1.0, 10),
+        lambda: paper.algorithm_4(BITS, 1.0, 0),
         lambda: paper.private_measure(BITS, -1.0),
         lambda: paper.private_measure(BITS, 1.0, Ball(5)),
         lambda: paper.separated_subset(20, 40, np.random.default_rng(0)),

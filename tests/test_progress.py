@@ -29,6 +29,7 @@ def test_a_terminal_sees_progress_and_is_left_clean(monkeypatch):
 
 def test_a_file_or_pipe_sees_nothing(monkeypatch):
     monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.delitem(progress.sys.modules, "ipykernel", raising=False)
     stream = io.StringIO()
     run(stream)
     assert stream.getvalue() == ""
@@ -46,3 +47,11 @@ def test_a_listener_hears_every_stage_and_then_no_more():
         run(io.StringIO())
     run(io.StringIO())
     assert heard == [(0.0, "measuring"), (0.25, "measuring"), (0.5, "certifying"), (1.0, "certifying")]
+
+
+def test_a_notebook_sees_progress_though_its_output_is_no_terminal(monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setitem(progress.sys.modules, "ipykernel", progress)
+    stream = io.StringIO()
+    run(stream)
+    assert " 25%  measuring" in stream.getvalue()

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib import pyplot
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures" / "paper"
+saved: list[Path] = []  # the pictures that a cell has drawn
 TEAL, OCHRE, VIOLET, GREY, RED = "#0f766e", "#b45309", "#6d28d9", "#64748b", "#be123c"
 
 mpl.rcParams.update(
@@ -43,3 +44,4 @@ def save(figure, name: str) -> None:
     """Write docs/pictures/paper/NAME.svg, the same bytes for the same numbers. In Jupyter the picture shows as well."""
     figure.tight_layout()
     figure.savefig(PICTURES / f"{name}.svg", metadata={"Date": None})
+    saved.append(PICTURES / f"{name}.svg")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Bits
-from covey.errors import ArgumentError
+from covey.errors import ArgumentError, whole_number
 
 FEWEST = 100  # patients: with fewer nothing could be seen
 DELTA = Fraction(1, 10**9)  # far below one in as many patients as a demonstration has
@@ -155,11 +155,12 @@ def example_hospital(path: Path, n: int, seed: int = 19) -> None:
             writer.writerow(["" if name in gaps and gaps[name][i] else column[i] for name, column in columns.items()])
 
 
-def write_example(table: Path, force: bool, tell: Callable[[str], object] = print) -> None:
-    """Only write the table with names, numbers, dates and holes."""
+def write_example(table: Path, rows: int, force: bool, tell: Callable[[str], object] = print) -> None:
+    """Only write the table with names, numbers, dates and missing values."""
+    whole_number(rows, "rows", 1)
     _refuse_existing([table], force)
-    example_visits(table)
-    tell(f"example table of 5000 fictitious visits → {table}")
+    example_visits(table, rows)
+    tell(f"example table of {rows:,} fictitious visits → {table}")
 
 
 def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object] = print) -> None:
@@ -236,7 +237,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--force", action="store_true", help="replace what is there")
     options = parser.parse_args(arguments)
     if options.table is not None:
-        write_example(options.table, options.force)
+        write_example(options.table, options.rows, options.force)
     else:
         demonstrate(options.out, options.rows, options.force)
     return 0

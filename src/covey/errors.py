@@ -3,7 +3,7 @@
     CoveyError
     ├── ParameterError     a public parameter is wrong: no data was read, nothing was charged  (exit code 2)
     │   ├── NotFittedError     sample() before fit()
-    │   ├── ArgumentError      names the argument, which a command line spells in its own way
+    │   ├── ArgumentError      names an argument
     │   └── CannotAnswerError  a release does not support an honest interval; says what would help
     ├── InputError         the table cannot be turned into records: nothing was charged        (exit code 3)
     ├── LedgerError        the ledger refuses: no such dataset, no budget left, or not to be trusted  (exit code 4)
@@ -14,13 +14,13 @@
 
     CoveyWarning           advice that follows from public numbers alone
 
-Messages name the argument, its value and the way out. Messages of ParameterError and CoveyWarning
-never depend on what a record holds; messages of InputError may, and stay with the data's owner.
+Messages name the argument, its value and the way out; a command line spells arguments in its own way. Messages of
+ParameterError and CoveyWarning never depend on what a record holds; messages of InputError may, and stay with the data's owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
@@ -32,9 +32,19 @@ MOST_NAMES = 20  # that a message lists: more would push the advice off a screen
 
 
 class CoveyError(Exception):
-    """Base class of every exception that covey raises on purpose."""
+    """Base class of every exception that covey raises on purpose.
+
+    It is given a message, or a message in parts, of which every second one names an argument as Python spells it.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return self.naming(str)
+
+    def naming(self, spell: Callable[[str], str]) -> str:
+        """The message with arguments spelled as they are where it appears: options of a command line, say."""
+        return "".join(spell(part) if k % 2 else str(part) for k, part in enumerate(self.args))
 
 
 class ParameterError(CoveyError, ValueError):
@@ -48,18 +58,7 @@ class NotFittedError(ParameterError):
 
 
 class ArgumentError(ParameterError):
-    """A refusal that names an argument, as Python spells it; a command line or a form puts its own name in that place."""
-
-    def __init__(self, before: str, argument: str, after: str) -> None:
-        super().__init__(f"{before}{argument}{after}")
-        self.before, self.argument, self.after = before, argument, after
-
-    def naming(self, name: str) -> str:
-        """The refusal with another name for the argument."""
-        return f"{self.before}{name}{self.after}"
-
-    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, str, str]]:
-        return type(self), (self.before, self.argument, self.after)
+    """A refusal that names an argument."""
 
 
 class CannotAnswerError(ParameterError):

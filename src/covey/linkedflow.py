@@ -318,7 +318,12 @@ def evaluate_package(file: Path, bundle: Path) -> dict[str, Any]:
     true_package, own = Package.load(file), Package.load(bundle / DESCRIBED)
     if [part.name for part in true_package.resources] != [part.name for part in own.resources]:
         raise InputError("the package and the bundle name different tables.")
-    true = PackageReader(true_package).read(places_of(true_package, file)).linked
+    read = PackageReader(true_package).read(places_of(true_package, file))
+    fits = [
+        Fit(n, log, part.schema)
+        for n, log, part in zip((read.linked.n, read.events), read.logs, true_package.resources, strict=True)
+    ]
+    true, changed = read.linked, LinkedFit(fits[0], fits[1], read.events - len(read.linked.owner), 0).words
     paths = dict(zip((part.name for part in own.resources), table_paths(bundle, own), strict=True))
     binned, sizes = _same_bins(true, PackageReader(own).read(paths).linked)
     tables = _all_tables(sizes, own.order is not None and own.at_most > 1, own.at_most > 1)
@@ -326,6 +331,7 @@ def evaluate_package(file: Path, bundle: Path) -> dict[str, Any]:
     again = Reference.of(_resampled(binned[0]), tables, sizes).distances(binned[0])
     return {
         "confidential": WATERMARK,
+        "changed": changed,
         "persons": {"true": binned[0].n, "synthetic": binned[1].n},
         "events": {"true": len(binned[0].events), "synthetic": len(binned[1].events)},
         "total_variation": {WORDS[kind]: value for kind, value in figures.items()},

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers, is_bits
+from covey.core.arrays import Array, Bits, Floats, Integers, is_bits
 from covey.core.draw.rounding import bootstrap, round_bits
 from covey.core.groups.median import median_tree
 from covey.core.groups.tree import mdav, spectral_tree
@@ -40,6 +40,8 @@ __all__ = [
     "PrivateMeasure",
     "SpectralPartition",
     "WeightedPoints",
+    "algorithm_1",
+    "algorithm_4",
     "bootstrap",
     "bounds",
     "covariance_loss",
@@ -156,8 +158,9 @@ def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
 ) -> SpectralPartition:
     """The paper's partition into at most k sets: lattice cells of the leading principal directions (Theorem 1.2).
 
-    With `equal`, Algorithm 1: cells for ⌊√k⌋, divided and merged into k groups of ⌊n/k⌋ records or one larger. The paper's choice
-    of t and α is replaced by yours where you give one. `radius` is √p for bits and the longest record's norm otherwise.
+    With `equal`, Algorithm 1 and the second half of Theorem 1.2: cells for ⌊√k⌋, divided and merged into k groups of ⌊n/k⌋ or
+    ⌈n/k⌉ records. Groups of records with weights differ from 1/k by at most the weight of one record. The paper's choice of t and
+    α is replaced by yours where you give one. `radius` is √p for bits and the longest record's norm otherwise.
     """
     rows = _rows(X)
     k = whole_number(k, "k", 1, "It counts the groups.")
@@ -171,7 +174,7 @@ def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
     S = (rows * probability[:, None]).T @ rows
     V = principal_directions(S, t)
     cells = _labels(LatticeCovering(t, alpha).assign(rows @ V), len(rows))
-    labels = equipartition(cells, len(rows) // k) if equal else cells
+    labels = _labels(equipartition(cells, k, None if weights is None else probability), len(rows)) if equal else cells
     away = rows @ V - hilbert.group_means(rows @ V, cells, probability).points[cells]
     rest = np.eye(len(S)) - V @ V.T
     mixed = _mixed(labels, cells)
@@ -255,12 +258,9 @@ def private_measure(
     Records of bits, or of numbers in `body`. `choices` replaces any of kappa, t, alpha, b, shares and constants: they are public.
     A seed makes a run repeatable, and not private.
     """
-    X = np.asarray(X)
-    if body is None and not (X.dtype.kind == "b" or ((X == 0) | (X == 1)).all()):
-        raise ParameterError("X must hold only 0 and 1. For other records give the convex set they lie in, body=….")
-    rows = _rows(X) if body is not None else X.astype(np.uint8)
-    if rows.ndim != 2 or not rows.size or (body is not None and rows.shape[1] != body.dimension):
-        raise ParameterError(f"X must be a matrix with a column for each dimension of K, got shape {X.shape}.")
+    rows = _bits(X, "For other records give the convex set they lie in, body=….") if body is None else _rows(X)
+    if body is not None and rows.shape[1] != body.dimension:
+        raise ParameterError(f"X must be a matrix with a column for each dimension of K, got shape {rows.shape}.")
     K = Cube(rows.shape[1]) if body is None else body
     records = boolean_records(rows) if body is None else real_records(rows, K)
     budget = make_budget(epsilon, 0)
@@ -268,6 +268,25 @@ def private_measure(
     streams = Streams.from_system() if seed is None else Streams.from_seed(seed)
     made = private_centres(records, K, parameters, Gate(budget, parameters.shares, streams))
     return PrivateMeasure(made.cloud.weights, made.cloud.points, made.directions, parameters)
+
+
+def algorithm_1(X: Array, k: int, m: int, generator: np.random.Generator) -> Bits:
+    """Algorithm 1 in one call: m Boolean rows from the means of k groups of bits of equal size. Anonymous, not private."""
+    rows = _bits(X, "Algorithm 1 rounds the groups' means to bits.")
+    cloud = microaggregate(rows, spectral_partition(rows, k).labels)
+    return round_bits(cloud.points, bootstrap(cloud, whole_number(m, "m", 1), generator), generator)
+
+
+def algorithm_4(X: Array, epsilon: float | Fraction, m: int, *, seed: int | None = None, **choices: Any) -> Bits:
+    """Algorithm 4 in one call: m Boolean rows under ε-differential privacy; arguments as for `private_measure`."""
+    rows = _bits(X, "For other records in a convex set call private_measure.")
+    m = whole_number(m, "m", 1)
+    measure = private_measure(rows, epsilon, seed=seed, **choices)
+    streams = Streams.from_system() if seed is None else Streams.from_seed(seed).child("rows")
+    generator = streams.postprocessing("rows")
+    return round_bits(
+        measure.points, bootstrap(WeightedPoints(measure.weights, measure.points), m, generator), generator
+    )
 
 
 def separated_subset(n: int, p: int, generator: np.random.Generator) -> Floats:
@@ -287,6 +306,13 @@ def _rows(X: Array) -> Floats:
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise ParameterError(f"X must be a matrix of finite numbers with a row per record, got shape {rows.shape}.")
     return rows
+
+
+def _bits(X: Array, way_out: str) -> Bits:
+    rows = _rows(X)
+    if not ((rows == 0) | (rows == 1)).all():
+        raise ParameterError(f"X must hold only 0 and 1. {way_out}")
+    return rows.astype(np.uint8)
 
 
 def _labels(partition: Array, n: int) -> Integers:

@@ -1,4 +1,4 @@
-"""A progress line on a terminal, a listener where one asked, and silence everywhere else."""
+"""A progress line on a terminal or in a notebook, a listener where one asked, and silence everywhere else."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class Progress:
         self._stage = -1
         self._begin = time.monotonic()
         self._shown = False
-        self._live = not _SILENT.get() and bool(getattr(self._stream, "isatty", lambda: False)())
+        terminal = bool(getattr(self._stream, "isatty", lambda: False)())
+        self._live = not _SILENT.get() and (terminal or "ipykernel" in sys.modules)
 
     def __enter__(self) -> Self:
         return self

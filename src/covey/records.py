@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -70,6 +71,11 @@ class Form:
 def read_matrix(X: Any) -> tuple[Array, Form]:
     """A dense array of numbers with a row per record, or a frame of them."""
     frame = None
+    if isinstance(X, str | PathLike):
+        raise InputError(
+            f"X is the path {str(X)!r}, and a file needs a schema that says what its columns hold: give schema=…, for example "
+            "covey.Schema.draft(path), checked and confirmed."
+        )
     if (origin := frame_origin(X)) is not None:
         X, frame = numbers_of(X, origin)
     if is_sparse(X):

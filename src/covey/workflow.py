@@ -106,12 +106,10 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     epsilon, delta = asked(order)
     if order.schema is None and not order.learn:
         raise ArgumentError(
-            "give ", "schema", ", the public description of the table, or say learn to have it learned with noise."
+            "give ", "schema", ", the public description of the table, or ", "learn", " to have it learned with noise."
         )
     if order.learn and order.person is not None:
-        raise ArgumentError(
-            "domains are learned from rows, not by person: leave out ", "learn", ", or the column of persons."
-        )
+        raise ArgumentError("domains are learned from rows, not by person: leave out ", "learn", ", or ", "person", ".")
     make_budget(epsilon, delta, order.rows_per_person, persons=order.person is not None)
     unit = order.rows_per_person if order.person is None else ALL_ROWS
     schema = None if order.schema is None else _public(Schema.load(order.schema).read_as(order.dialect), order)
@@ -208,7 +206,9 @@ def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:
         raise InputError(
             f"{len(bad)} of {len(misfits)} columns do not fit the schema: of {worst!r} {float(bad[worst]):.1%} of the "
             f"cells would be moved, emptied or filled (up to {float(most):.1%} is allowed). Nothing was charged. Check "
-            "the table to see what happens to each column; mend the schema, or allow more with accept_misfits."
+            "the table to see what happens to each column; mend the schema, or allow more with ",
+            "accept_misfits",
+            ".",
         )
 
 

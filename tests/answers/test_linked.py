@@ -183,3 +183,31 @@ def test_without_times_there_is_no_waiting_and_noise_swallows_small_groups():
         replace(found, package=replace(PACKAGE, order=None)).wait()
     with pytest.raises(CannotAnswerError, match="lost in the noise"):
         release(persons(), 4000.0).mean("cost", where={"ward": "a"})
+
+
+def test_answers_about_events_say_what_limits_moved_and_groups_that_are_lost_have_a_row():
+    """Costs stop at 9, where many lie; a ward that nobody has is lost in the noise, and was dropped without a word."""
+    linked = persons()
+    found = release(linked, 2.0)
+    cost = np.bincount(linked.events[:, 2], linked.single, minlength=10)
+    said = "values of 'cost' beyond 0 to 9, if any, were moved to these limits, where "
+    both = (cost[0] + cost[9]) / cost.sum()
+    assert min(cost[0], cost[9]) / cost.sum() > 0.01
+    note = found.mean("cost").note
+    assert note.startswith(said)
+    assert float(note.removeprefix(said).split("%")[0]) / 100 == pytest.approx(both, abs=0.01)
+    assert found.share({"cost": 9}).note.startswith("values of 'cost' above 9, if any, were moved to 9, where ")
+    assert found.share({"cost": (9, None)}).note == ""
+    assert found.share({"ward": "a"}).note == ""
+    assert found.rate({"cost": 0}).note.startswith("values of 'cost' below 0")
+    assert found.mean("cost", by="ward").notes == [note]
+    gone = replace(linked, events=np.where(np.array([False, True, False]), 0, linked.events))
+    rows = release(gone, 5.0).mean("cost", by="ward")
+    assert rows.labels == ("a", "b", "c")
+    assert [row.refused for row in rows] == [False, True, True]
+    assert "too few persons are meant: about " in rows["b"].note
+    assert "are lost in the noise." in rows["b"].note
+    assert [row["value"] for row in rows.as_dict()["rows"]][1:] == [None, None]
+    for wrong in (lambda: found.share("cost>2"), lambda: found.mean("cost", where="a"), lambda: found.rate("cost>2")):
+        with pytest.raises(ParameterError, match="conditions are given as"):
+            wrong()

@@ -310,8 +310,9 @@ def test_answers_print_as_a_line_and_draw_themselves():
     several = release.mean("age", by="ward")
     assert isinstance(several, AnswerTable)
     for library in ("polars", "pandas", "arrow"):
-        assert several.frame(library).shape == (3, 8)
-    assert several.frame().columns == ["ward", "value", "low", "high", "se", "confidence", "about", "method"]
+        assert several.frame(library).shape == (3, 9)
+        assert one.frame(library).shape == (1, 9)
+    assert several.frame().columns == ["ward", "value", "low", "high", "se", "confidence", "about", "method", "note"]
     assert several._repr_html_().count("<svg") == 3
     assert repr(several).splitlines()[1].split()[:4] == ["ward", "value", "low", "high"]
     wide = release.share({"ward": "surgery"}, confidence=0.999)

@@ -1,6 +1,9 @@
 """Intervals for any function, by running the mechanism again on tables of the centres."""
 
+import contextlib
 import dataclasses
+import re
+import threading
 
 import numpy as np
 import polars as pl
@@ -9,10 +12,15 @@ from scipy.special import stdtrit
 
 import covey
 from audits.odometer import cheap_fits
+from covey import progress
+from covey.answers import replicates
+from covey.answers.moments import Rows
 from covey.answers.replicates import Mechanism
 from covey.errors import CannotAnswerError, ParameterError
+from covey.progress import Progress, silent
 from covey.table.schema import Field, Schema
 from tests.answers.test_release import FLAGS, flags, least_squares, logistic
+from tests.test_progress import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
@@ -82,6 +90,27 @@ def test_regressions_are_averaged_with_replicates(release):
         release.sharpened(2)
 
 
+def test_no_interval_becomes_longer_by_averaging(release):
+    """Replicates that are far off their centres would lengthen the interval; a plain mean of the half-widths does."""
+    with cheap_fits():
+        sharper = release.sharpened(6, seed=1)
+    wrong = []
+    for seed, run in enumerate(sharper.runs):
+        codes = run.rows.codes.copy()
+        flipped = np.random.default_rng(seed).random(len(codes)) < 0.2
+        codes[:, 5] = codes[:, 4] ^ flipped  # an outcome that follows e, as it does not in the release
+        wrong.append(dataclasses.replace(run, rows=Rows(codes), table=None))
+    worse = dataclasses.replace(sharper, runs=tuple(wrong))
+    for family in ("linear", "logistic"):
+        own, better, same = (r.regress("f ~ e + d", family) for r in (release, sharper, worse))
+        for term in ("e", "d"):
+            width = own[term].high - own[term].low
+            assert better[term].high - better[term].low <= width * (1 + 1e-9)
+            assert same[term].high - same[term].low <= width * (1 + 1e-9)
+        assert better["e"].high - better["e"].low < own["e"].high - own["e"].low
+        assert repr(same["e"]) == repr(own["e"])
+
+
 def test_what_the_folder_does_not_hold_cannot_be_run_again(release):
     """A prior, or triples that the caller asked for: replicates without them would be others than the release."""
     more = (*release.privacy.charges[:-1], dataclasses.replace(release.privacy.charges[-1], purpose="triples"))
@@ -127,3 +156,45 @@ def test_what_is_no_number_or_cannot_be_run_again_is_refused(release):
         release.interval(share_of_a, 2)
     with pytest.raises(CannotAnswerError, match="cannot be run again"):
         dataclasses.replace(release, measurements=None).replicates(1)
+
+
+def test_functions_are_given_frames_of_the_library_that_is_wanted(release):
+    kinds = []
+
+    def share(frame):
+        kinds.append(type(frame).__module__.split(".")[0])
+        return frame["a"].to_numpy().mean()
+
+    with cheap_fits():
+        answers = {name: release.interval(share, 4, library=name, seed=1) for name in ("polars", "pandas", "arrow")}
+        tables = release.replicates(2, library="pandas", seed=1)
+    assert kinds == ["polars"] * 6 + ["pandas"] * 6 + ["pyarrow"] * 6
+    assert len({(a.low, a.value, a.high) for a in answers.values()}) == 1
+    assert {type(one.rows).__module__.split(".")[0] for one in tables} == {"pandas"}
+    with pytest.raises(ParameterError, match="library must be one of"):
+        release.interval(share, 4, library="excel")
+
+
+def test_an_interval_shows_how_far_it_has_come_before_its_first_replicate_is_done(release, monkeypatch):
+    """Four fits at a time gave the first sign of life when one of them was finished."""
+    stream = Terminal()
+    monkeypatch.setattr(progress.sys, "stderr", stream)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(replicates, "TICK", 0.01)
+    seen = threading.Event()
+
+    def slow(streams):
+        with silent(), Progress((("fitting", 1.0),)) as bar:
+            bar.next()
+            bar.tick(0.5)
+            seen.wait(0.2)
+        return 1
+
+    assert replicates.each(Mechanism(release), 2, replicates.streams_of(1), slow) == [1, 1]
+    shown = {int(found) for found in re.findall(r"(\d+)%  replicates", stream.getvalue())}
+    assert shown & set(range(1, 100))
+    with monkeypatch.context() as patch:  # the same where replicates tell only that they are done
+        patch.setattr(replicates, "listening", lambda heard: contextlib.nullcontext())
+        stream.truncate(0)
+        replicates.each(Mechanism(release), 2, replicates.streams_of(1), slow)
+    assert {int(found) for found in re.findall(r"(\d+)%  replicates", stream.getvalue())} <= {0}

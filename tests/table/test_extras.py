@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from covey.errors import MissingExtraError
+from covey.table.extras import optional
 from covey.table.sources import read_table
 
 
@@ -28,3 +29,9 @@ def test_a_missing_package_names_the_install_line(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", refuse)
     with pytest.raises(MissingExtraError, match=r"pip install 'covey\[table\]'"):
         read_table({"age": [1]})
+
+
+def test_pandas_is_nobodys_extra_but_spark_s(monkeypatch):
+    monkeypatch.setattr(importlib, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    with pytest.raises(MissingExtraError, match=r"this needs pandas: pip install pandas$"):
+        optional("pandas")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -11,11 +12,11 @@ import numpy as np
 from covey.answers.estimates import Estimate
 from covey.errors import ParameterError
 from covey.html import Html, tag
-from covey.table.extras import optional
+from covey.table.frames import FrameForm
 
 About = Literal["population", "table"]
 FRAMES = ("polars", "pandas", "arrow")
-COLUMNS = ("value", "low", "high", "se", "confidence", "about", "method")
+COLUMNS = ("value", "low", "high", "se", "confidence", "about", "method", "note")
 WIDTH = 260  # pixels of a drawn interval: two fit a notebook's line
 
 
@@ -32,6 +33,7 @@ class Answer:
         confidence: how often such intervals hold the truth.
         about: "population", of which the confidential table is a sample, or that "table" itself.
         method: how it was computed, in words.
+        note: what else a reader must know: values that limits moved, categories merged into one, or why there is no answer.
     """
 
     question: str
@@ -42,16 +44,33 @@ class Answer:
     confidence: float
     about: About
     method: str
+    note: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether there is no honest interval; the note says why."""
+        return bool(np.isnan(self.value))
+
+    def refusing(self, question: str, reason: str) -> Answer:
+        """No answer to a question of the same kind, for this reason."""
+        return Answer(question, *(4 * (np.nan,)), self.confidence, self.about, "not answered", reason)
 
     def __repr__(self) -> str:
         low, high, value = shown(self.low, self.se), shown(self.high, self.se), shown(self.value, self.se)
-        return (
+        if self.refused:
+            return f"{self.question}: not answered, because {self.note}"
+        found = (
             f"{self.question} = {value}, {self.confidence:.0%} interval {low} to {high} ({self.about}; {self.method})"
         )
+        return found + (f"\nnote: {self.note}" if self.note else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """For a JSON answer."""
-        return asdict(self)
+        """For a JSON answer; what is not answered is null."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
+
+    def frame(self, library: str = "polars") -> Any:
+        """The answer as a polars, pandas or arrow frame of one row."""
+        return AnswerTable((self,), (self.question,), "question").frame(library)
 
     def _repr_html_(self) -> str:
         """For notebooks: the line, and the interval drawn."""
@@ -78,30 +97,49 @@ class AnswerTable(Sequence[Answer]):
 
     def columns(self) -> Mapping[str, list[Any]]:
         """The table by columns."""
-        return {self.heading: list(self.labels)} | {name: [getattr(a, name) for a in self] for name in COLUMNS}
+        found = [a.as_dict() for a in self]
+        return {self.heading: list(self.labels)} | {name: [own[name] for own in found] for name in COLUMNS}
 
     def frame(self, library: str = "polars") -> Any:
         """The table as a polars, pandas or arrow frame."""
-        return as_frame(optional("polars").DataFrame(dict(self.columns())), library)
+        return in_library(self.columns(), library)
 
     def as_dict(self) -> dict[str, Any]:
         """For a JSON answer."""
         return {"rows": [{self.heading: label, **a.as_dict()} for label, a in zip(self.labels, self, strict=True)]}
 
+    @property
+    def notes(self) -> list[str]:
+        """What is to be said of all answers, and then of single ones."""
+        given = {
+            label: a.note.split("; ") for label, a in zip(self.labels, self, strict=True) if a.note and not a.refused
+        }
+        answered = sum(not a.refused for a in self)
+        seen = Counter(note for own in given.values() for note in own)
+        every = [note for note, count in seen.items() if count == answered]
+        return every + [f"{label}: {note}" for label, own in given.items() for note in own if note not in every]
+
     def __repr__(self) -> str:
         cells: list[tuple[str, ...]] = [(self.heading, "value", "low", "high", "se")]
         for label, a in zip(self.labels, self, strict=True):
-            cells.append((label, *(shown(v, a.se) for v in (a.value, a.low, a.high, a.se))))
+            numbers = ("–",) * 4 if a.refused else (shown(v, a.se) for v in (a.value, a.low, a.high, a.se))
+            cells.append((label, *numbers))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         first = [row[0].ljust(widths[0]) for row in cells]
         rest = ["  ".join(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)) for row in cells]
-        a = self.answers[0]
+        reasons = ["", *(f"  {a.note}" if a.refused else "" for a in self)]
         return "\n".join(
             [
-                f"{a.confidence:.0%} intervals ({a.about}; {a.method})",
-                *(f"{x}  {y}" for x, y in zip(first, rest, strict=True)),
+                self._opening,
+                *(f"{x}  {y}{why}" for x, y, why in zip(first, rest, reasons, strict=True)),
+                *(f"note: {note}" for note in self.notes),
             ]
         )
+
+    @property
+    def _opening(self) -> str:
+        a = next((a for a in self if not a.refused), self.answers[0])
+        return f"{a.confidence:.0%} intervals ({a.about}; {a.method})"
 
     def _repr_html_(self) -> str:
         """For notebooks: a row for each answer, all intervals drawn on one scale."""
@@ -112,17 +150,21 @@ class AnswerTable(Sequence[Answer]):
             tag(
                 "tr",
                 tag("td", label or a.question, style=pad),
-                tag("td", tag("strong", shown(a.value, a.se)), style=pad),
-                tag("td", f"{shown(a.low, a.se)} to {shown(a.high, a.se)}", style=pad),
-                tag("td", _drawn(a, low, high), style=pad),
+                *(
+                    [tag("td", f"not answered: {a.note}", colspan="3", style=pad)]
+                    if a.refused
+                    else [
+                        tag("td", tag("strong", shown(a.value, a.se)), style=pad),
+                        tag("td", f"{shown(a.low, a.se)} to {shown(a.high, a.se)}", style=pad),
+                        tag("td", _drawn(a, low, high), style=pad),
+                    ]
+                ),
             )
             for label, a in zip(self.labels, self, strict=True)
         ]
-        a = self.answers[0]
-        foot = tag(
-            "div", f"{a.confidence:.0%} intervals, about the {a.about}; {a.method}", style="opacity:.8;font-size:.9em"
-        )
-        return tag("div", tag("table", tag("tbody", rows), style="border-collapse:collapse;background:none"), foot)
+        lines = [self._opening, *(f"note: {note}" for note in self.notes)]
+        foot = [tag("div", line, style="opacity:.8;font-size:.9em") for line in lines]
+        return tag("div", tag("table", tag("tbody", rows), style="border-collapse:collapse;background:none"), *foot)
 
 
 def answers(  # one for each number of an estimate
@@ -132,6 +174,7 @@ def answers(  # one for each number of an estimate
     about: About,
     method: str,
     within: tuple[float, float] = (-np.inf, np.inf),
+    note: str = "",
 ) -> tuple[Answer, ...]:
     """Intervals of an estimate, cut to the range that is possible."""
     half, se = estimate.half(confidence), np.sqrt(estimate.variance)
@@ -139,16 +182,16 @@ def answers(  # one for each number of an estimate
     high = np.clip(estimate.value + estimate.above + half, *within)
     value = np.clip(estimate.value, *within)
     return tuple(
-        Answer(q, float(value[i]), float(low[i]), float(high[i]), float(se[i]), confidence, about, method)
+        Answer(q, float(value[i]), float(low[i]), float(high[i]), float(se[i]), confidence, about, method, note)
         for i, q in enumerate(questions)
     )
 
 
-def as_frame(frame: Any, library: str) -> Any:
-    """A polars frame in the library that is wanted."""
+def in_library(columns: Mapping[str, Any], library: str) -> Any:
+    """Columns as a frame of the library that is wanted."""
     if library not in FRAMES:
         raise ParameterError(f"library must be one of {', '.join(FRAMES)}, got {library!r}.")
-    return {"polars": lambda: frame, "pandas": frame.to_pandas, "arrow": frame.to_arrow}[library]()
+    return FrameForm("pyarrow" if library == "arrow" else library).restore(columns)
 
 
 def shown(value: float, se: float) -> str:

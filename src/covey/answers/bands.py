@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
+from covey.answers.notes import of_all
 from covey.answers.numbers import NumberEvidence
 from covey.core.arrays import Floats, Integers
 from covey.core.noise.signs import pair_deviation, simulated_signs
@@ -98,6 +99,10 @@ class ReportBands:
         except (CannotAnswerError, ParameterError):  # a number of which nothing is measured by itself
             return []
         return [(q, answer.value, answer.low, answer.high) for q, answer in found]
+
+    def notes(self) -> list[str]:
+        """As answers say it, of every column."""
+        return of_all(self.release.columns)
 
     def table(self, codes: Integers, a: int, b: int) -> PairTable:
         """The table of one pair, its rarer categories and neighbouring bins joined."""

@@ -54,6 +54,7 @@ class Columns:
     codec: Codec
     edges: Mapping[str, Integers] = field(default_factory=dict)
     shares: Mapping[str, Floats] = field(default_factory=dict)  # of a number's categories: which bins are light
+    left_out: tuple[str, ...] = ()  # columns of the confidential table of which learning found nothing
 
     def place(self, name: Any) -> int:
         """Which attribute a column is."""
@@ -65,6 +66,8 @@ class Columns:
                     f"{name!r} is computed from other columns and was not measured: ask about those."
                 )
             raise CannotAnswerError(f"{name!r} has the same value in every row: there is nothing to estimate.")
+        if name in self.left_out:
+            raise CannotAnswerError(f"{name!r} was left out of the release: nothing in it stood out of the noise.")
         raise ParameterError(f"there is no column {name!r}. {nearest(str(name), self.codec.schema.names, 'columns')}")
 
     def field(self, name: str) -> Field:
@@ -89,7 +92,7 @@ class Columns:
             link = self.codec.schema.links[name]
             raise CannotAnswerError(
                 f"{name!r} was measured by its distance from {link.base!r}, not by itself: no honest interval can be given. "
-                "Use release.interval(function), which is approximate."
+                "In Python release.interval(function) gives an approximate one."
             )
         apart = len(special) + (not grid.field.required)
         values = self.edges[name][self.edges[name] >= apart] - apart + grid.axis.low
@@ -106,9 +109,7 @@ class Columns:
 
     def conditions(self, wanted: Conditions) -> dict[int, Floats]:
         """By attribute, 1 for the categories that meet all conditions on it and 0 for the others."""
-        if not isinstance(wanted, Mapping) or not wanted:
-            raise ParameterError(f'conditions are given as {{"column": value, …}}, got {wanted!r}.')
-        return {self.place(name): self.condition(name, value) for name, value in wanted.items()}
+        return {self.place(name): self.condition(name, value) for name, value in named(wanted, 1).items()}
 
     def condition(self, name: str, value: Any) -> Floats:
         """1 for the categories of a column that a condition names."""
@@ -137,7 +138,8 @@ class Columns:
         if field.type == "boolean" and word in ("0", "1"):
             word = labels[int(word)]
         if word not in labels:
-            raise ParameterError(f"{name!r} has no category {word!r}. {nearest(word, labels, 'categories')}")
+            rest = "" if field.other is None else f" Values that are not listed are in {field.other!r}."
+            raise ParameterError(f"{name!r} has no category {word!r}. {nearest(word, labels, 'categories')}{rest}")
         out[labels.index(word)] = 1.0
         return out
 
@@ -149,13 +151,15 @@ class Columns:
         name, (first, last) = scale.grid.field.name, self._ends(scale, value)
         width = scale.ends - scale.starts + 1
         part = np.clip(np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1, 0, width) / width
-        heavy = (part > 0) & (part < 1) & (self.shares.get(name, np.ones(len(out)))[scale.bins] > LIGHT)
+        held = self.shares.get(name, np.ones(len(out)))[scale.bins]
+        heavy = (part > 0) & (part < 1) & (held > LIGHT)
         if heavy.any():
             k = int(np.flatnonzero(heavy)[0])
             raise CannotAnswerError(
                 f"{name!r} was measured in bins, and the range cuts the one from {scale.shown(int(scale.starts[k]))} to "
-                f"{scale.shown(int(scale.ends[k]))}: how many rows lie on either side is not known. Let the range include it or "
-                "leave it out; a release without declared bins, or with more of them, would tell more."
+                f"{scale.shown(int(scale.ends[k]))}, which holds {held[k]:.0%} of the rows: how many lie on either side is not "
+                f"known, and beyond {LIGHT:.0%} bounds would say little. Let the range include it or leave it out; a release "
+                "without declared bins, or with more of them, would tell more."
             )
         out[scale.bins] = part
         return out
@@ -175,7 +179,7 @@ class Columns:
 
     def wishes(self, wanted: Conditions) -> list[Wish]:
         """Conditions as those who draw rows take them: ranges need not end where bins do."""
-        return [self._wish(name, value) for name, value in wanted.items()]
+        return [self._wish(name, value) for name, value in named(wanted).items()]
 
     def _wish(self, name: str, value: Any) -> Wish:
         several = list(value) if isinstance(value, list | set | frozenset) else [value]
@@ -262,6 +266,15 @@ class Columns:
         words = [labels[c] for c in members]
         more = [f"{len(words) - NAMED} more"] if len(words) > NAMED + 1 else []
         return shorten(" or ".join([*(words[:NAMED] if more else words), *more]))
+
+
+def named(wanted: Any, least: int = 0) -> Conditions:
+    """Conditions by column, so many of them at least, or a refusal that shows how they are given."""
+    if not isinstance(wanted, Mapping) or len(wanted) < least:
+        raise ParameterError(
+            f'conditions are given as {{"ward": "surgery", "age": (65, None)}}, a value or a range by column, got {wanted!r}.'
+        )
+    return wanted
 
 
 def said(wanted: Conditions) -> str:

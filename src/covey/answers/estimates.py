@@ -113,7 +113,8 @@ def require_steady(moments: Moments, names: Sequence[str]) -> None:
     C = (second - np.outer(mean, mean))[1:, 1:]
     k, size = len(C), np.sqrt(np.diagonal(C))
     if not np.all(np.diagonal(C) > 0):
-        raise CannotAnswerError("a regressor does not vary beyond its noise. Leave it out.")
+        flat = names[int(np.argmin(np.diagonal(C)))]
+        raise CannotAnswerError(f"the term {flat!r} does not vary beyond its noise. Leave it out.")
     _, slopes = slopes_of(lambda m, S: (S - np.outer(m, m))[1:, 1:][np.triu_indices(k)], mean, second)
     sd = np.sqrt(moments.noise(slopes).variance) / np.outer(size, size)[np.triu_indices(k)]
     values, vectors = np.linalg.eigh(C / np.outer(size, size))
@@ -153,8 +154,12 @@ def logistic_coefficients(F: Floats) -> Floats:
 
 def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
     """Coefficients by Newton's steps, and each row's influence on them; refused where they would not be numbers to rely on."""
-    if min(y.sum(), len(y) - y.sum()) < EVENTS * terms:
-        raise CannotAnswerError(f"the outcome is too rare for {terms} terms. Use fewer, or a linear regression.")
+    rarer = min(y.sum(), len(y) - y.sum())
+    if rarer < EVENTS * terms:
+        raise CannotAnswerError(
+            f"the outcome is too rare for {terms} terms: the rarer one is {rarer / len(y):.2%} of the rows, and "
+            f"{EVENTS * terms / len(y):.2%} are needed. Use fewer terms, or a linear regression."
+        )
     beta = np.zeros(X.shape[1])
     for _ in range(NEWTON):
         q = expit(X @ beta)
@@ -179,5 +184,5 @@ def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
 
 SEPARABLE = (
     "these terms nearly decide the outcome, so no coefficient is a number to rely on. "
-    "Leave the strongest out, or use family='linear'."
+    "Leave the strongest out, or use a linear regression."
 )

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey.answers.answer import About, Answer, answers
-from covey.answers.columns import Conditions, said
+from covey.answers import notes
+from covey.answers.answer import About, Answer, answers, in_library
+from covey.answers.columns import Conditions, named, said
 from covey.answers.estimates import Estimate
 from covey.answers.linkedevidence import COUNT, Attribute, Entries, LeftOpen, LinkedEvidence, Table
-from covey.answers.steps import KEPT, by_group, check, in_library
+from covey.answers.steps import KEPT, by_group, check
 from covey.core.arrays import Floats
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
@@ -95,7 +96,7 @@ class LinkedAnswers(LinkedRelease):
         about: About = "population",
     ) -> Answer:
         """The share of persons, or of events, that meet conditions, among all or among those that meet `given`."""
-        given = given or {}
+        of, given = named(of), named(given or {})
         wanted = {name: self.evidence.find(name) for name in (*of, *given)}
         self._require_few(list(wanted.values()), per)
         question = f"share {said(of)}" + (f" given {said(given)}" if given else "")
@@ -105,7 +106,8 @@ class LinkedAnswers(LinkedRelease):
             if any(wanted[name] == own for name in of) and any(wanted[name] == own for name in given):
                 top = self._mask(own, of, wanted, per) * bottom
             scores.append(Scores(own, top, bottom, np.zeros(len(top))))
-        return self._answer(question, scores, per, (confidence, about), (0.0, 1.0))
+        found = self._answer(question, scores, per, (confidence, about), (0.0, 1.0))
+        return replace(found, note=self.evidence.notes({**of, **given}))
 
     def mean(  # how the interval is wanted comes after the question
         self,
@@ -118,13 +120,18 @@ class LinkedAnswers(LinkedRelease):
         about: About = "population",
     ) -> Any:
         """The mean of a number or flag of persons or events; with `by` a table, a row for each group."""
-        where = where or {}
+        where = named(where or {})
         if by is None:
             return self._mean(column, {}, where, per, (confidence, about))
         own = self.evidence.find(by)
         self._require_few([self.evidence.find(column), own, *(self.evidence.find(name) for name in where)], per)
         wish = (confidence, about)
-        return by_group(by, self._groups(own), lambda mask: self._mean(column, {own: mask}, where, per, wish))
+        return by_group(
+            by,
+            self._groups(own),
+            lambda mask: self._mean(column, {own: mask}, where, per, wish),
+            lambda mask: self.evidence.group_note(own, mask),
+        )
 
     def rate(
         self,
@@ -135,18 +142,19 @@ class LinkedAnswers(LinkedRelease):
         about: About = "population",
     ) -> Any:
         """How many events a person has on average, all or those that meet one condition; with `by` for groups of persons."""
-        question, wish = f"rate{' ' + said(of) if of else ''}", (confidence, about)
+        question, wish = f"rate{' ' + said(named(of)) if of else ''}", (confidence, about)
         if of:
             names = [self.evidence.find(name) for name in of]
             if by is not None or len(names) > 1 or names[0].side == 0:
                 raise CannotAnswerError(
                     "a rate is one of all events, with groups of persons, or of the events that meet one condition: three things "
-                    "at once were not measured. Compute others from rows(), without an interval."
+                    "at once were not measured. Compute others from the rows, without an interval."
                 )
             mask = self._mask(names[0], of, dict.fromkeys(of, names[0]), "event")
             table, number, left = self._weighed(names[0])
             both = table.flat(number, mask), self.privacy.n
-            return self._capped(self._finish(question, table.entries, both, left, wish))
+            found = self._capped(self._finish(question, table.entries, both, left, wish))
+            return replace(found, note=self.evidence.notes(of))
         if by is None:
             counts = self.fitted.measured.counts
             entries = Entries(counts.counts, counts.sds, self.fitted.measured.pure)
@@ -162,7 +170,7 @@ class LinkedAnswers(LinkedRelease):
             both = table.flat(number, mask), table.flat(everybody, mask)
             return self._capped(self._finish(question, table.entries, both, left, wish))
 
-        return by_group(by, self._groups(own), ask)
+        return by_group(by, self._groups(own), ask, lambda mask: self.evidence.group_note(own, mask))
 
     def wait(self, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """The mean time from an event to the person's next one, in units of the order column (days for dates).
@@ -215,13 +223,13 @@ class LinkedAnswers(LinkedRelease):
         if per == "event" and count > 1 and self.package.at_most > 1:
             raise CannotAnswerError(
                 f"events count equally only together with the number of events of their person: with {count} columns that is "
-                f"{count + 1} things at once, and two were measured. Ask with per='person', where every person counts equally, "
-                "or compute it from rows(), without an interval."
+                f"{count + 1} things at once, and two were measured. Ask per person, where every person counts equally, "
+                "or compute it from the rows, without an interval."
             )
         if count > 2:
             raise CannotAnswerError(
                 f"this question is about {count} columns at once, and one and two at a time were measured. Ask about two, or "
-                "compute it from rows(), without an interval."
+                "compute it from the rows, without an interval."
             )
 
     def _fine(self, per: Per, columns: int) -> bool:
@@ -276,7 +284,9 @@ class LinkedAnswers(LinkedRelease):
             answer = replace(
                 answer, low=answer.low - more, high=answer.high + more, se=float(np.hypot(answer.se, more / 2))
             )
-        return answer
+        others = {name: value for name, value in where.items() if found[name] != own}
+        limits = notes.of_column(self.evidence.told[own.side], own.name)
+        return replace(answer, note=notes.together(limits, [self.evidence.notes(others)]))
 
     def _in_bins(self, own: Attribute) -> tuple[Floats, Floats, float]:
         """A number's mean inside each bin, where it is a number, and by what part its distances are too small in bins."""
@@ -291,8 +301,8 @@ class LinkedAnswers(LinkedRelease):
         kept = spread / max(spread + within, 1e-12)
         if kept < KEPT:
             raise CannotAnswerError(
-                f"the bins in which {own.name!r} was measured together with other columns keep {kept:.0%} of its variance, too "
-                "little for this. Ask for shares; more persons, a larger ε or a positive δ give finer bins."
+                f"the bins in which {own.name!r} was measured together with other columns keep {kept:.0%} of its variance, "
+                f"and this needs {KEPT:.0%}. Ask for shares; more persons, a larger ε or a positive δ give finer bins."
             )
         number = self.evidence.folded(j, self.evidence.binned[own.side].there(own.name), own.name)
         return mean, number, 1 / kept - 1

@@ -8,12 +8,13 @@ leaves open widens the interval. Proved in docs/proofs/persons.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from covey.answers.columns import Columns
+from covey.answers import notes
+from covey.answers.columns import Columns, Conditions
 from covey.answers.estimates import Estimate
 from covey.answers.evidence import TAILS
 from covey.answers.numbers import Units
@@ -54,8 +55,11 @@ class Entries:
         """
         whole = float(bottom) if isinstance(bottom, int) else float(self.values @ bottom)
         below = np.zeros(len(self.values)) if isinstance(bottom, int) else bottom
-        if not isinstance(bottom, int) and whole <= LOST * float(np.sqrt((bottom**2) @ self.sds**2)):
-            raise LostInNoiseError("the persons that meet the condition are so few that they are lost in the noise.")
+        least = 0.0 if isinstance(bottom, int) else LOST * float(np.sqrt((bottom**2) @ self.sds**2))
+        if not isinstance(bottom, int) and whole <= least:
+            raise LostInNoiseError(
+                f"too few persons are meant: about {max(whole, 0.0):,.0f}, and fewer than {least:,.0f} are lost in the noise."
+            )
         value = float(self.values @ top) / whole
         slope = (top - value * below) / whole
         variance = float(slope**2 @ self.sds**2)
@@ -190,6 +194,33 @@ class LinkedEvidence:
         """Noisy numbers of persons by unit."""
         unit = self.units[j]
         return np.asarray(self.measured.one_way[j].counts[unit.ranges] * unit.part)
+
+    # What is to be said besides numbers.
+
+    @cached_property
+    def told(self) -> tuple[Columns, Columns]:
+        """As `fine`, with the shares of all columns."""
+        found = []
+        for side, columns in enumerate(self.fine):
+            counts = [
+                np.maximum(self.counts(j + side * self.measured.bins.first), 0.0)
+                for j in range(len(columns.codec.names))
+            ]
+            shares = {name: own / max(own.sum(), 1e-12) for name, own in zip(columns.codec.names, counts, strict=True)}
+            found.append(replace(columns, shares=shares))
+        return found[0], found[1]
+
+    def notes(self, wanted: Conditions) -> str:
+        """Of the values that conditions name."""
+        found = [(self.find(name), value) for name, value in wanted.items()]
+        return notes.together(*(notes.of_conditions(self.told[own.side], {own.name: value}) for own, value in found))
+
+    def group_note(self, own: Attribute, mask: Floats) -> str:
+        """Of a group, by its mask of bins."""
+        bins, j = self.measured.bins, self.index(own)
+        if bins.edges[j] is not None:
+            return notes.together(notes.of_column(self.binned[own.side], own.name, mask))
+        return notes.together(notes.of_column(self.told[own.side], own.name, mask[bins.maps[j]]))
 
     # Entries.
 

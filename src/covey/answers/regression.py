@@ -12,6 +12,7 @@ import numpy as np
 from covey.answers.answer import About
 from covey.answers.estimates import Estimate, Function, delta, least_squares, ratio, require_steady
 from covey.answers.moments import Feature, Moments
+from covey.answers.steps import require_kept
 from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError, ParameterError
 
@@ -33,6 +34,7 @@ class Model:
     terms: tuple[str, ...]
     numbers: dict[int, str]  # features that are numbers, by place
     there: Floats  # 1 for the categories of the outcome that are not missing
+    picked: tuple[tuple[str, Floats | None], ...]  # columns, and which of their categories it speaks of
 
     @property
     def note(self) -> str:
@@ -79,12 +81,13 @@ def read(formula: str, family: str, release: Release) -> Model:
             numbers |= {len(features): name} if label == name and columns.scale(name) is not None else {}
             features.append(found)
             labels.append(label)
-    return Model(family, tuple(features), tuple(labels), numbers, there)
+    picked = ((column, columns.condition(column, category) if category else None), *((name, None) for name in terms))
+    return Model(family, tuple(features), tuple(labels), numbers, there, picked)
 
 
 def names_of(formula: str) -> tuple[str, list[str]]:
     """The outcome and the columns of a formula; names with spaces or signs stand between backquotes."""
-    sides = formula.split("~")
+    sides = formula.split("~") if isinstance(formula, str) else []
     if len(sides) != 2:
         raise ParameterError(f"a formula looks like 'cost ~ age + ward', got {formula!r}.")
     names = [[_name(part, formula) for part in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", side)] for side in sides]
@@ -150,17 +153,17 @@ def fit(model: Model, release: Release, about: About) -> Estimate:
     """Constant and coefficients."""
     features: Sequence[Feature] = model.features
     moments = release.moments(tuple(features))
-    release.require_kept(moments, model.numbers)
+    require_kept(moments, list(model.numbers), release.codec.names)
     require_steady(moments, model.terms[1:])
     if not model.there.all():
         there = Feature(features[0].attribute, model.there, condition=True)
         if model.alone:
-            return release.linear(*among(model.features, there, release), about)
+            return release.fit_linear(*among(model.features, there, release), about)
         require_alike(features[1:], there, model, release)
     if model.family == "logistic":
-        return release.logistic(moments, about)
+        return release.fit_logistic(moments, about)
     if model.there.all():
-        return release.linear(moments, least_squares, about)
+        return release.fit_linear(moments, least_squares, about)
     whole = release.moments((*features, there))
 
     def scaled(mean: Array, second: Array) -> Array:
@@ -169,7 +172,7 @@ def fit(model: Model, release: Release, about: About) -> Estimate:
         slopes = found[1:] / mean[-1]
         return np.concatenate([[mean[0] - slopes @ mean[1:-1]], slopes])
 
-    return release.linear(whole, scaled, about)
+    return release.fit_linear(whole, scaled, about)
 
 
 def among(features: Sequence[Feature], there: Feature, release: Release) -> tuple[Moments, Function]:
@@ -210,5 +213,6 @@ def require_alike(terms: Sequence[Feature], there: Feature, model: Model, releas
     if size[worst] > ALIKE and size[worst] > 2 * np.sqrt(found.variance[worst]):
         raise CannotAnswerError(
             f"rows without {model.numbers[0]!r} differ from the others in {model.terms[1 + worst]!r}, and three columns at once "
-            "were not measured. Take the terms of one column at a time, or use release.interval(function), which is approximate."
+            "were not measured. Take the terms of one column at a time; in Python release.interval(function) gives an "
+            "approximate interval."
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from covey.answers import regression
+from covey.answers import notes, regression
 from covey.answers import replicates as again
-from covey.answers.answer import About, Answer, AnswerTable, answers
+from covey.answers.answer import About, Answer, AnswerTable, answers, in_library
 from covey.answers.bands import ReportBands
 from covey.answers.columns import Columns, Conditions, said
 from covey.answers.estimates import Estimate, Function, correlation, delta, logistic, paired_correlation, ratio
@@ -19,13 +20,13 @@ from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.numbers import NumberEvidence, evidence_of
 from covey.answers.steps import (
-    KEPT,
     LOST,
     LostInNoiseError,
     by_group,
     check,
     first,
-    in_library,
+    keeps,
+    require_kept,
     require_varying,
     with_square,
     words,
@@ -83,7 +84,7 @@ class Release(PrivateRelease):
         if self.numbers is not None and isinstance(self.evidence, NumberEvidence):
             edges = {names[j]: self.evidence.units[j].edges for j in self.numbers.cells}
         shares = {name: self.shares[j] for j, name in enumerate(names)} if self.measurements is not None else {}
-        return Columns(self.codec, edges, shares)
+        return Columns(self.codec, edges, shares, self.privacy.left_out)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -157,7 +158,8 @@ class Release(PrivateRelease):
                 raise ParameterError(f"no row meets both {said(of)} and {said(given or {})}.")
         question = f"share {said(of)}" + (f" given {said(given)}" if given else "")
         estimate = self._ratio(top, bottom, about)
-        return answers(estimate, [question], check(confidence), about, words(estimate), (0.0, 1.0))[0]
+        note = notes.together(*(notes.of_conditions(self.columns, side) for side in (of, given)))
+        return answers(estimate, [question], check(confidence), about, words(estimate), (0.0, 1.0), note)[0]
 
     def mean(
         self,
@@ -173,7 +175,12 @@ class Release(PrivateRelease):
             return self._mean(column, {}, where or {}, confidence, about)
         place = self.columns.place(by)
         groups = self.columns.groups(by, self.evidence.bins(place))
-        return by_group(by, groups, lambda mask: self._mean(column, {place: mask}, where or {}, confidence, about))
+        return by_group(
+            by,
+            groups,
+            lambda mask: self._mean(column, {place: mask}, where or {}, confidence, about),
+            lambda mask: notes.together(notes.of_column(self.columns, by, mask)),
+        )
 
     def _mean(
         self, column: str, group: Mapping[int, Floats], where: Conditions, confidence: float, about: About
@@ -187,9 +194,9 @@ class Release(PrivateRelease):
         if chosen:
             feature, _ = self.number_feature(column)
             both = self.moments((feature, *(Feature(a, m, condition=True) for a, m in chosen.items())))
-            bounded = not self.keeps(both, 0) and all(both.constant(i) for i in range(1, len(both.features)))
+            bounded = not keeps(both, 0) and all(both.constant(i) for i in range(1, len(both.features)))
             if not bounded:
-                self.require_kept(both, {0: column})
+                require_kept(both, [0], self.codec.names)
         number = Factor(place, bounded)
         estimate = self._ratio({place: scores * own, **chosen}, {place: there * own, **chosen}, about, number)
         hidden = float(
@@ -200,12 +207,10 @@ class Release(PrivateRelease):
         inside = scores[there > 0]
         ends = float(np.min(inside - half[there > 0])), float(np.max(inside + half[there > 0]))
         question = f"mean {column}" + (f" where {said(where)}" if where else "")
-        note = (
-            f"{words(estimate)}: of where {column!r} lies inside them only bounds are known"
-            if bounded
-            else words(estimate)
-        )
-        return answers(estimate, [question], check(confidence), about, note, ends)[0]
+        method = words(estimate) + f": of where {column!r} lies inside them only bounds are known" * bounded
+        limits = notes.of_column(self.columns, column, there * own)
+        note = notes.together(limits, notes.of_conditions(self.columns, where, but=column))
+        return answers(estimate, [question], check(confidence), about, method, ends, note)[0]
 
     def quantile(
         self,
@@ -217,6 +222,8 @@ class Release(PrivateRelease):
         about: About = "population",
     ) -> Answer:
         """A quantile of a number, to the bins it was measured in: the interval ends at their edges."""
+        if not isinstance(q, Real):
+            raise ParameterError(f"q must be one number between 0 and 1, got {q!r}. Ask once for each.")
         if not 0 < q < 1:
             raise ParameterError(f"q must lie between 0 and 1, got {q!r}.")
         scores, half = self.columns.number(column)
@@ -245,7 +252,11 @@ class Release(PrivateRelease):
         question = f"quantile {q:g} {column}" + (f" where {said(where)}" if where else "")
         se = float((shown[2] - shown[0]) / 2 / Z95)
         value_, low_, high_ = (float(shown[k]) for k in (1, 0, 2))
-        return Answer(question, value_, low_, high_, se, confidence, about, "measured, to bins")
+        at_ends = np.zeros(len(scores))
+        at_ends[at] = 1.0  # inside the limits a quantile does not move with what lies beyond them
+        limits = notes.of_column(self.columns, column, at_ends)
+        note = notes.together(limits, notes.of_conditions(self.columns, where, but=column))
+        return Answer(question, value_, low_, high_, se, confidence, about, "measured, to bins", note)
 
     def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """Pearson's correlation of two numbers or flags, over rows that have both."""
@@ -260,10 +271,11 @@ class Release(PrivateRelease):
                 self.moments(tuple(f for part in parts for f in with_square(*part))),
                 paired_correlation,
             )
-        self.require_kept(moments, {0: x, len(moments.features) // 2: y})
-        require_varying(moments, function)
+        require_kept(moments, [0, len(moments.features) // 2], self.codec.names)
+        require_varying(moments, function, (x, y))
         estimate = delta(moments, function, self.sampled(about))
-        return answers(estimate, [f"correlation {x} {y}"], check(confidence), about, words(estimate), (-1.0, 1.0))[0]
+        question, note = f"correlation {x} {y}", notes.together(*(notes.of_column(self.columns, own) for own in (x, y)))
+        return answers(estimate, [question], check(confidence), about, words(estimate), (-1.0, 1.0), note)[0]
 
     def regress(
         self, formula: str, family: str = "linear", *, confidence: float = 0.95, about: About = "population"
@@ -275,8 +287,13 @@ class Release(PrivateRelease):
         model = regression.read(formula, family, self)
         estimate = regression.fit(model, self, about)
         questions = [f"regress {formula}: {term}" for term in model.terms]
-        found = answers(estimate, questions, check(confidence), about, words(estimate, model.note))
+        note = notes.together(*(notes.of_column(self.columns, *own) for own in model.picked))
+        found = answers(estimate, questions, check(confidence), about, words(estimate, model.note), note=note)
         return AnswerTable(found, model.terms, "term")
+
+    def logistic(self, formula: str, *, confidence: float = 0.95, about: About = "population") -> AnswerTable:
+        """Coefficients of a logistic regression: `regress` with a flag, or one category, as outcome."""
+        return self.regress(formula, "logistic", confidence=confidence, about=about)
 
     def interval(  # the function, and how its interval is wanted
         self,
@@ -285,14 +302,16 @@ class Release(PrivateRelease):
         *,
         confidence: float = 0.95,
         about: About = "population",
+        library: str = "polars",
         seed: int | None = None,
     ) -> Answer:
-        """An approximate interval for any function of a polars frame, by running the mechanism again on tables of the centres.
+        """An approximate interval for any function of a frame, by running the mechanism again on tables of the centres.
 
         It takes as long as so many fits. Smooth functions are covered nearly as often as it says; a model's score may not be.
         """
         self.sampled(about)
-        return again.interval(self, function, replicates, check(confidence), about, seed)
+        found = again.interval(again.Mechanism(self, library), function, replicates, check(confidence), about, seed)
+        return replace(found, note=notes.together(notes.of_all(self.columns)))
 
     def sharpened(self, replicates: int = 8, *, seed: int | None = None) -> Release:
         """The same release with shorter intervals for regressions: averaged with the centres' answer, so approximate.
@@ -303,9 +322,9 @@ class Release(PrivateRelease):
 
         return sharpened(self, replicates, seed)
 
-    def replicates(self, count: int, *, seed: int | None = None) -> list[again.Replicate]:
+    def replicates(self, count: int, *, library: str = "polars", seed: int | None = None) -> list[again.Replicate]:
         """Tables drawn from the centres, each with the synthetic rows of a release of it: for studies of one's own."""
-        return again.replicates(self, count, seed)
+        return again.replicates(again.Mechanism(self, library), count, seed)
 
     # Steps.
 
@@ -317,7 +336,7 @@ class Release(PrivateRelease):
         if len(attributes) > 2:
             table = three_way(self, attributes)
             estimate, base = share_of_three(table, top, bottom, self, self.sampled(about))
-            _require_seen(base if bottom else None)
+            self._require_seen(base, bottom, number)
             return estimate
         features: list[Feature] = []
         places: list[tuple[int, ...]] = []
@@ -330,14 +349,26 @@ class Release(PrivateRelease):
                 bounded = value and number is not None and number.bounded
                 features.append(Feature(a, np.asarray(scores, dtype=np.float64), condition=not value, bounded=bounded))
         moments = self.moments(tuple(features))
-        _require_seen(delta(moments, ratio(places[1], ()), None) if bottom else None)
+        if bottom:
+            self._require_seen(delta(moments, ratio(places[1], ()), None), bottom, number)
         return delta(moments, ratio(*places), self.sampled(about))
 
-    def linear(self, moments: Moments, function: Function, about: About) -> Estimate:
+    def _require_seen(self, base: Estimate, bottom: Mapping[int, Floats], number: Factor | None) -> None:
+        """Refuse a group that is lost in the noise; the columns that form it are named, not the one that is averaged."""
+        share, least = float(base.value[0]), LOST * float(np.sqrt(base.variance[0]))
+        if bottom and share <= least:
+            form = [a for a in bottom if number is None or a != number.place] or list(bottom)
+            names = " and ".join(repr(self.codec.names[a]) for a in form)
+            raise LostInNoiseError(
+                f"the rows meant by {names} are too few: about {max(share, 0.0):.2%} of all, and below {least:.2%} they are lost "
+                "in the noise."
+            )
+
+    def fit_linear(self, moments: Moments, function: Function, about: About) -> Estimate:
         """Coefficients of least squares, a function of moments, with their errors."""
         return delta(moments, function, self.sampled(about))
 
-    def logistic(self, moments: Moments, about: About) -> Estimate:
+    def fit_logistic(self, moments: Moments, about: About) -> Estimate:
         """Coefficients of a logistic regression, with their errors."""
         return logistic(moments, self.sampled(about))
 
@@ -346,22 +377,6 @@ class Release(PrivateRelease):
         scores, half = self.columns.number(name)
         within = half**2 / 3 if half.any() else None
         return Feature(self.columns.place(name), scores, within), self.columns.there(name)
-
-    def require_kept(self, moments: Moments, names: Mapping[int, str]) -> None:
-        """Refuse numbers of which bins lost too much to be held against another column."""
-        for i in names:
-            if not self.keeps(moments, i):
-                worst = min(names, key=lambda k: float(moments.kept[k]))
-                raise CannotAnswerError(
-                    f"the bins in which {names[worst]!r} was measured together with other columns keep {moments.kept[worst]:.0%} "
-                    "of its variance, too little for this. Ask for shares; a release with more rows, a larger ε, a positive δ or "
-                    "fewer columns has finer bins."
-                )
-
-    def keeps(self, moments: Moments, i: int) -> bool:
-        """Whether bins keep enough of a number to hold it against the other columns."""
-        others = [k for k, f in enumerate(moments.features) if f.attribute != moments.features[i].attribute]
-        return not others or bool(moments.kept[i] * moments.kept[others].min() >= KEPT)
 
     def _repr_html_(self) -> str:
         """For notebooks: what it is, and what to ask."""
@@ -383,9 +398,3 @@ class Factor:
 
     place: int
     bounded: bool
-
-
-def _require_seen(base: Estimate | None) -> None:
-    """Refuse a group that is lost in the noise."""
-    if base is not None and base.value[0] <= LOST * np.sqrt(base.variance[0]):
-        raise LostInNoiseError("the rows that meet the condition are so few that they are lost in the noise.")

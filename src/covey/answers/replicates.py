@@ -8,7 +8,7 @@ at the centres would be quicker and wrong: they are the truth that it should not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.special import stdtrit
 
-from covey.answers.answer import About, Answer
+from covey.answers.answer import About, Answer, in_library
 from covey.core.arrays import Array
 from covey.core.draw.balanced import keep_limits
 from covey.core.draw.rounding import bootstrap, round_bits, round_categories
@@ -34,8 +34,7 @@ from covey.methods.regain.plan import declared_coding
 from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate
-from covey.progress import Progress, silent
-from covey.table.frames import FrameForm
+from covey.progress import Progress, listening, silent
 from covey.table.numbers import NumberCodec
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NONE = Fraction(0)  # no certificate is bought: nobody reads it
 TRUTH_ROWS = 8  # times n: what a function says of the centres themselves is read off so many rows
+TICK = 0.5  # seconds between two looks at how far replicates have come
 FEWEST = 4  # replicates: fewer say next to nothing of their own spread
 
 
@@ -60,6 +60,7 @@ class Mechanism:
     """What made a release, to be run again on public tables."""
 
     release: Release
+    library: str = "polars"  # of the frames that a function is given
 
     @property
     def budget(self) -> Budget:
@@ -109,10 +110,10 @@ class Mechanism:
         return codes
 
     def frame(self, codes: Array, numbers: NumberCells | None, streams: Streams) -> Any:
-        """Codes as a polars frame of values."""
+        """Codes as a frame of values."""
         codec = self.release.codec
         fine = codec if numbers is None else NumberCodec(codec)
-        return FrameForm("polars").restore(fine.decode(codes.astype(np.int64), streams.postprocessing("decode")))
+        return in_library(fine.decode(codes.astype(np.int64), streams.postprocessing("decode")), self.library)
 
     def truth(self, streams: Streams) -> Any:
         """What the centres themselves say: many of their rows."""
@@ -137,32 +138,40 @@ class Mechanism:
         return Replicate(self.frame(table, release.numbers, drawn), self.frame(rows, fitted.numbers, own))
 
 
-def replicates(release: Release, count: int, seed: int | None = None) -> list[Replicate]:
+def replicates(mechanism: Mechanism, count: int, seed: int | None = None) -> list[Replicate]:
     """So many replicates, as many at a time as there are processors."""
     count = whole_number(count, "replicates", 1)
-    return each(release, count, streams_of(seed), Mechanism(release).again)
+    return each(mechanism, count, streams_of(seed), mechanism.again)
 
 
-def each(release: Release, count: int, streams: Streams, run: Callable[[Streams], T]) -> list[T]:
+def each(mechanism: Mechanism, count: int, streams: Streams, run: Callable[[Streams], T]) -> list[T]:
     """What a run of the mechanism gives, so many times."""
-    if release.measurements is None:
+    if mechanism.release.measurements is None:
         raise CannotAnswerError("this release does not say how it was measured, so it cannot be run again.")
-    if not Mechanism(release).known:
+    if not mechanism.known:
         raise CannotAnswerError(
             "this release was made with a prior, or with triples, that its folder does not hold, so it cannot be run again. "
             "Shares, means, correlations and regressions can be answered without."
         )
+    done = np.zeros(count)
+
+    def one(k: int) -> T:
+        def heard(share: float, _: str) -> None:
+            done[k] = share
+
+        with listening(heard):
+            return run(streams.child(f"replicate {k}"))
+
     with Progress((("replicates", 1.0),)) as progress, ThreadPoolExecutor(min(count, processors())) as pool:
         progress.next()
-        found = []
-        for one in pool.map(lambda k: run(streams.child(f"replicate {k}")), range(count)):
-            found.append(one)
-            progress.tick(len(found) / count)
-    return found
+        found = [pool.submit(one, k) for k in range(count)]
+        while wait(found, timeout=TICK).not_done:
+            progress.tick(float(done.mean()))
+    return [own.result() for own in found]
 
 
 def interval(  # the function, and how its interval is wanted
-    release: Release,
+    mechanism: Mechanism,
     function: Callable[[Any], float],
     count: int,
     confidence: float,
@@ -171,9 +180,11 @@ def interval(  # the function, and how its interval is wanted
 ) -> Answer:
     """value ± t·rms of the errors of replicates: approximate, because the centres are not the population."""
     whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
-    value = _number(function(release.rows()))
-    found = replicates(release, count, seed)
-    truth = _number(function(Mechanism(release).truth(streams_of(seed)))) if about == "population" else None
+    if not callable(function):
+        raise ParameterError(f"function must take a frame and give one number, got {function!r}.")
+    value = _number(function(mechanism.release.rows(mechanism.library)))
+    found = replicates(mechanism, count, seed)
+    truth = _number(function(mechanism.truth(streams_of(seed)))) if about == "population" else None
     name = getattr(function, "__name__", "function")
     plain = Answer("function" if name == "<lambda>" else name, value, value, value, 0.0, confidence, about, "")
     return around(plain, function, found, truth)

@@ -1,7 +1,8 @@
 """Shorter intervals for regressions: what was measured, averaged with what the centres say, whose error replicates tell.
 
 A regression inverts measured moments, which magnifies their noise; the centres' own coefficients have less of it and an error
-that only running the mechanism again tells, approximately. Shares, means and correlations gain nothing: the centres are no
+that only running the mechanism again tells, approximately. A coefficient for which that error is the larger one keeps its
+measured interval, so that no interval becomes longer. Shares, means and correlations gain nothing: the centres are no
 better there than the measurements (docs/proofs/intervals.md, "Averaging with replicates").
 """
 
@@ -36,10 +37,11 @@ Statistic = Callable[[Rows], Floats]  # of rows of units
 
 @dataclass(frozen=True)
 class Averaged(Estimate):
-    """An estimate averaged with that of the centres; `rms` is that of the replicates' errors."""
+    """An estimate averaged with that of the centres where `taken`; `rms` is that of the replicates' errors."""
 
     rms: Floats
     replicates: int
+    taken: Array
 
     @property
     def note(self) -> str:
@@ -49,8 +51,9 @@ class Averaged(Estimate):
     def half(self, confidence: float) -> Floats:
         """The mean of both half-widths: 2·se of the average is se of the measured one plus rms."""
         reach = float(stdtrit(self.replicates, (1 + confidence) / 2))
-        own = Estimate(self.value, (2 * np.sqrt(self.variance) - self.rms) ** 2, self.fourth, self.below, self.above)
-        return np.asarray((own.half(confidence) + reach * self.rms) / 2)
+        se = np.where(self.taken, 2 * np.sqrt(self.variance) - self.rms, np.sqrt(self.variance))
+        own = Estimate(self.value, se**2, self.fourth, self.below, self.above).half(confidence)
+        return np.asarray(np.where(self.taken, (own + reach * self.rms) / 2, own))
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Sharper(Release):
         codes = Mechanism(self).codes(cloud, numbers, max(CENTRES_ROWS, min(self.privacy.n, LARGE)), streams)
         return self.in_units(codes)
 
-    def linear(self, moments: Moments, function: Function, about: About) -> Estimate:
+    def fit_linear(self, moments: Moments, function: Function, about: About) -> Estimate:
         """Coefficients of least squares."""
 
         def of(rows: Rows) -> Floats:
@@ -84,15 +87,15 @@ class Sharper(Release):
             second = F.T @ F / len(F) + np.diag([self._inside(f) for f in moments.features])
             return np.atleast_1d(function(F.mean(axis=0).astype(complex), second.astype(complex)).real)
 
-        return self._averaged(super().linear(moments, function, about), of, about)
+        return self._averaged(super().fit_linear(moments, function, about), of, about)
 
-    def logistic(self, moments: Moments, about: About) -> Estimate:
+    def fit_logistic(self, moments: Moments, about: About) -> Estimate:
         """Coefficients of a logistic regression."""
 
         def of(rows: Rows) -> Floats:
             return logistic_coefficients(rows.columns(moments.features))
 
-        return self._averaged(super().logistic(moments, about), of, about)
+        return self._averaged(super().fit_logistic(moments, about), of, about)
 
     def _inside(self, f: Feature) -> float:
         return 0.0 if f.within is None else float(self.shares[f.attribute] @ f.within)
@@ -110,9 +113,12 @@ class Sharper(Release):
         rms = np.sqrt(np.mean(errors**2, axis=0))
         if not np.all(np.isfinite(rms)) or not np.all(np.isfinite(truth)):
             return own
-        sd = (np.sqrt(own.variance) + rms) / 2
-        value = (own.value + truth) / 2
-        return Averaged(value, sd**2, own.fourth, own.below, own.above, rms, len(self.runs))
+        se, reach = np.sqrt(own.variance), float(stdtrit(len(self.runs), 0.975) / stdtrit(np.inf, 0.975))
+        taken = reach * rms < se  # where the centres are further off, their part would make the interval longer
+        if not taken.any():
+            return own
+        value, sd = np.where(taken, (own.value + truth) / 2, own.value), np.where(taken, (se + rms) / 2, se)
+        return Averaged(value, sd**2, own.fourth, own.below, own.above, rms, len(self.runs), taken)
 
     def _truth(self, run: Run, truth: Floats, statistic: Statistic, about: About) -> Floats:
         return statistic(run.table) if about == "table" and run.table is not None else truth
@@ -130,7 +136,7 @@ def sharpened(release: Release, count: int, seed: int | None = None) -> Sharper:
         rows = found._balanced(fitted.cloud, fitted.numbers, streams.child("rows"))
         return Run(_small(found.in_units(table)) if len(table) <= LARGE else None, _small(rows))
 
-    runs = tuple(each(release, count, streams_of(seed), run))
+    runs = tuple(each(mechanism, count, streams_of(seed), run))
     return Sharper(*kept, release.spectrum, release.measurements, release.numbers, runs)
 
 

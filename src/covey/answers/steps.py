@@ -1,19 +1,19 @@
-"""Small steps that answers share: what is refused, how an estimate is described, and frames of the library that is wanted."""
+"""Small steps that answers share: what is refused, and how an estimate is described."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from numbers import Real
 
 import numpy as np
 
-from covey.answers.answer import FRAMES, Answer, AnswerTable
+from covey.answers.answer import Answer, AnswerTable
 from covey.answers.estimates import Estimate, Function
 from covey.answers.moments import Feature, Moments
+from covey.answers.notes import together
 from covey.core.arrays import Floats
 from covey.errors import CannotAnswerError, ParameterError
-from covey.table.frames import FrameForm
 
 KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
 LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
@@ -24,19 +24,25 @@ class LostInNoiseError(CannotAnswerError):
     """A group is too small to be told from noise."""
 
 
-def by_group(by: str, groups: Iterable[tuple[str, Floats]], ask: Callable[[Floats], Answer]) -> AnswerTable:
-    """One answer for each group, by its mask; groups that are lost in the noise are left out."""
-    found = []
-    for label, mask in groups:
+def by_group(
+    by: str, groups: Sequence[tuple[str, Floats]], ask: Callable[[Floats], Answer], notes: Callable[[Floats], str]
+) -> AnswerTable:
+    """One answer for each group, by its mask: an interval with what is to be said of the group, or why there is none."""
+    found: list[Answer | LostInNoiseError] = []
+    for _, mask in groups:
         try:
             answer = ask(mask)
-        except LostInNoiseError:
-            continue
-        found.append((label, replace(answer, question=f"{answer.question} in {by}={label}")))
-    if not found:
-        raise CannotAnswerError(f"every group of {by!r} is lost in the noise.")
-    labels, rows = zip(*found, strict=True)
-    return AnswerTable(rows, labels, by)
+            found.append(replace(answer, note=together([answer.note, notes(mask)])))
+        except LostInNoiseError as error:
+            found.append(error)
+    some = next((one for one in found if isinstance(one, Answer)), None)
+    if some is None:
+        raise CannotAnswerError(f"every group of {by!r} is lost in the noise: {found[0]}")
+    rows = []
+    for (label, _), one in zip(groups, found, strict=True):
+        question = f"{some.question} in {by}={label}"
+        rows.append(replace(one, question=question) if isinstance(one, Answer) else some.refusing(question, str(one)))
+    return AnswerTable(tuple(rows), tuple(label for label, _ in groups), by)
 
 
 def with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:
@@ -46,12 +52,53 @@ def with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feat
     return replace(feature, within=None), Feature(feature.attribute, square), Feature(feature.attribute, there)
 
 
-def require_varying(moments: Moments, function: Function) -> None:
+def require_varying(moments: Moments, function: Function, names: tuple[str, str]) -> None:
     """Refuse a correlation of something that does not vary beyond its noise."""
+    mean, second = moments.mean, moments.second
     with np.errstate(all="ignore"):
-        value = function(moments.mean.astype(np.complex128), moments.second.astype(np.complex128))
-    if not np.isfinite(value) or abs(complex(value).imag) > 0 or abs(complex(value).real) > WILD:
-        raise CannotAnswerError("one of the two columns does not vary beyond its noise.")
+        value = complex(function(mean.astype(np.complex128), second.astype(np.complex128)))
+        if len(mean) == 2:
+            spread = np.diagonal(second) - mean**2
+        else:  # x, x², there, y, y², there: over rows that have both
+            there = second[2, 5]
+            spread = (
+                np.array([second[1, 5], second[2, 4]]) / there - (np.array([second[0, 5], second[2, 3]]) / there) ** 2
+            )
+    flat = [name for name, own in zip(names, spread, strict=True) if not own > 0]
+    if flat or not np.isfinite(value):
+        raise CannotAnswerError(
+            f"{' and '.join(map(repr, flat or names))}: what was measured does not vary beyond its noise."
+        )
+    if abs(value.real) > WILD:
+        raise CannotAnswerError(
+            f"{names[0]!r} and {names[1]!r} vary too little beyond their noise: their correlation would be {value.real:.1f}."
+        )
+
+
+def require_kept(moments: Moments, numbers: Sequence[int], columns: Sequence[str]) -> None:
+    """Refuse numbers of which bins lost too much to be held against another column; columns are named by attribute."""
+    for i in numbers:
+        if not keeps(moments, i):
+            other = min(_others(moments, i), key=lambda k: float(moments.kept[k]))
+            names = {k: columns[moments.features[k].attribute] for k in (i, other)}
+            worst, better = sorted((i, other), key=lambda k: float(moments.kept[k]))
+            raise CannotAnswerError(
+                f"the bins in which {names[worst]!r} was measured together with other columns keep {moments.kept[worst]:.0%} "
+                f"of its variance, and those of {names[better]!r} {moments.kept[better]:.0%}: together less than the {KEPT:.0%} "
+                "that this needs. Ask for shares; a release with more rows, a larger ε, a positive δ or fewer columns has "
+                "finer bins."
+            )
+
+
+def keeps(moments: Moments, i: int) -> bool:
+    """Whether bins keep enough of a number to hold it against the other columns."""
+    others = _others(moments, i)
+    return not others or bool(moments.kept[i] * moments.kept[others].min() >= KEPT)
+
+
+def _others(moments: Moments, i: int) -> list[int]:
+    """Features of other columns."""
+    return [k for k, f in enumerate(moments.features) if f.attribute != moments.features[i].attribute]
 
 
 def first(holds: Callable[[int], bool], count: int) -> int:
@@ -65,7 +112,7 @@ def first(holds: Callable[[int], bool], count: int) -> int:
 
 def check(confidence: float) -> float:
     """A confidence between 0 and 1."""
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
     return float(confidence)
 
@@ -74,10 +121,3 @@ def words(estimate: Estimate, note: str = "measured") -> str:
     """How an estimate was made."""
     open_ = bool((estimate.below + estimate.above > 0).any())
     return note + "; wider where bins are cut" * open_ + estimate.note
-
-
-def in_library(columns: Any, library: str) -> Any:
-    """Columns as a frame of the library that is wanted."""
-    if library not in FRAMES:
-        raise ParameterError(f"library must be one of {', '.join(FRAMES)}, got {library!r}.")
-    return FrameForm("pyarrow" if library == "arrow" else library).restore(columns)

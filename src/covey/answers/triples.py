@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Scores = Mapping[int, Floats]  # of units, by attribute
 MOST_COLUMNS = (
-    "this question is about {count} columns at once, and one and two at a time were measured{more}. Ask about two, or use "
-    "release.interval(function), which is approximate."
+    "this question is about {count} columns at once, and one and two at a time were measured{more}. Ask about two; in Python "
+    "release.interval(function) gives an approximate interval."
 )
 COARSE = (
     "these three columns were measured together, {name!r} on {count} levels, and the question tells apart values of one level. "

@@ -68,6 +68,7 @@ def evaluate(  # click passes each option by its name
 ) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
     from covey.linkedflow import evaluate_package, is_linked
+    from covey.release.changed import changed_words
     from covey.release.confidential import write_confidential
     from covey.release.evaluation import out_of_place_words
     from covey.release.numbers import number_words
@@ -82,6 +83,7 @@ def evaluate(  # click passes each option by its name
             write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
         lines = [
             "CONFIDENTIAL: computed on true data",
+            *(f"NOT AS IN THE TABLES: {line}" for line in facts["changed"]),
             "mean total variation of tables, and of true persons drawn again:",
         ]
         again = facts["total_variation_of_resampled_true_persons"]
@@ -101,7 +103,9 @@ def evaluate(  # click passes each option by its name
         write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
     if report is not None:
         write_confidential(report, found.page())
-    words = ["CONFIDENTIAL: computed on true data", *number_words(facts["numbers"])]
+    words = ["CONFIDENTIAL: computed on true data"]
+    words += [f"NOT AS IN THE TABLE: {line}" for line in changed_words(facts["changed"])]
+    words += number_words(facts["numbers"])
     words += out_of_place_words(facts)
     for entry in facts["prediction"] or []:
         true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))

@@ -17,7 +17,7 @@ from covey.cli.options import (
 @main.command(epilog=example("covey demo --out demo/", "covey demo --table visits.csv"))
 @click.option("--out", "out", type=Path, default=Path("covey-demo"), show_default=True)
 @click.option("--rows", type=int, default=5_000, show_default=True)
-@click.option("--table", type=Path, help="Only write an example table with names, numbers, dates and holes.")
+@click.option("--table", type=Path, help="Only write an example table with names, numbers, dates and missing values.")
 @force_option
 @json_option
 def demo(out: Path, rows: int, table: Path | None, force: bool, as_json: bool) -> None:
@@ -27,7 +27,7 @@ def demo(out: Path, rows: int, table: Path | None, force: bool, as_json: bool) -
     said: list[str] = []
     tell = said.append if as_json else click.echo
     if table is not None:
-        write_example(table, force, tell)
+        write_example(table, rows, force, tell)
     else:
         demonstrate(out, rows, force, tell)
     if as_json:

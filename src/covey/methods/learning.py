@@ -54,7 +54,9 @@ def check_learning(schema: Schema, delta: Fraction) -> None:
         if field.type == "string" and not delta:
             raise field.wrong(
                 "is a text whose categories are to be learned, which pure ε cannot do: it names only what it was told",
-                "Give a small delta, such as 1e-9, or list its categories under constraints.enum.",
+                "Give a small ",
+                "delta",
+                ", such as 1e-9, or list its categories under constraints.enum.",
             )
         if (field.other or OTHER) in schema.missing_values:
             raise field.wrong(f"would call the rest {field.other or OTHER!r}, which is declared missing", "Give other.")

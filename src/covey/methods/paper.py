@@ -68,7 +68,7 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     P = quantise_directions(principal_directions(S, t))
     covering = LatticeCovering(t, alpha)
     F = np.concatenate([covering.assign(scores(batch, P, records.radius)) for batch in rows.batches()])
-    groups = equipartition(F, group_size)
+    groups = equipartition(F, k)
     X = rows.records()
     y = microaggregate(block_sums(X, groups, k))
     loss = covariance_loss(X, groups) * records.unit**2

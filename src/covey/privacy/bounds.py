@@ -37,6 +37,23 @@ class Bound:
         return f"{self.statement} {self.sign} {self.value:.4g}"
 
 
+# Section 1
+
+
+def markov(mean_square: float, tolerance: float, share: float) -> Bound:
+    """The remark after (1.2): with E δ_d² small, most marginals are close with high probability."""
+    sizes_fit = mean_square >= 0 and tolerance > 0 and 0 < share <= 1
+    _check(sizes_fit, "need mean_square ≥ 0, tolerance > 0 and 0 < share ≤ 1")
+    value = min(1.0, mean_square / (tolerance**2 * share))
+    return Bound(value, f"probability that more than {share:.3g} of the marginals are off by more than {tolerance:.3g}")
+
+
+def variance_loss(k: int) -> Bound:
+    """(1.3): a variable in [−1, 1], averaged over the k intervals of length 2/k into which it falls."""
+    _check(k >= 1, f"need k ≥ 1, got {k}")
+    return Bound(4 / k**2, "Var X − Var Y, k intervals of equal length")
+
+
 # Section 2
 
 
@@ -174,7 +191,7 @@ def theorem_4_4(k: int, m: int, d: int, constants: Constants = "paper") -> Bound
 def theorem_4_6(k: int, m: int, d: int, p: int, constants: Constants = "paper") -> Bound:
     """Anonymous Boolean data, d ≤ p/2: rounding adds another 1/m, and Lemma 2.1 the factor 2ᵈ."""
     subsets = lemma_2_1(p, d, constants).value * float(p) ** d
-    return Bound(subsets * (theorem_4_4(k, m, d, constants).value + 1 / m), "E δ_d²")
+    return Bound(min(1.0, subsets * (theorem_4_4(k, m, d, constants).value + 1 / m)), "E δ_d²")
 
 
 # Section 5

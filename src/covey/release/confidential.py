@@ -12,8 +12,9 @@ import numpy as np
 from covey.core.arrays import Floats
 from covey.html import Html, shorten, tag
 from covey.release import charts
+from covey.release.changed import changed_words
 from covey.release.charts import number, percent
-from covey.release.evaluation import WATERMARK, Comparison, pair_variation, share_compared
+from covey.release.evaluation import WATERMARK, Comparison, as_read_words, pair_variation, share_compared
 from covey.release.numbers import WORST, word
 from covey.release.page import Part, facts, page, section
 from covey.release.places import refuse_in_bundle
@@ -52,15 +53,19 @@ def evaluation_html(rows: Comparison, figures: Mapping[str, Any]) -> str:
     sections = [
         overview(rows, figures),
         *numbers(figures["numbers"]),
-        one_way(rows, columns, list(figures["columns"].values())),
+        one_way(rows, columns, figures),
         two_way(rows, columns, figures),
         *prediction(figures["prediction"]),
     ]
-    off = figures["numbers"]["alarms"][:ALARMS]
+    changed, off = changed_words(figures["changed"]), figures["numbers"]["alarms"][:ALARMS]
     guarantee = str(rows.bundle["guarantee"])
     lead = f"A bundle of {m:,} synthetic rows beside the true table of {n:,}."
     badges = [("confidential", "alarm"), (guarantee, "")]
     banners = [tag("p", tag("strong", WATERMARK), ". ", banner, class_="banner alarm")]
+    if changed:
+        listed = tag("ul", [tag("li", f"{line}.") for line in changed])
+        opening = "What the bundle cannot show, because its schema changed it before anything was measured:"
+        banners.append(tag("div", tag("strong", "Not as in the table"), ". ", opening, listed, class_="banner alarm"))
     banners += [tag("p", tag("strong", "Far off"), ": ", words, ".", class_="banner alarm") for words in off]
     footer = tag("p", "Written by covey. This page is one file without scripts; it loads nothing and sends nothing.")
     return page("True and synthetic", "Evaluation", lead, badges, banners, tiles, sections, footer, WATERMARK)
@@ -74,6 +79,7 @@ def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
         f"{100 * own['typical']:.2f} of 100, the mean over {share_compared(figures, str(own['columns']))} of {of}; true rows, "
         f"drawn again by chance, have {100 * own['resampled_true_rows']:.2f}"
     )
+    typical = "; ".join([typical, *as_read_words(own)])
     worst = f"{100 * own['worst']:.2f} of 100, in {' × '.join(own['worst_table'])}"
     for d, value in figures["total_variation"].items():
         of = share_compared(figures, d)
@@ -91,13 +97,14 @@ def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
             ("of which averaging", f"{number(float(rows.bundle['covariance_loss']))} when the groups were formed")
         )
     words = (
-        "A row is out of place in a table if it would have to change its cell for the true and the synthetic table to agree. "
+        "A row is out of place in a table if it would have to change its cell for the true and the synthetic table to agree. A "
+        "true value that the schema moved, merged, emptied or filled is out of place wherever its column stands. "
         "Rows drawn again from the true table, as many as the synthetic one has, say what chance alone does. It is the yardstick "
         "of the plan and of the certificate, which says it with noise."
     )
     technical = (
         "Total variation is the same as a share, from 0 to 1. The covariance loss is the Frobenius norm of the difference of two "
-        "covariance matrices, of category indicators."
+        "covariance matrices, of category indicators of the tables as the schema reads them."
     )
     fold = tag("details", tag("summary", "In technical terms"), tag("p", technical), facts(listed, "Other errors"))
     short = facts([("Rows out of place", typical), ("The worst table", worst)], "Errors")
@@ -149,11 +156,17 @@ def _number_row(own: Mapping[str, Any]) -> tuple[str, ...]:
     return (*shown, ranges, percent(own["kolmogorov"]), percent(own["common_off"]))
 
 
-def one_way(rows: Comparison, columns: Sequence[Column], errors: Sequence[float]) -> Part:
+def one_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, Any]) -> Part:
     """Each column, true beside synthetic, the worst first."""
-    both = (rows.true, rows.synthetic)
+    both, errors = (rows.true, rows.synthetic), list(figures["columns"].values())
     order = np.argsort(-np.array(errors), kind="stable")[:CHARTS]
-    cards = [_card(columns[j], np.stack([columns[j].shares(t[:, j]) for t in both]), errors[j]) for j in order]
+    changed = {name: own["share"] for name, own in figures["changed"]["columns"].items()}
+    cards = [
+        _card(
+            columns[j], np.stack([columns[j].shares(t[:, j]) for t in both]), errors[j], changed.get(columns[j].name, 0)
+        )
+        for j in order
+    ]
     cut = f" The {CHARTS} worst of {len(columns):,} columns are drawn." if len(columns) > CHARTS else ""
     legend = tag(
         "ul",
@@ -170,8 +183,9 @@ def one_way(rows: Comparison, columns: Sequence[Column], errors: Sequence[float]
     )
 
 
-def _card(column: Column, both: Floats, error: float) -> Html:
+def _card(column: Column, both: Floats, error: float, changed: float) -> Html:
     note = f"{100 * error:.2f} of 100 rows out of place"
+    note += f", {100 * changed:.2f} because the schema changed them; drawn as it reads them" if changed else ""
     caption = f"Shares of {column.name}"
     if not column.ordered:
         rows = [(label, [float(x) for x in v]) for label, v in ranked(column.labels, both, column.has_missing, 10)]

@@ -78,6 +78,9 @@ class Bands(Protocol):
     def quantiles(self, j: int) -> list[tuple[float, float, float, float]]:
         """Level, value and both ends of the band of some quantiles of a number, in its own units; none of anything else."""
 
+    def notes(self) -> list[str]:
+        """Which values limits have moved, and which categories are several in one, where many rows are concerned."""
+
     def table(self, codes: Integers, a: int, b: int) -> PairTable:
         """The table of a pair that was measured, small enough to be read."""
 

@@ -17,6 +17,7 @@ from covey.core.draw.rounding import one_hot
 from covey.core.tables.moments import moments
 from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.privacy.unit import ALL_ROWS
+from covey.release.changed import Changes
 from covey.release.numbers import number_figures, quantile_tables
 from covey.release.summary import every_so_many
 from covey.release.verify import rows_path, verify_bundle
@@ -38,19 +39,38 @@ CLASSES = 12  # a field of more categories is no outcome that a classifier is ju
 
 @dataclass(frozen=True)
 class Comparison:
-    """True and synthetic codes side by side, and cells, which know more of numbers. Private: it has no serializer."""
+    """True and synthetic codes side by side; cells, which know more of numbers; what the schema changed. It has no serializer."""
 
     codec: Codec
     true: Integers
     synthetic: Integers
     bundle: dict[str, Any]
-    cells: tuple[Integers, Integers]
+    cells: tuple[Integers, Integers]  # those of true numbers as they stand, beyond their limits too
+    changes: Changes = Changes()  # noqa: RUF009 # frozen
 
     @classmethod
-    def of(cls, codec: Codec, true: Integers, synthetic: Integers, bundle: dict[str, Any]) -> Comparison:
-        """From the cells of both tables."""
-        codes = (codes_of(codec, true), codes_of(codec, synthetic))
-        return cls(codec, *codes, bundle, (true, synthetic))
+    def of(
+        cls, codec: Codec, true: Integers, synthetic: Integers, bundle: dict[str, Any], changes: Changes | None = None
+    ) -> Comparison:
+        """From the cells of both tables as the schema reads them, and what it changed in the true one."""
+        codes, found = (codes_of(codec, true), codes_of(codec, synthetic)), changes or Changes()
+        return cls(codec, *codes, bundle, (found.stand(codec, true), synthetic), found)
+
+    def tables(self, as_read: bool = False) -> tuple[Integers, Integers, tuple[int, ...]]:
+        """Codes of both tables for tables of counts, and their numbers.
+
+        A true cell that the schema changed has a code of its own, which no synthetic row has; `as_read` it counts as what the
+        schema made of it.
+        """
+        cells = (self.changes.read(self.codec, self.cells[0]), self.cells[1]) if as_read else self.cells
+        true, synthetic, sizes = quantile_tables(self.codec, (self.true, self.synthetic), cells)
+        own = list(sizes)
+        for j, name in enumerate(self.codec.names):
+            lost = None if as_read else self.changes.lost(name)
+            if lost is not None:
+                true[lost, j] = own[j]
+                own[j] += 1
+        return true, synthetic, tuple(own)
 
     def __repr__(self) -> str:
         return f"Comparison({len(self.true)} true and {len(self.synthetic)} synthetic rows)"
@@ -67,13 +87,16 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
         )
     written = schema if dialect is None else schema.read_as(dialect)
     read = read_table(table, written if person is None else WithPerson(written, person))
-    true, _ = Codec(written).encode(read, cells=True)
+    reader = Codec(written)
+    true, _ = reader.encode(read, cells=True)
+    changes = Changes.of(reader, read, true, binned="group_size" not in facts)
     if person is not None:
-        true = true[once_a_person(*named(read.columns[person], written.missing_values))]
+        places = once_a_person(*named(read.columns[person], written.missing_values))
+        true, changes = true[places], changes.taking(places)
     synthetic, _ = codec.encode(read_table(rows_path(folder), schema), cells=True)
     if not len(codec.domain_sizes):
         raise InputError("the schema has only constants: there is nothing to compare.")
-    return Comparison.of(codec, true, synthetic, facts)
+    return Comparison.of(codec, true, synthetic, facts, changes)
 
 
 def codes_of(codec: Codec, cells: Integers) -> Integers:
@@ -105,14 +128,15 @@ def evaluate_bundle(table: Path, folder: Path, targets: Sequence[str] = ()) -> d
 
 
 def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = True) -> dict[str, Any]:
-    """Numbers in their own units, total variation of 1-, 2- and 3-way tables, the worst pairs, covariance, predictions.
+    """What the schema changed, numbers in their own units, total variation of 1-, 2- and 3-way tables, covariance, predictions.
 
-    Tables have numbers without declared bins in bins of a twentieth of the true rows each. `targets` names the fields to
-    predict. Without any, a few with few categories are taken where scikit-learn is installed; that is the slow part, and
-    `predicting` leaves it out.
+    True numbers are those of the table itself, and a cell that the schema changed is out of place in every table. Tables have
+    numbers without declared bins in bins of a twentieth of the true rows each. `targets` names the fields to predict. Without
+    any, a few with few categories are taken where scikit-learn is installed; that is the slow part, and `predicting` leaves it
+    out.
     """
     names = rows.codec.names
-    true, synthetic, sizes = quantile_tables(rows.codec, (rows.true, rows.synthetic), rows.cells)
+    true, synthetic, sizes = rows.tables()
     found = {
         d: [(total_variation(true, synthetic, sizes, s), s) for s in subsets_of(len(sizes), d)]
         for d in (1, 2, 3)
@@ -124,8 +148,9 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
     return {
         "watermark": WATERMARK,
         "rows": {"true": len(true), "synthetic": len(synthetic)},
+        "changed": rows.changes.figures(rows.codec),
         "numbers": number_figures(rows.codec, rows.cells),
-        "rows_out_of_place": _out_of_place(found, resampled, names),
+        "rows_out_of_place": _out_of_place(found, resampled, names) | {"as_read": _as_read(rows, found)},
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
         "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
         "tables_compared": {str(d): [len(tables), comb(len(sizes), d)] for d, tables in found.items()},
@@ -153,6 +178,15 @@ def _out_of_place(
     }
 
 
+def _as_read(rows: Comparison, found: Mapping[int, Sequence[tuple[float, tuple[int, ...]]]]) -> float:
+    """The mean over the same tables where changed cells count as what the schema made of them."""
+    own = found[max(k for k in found if k <= 2)]
+    if not rows.changes.kinds:
+        return float(np.mean([value for value, _ in own]))
+    tables = rows.tables(as_read=True)
+    return float(np.mean([total_variation(*tables, where) for _, where in own]))
+
+
 def out_of_place_words(figures: Mapping[str, Any]) -> list[str]:
     """The yardstick in words: the typical table, the worst one, and each of the worst pairs by name."""
     own = figures["rows_out_of_place"]
@@ -163,6 +197,7 @@ def out_of_place_words(figures: Mapping[str, Any]) -> list[str]:
     words = [
         f"of 100 rows {100 * own['typical']:.2f} stand in the wrong cell of a typical table of {of}{over} (true rows drawn "
         f"again: {100 * own['resampled_true_rows']:.2f})",
+        *as_read_words(own),
         f"in the worst, {' × '.join(own['worst_table'])}: {100 * own['worst']:.2f} of 100",
     ]
     if len(figures["worst_pairs"]) > 1:
@@ -171,6 +206,13 @@ def out_of_place_words(figures: Mapping[str, Any]) -> list[str]:
     rest = {k: v for k, v in figures["total_variation"].items() if k != d}
     technical = ", ".join(f"{k}-way {v:.4f}" for k, v in rest.items())
     return [*words, *([f"mean total variation of other tables: {technical}"] if technical else [])]
+
+
+def as_read_words(own: Mapping[str, Any]) -> list[str]:
+    """What the yardstick would be of the table that was measured, where the schema changed cells."""
+    if own["as_read"] == own["typical"]:
+        return []
+    return [f"{100 * own['as_read']:.2f} of the table as the schema changed it, which is what a certificate speaks of"]
 
 
 def total_variation(X: Integers, Z: Integers, sizes: Any, subset: tuple[int, ...]) -> float:
@@ -210,7 +252,7 @@ def pair_variation(rows: Comparison, most: int) -> Floats:
     """Total variation of every pair of the first columns."""
     q = min(most, len(rows.codec.names))
     out = np.zeros((q, q))
-    tables = quantile_tables(rows.codec, (rows.true, rows.synthetic), rows.cells)
+    tables = rows.tables()
     for a, b in combinations(range(q), 2):
         out[a, b] = out[b, a] = total_variation(*tables, (a, b))
     return out

@@ -43,7 +43,7 @@ class Number:
     def values(self) -> list[Floats]:
         """The values of both tables in the field's unit: days for dates, seconds for times."""
         scale = 10.0**self.field.axis.decimals
-        return [own[_there(own)] / scale for own in self.cells]
+        return [own[there(own)] / scale for own in self.cells]
 
     def show(self, value: float) -> float | str:
         """A value as a reader writes it: dates and times as text."""
@@ -52,7 +52,7 @@ class Number:
         return point(self.field, round(value))
 
 
-def _there(cells: Integers) -> Any:
+def there(cells: Integers) -> Any:
     """Where a cell has a value: missing and special ones lie below all of them."""
     return cells > MISSING // 2
 
@@ -91,7 +91,10 @@ def one_number(number: Number) -> dict[str, Any]:
     unit = sd[0] or 1 / 10.0**number.field.axis.decimals
     middle = [float(np.median(v)) for v in both]
     at = [np.quantile(v, QUANTILES) for v in both]
-    span = (number.field.axis.high - number.field.axis.low) / 10.0**number.field.axis.decimals
+    ends = np.concatenate(
+        [*both, np.array([number.field.axis.low, number.field.axis.high]) / 10.0**number.field.axis.decimals]
+    )
+    span = float(np.ptp(ends))  # of the limits, and of what lies beyond them
     apart = distances(*both)
     common = common_values(number)
     return out | {
@@ -121,7 +124,7 @@ def common_values(number: Number) -> list[tuple[float | str, float, float]]:
     """The commonest true values, with their shares of all rows in both tables."""
     scale = 10.0**number.field.axis.decimals
     true, synthetic = number.cells
-    values, counts = np.unique(true[_there(true)], return_counts=True)
+    values, counts = np.unique(true[there(true)], return_counts=True)
     chosen = values[np.argsort(-counts, kind="stable")[:COMMON]]
     return [
         (number.show(v / scale), float(np.mean(true == v)), float(np.mean(synthetic == v))) for v in chosen.tolist()
@@ -188,11 +191,11 @@ def rank_correlations(numbers: Sequence[Number]) -> list[tuple[str, str, float, 
 
 def ranks(cells: Integers) -> Floats:
     """Middle ranks of a column's values, NaN where there is none."""
-    there = _there(cells)
+    some = there(cells)
     out = np.full(len(cells), np.nan)
-    if there.any():
-        _, place, count = np.unique(cells[there], return_inverse=True, return_counts=True)
-        out[there] = (np.cumsum(count) - (count - 1) / 2)[place.ravel()]
+    if some.any():
+        _, place, count = np.unique(cells[some], return_inverse=True, return_counts=True)
+        out[some] = (np.cumsum(count) - (count - 1) / 2)[place.ravel()]
     return out
 
 
@@ -225,15 +228,15 @@ def group_means(
         labels = codec.schema[name].labels
         sums = []
         for k in (0, 1):
-            use = _there(one.cells[k]) & (cells[k][:, j] != MISSING)
+            use = there(one.cells[k]) & (cells[k][:, j] != MISSING)
             group, value = cells[k][use, j], one.cells[k][use] / scale
             count = np.bincount(group, minlength=len(labels))
             sums.append((count, np.bincount(group, value, minlength=len(labels)) / np.maximum(count, 1)))
         sd = float(one.values[0].std()) if len(one.values[0]) else 0.0
         for i in np.flatnonzero(sums[0][0] >= GROUP).tolist() if sd else []:
-            (a, b), there = (sums[0][1][i], sums[1][1][i]), bool(sums[1][0][i])
-            off = float(abs(a - b)) / sd if there else 1.0
-            found.append((one.field.name, name, labels[i], one.show(a), one.show(b) if there else None, off))
+            (a, b), held = (sums[0][1][i], sums[1][1][i]), bool(sums[1][0][i])
+            off = float(abs(a - b)) / sd if held else 1.0
+            found.append((one.field.name, name, labels[i], one.show(a), one.show(b) if held else None, off))
     return sorted(found, key=lambda row: -row[-1])
 
 
@@ -248,7 +251,7 @@ def quantile_tables(
     for one in numbers_of(codec, cells):
         if one.field.bins is not None:
             continue
-        true = one.cells[0][_there(one.cells[0])]
+        true = one.cells[0][there(one.cells[0])]
         edges = (
             np.unique(np.quantile(true, np.arange(1, QUANTILE_BINS) / QUANTILE_BINS, method="inverted_cdf"))
             if (len(true))
@@ -260,6 +263,6 @@ def quantile_tables(
             own = one.cells[k]
             at = np.searchsorted(edges, own, side="right")
             rest = codes[k][:, j].astype(np.int64) - len(one.field.axis.starts) + len(edges) + 1
-            out[k][:, j] = np.where(_there(own), at, rest)
+            out[k][:, j] = np.where(there(own), at, rest)
         sizes[j] = len(edges) + 1 + behind
     return out[0], out[1], tuple(sizes)

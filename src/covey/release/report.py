@@ -16,7 +16,7 @@ from covey.privacy.certificate import TableBounds, of_hundred
 from covey.release import charts
 from covey.release.accuracy import NO_CERTIFICATE, accuracy, stated, table_bounds
 from covey.release.agreement import risks, why
-from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, PrivateRelease
+from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, Bands, PrivateRelease
 from covey.release.cover import cover, example_question, foundations, public_columns
 from covey.release.looks import distributions, pair_map
 from covey.release.page import Part, facts, page, points, section
@@ -50,7 +50,7 @@ def report_html(
     columns = describe(own.codec)
     if isinstance(release, PrivateRelease):
         one_way = distributions(columns, own.counts, True, release.bands, even_bars(release, own.codec))
-        looks = [one_way, *pair_map(columns, own.some, own.rows, release.bands, own.some_fine)]
+        looks = [one_way, *changed(release.bands), *pair_map(columns, own.some, own.rows, release.bands, own.some_fine)]
         return private_page(release, files, rows_bounds(release, own) if whole is None else whole, looks)
     return anonymous_page(
         release, files, [distributions(columns, own.counts, False), *pair_map(columns, own.some, own.rows)]
@@ -66,6 +66,18 @@ def even_bars(release: PrivateRelease, codec: Codec) -> dict[int, Array]:
         if field.type in ORDERED_TYPES and not (j in cells and name in codec.schema.links):
             out[j] = even_inside(column, field, cells[j].measure if j in cells else None)
     return out
+
+
+def changed(bands: Bands | None) -> list[Part]:
+    """What the schema made of the confidential table, as far as the measurements tell; nothing where that is nothing."""
+    found = [] if bands is None else bands.notes()
+    if not found:
+        return []
+    words = (
+        "Rows and answers are about the confidential table as the schema reads it, within its limits and categories:"
+    )
+    listed = tag("ul", [tag("li", f"{note}.") for note in found])
+    return [section("limits", "What limits and categories hide", tag("p", words), listed)]
 
 
 def rows_bounds(release: PrivateRelease, own: Pictured) -> TableBounds:

@@ -13,4 +13,5 @@ def optional(module: str, extra: str = "table") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise MissingExtraError(f"reading tables needs {module}: pip install 'covey[{extra}]'") from None
+        package = "pandas" if module == "pandas" else f"'covey[{extra}]'"  # pandas is the caller's own choice: no extra
+        raise MissingExtraError(f"this needs {module}: pip install {package}") from None

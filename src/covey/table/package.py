@@ -13,6 +13,7 @@ that events of a person are sorted by; with `numbered` it counts them from 1, an
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
@@ -214,8 +215,8 @@ class Package:
         left = [name for name, field in self.fields if not field.confirmed]
         if left:
             raise ParameterError(
-                f"the package is not confirmed as public for {', '.join(map(repr, left))}. Check that bounds and categories "
-                "come from public knowledge, then run: covey confirm PACKAGE TABLE.FIELD (or --all)."
+                f"the package is not confirmed as public for {', '.join(map(repr, left))}. Check that limits and categories "
+                f"are public knowledge, then confirm by name: covey confirm PACKAGE {shlex.join(left)}"
             )
 
     def plain(self) -> Package:

@@ -12,6 +12,7 @@ each field is confirmed.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
@@ -276,8 +277,8 @@ class Schema:
         open_fields = [field.name for field in self.fields if not field.confirmed]
         if open_fields:
             raise ParameterError(
-                f"the schema is not confirmed as public for {', '.join(map(repr, open_fields))}. Check that bounds and "
-                "categories come from public knowledge, then run: covey confirm SCHEMA FIELD (or --all)."
+                f"the schema is not confirmed as public for {', '.join(map(repr, open_fields))}. Check that limits and "
+                f"categories are public knowledge, then confirm by name: covey confirm SCHEMA {shlex.join(open_fields)}"
             )
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 
 
 def nearest_point_partition(x: Floats, points: Floats) -> Integers:
@@ -17,21 +17,32 @@ def nearest_point_partition(x: Floats, points: Floats) -> Integers:
     return labels
 
 
-def equipartition(labels: Integers, group_size: int) -> Integers:
-    """Section 3.6: cells into k = ⌊n/r⌋ groups of r rows each, for any n and r.
+def equipartition(labels: Integers, k: int, probability: Floats | None = None) -> Integers:
+    """Section 3.6: cells into k groups of probability 1/k, numbered 0, …, k − 1.
 
-    Divide each cell into groups of r with a residual; merge the residuals; divide again. The fewer than r
-    rows that are left when r does not divide n join the last group, so no group has fewer than r rows.
+    Divide each cell into groups with a residual; merge the residuals; divide again. The groups lie side by side on [0, 1], and a
+    record belongs to the group in which its middle lies. So n equal records make groups of ⌊n/k⌋ or ⌈n/k⌉, and no group's
+    probability differs from 1/k by more than that of one record. A record heavier than 1/k cannot be divided: the groups that it
+    covers stay empty.
     """
-    n = len(labels)
-    k = max(n // group_size, 1)
+    mass: Array = np.ones(len(labels), dtype=np.int64) if probability is None else probability
+    doubled = 2 * mass.sum()  # whole numbers for equal records, so that no rounding moves one
     order = np.argsort(labels, kind="stable")
-    cells = labels[order]
-    starts = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]])
-    sizes = np.diff(np.r_[starts, n])
-    place = np.arange(n) - np.repeat(starts, sizes)
-    whole = place < np.repeat(sizes // group_size * group_size, sizes)
-    merged = np.concatenate([order[whole], order[~whole]])
-    groups = np.empty(n, dtype=np.int64)
-    groups[merged] = np.minimum(np.arange(n) // group_size, k - 1)
+    cells = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    groups, residuals, start, first = np.empty(len(labels), dtype=np.int64), [], 0, 0
+
+    def place(records: Integers) -> Array:
+        middles = 2 * (start + np.cumsum(mass[records])) - mass[records]
+        return np.asarray(np.clip((middles * k // doubled).astype(np.int64), first, k - 1))
+
+    for cell in cells:
+        end = start + mass[cell].sum()
+        at, next_group = place(cell), (2 * end + mass[cell[-1]]) * k // doubled
+        whole = at < next_group  # the next group begins inside the cell, or just at its end
+        groups[cell[whole]] = at[whole]
+        residuals.append(cell[~whole])
+        if whole.any():
+            start, first = start + mass[cell[whole]].sum(), int(next_group)
+    rest = np.concatenate(residuals)
+    groups[rest] = place(rest)
     return groups

@@ -1,0 +1,191 @@
+"""What the schema of a bundle made of the true table: cells moved, merged, emptied, filled or coarsened, and columns left out.
+
+Confidential like all of the evaluation. A bundle knows the table only as its schema reads it, so this comes before all figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.release.charts import percent
+from covey.release.numbers import there, word
+from covey.release.summary import point
+from covey.table.attributes import MISSING, ColumnLog, Grid, Labels, Mask
+from covey.table.cells import MISSING_WORDS, as_text
+from covey.table.codec import Codec
+from covey.table.columns import Table, Words
+from covey.table.extras import optional
+from covey.table.fields import LARGEST
+
+UNKNOWN = -1  # the cell of a word that is no category: those of categories count from 0
+ROUNDED = 1e-6  # of a step of the precision: floats are off by less
+SAID = 12  # columns that are told one by one: all are in the figures
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Which cells the schema changed, by column and kind; numbers as they stand; columns of the table that the bundle lacks."""
+
+    left_out: tuple[str, ...] = ()
+    kinds: Mapping[str, Mapping[str, Mask]] = field(default_factory=dict)
+    values: Mapping[str, Integers] = field(default_factory=dict)  # cells of numbers that lie beyond their limits
+
+    @classmethod
+    def of(cls, codec: Codec, table: Table, cells: Integers, binned: bool) -> Changes:
+        """By a table and its cells as the schema reads them; `binned` where a release knows numbers by their declared bins."""
+        kinds: dict[str, dict[str, Mask]] = {}
+        values: dict[str, Integers] = {}
+        for j, name in enumerate(codec.names):
+            attribute, column = codec.attributes[name], _series(table.columns[name])
+            if isinstance(attribute, Labels):
+                found = _label_changes(attribute, column, cells[:, j])
+            else:
+                found, values[name] = _number_changes(attribute, column, cells[:, j], binned)
+            kinds[name] = {kind: rows for kind, rows in found.items() if rows.any()}
+        return cls(table.ignored, kinds, {name: own for name, own in values.items() if "moved" in kinds[name]})
+
+    def taking(self, places: Integers) -> Changes:
+        """The same of some rows, in another order or several times."""
+        kinds = {name: {kind: rows[places] for kind, rows in own.items()} for name, own in self.kinds.items()}
+        return Changes(self.left_out, kinds, {name: cells[places] for name, cells in self.values.items()})
+
+    def stand(self, codec: Codec, cells: Integers) -> Integers:
+        """Cells with numbers as they stand, beyond limits too."""
+        out = cells.copy()
+        for name, own in self.values.items():
+            out[:, codec.names.index(name)] = own
+        return out
+
+    def read(self, codec: Codec, cells: Integers) -> Integers:
+        """Cells with numbers moved to their limits again."""
+        out = cells.copy()
+        for name in self.values:
+            j, axis = codec.names.index(name), codec.attributes[name].field.axis
+            out[:, j] = np.where(there(out[:, j]), np.clip(out[:, j], axis.low, axis.high), out[:, j])
+        return out
+
+    def lost(self, name: str) -> Mask | None:
+        """Rows whose cell became something else: all but what is only coarser. None where there is none."""
+        found = [rows for kind, rows in self.kinds.get(name, {}).items() if kind != "coarsened"]
+        return np.asarray(np.any(found, axis=0)) if found else None
+
+    def figures(self, codec: Codec) -> dict[str, Any]:
+        """Shares of cells by column and kind, the worst column first."""
+        columns = {name: self._column(codec, name) for name in codec.names}
+        shares = {name: 0.0 if (lost := self.lost(name)) is None else float(lost.mean()) for name in columns}
+        order = sorted((n for n in columns if self.kinds.get(n)), key=lambda n: (-shares[n], codec.names.index(n)))
+        total = len(codec.schema.names) + len(self.left_out)
+        return {
+            "left_out": {
+                "columns": list(self.left_out),
+                "of": total,
+                "share": len(self.left_out) / total,
+            },
+            "cells": float(np.mean(list(shares.values()))),
+            "columns": {name: {"share": shares[name], **columns[name]} for name in order},
+        }
+
+    def _column(self, codec: Codec, name: str) -> dict[str, Any]:
+        own, attribute = self.kinds.get(name, {}), codec.attributes[name]
+        out: dict[str, Any] = {kind: float(rows.mean()) for kind, rows in own.items()}
+        if isinstance(attribute, Labels) and "merged" in own:
+            out["into"] = attribute.field.labels[attribute.unknown]
+        if isinstance(attribute, Grid) and "moved" in own:
+            out["limits"] = [_shown(attribute, end) for end in (attribute.axis.low, attribute.axis.high)]
+            true = self.values[name][there(self.values[name])]
+            moved = np.clip(true, attribute.axis.low, attribute.axis.high)
+            out["mean"] = [_shown(attribute, v.mean()) for v in (true, moved)]
+        if "emptied" in own:
+            out["type"] = attribute.field.type
+        return out
+
+
+def _series(column: Any) -> Any:
+    """A column of a table as one series."""
+    if not isinstance(column, Words):
+        return column
+    pl = optional("polars")
+    words = pl.concat([column.words, pl.Series([None], dtype=column.words.dtype)])
+    return words.gather(np.where(column.places < 0, len(column.words), column.places))
+
+
+def _label_changes(attribute: Labels, column: Any, cells: Integers) -> dict[str, Mask]:
+    plain = copy(attribute)
+    plain.fill, plain.unknown = MISSING, UNKNOWN
+    own = plain.read(column, ColumnLog())
+    kind = "emptied" if attribute.unknown == MISSING else "merged"
+    return {kind: own == UNKNOWN, "filled": (own == MISSING) & (cells != MISSING)}
+
+
+def _number_changes(attribute: Grid, column: Any, cells: Integers, binned: bool) -> tuple[dict[str, Mask], Integers]:
+    plain = copy(attribute)
+    plain.fill = MISSING
+    own = plain.read(column, ColumnLog())
+    axis, values = attribute.axis, _steps(attribute, column)
+    inside = there(own)
+    beyond = inside & ((values < axis.low - 0.5) | (values > axis.high + 0.5))
+    stands = np.where(beyond, np.rint(np.clip(values, -LARGEST, LARGEST)), 0).astype(np.int64)
+    fine = ~inside | beyond | (np.abs(values - np.rint(values)) <= ROUNDED)
+    if binned and attribute.field.bins is not None:
+        fine &= ~inside | (axis.ends == axis.starts)[attribute.bin_of(cells)]
+    text = as_text(column).str.strip_chars()
+    said = text.is_null() | text.str.to_lowercase().is_in(list(MISSING_WORDS))
+    said |= text.is_in(list(attribute.missing_values))
+    found = {
+        "moved": beyond,
+        "emptied": (own == MISSING) & ~said.to_numpy(),
+        "filled": (own == MISSING) & (cells != MISSING),
+        "coarsened": ~fine,
+    }
+    return found, np.where(beyond, stands, cells)
+
+
+def _steps(attribute: Grid, column: Any) -> Floats:
+    """Values in steps of the precision; 0 where there is none."""
+    return np.nan_to_num(attribute.parse(column) * attribute.scale, nan=0.0)
+
+
+def _shown(attribute: Grid, cell: float) -> float | str:
+    value = cell / attribute.scale
+    return float(value) if attribute.field.type in ("integer", "number") else point(attribute.field, round(value))
+
+
+# In words.
+
+
+def changed_words(figures: Mapping[str, Any]) -> list[str]:
+    """One sentence about columns that are left out, then one for each kind of change in each column, the worst first."""
+    left, columns, out = figures["left_out"], figures["columns"], []
+    if left["columns"]:
+        names = ", ".join(left["columns"])
+        out.append(f"{len(left['columns'])} of {left['of']} columns of the table are not in the bundle: {names}")
+    for name, own in list(columns.items())[:SAID]:
+        out += [f"{name}: {percent(own[kind])} of the cells {says(own)}" for kind, says in SAYS.items() if kind in own]
+    if len(columns) > SAID:
+        out.append(f"{len(columns) - SAID} more columns were changed in fewer cells")
+    return out
+
+
+def _moved(own: Mapping[str, Any]) -> str:
+    (low, high), (true, moved) = own["limits"], own["mean"]
+    return (
+        f"lie beyond {word(low)} to {word(high)} and were moved to these limits: the mean of the table is {word(true)}, "
+        f"and {word(moved)} once they are moved"
+    )
+
+
+SAYS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "moved": _moved,
+    "merged": lambda own: f"are in no category of the schema and were merged into {own['into']!r}",
+    "emptied": lambda own: (
+        f"are {'in no category of the schema' if own['type'] == 'string' else 'no ' + own['type']} and were taken as missing"
+    ),
+    "filled": lambda own: "are missing and were filled with the default, because the schema calls the column required",
+    "coarsened": lambda own: "are known less finely than they are written: by their bin, or rounded",
+}
