@@ -8,5 +8,8 @@ clean code twenty times and expects none; docs/benchmarks/audit.md is what it fo
     mechanisms.py   cases: single mechanisms on their worst neighbours
     methods.py      cases: `paper` and `regain` from end to end
     checks.py       what needs no statistics: support, streams, order of charge and noise, record by record
+    odometer.py     fits run again on other tables with the same noisy answers: charges held to their amounts, bytes compared
+    evidence.py     what a ride of the odometer exercises, counted on the ride itself
+    rides.py        the rides; more of them in persons, linked, bodies, trees, learned, knowledge (rules, priors) and commands
     faults.py       planted faults, each with the case or check that must notice
 """

@@ -37,9 +37,11 @@ def ride(name, body, X, *arguments, **options):
     ends = [np.full(p, -1e9), np.full(p, 1e9), 1e9 * np.eye(p)[0], 1e9 * np.eye(p)[-1]]
     first = X.copy()
     first[0] = body.project(ends[0][None])[0]
-    neighbours = {f"end {i}": changed(first, body.project(end[None])[0]) for i, end in enumerate(ends)}
-    neighbours["far outside"] = changed(first, ends[1])
-    neighbours["the middle"] = changed(first, X.mean(axis=0))
+    each = options.get("rows_per_person", 1)
+    first[:each] = first[0]
+    rows = {f"end {i}": body.project(end[None])[0] for i, end in enumerate(ends)}
+    rows |= {"far outside": ends[1], "the middle": X.mean(axis=0)}
+    neighbours = {name: changed(first, row, each) for name, row in rows.items() if (row != first[0]).any()}
     stranger = body.project(2 * X.max(axis=0) - X)
 
     def make(seed):
@@ -48,10 +50,10 @@ def ride(name, body, X, *arguments, **options):
     return Ride(name, make, first, neighbours, stranger)
 
 
-def changed(X, row):
-    """The table with its first record replaced."""
+def changed(X, row, each=1):
+    """The table with its first record, or the first few, replaced."""
     Y = X.copy()
-    Y[0] = row
+    Y[:each] = row
     return Y
 
 

@@ -207,6 +207,25 @@ def certificate_bare():
     return replaced((covey.privacy.gate.Gate, "_release", bare))
 
 
+def kept_by_a_kernel():
+    """A function that is mapped over an exact value keeps it, "to look at it later"."""
+    seen = []
+
+    def keeping(real):
+        return lambda counts: seen.append(counts) or real(counts)
+
+    return replaced((covey.methods.regain.measure, "part", keeping))
+
+
+def told_by_a_kernel():
+    """A kernel says how many records it has seen."""
+
+    def telling(real):
+        return lambda batch: print(len(batch)) or real(batch)
+
+    return replaced((covey.methods.regain.measure, "moments", telling))
+
+
 def ball_halved():
     return replaced((covey.methods.regain.measure, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
 
@@ -231,6 +250,8 @@ def faults():
         Fault("n leaked through m", "public face", size_leaked()),
         Fault("fixed seed", "fresh", fixed_seed()),
         Fault("simulated noise from the noise stream", "streams", noise_simulated_from_its_own_stream()),
+        Fault("an exact value kept by what is mapped", "kernels", kept_by_a_kernel()),
+        Fault("a kernel that tells", "kernels", told_by_a_kernel()),
         Fault("budget charged after release", "charge first", charged_late()),
         *leaks(),
         *tree_faults(),

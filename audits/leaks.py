@@ -17,7 +17,7 @@ import covey.methods.regain.bits
 import covey.methods.regain.categories
 import covey.methods.regain.measure as measure
 import covey.methods.regain.pipeline as pipeline
-from audits import bodies, linked, persons
+from audits import bodies, commands, knowledge, linked, persons
 from audits.planting import Fault, replaced, told
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
@@ -243,4 +243,6 @@ def leaks():
         *persons.faults(),
         *linked.faults(),
         *bodies.faults(),
+        *knowledge.faults(),
+        *commands.faults(),
     ]

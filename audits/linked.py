@@ -23,6 +23,7 @@ from covey.synthesizers.linked import LinkedSynthesizer
 from covey.table.fields import Field
 from covey.table.package import Package, Resource
 from covey.table.resources import BARE
+from covey.table.rules import Condition, Forbid
 from covey.table.schema import Schema
 
 MOST = 6
@@ -40,7 +41,7 @@ def labels(name, count):
     return Field(name, "string", enum=tuple(str(k) for k in range(count)), required=True)
 
 
-def package(ordered=True, number=False, timed=False):
+def package(ordered=True, number=False, timed=False, ruled=False):
     persons = Schema((labels("sex", 2), labels("region", 3)))
     value = Field("value", "integer", 0, 500) if number else labels("value", 3)
     day = Field("day", "integer", 0, 300, required=True, default=0)
@@ -52,6 +53,7 @@ def package(ordered=True, number=False, timed=False):
         "day" if ordered else None,
         positions=timed,
         gaps=timed,
+        rules=(Forbid((("people.sex", Condition(("1",))), ("visits.ward", Condition(("3",))))),) if ruled else (),
     )
 
 
@@ -117,8 +119,12 @@ def rides():
         ("linked, no order, from no events", (4.0,), False, False, 0),
         ("linked, numbers, (ε, δ)", (6.0, 1e-4), True, True, MOST),
         ("linked, places and gaps", (6.0,), True, False, MOST),
+        ("linked, rule across", (6.0,), True, False, MOST),
     ):
-        described, table = package(ordered, number, "gaps" in name), town(60, number=number)
+        ruled = "rule" in name
+        described, table = package(ordered, number, "gaps" in name, ruled), town(60, number=number)
+        if ruled:  # nobody breaks it but neighbours and strangers
+            table = [(0, region) for _, region in table[0]], table[1]
         last = 500 if number else 2
         first = with_first(table, (0, 0), [(0, 0, 0)] * alike, ordered)
         stranger = with_first(town(60, seed=7, number=number), (1, 1), [(2, 1, 9)] * 3, ordered)
@@ -126,7 +132,8 @@ def rides():
         def make(seed, described=described, arguments=arguments):
             return LinkedSynthesizer(*arguments, schema=described, seed=seed)
 
-        found.append(Ride(name, make, first, person_neighbours(table, ordered, last), stranger))
+        shows = {"rule across": 1} if ruled else {}
+        found.append(Ride(name, make, first, person_neighbours(table, ordered, last), stranger, shows, files=ruled))
     return [*found, one_file()]
 
 
@@ -159,7 +166,14 @@ def face(synth):
         files = [np.load(path) for path in sorted(Path(folder).glob("*.npz"))]
         arrays = [{name: file[name].tolist() for name in file.files} for file in files]
     sample = {name: frame.to_dict(as_series=False) for name, frame in synth.sample(20).items()}
-    return facts, arrays, sample, repr(synth.certificate), repr(synth.privacy), release.package.to_dict()
+    return {
+        "facts": facts,
+        "arrays": arrays,
+        "rows": sample,
+        "certificate": synth.certificate,
+        "privacy": synth.privacy,
+        "package": release.package.to_dict(),
+    }
 
 
 # Faults.

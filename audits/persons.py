@@ -6,6 +6,9 @@ lie far apart in the table.
 
 from __future__ import annotations
 
+import logging
+import warnings
+
 import numpy as np
 
 import covey.engines.persons as persons
@@ -23,7 +26,11 @@ def flags(p):
     return Schema(tuple(Field(f"f{i}", "boolean", required=True) for i in range(p)))
 
 
-LABELS = Schema(tuple(Field(f"f{i}", "string", enum=("0", "1", "2", "3"), required=True) for i in range(3)))
+def labels(p):
+    return Schema(tuple(Field(f"f{i}", "string", enum=("0", "1", "2", "3"), required=True) for i in range(p)))
+
+
+LABELS = labels(3)
 
 NUMBERS = Schema((Field("f0", "integer", 0, 1000), Field("f1", "integer", 0, 1000), Field("f2", "number", 0, 5000)))
 
@@ -45,7 +52,7 @@ def with_first(table, rows):
     return {"who": [f"p{w}" for w in whose], **columns}
 
 
-def person_ride(name, schema, table, *arguments, values=2):
+def person_ride(name, schema, table, *arguments, values=2, **exercises):
     """A ride whose person 0 has one row, three rows, or 97; all rows alike, at one end or the other, or half and half."""
     p, last = table[1].shape[1], values - 1
     low, high = [0] * p, [last] * p
@@ -62,7 +69,7 @@ def person_ride(name, schema, table, *arguments, values=2):
     def make(seed):
         return PrivateSynthesizer(*arguments, schema=schema, person="who", seed=seed)
 
-    return Ride(name, make, with_first(table, [low]), neighbours, stranger)
+    return Ride(name, make, with_first(table, [low]), neighbours, stranger, exercises)
 
 
 def rides():
@@ -72,11 +79,15 @@ def rides():
     return [
         person_ride("by person, means", flags(4), visits(40, 4, 5), 0.3),
         person_ride("by person, matrix", flags(4), visits(300, 4, 5), 4.0),
-        person_ride("by person, parities", flags(4), visits(300, 4, 5), 2.0, 1e-4),
+        person_ride(
+            "by person, parities", flags(4), visits(1500, 4, 5), 6.0, 1e-4, **{"charge moments": 4 + 6 + 4 + 1}
+        ),
         person_ride("by person, ball", flags(21), sparse, 4.0, 1e-4),
         person_ride("by person, categories", LABELS, visits(400, 3, 5, values=4), 4.0, values=4),
         person_ride("by person, categories, (ε, δ)", LABELS, visits(400, 3, 5, values=4), 4.0, 1e-4, values=4),
-        person_ride("by person, triples", LABELS.focus(triples=1), visits(400, 3, 5, values=4), 40.0, values=4),
+        person_ride(
+            "by person, triples", labels(5).focus(triples=2), visits(400, 5, 5, values=4), 40.0, values=4, candidates=10
+        ),
         person_ride("by person, numbers", NUMBERS, visits(400, 3, 5, values=1001), 6.0, values=1001),
         person_ride("by person, numbers, (ε, δ)", NUMBERS, visits(400, 3, 5, values=1001), 4.0, 1e-4, values=1001),
     ]
@@ -115,6 +126,43 @@ def rows_published():
         (persons.PersonCounts, "merge", counting),
         (covey.synthesizers.private, "PrivacyStatement", telling),
     )
+
+
+def rows_told(tell):
+    """Somebody is told how many rows the persons have."""
+    seen = []
+
+    def counting(real):
+        def merge(self):
+            real(self)
+            seen.append(int(self._rows.sum()))
+
+        return merge
+
+    def telling(real):
+        def advise(self, n, sizes):
+            tell(f"{n} persons have {seen[-1]} rows.")
+            return real(self, n, sizes)
+
+        return advise
+
+    return replaced((persons.PersonCounts, "merge", counting), (PrivateSynthesizer, "_advise", telling))
+
+
+def choice_in_ones():
+    """Scores count in steps of 2^-20 of a person, and the noise of the choice in whole persons."""
+
+    def plain(real):
+        def choose(self, *given):
+            steps, self.steps = self.steps, 1
+            try:
+                return real(self, *given)
+            finally:
+                self.steps = steps
+
+        return choose
+
+    return replaced((Gate, "choose", plain))
 
 
 def weights_per_batch():
@@ -161,6 +209,10 @@ def faults():
         Fault("each row weighs a person", "odometer: by person, parities", whole_rows()),
         Fault("each row weighs a person, numbers", "odometer: by person, numbers, (ε, δ)", whole_rows()),
         Fault("number of rows published", "odometer: by person, means", rows_published()),
+        Fault("rows of persons told in a message", "odometer: by person, means", rows_told(warnings.warn)),
+        Fault("rows of persons told in a log line", "odometer: by person, means", rows_told(logging.debug)),
+        Fault("rows of persons printed", "odometer: by person, means", rows_told(print)),
+        Fault("choice by person with noise 2^20 too small", "odometer: by person, triples", choice_in_ones()),
         Fault("rows of a person counted batch by batch", "odometer: by person, categories", weights_per_batch()),
         Fault("noise for ones on sums of steps", "odometer: by person, ball", unscaled_noise()),
     ]

@@ -5,9 +5,11 @@ No factor is 1 in all of them: several scores, several rows a person, categories
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from audits import bodies, linked, persons
+from audits import bodies, commands, knowledge, linked, persons
 from audits.odometer import Ride
 from covey.core.paper.bodies import Ball, ProductOfSimplices
 from covey.synthesizers import PrivateSynthesizer
@@ -50,15 +52,15 @@ def bit_neighbours(X):
     return {
         "random": replaced(X, bits(1, p, seed=9)[0]),
         "all bits flip": replaced(X, 1 - X[0]),
-        "nearly all": replaced(X, np.ones(p, dtype=np.uint8)),
+        "nearly all": replaced(X, np.ones(p, dtype=np.uint8) if (X[0] == 0).any() else np.eye(p, dtype=np.uint8)[0]),
         "half the bits flip": replaced(X, np.where(np.arange(p) < p // 2, 1 - X[0], X[0])),
         "orthogonal": replaced(X, second) if (X[0] == first).all() else replaced(X, first),
     }
 
 
-def bit_ride(name, X, *arguments, **options):
+def bit_ride(name, X, *arguments, exercises=None, **options):
     stranger = 1 - bits(*X.shape, density=0.8, seed=5)
-    return Ride(name, private(*arguments, **options), X, bit_neighbours(X), stranger)
+    return Ride(name, private(*arguments, **options), X, bit_neighbours(X), stranger, exercises or {})
 
 
 def bit_rides():
@@ -72,7 +74,7 @@ def bit_rides():
         bit_ride("means, (ε, δ)", bits(12, 5), 0.2, 0.01),
         bit_ride("matrix, row sums", bits(400, 4, 0.8), 4.0),
         bit_ride("matrix, six scores", grouped(4000, 7, 4), 60.0),
-        bit_ride("parities", bits(300, 5), 1.0, 1e-4),
+        bit_ride("parities", bits(3000, 5), 4.0, 1e-4, exercises={"charge moments": 5 + 10 + 10 + 5}),
         bit_ride("ball, cut", sparse, 1.0, 1e-6),
         bit_ride("ball, three scores", grouped(3000, 3, 8), 2.0, 1e-6),
         bit_ride("declared limits", full, 1.0, 1e-4, at_most=limits),
@@ -115,8 +117,7 @@ def category_ride(name, sizes, *arguments, n=2000, **options):
     X[0] = 0
     last = np.array(sizes) - 1
     one_way = np.bincount(X[:, -1], minlength=sizes[-1])
-    rare = X[0].copy()
-    rare[-1] = int(np.argmin(one_way))
+    rare = np.r_[last[:1], X[0, 1:-1], int(np.argmin(one_way))]
     neighbours = {
         "the other end": replaced(X, last),
         "random": replaced(X, code_table(1, sizes, seed=8)[0]),
@@ -208,6 +209,24 @@ def paper_rides():
     ]
 
 
+# What the names of rides promise, in words of `audits.evidence`.
+PROMISED = {
+    "means": ("charge means", "law cube"),
+    "matrix, row sums": ("charge row sums", "law signs"),
+    "matrix, six scores": ("charge scores",),
+    "ball, cut": ("charge coding",),
+    "categories, matrix": ("charge pairs", "law matrix"),
+    "categories, cells": ("charge histograms", "law laplace"),
+    "categories, (ε, δ)": ("charge certificate", "law gaussian"),
+    "paper, t = 1": ("charge projection", "charge weights", "charge points", "law bingham"),
+    "by person, triples": ("charge choosing triples", "charge triples", "law choice"),
+    "by person, numbers": ("charge ranks",),
+    "body, margins and moments": ("charge margins", "charge radius"),
+    "linked, pure": ("charge events", "charge tables"),
+    "draft, then learned": ("charge domains",),
+}
+
+
 def rides():
     """All configurations by name."""
     found = [
@@ -219,5 +238,8 @@ def rides():
         *persons.rides(),
         *bodies.rides(),
         *linked.rides(),
+        *knowledge.rides(),
+        *commands.rides(),
     ]
-    return {ride.name: ride for ride in found}
+    shows = {name: dict.fromkeys(words, 1) for name, words in PROMISED.items()}
+    return {one.name: replace(one, exercises=shows.get(one.name, {}) | one.exercises) for one in found}

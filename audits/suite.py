@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cache, partial
+from unittest.mock import patch
 
+import covey.privacy.pure
 from audits import checks, faults, learned, mechanisms, methods
 from audits.case import Case
+from audits.checks import Check
+from audits.odometer import ride
+from audits.rides import rides
+from audits.trees import number_rides
 
 
 @cache
@@ -15,9 +23,25 @@ def cases():
 
 
 @cache
+def all_rides():
+    """Configurations for the odometer by name."""
+    return rides() | {one.name: one for one in [*number_rides(), *learned.learned_rides()]}
+
+
+@cache
 def all_checks():
-    """Checks by name."""
-    return {check.name: check for check in [*checks.checks(), *learned.checks()]}
+    """Checks by name; those of the odometer compare whole bundles where the ride asks for it."""
+    promise = "no charge spends more than its amount, and nothing leaves unpaid"
+    driven = [Check(f"odometer: {name}", promise, partial(ride, one)) for name, one in all_rides().items()]
+    return {check.name: check for check in [*checks.checks(), *learned.checks(), *driven]}
+
+
+@cache
+def long_checks():
+    """The odometer once more, with every file of every bundle, which takes minutes: for `make audit`."""
+    promise = "every file of a bundle is the same for neighbours, byte for byte"
+    driven = {f"files: {name}": replace(one, files=True) for name, one in all_rides().items() if not one.files}
+    return {name: Check(name, promise, partial(ride, one)) for name, one in driven.items()}
 
 
 @cache
@@ -28,8 +52,8 @@ def all_faults():
 
 def alarm(name, seed, full=False):
     """What a case or check complains about, in words; empty for sound code."""
-    if name in all_checks():
-        return "; ".join(all_checks()[name].run(seed))
+    if check := all_checks().get(name) or long_checks().get(name):
+        return "; ".join(check.run(seed))
     case: Case = cases()[name]
     bound = case.measure(case.full if full else case.fast, seed)
     return f"ε is at least {bound:.2f}, {case.claim:g} was claimed" if bound > case.claim else ""
@@ -37,6 +61,8 @@ def alarm(name, seed, full=False):
 
 def planted(fault, seed):
     """The first alarm that a planted fault raises; empty if it passes unnoticed."""
-    with fault.plant():
+    # Most faults are planted as closures. What catches them is to be the check that they name, not the look at their code.
+    unseen = nullcontext() if fault.caught_by == "kernels" else patch.object(covey.privacy.pure, "_check")
+    with fault.plant(), unseen:
         check = all_checks().get(fault.caught_by)
         return next(iter(check.run(seed)), "") if check else alarm(fault.caught_by, seed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import covey.methods.regain.measure_numbers as measure
@@ -28,7 +30,7 @@ FIELDS = (
 PLAIN = ("30000", "40", "2020-05-05", "2020-05-07", "A", "J45")
 
 
-def table(seed, first):
+def table(seed, *first):
     """Skewed incomes with zeros and refusals, ages that go with them, stays in hospital."""
     g = np.random.default_rng(seed)
     n = 1500
@@ -40,25 +42,30 @@ def table(seed, first):
     codes = g.choice(["I10", "I11", "J45", "K50", "?", ""], n)
     columns = (words, age.astype(str), came.astype(str), left.astype(str), g.choice(list("ABC"), n), codes)
     rows = list(zip(*columns, strict=True))
-    rows[0] = first
+    rows[: len(first)] = first
     return dict(zip([f.name for f in FIELDS], map(list, zip(*rows, strict=True)), strict=True))
 
 
 def number_ride(name, *arguments, important=(), target=None, triples=None, **options):
     schema = Schema(FIELDS, rules=(LessEqual("came", "left"),), important=important, target=target, triples=triples)
-    neighbours = {
-        "a random one": table(0, ("1234", "77", "2021-01-01", "2021-01-01", "C", "I10")),
-        "the ends of all grids": table(0, ("10000000", "120", "2030-12-31", "2031-12-31", "C", "other")),
-        "holes": table(0, ("refused", "", "", "", "", "")),
-        "beyond the limits, and out of order": table(0, ("-1e30", "1e9", "2025-01-01", "1066-10-14", "Z", "Z99")),
-        "one step aside": table(0, ("30001", "40", "2020-05-05", "2020-05-07", "A", "J46")),
+    each = options.get("rows_per_person", 1)
+    kinds = {
+        "a random one": ("1234", "77", "2021-01-01", "2021-01-01", "C", "I10"),
+        "the ends of all grids": ("10000000", "120", "2030-12-31", "2031-12-31", "C", "other"),
+        "holes": ("refused", "", "", "", "", ""),
+        "beyond the limits, and out of order": ("-1e30", "1e9", "2025-01-01", "1066-10-14", "Z", "Z99"),
+        "one step aside": ("30001", "40", "2020-05-05", "2020-05-07", "A", "J46"),
     }
+    neighbours = {name: table(0, *[first] * each) for name, first in kinds.items()}
     stranger = table(7, ("5", "5", "2016-06-06", "2018-06-06", "B", "K50"))
 
     def make(seed):
         return PrivateSynthesizer(*arguments, schema=schema, seed=seed, **options)
 
-    return Ride(name, make, table(0, PLAIN), neighbours, stranger)
+    shows = {"rows of a person": each, "rule less_equal": 1, "field levels": 1, "field special": 1}
+    shows |= {"candidates": 10} if triples else {}
+    shows |= {"charge important": 1} if important else {}
+    return Ride(name, make, table(0, *[PLAIN] * each), neighbours, stranger, shows)
 
 
 def number_rides():
@@ -190,6 +197,28 @@ def choices_at_one_charge():
     return replaced((Gate, "_pay", once))
 
 
+def choice_for_one_row():
+    """The choice of triples covers one row of a person."""
+
+    def forgetting(real):
+        return lambda self, moves: real(replace(self, rows_per_person=1), moves)
+
+    return replaced((Budget, "choice_scale", forgetting))
+
+
+def no_choice_where_nothing_stands_out():
+    """No triple is looked for where the exact scores of all are small."""
+
+    def peeking(real):
+        def choose(self, purpose, exact, candidates, rounds, moves):
+            rounds = rounds if exact._sealed.max() > 0.1 * self.steps * 1500 else 1
+            return real(self, purpose, exact, candidates, rounds, moves)
+
+        return choose
+
+    return replaced((Gate, "choose", peeking))
+
+
 def scores_as_shares():
     """A score is said to move by 1, as a total variation does: these are sums, which move by 2, and a row may move two apart."""
     return replaced((Budget, "choice_scale", lambda real: lambda self, moves: real(self, moves) / 4))
@@ -228,6 +257,10 @@ def tree_faults():
             one_important_pair(),
         ),
         Fault("choices of triples at one charge", "odometer: numbers, triples", choices_at_one_charge()),
+        Fault("choice for one row a person", "odometer: numbers, triples, persons", choice_for_one_row()),
+        Fault(
+            "no choice where exact scores are small", "odometer: numbers, triples", no_choice_where_nothing_stands_out()
+        ),
         Fault("scores of triples move by half", "odometer: numbers, triples", scores_as_shares()),
         Fault("triples noised like one", "odometer: numbers, triples", one_triple()),
         Fault("triples noised like one, (ε, δ)", "odometer: numbers, triples of a target, (ε, δ)", one_triple()),

@@ -1,10 +1,21 @@
 """The quick part of the audits: sound code raises no alarm, the audits have power, and every planted fault is caught."""
 
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
 import numpy as np
 import pytest
 
+import covey
+from audits import knowledge, learned, persons, trees
+from audits.odometer import ride
+from audits.rides import private
 from audits.statistics import _bound
-from audits.suite import alarm, all_checks, all_faults, cases, planted
+from audits.suite import alarm, all_checks, all_faults, all_rides, cases, planted
+from covey.privacy.budget import DOMAINS
+from covey.table.rules import Rule
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -26,6 +37,63 @@ def test_what_needs_no_statistics(name):
 def test_planted_faults_are_caught(name):
     fault = all_faults()[name]
     assert planted(fault, seed=0)
+
+
+def emptied():
+    """Rides that no longer exercise what they name, and what the odometer says of each."""
+    rides = all_rides()
+    triples, twice, missing = (
+        rides[name] for name in ("by person, triples", "numbers, persons", "learned, mostly missing")
+    )
+    rules, prior, across = (rides[name] for name in ("rules", "prior", "linked, rule across"))
+    three = persons.person_ride(
+        "three", persons.LABELS.focus(triples=1), persons.visits(400, 3, 5, values=4), 40.0, values=4
+    )
+    kept = {"a neighbour": knowledge.table(0, (50, True, "B", 10, 20, 5, 5, False, False, True))}
+    plain = private(6.0, schema=knowledge.SCHEMA)
+    return {
+        "one candidate": (three, "a choice among one"),
+        "too few candidates": (replace(triples, exercises={"candidates": 11}), "'candidates': 10 where 11"),
+        "one row of two": (
+            replace(twice, neighbours={"x": trees.table(0, KINDS[0], trees.PLAIN)}),
+            "no neighbour replaces",
+        ),
+        "too many rows": (replace(twice, neighbours={"x": trees.table(0, *KINDS)}), "differs in 3 rows"),
+        "the same table": (replace(twice, neighbours={"x": twice.table}), "differs in 0 rows"),
+        "no holes": (replace(missing, table=learned.table(800, 0, learned.PLAIN)), "'missing'"),
+        "rules that are kept": (replace(rules, neighbours=kept, files=False), "no neighbour breaks the rule"),
+        "rules that are broken": (
+            replace(rules, table=rules.stranger, files=False),
+            "the table itself breaks the rule",
+        ),
+        "no prior": (replace(prior, make=plain), "'prior': 0 where 400"),
+        "no rule across": (replace(across, make=all_rides()["linked, pure"].make), "'rule across'"),
+        "another charge": (replace(rules, exercises={"charge important": 1}, files=False), "'charge important'"),
+    }
+
+
+KINDS = [("1234", "77", "2021-01-01", "2021-01-01", "C", "I10")] * 3
+
+
+@pytest.mark.parametrize("name", emptied())
+def test_a_ride_that_does_not_exercise_what_it_names_fails(name):
+    one, words = emptied()[name]
+    assert any(words in said for said in ride(replace(one, stranger=one.table), seed=0))
+
+
+def test_the_rides_reach_every_charge_law_and_rule():
+    """What they declare they prove (above). A new statistic needs a ride that reaches it."""
+    shown = {name for one in all_rides().values() for name in one.exercises}
+    call = re.compile(r'gate\.(?:measure|joint|cube|matrix|signs|choose|directions)\(\s*"([^"]+)"')
+    source = [path.read_text(encoding="utf-8") for path in Path(covey.__file__).parent.rglob("*.py")]
+    charges = {purpose for text in source for purpose in call.findall(text)} | {DOMAINS}
+    assert len(charges) >= 20
+    assert {f"charge {purpose}" for purpose in charges} <= shown
+    assert {f"law {law}" for law in ("laplace", "gaussian", "cube", "matrix", "signs", "choice", "bingham")} <= shown
+    kinds = ("at_most", "less_equal", "linear", "body", "forbid", "requires", "across")
+    assert len(kinds) == len(get_args(Rule)) + 1
+    assert {f"rule {kind}" for kind in kinds} <= shown
+    assert {"prior", "drafted", "missing", "candidates", "labels", "rows of a person", "field derived"} <= shown
 
 
 def test_the_registry_is_whole():

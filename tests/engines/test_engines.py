@@ -18,7 +18,7 @@ from covey.core.tables.crosstabs import OneWayTables, PairTables
 from covey.core.tables.moments import moments
 from covey.engines import spark
 from covey.engines.rows import Mapped
-from covey.errors import InputError, ParameterError
+from covey.errors import InputError, InternalError, ParameterError
 from covey.methods.records import Limit
 from covey.table import arrowfile, csvfile, databases, sources
 from covey.table.codec import Codec
@@ -167,9 +167,20 @@ def test_bits_and_steps_on_records(place, memory):
     rows = covey.PrivateSynthesizer(1.0, schema=FLAGS).prepare(place(flags())).rows
     assert (opened(rows.reduce(moments)).second == moments(X).second).all()
     assert (opened(rows.reduce(size_counts)).values[0] == size_counts(X).values[0]).all()
-    limit = Limit([([0, 3, 5], 1)])
+    limit = Limit((((0, 3, 5), 1),))
     assert (opened(Mapped(rows, limit).reduce(column_counts)).values[0] == column_counts(limit(X)).values[0]).all()
     assert (opened(Mapped(rows, limit).whole(lambda Z: Z.sum(axis=0))) == limit(X).sum(axis=0)).all()
+
+
+def test_no_engine_takes_a_kernel_that_could_keep_what_it_sees(place):
+    seen = []
+    rows = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(place(survey())).rows
+    for ask in (rows.reduce, rows.whole, Mapped(rows, np.sort).reduce, Mapped(rows, np.sort).whole):
+        with pytest.raises(InternalError, match="could keep or tell"):
+            ask(lambda batch: seen.append(batch))
+    with pytest.raises(InternalError, match="could keep or tell"):
+        Mapped(rows, lambda batch: seen.append(batch) or batch).reduce(column_counts)
+    assert not seen
 
 
 TABLES = {survey: SCHEMA, flags: FLAGS, visits: NUMBERS}

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from covey.core.tables.linked import WEIGHT_STEPS, Linked
 from covey.privacy.gate import Exact
+from covey.privacy.pure import pure
 
 T = TypeVar("T")
 
@@ -21,12 +22,12 @@ class LinkedRows:
         self.n, self.most = linked.n, linked.most
 
     def reduce(self, kernel: Callable[[Linked], T]) -> Exact[T]:
-        """kernel(persons with their events), sealed. The kernel is pure: it keeps nothing and tells nobody."""
-        return Exact(kernel(self._linked))
+        """kernel(persons with their events), sealed. The kernel is pure."""
+        return Exact(pure(kernel)(self._linked))
 
     def mapped(self, step: Callable[[Linked], Linked]) -> LinkedRows:
         """The same persons after a step that changes codes alone, person by person."""
-        return LinkedRows(step(self._linked))
+        return LinkedRows(pure(step)(self._linked))
 
     def __repr__(self) -> str:
         return f"LinkedRows({self.n} persons)"

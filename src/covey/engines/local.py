@@ -16,6 +16,7 @@ from covey.core.threads import blas_threads, processors
 from covey.engines.rows import First, S, T
 from covey.errors import CHANGED, InputError
 from covey.privacy.gate import Exact
+from covey.privacy.pure import pure
 
 BATCH_ENTRIES = 1 << 23  # of a batch, as long as it keeps enough rows: some tens of megabytes at work
 KEEP_BYTES = 1 << 28  # encoded records are kept in memory up to here, so that they are read and encoded only once
@@ -48,6 +49,7 @@ class ArrayRows:
 
     def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(batch) over the batches."""
+        kernel = pure(kernel)
         with blas_threads(processors()):
             batches = self.batches()
             total = kernel(next(batches))
@@ -58,7 +60,7 @@ class ArrayRows:
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records)."""
         with blas_threads(processors()):
-            return Exact(kernel(self.records()))
+            return Exact(pure(kernel)(self.records()))
 
 
 class StreamRows:
@@ -85,11 +87,11 @@ class StreamRows:
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
         self.p = p
-        full = not keep_bytes
+        full, kernels = not keep_bytes, [pure(kernel) for kernel in ahead]
 
         def read(part: Any) -> tuple[First, Kept | None]:
             batch, log = encode(part)
-            return First(len(batch), log, tuple(kernel(batch) for kernel in ahead)), None if full else keep(batch)
+            return First(len(batch), log, tuple(kernel(batch) for kernel in kernels)), None if full else keep(batch)
 
         total: First | None = None
         stored: list[Kept] = []
@@ -120,7 +122,7 @@ class StreamRows:
         if kernel in self._known:
             known: S = self._known[kernel]
             return Exact(known)
-        read = self._batch
+        read, kernel = self._batch, pure(kernel)
 
         def task(part: Any) -> tuple[int, S]:
             batch = read(part)
@@ -137,7 +139,7 @@ class StreamRows:
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records)."""
         with blas_threads(processors()):
-            return Exact(kernel(self.records()))
+            return Exact(pure(kernel)(self.records()))
 
 
 def in_order_of_parts(parts: Iterator[Any], task: Callable[[Any], T], p: int) -> Iterator[T]:

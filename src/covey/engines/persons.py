@@ -23,6 +23,7 @@ from covey.engines.rows import S, T
 from covey.engines.weights import NO_PERSON, STEPS, public_record, remainders, row_weights, weighted
 from covey.errors import CHANGED, InputError, InternalError
 from covey.privacy.gate import Exact
+from covey.privacy.pure import pure
 
 Keys = NDArray[np.uint64]  # two words for each row; two zeros where it names no person
 MERGE_ROWS = 1 << 22  # keys that are collected before they are sorted into the counts
@@ -162,6 +163,7 @@ class PersonRows:
 
     def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel over the rows, each as often as it weighs, in steps of 2^-20."""
+        kernel = pure(kernel)
         first: Any = kernel(public_record(self.p))
         total, seen = first.times(self._remainder), self._remainder
         nothing, open_part = first.times(0), self._batch

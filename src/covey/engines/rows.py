@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from covey.core.arrays import Array
 from covey.privacy.gate import Exact
@@ -51,6 +51,18 @@ class Rows(Protocol):
         """
 
 
+@dataclass(frozen=True, eq=False)
+class Then(Generic[T]):
+    """A kernel after a step on records. What is sent elsewhere must not hold the rows."""
+
+    step: Callable[[Array], Array]
+    kernel: Callable[[Array], T]
+
+    def __call__(self, batch: Array) -> T:
+        """kernel(step(batch))."""
+        return self.kernel(self.step(batch))
+
+
 @dataclass(frozen=True)
 class Mapped:
     """Rows with one more step, applied record by record, before any kernel sees them."""
@@ -75,13 +87,11 @@ class Mapped:
 
     def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(step(batch)) over all batches."""
-        step = self.step  # what is sent elsewhere must not hold the rows
-        return self.rows.reduce(lambda batch: kernel(step(batch)))
+        return self.rows.reduce(Then(self.step, kernel))
 
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(step(all records))."""
-        step = self.step
-        return self.rows.whole(lambda batch: kernel(step(batch)))
+        return self.rows.whole(Then(self.step, kernel))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from covey.engines.local import BATCH_ENTRIES
 from covey.engines.rows import First, S, T
 from covey.errors import CHANGED, InputError
 from covey.privacy.gate import Exact
+from covey.privacy.pure import pure
 
 BATCH_ROWS = 1 << 17  # Spark's own batches are small: a task puts them together up to so many rows
 
@@ -71,13 +72,13 @@ class SparkRows:
 
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records), inside one task; only its result comes back."""
-        found = _collect(_map(self._frame.coalesce(1), _whole_task(self._encode, self._read, kernel)))
+        found = _collect(_map(self._frame.coalesce(1), _whole_task(self._encode, self._read, pure(kernel))))
         self._check(found.n)
         result: T = found.value
         return Exact(result)
 
     def _sum(self, kernels: Sequence[Callable[[Array], Any]]) -> First:
-        return summed(self._frame, _counted(self._encode, tuple(kernels)), self._read)
+        return summed(self._frame, _counted(self._encode, tuple(map(pure, kernels))), self._read)
 
     def _check(self, n: int) -> None:
         if n != self.n:

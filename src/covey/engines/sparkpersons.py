@@ -17,6 +17,7 @@ from covey.engines.spark import Encode, gathering, spark_errors, summed
 from covey.engines.weights import NO_PERSON, STEPS, public_record, weighted
 from covey.errors import CHANGED, InputError, InternalError
 from covey.privacy.gate import Exact
+from covey.privacy.pure import pure
 
 # White space as `str.strip` knows it: Java's, and four separators of old.
 SPACE = r"(?U)^[\s\x1c-\x1f]+|[\s\x1c-\x1f]+$"
@@ -60,6 +61,7 @@ class SparkPersonRows:
         raise InternalError("rows of persons are seen through sums alone.")
 
     def _sum(self, kernels: tuple[Callable[[Array], Any], ...]) -> First:
+        kernels = tuple(map(pure, kernels))
         total = summed(self._frame, _weighed(self._encode, kernels, self.p), gathering(self.p))
         if total.n + self._remainder != self.n * STEPS:
             raise InputError(CHANGED)

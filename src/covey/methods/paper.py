@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import ceil, isfinite, log, sqrt
 from typing import Any, Literal
 
@@ -35,7 +36,7 @@ from covey.core.paper.subspace import (
     quantise_directions,
 )
 from covey.core.tables.marginals import covariance_loss
-from covey.core.tables.moments import integer_squares, moments_of
+from covey.core.tables.moments import SplitSquares, integer_squares, moments_of
 from covey.errors import ParameterError, whole_number
 from covey.methods.method import Fitted
 from covey.methods.records import Records
@@ -96,7 +97,7 @@ def private_centres(records: Records, body: Body, par: PaperParameters, gate: Ga
     rows, n = records.rows, records.rows.n
     covering = LatticeCovering(par.t, par.alpha)
     P = quantise_directions(private_subspace(records, par, gate))
-    F = rows.reduce(lambda batch: block_sums(batch, covering.assign(scores(batch, P, records.radius)), covering.size))
+    F = rows.reduce(partial(cell_sums, P=P, radius=records.radius, covering=covering))
     w = noisy_sizes(F, covering.size, gate) / n
     y = noisy_damped_means(F, covering.size, par, records.radius, gate)
     cloud = WeightedPoints(project_weights(w), body.project(y * body.radius))
@@ -108,7 +109,7 @@ def private_subspace(records: Records, par: PaperParameters, gate: Gate) -> Floa
     t, p = par.t, par.p
     if t in (0, p):
         return np.eye(p)[:, :t]
-    A = records.rows.reduce(integer_squares).map(lambda squares: squares.total / records.radius**2)
+    A = records.rows.reduce(integer_squares).map(_scaled, records.radius)
     return gate.directions("projection", A, Moves(directions=par.projection_cost), t).values
 
 
@@ -117,9 +118,26 @@ def scores(batch: Array, P: Floats, radius: float) -> Floats:
     return np.asarray(integer_scores(batch, P) / (radius * 2.0**DIRECTION_BITS))
 
 
+def cell_sums(batch: Array, P: Floats, radius: float, covering: LatticeCovering) -> BlockSums:
+    """Sizes and sums of the cells of a covering."""
+    return block_sums(batch, covering.assign(scores(batch, P, radius)), covering.size)
+
+
+def _scaled(squares: SplitSquares, radius: float) -> Floats:
+    return np.asarray(squares.total / radius**2)
+
+
+def _sizes(blocks: BlockSums) -> Integers:
+    return blocks.sizes
+
+
+def _on_grid(blocks: BlockSums, b: float, step: float) -> Integers:
+    return np.rint(damped_means(blocks, b) / step).astype(np.int64)
+
+
 def noisy_sizes(F: Exact[BlockSums], s: int, gate: Gate) -> Integers:
     """|F_j| + noise on all s cells. One replaced row moves the sizes by 2 in ℓ1."""
-    return gate.measure("weights", F.map(lambda blocks: blocks.sizes), s, Moves(l1=2)).values
+    return gate.measure("weights", F.map(_sizes), s, Moves(l1=2)).values
 
 
 def noisy_damped_means(F: Exact[BlockSums], s: int, par: PaperParameters, radius: float, gate: Gate) -> Floats:
@@ -135,7 +153,7 @@ def noisy_damped_means(F: Exact[BlockSums], s: int, par: PaperParameters, radius
     # A quotient is at most 1/step steps and right to a few units in 2^-52 of that.
     rounding = 1 + Fraction(1, 1024) + 8 * Fraction(1 / step) / 2**52
     sensitivity = 2 * p * fineness + 2 * p * rounding
-    on_grid = F.map(lambda blocks: np.rint(damped_means(blocks, par.b) / (radius * step)).astype(np.int64))
+    on_grid = F.map(_on_grid, par.b, radius * step)
     return np.asarray(gate.measure("points", on_grid, (s, p), Moves(l1=sensitivity)).values * step)
 
 

@@ -88,7 +88,7 @@ def code_records(X: Array, body: Body, grid: RealGrid) -> ArrayRows:
 class Limit:
     """A step on records of bits: of the ones in a declared set the first L stay, in the order of the declared columns."""
 
-    limits: list[tuple[list[int], int]]
+    limits: tuple[tuple[tuple[int, ...], int], ...]
 
     def __call__(self, batch: Batch) -> Batch:
         """Trim the records that break a limit."""

@@ -175,7 +175,7 @@ def certify(
     # In steps of 1/(1024n) each number moves by 1024, by one more through rounding, and by up to one for floating point at
     # each of the two tables (docs/proofs/certificate.md).
     sealed = [farthest] if yardstick is None else [farthest, yardstick.exact]
-    value = Exact.of(lambda *found: _in_steps(found, n), *sealed)
+    value = Exact.of(_together, *sealed).map(_in_steps, n)
     found = _measure(gate, value, len(sealed))
     margin = ceil(found.sd * _quantile(found.law)) + 1
     step = 1 / (n * GRID)
@@ -191,6 +191,10 @@ def certify(
         categorical=categorical,
         misplaced=misplaced,
     )
+
+
+def _together(*distances: float) -> tuple[float, ...]:
+    return distances
 
 
 def _in_steps(distances: Sequence[float], n: int) -> Integers:

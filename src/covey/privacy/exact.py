@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
+from covey.privacy.pure import frozen, pure
+
 T = TypeVar("T")
 U = TypeVar("U")
 P = ParamSpec("P")
@@ -24,13 +26,14 @@ class Exact(Generic[T]):
         self._sealed = value
 
     def map(self, function: Callable[Concatenate[T, P], U], *arguments: P.args, **named: P.kwargs) -> Exact[U]:
-        """function(value, …), still sealed. The function is pure: it keeps nothing and tells nobody."""
-        return Exact(function(self._sealed, *arguments, **named))
+        """function(value, …), still sealed. The function is pure, and checked to be (`privacy.pure`)."""
+        given: Any = {name: frozen(value) for name, value in named.items()}
+        return Exact(pure(function)(self._sealed, *map(frozen, arguments), **given))
 
     @staticmethod
     def of(function: Callable[..., U], *values: Exact[Any]) -> Exact[U]:
         """function of several exact values, still sealed."""
-        return Exact(function(*(value._sealed for value in values)))
+        return Exact(pure(function)(*(value._sealed for value in values)))
 
     def __repr__(self) -> str:
         return "Exact(…)"

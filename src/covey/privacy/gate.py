@@ -217,7 +217,7 @@ class Gate:
         scale = payment.line.scale
         fine = Fraction(max(1, -(-2 * dimension // scale)))
         noise = cube_noise(fine * scale, dimension, self._generator(purpose))
-        noisy = self._release(exact.map(lambda counts: counts * int(fine)), noise, payment, 1 / fine)
+        noisy = self._release(exact.map(np.multiply, int(fine)), noise, payment, 1 / fine)
         sd = cube_deviation(dimension) * float(scale)
         return Measured(noisy / float(fine * steps), sd / steps, "cube", payment.charge)
 

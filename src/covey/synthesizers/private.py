@@ -259,7 +259,7 @@ class PrivateSynthesizer(_Synthesizer):
         if self._limits:
             if max(max(columns) for columns, _ in self._limits) >= p:
                 raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
-            rows = Mapped(rows, Limit(self._limits))
+            rows = Mapped(rows, Limit(tuple((tuple(columns), most) for columns, most in self._limits)))
         method, streams = self._regain(p), streams or self._next_streams()
         gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise, rows.steps))
         fitted = method.fit(rows, gates[-1], streams.postprocessing)

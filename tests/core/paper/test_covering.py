@@ -49,7 +49,7 @@ def test_nearest_point_in_the_ball_may_lie_two_steps_below_the_rounded_one():
     # y = (4, 0.8 × 19): giving up one step of the long coordinate pays for nineteen short ones.
     t, budget = 20, 28.16
     covering = LatticeCovering.__new__(LatticeCovering)
-    covering.t, covering.budget, covering.reach = t, int(budget), 5
+    vars(covering).update(t=t, budget=int(budget), reach=5)
     assert covering._nearest_inside(np.array([[4.0] + [0.8] * 19])).tolist() == [[3] + [1] * 19]
 
 

@@ -8,6 +8,7 @@ assignment does not grow with the number of cells.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import isqrt
@@ -20,35 +21,46 @@ from covey.errors import ParameterError
 MAX_CELLS = 1 << 36  # noise falls on each cell, and a number for each of so many takes 512 GiB
 
 
+@dataclass(frozen=True)
 class LatticeCovering:
     """B₂ᵗ ∩ (α/√t)Zᵗ, an α-covering of the unit ball of Rᵗ (Proposition 3.7). t = 0 is a single cell.
 
     In lattice units, points are integer vectors z with ‖z‖² ≤ ⌊t/α²⌋ = `budget`.
     """
 
-    def __init__(self, t: int, alpha: float) -> None:
+    t: int
+    alpha: float
+
+    def __post_init__(self) -> None:
+        t, alpha = self.t, self.alpha
         if t < 0:
             raise ParameterError(f"t must be 0 or more, got {t}. t = 0 means a single cell.")
         if t > 0 and not 0 < alpha < float("inf"):
             raise ParameterError(f"alpha must be positive, got {alpha}. The paper's choice is (log n)^(-1/4).")
-        self.t = t
-        self.alpha = float(alpha)
-        # Exact: the float alpha is a rational number, so no point on the sphere is gained or lost by rounding.
-        self.budget = int(t / Fraction(alpha) ** 2) if t else 0
-        self.reach = isqrt(self.budget)
         require_memory(
             8 * t * (self.budget + 1) * (2 * self.reach + 1),
             f"a covering with t = {t} and alpha = {alpha:.4g}",
             "Choose a smaller t or a larger alpha.",
         )
-        self.size = self._count()
+        _ = self.size  # refused here if there are too many
+
+    @cached_property
+    def budget(self) -> int:
+        """⌊t/α²⌋, exactly: the float alpha is a rational number, so no point on the sphere is gained or lost by rounding."""
+        return int(self.t / Fraction(self.alpha) ** 2) if self.t else 0
+
+    @cached_property
+    def reach(self) -> int:
+        """The largest entry of a point."""
+        return isqrt(self.budget)
 
     @property
     def step(self) -> float:
         """The lattice constant α/√t."""
         return float(self.alpha / np.sqrt(self.t))
 
-    def _count(self) -> int:
+    @cached_property
+    def size(self) -> int:
         """The number of points, from shells alone: numbers of points by squared length, dimension by dimension."""
         shells = np.zeros(self.budget + 1, dtype=np.int64)
         shells[0] = 1

@@ -90,6 +90,11 @@ class Counts:
         return tuple(v.astype(np.int64) for v in self.values)
 
 
+def part(counts: Counts, i: int = 0) -> Integers:
+    """One of several sums, as integers."""
+    return counts.integers()[i]
+
+
 def parity_sums(batch: Batch) -> Counts:
     """Σ z_i z_j z_k and Σ z_i z_j z_k z_l of signs z = 2x − 1, as (column × pair) and (pair × pair) matrices."""
     p = batch.shape[1]

@@ -11,7 +11,7 @@ sum runs over all cells of all d-way tables. Computed on true rows these numbers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import comb, fsum
@@ -193,6 +193,11 @@ def pair_distances(pairs: Integers, n: int, domain: Domain, cloud: WeightedPoint
         different = blocks[:, None] < blocks
         out[2] = float(np.sqrt(square[different].sum() / 2 / comb(q, 2)))
     return out
+
+
+def largest(*found: float | Mapping[int, float]) -> float:
+    """The largest of several distances, alone or by degree."""
+    return max(max(one.values()) if isinstance(one, Mapping) else one for one in found)
 
 
 def one_way_distance(counts: Integers, n: int, q: int, cloud: WeightedPoints) -> float:

@@ -75,8 +75,8 @@ class LinkedCertificate:
 class Reference:
     """Shares of a public draw in every table that a certificate compares, at the bins of the measured tables."""
 
-    tables: Sequence[LinkedTable]
-    shares: Sequence[Floats]
+    tables: tuple[LinkedTable, ...]
+    shares: tuple[Floats, ...]
     counts: Floats
     sizes: tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -86,8 +86,8 @@ class Reference:
     ) -> Reference:
         """Of drawn persons and events in bins."""
         whole = drawn.n * WEIGHT_STEPS
-        shares = [linked_table(drawn, table, sizes) / whole for table in tables]
-        return cls(tables, shares, event_counts(drawn) / whole, sizes)
+        shares = tuple(linked_table(drawn, table, sizes) / whole for table in tables)
+        return cls(tuple(tables), shares, event_counts(drawn) / whole, sizes)
 
     def distances(self, linked: Linked) -> dict[str, float]:
         """For each group of tables the mean total variation distance of persons and events, in bins, from the draw."""
@@ -96,6 +96,10 @@ class Reference:
         for table, share in zip(self.tables, self.shares, strict=True):
             gaps.setdefault(table.kind, []).append(_gap(linked_table(linked, table, self.sizes), whole, share))
         return {kind: float(np.mean(found)) for kind, found in gaps.items()}
+
+    def farthest(self, linked: Linked) -> float:
+        """The largest of these distances."""
+        return max(self.distances(linked).values())
 
 
 def _gap(counts: Integers, whole: int, share: Floats) -> float:

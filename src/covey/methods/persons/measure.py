@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -59,8 +60,8 @@ class LinkedCounts:
     def _of(self, j: int, edges: Integers) -> Exact[Integers]:
         first = len(self.persons)
         if j < first:
-            return self.rows.reduce(lambda linked: person_ranges(linked, j, edges))
-        return self.rows.reduce(lambda linked: event_ranges(linked, j - first, edges))
+            return self.rows.reduce(partial(person_ranges, column=j, edges=edges))
+        return self.rows.reduce(partial(event_ranges, column=j - first, edges=edges))
 
     def total(self, j: int) -> int:
         """Persons, or those among them who have events."""
@@ -137,7 +138,7 @@ def measure_tables(
     found = []
     for table, weight in tables:
         shape = table_shape(table, sizes, counts)
-        exact = rows.reduce(lambda linked, table=table: linked_table(linked, table, sizes))  # type: ignore[misc]
+        exact = rows.reduce(partial(linked_table, table=table, sizes=sizes))
         if folded(table):
             upper = np.triu_indices(shape[0])
             measured = joint.add(exact.map(_upper), len(upper[0]), weight)

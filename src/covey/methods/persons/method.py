@@ -139,7 +139,7 @@ class RegainPersons:
                 return kept
             drawn = kept.codes(law.draw(int(np.clip(n, *COMPARED)), public("reference")), public("reference values"))
             reference = Reference.of(split.to_bins(drawn), [table for table, _ in tables], split.sizes)
-            farthest = binned.reduce(lambda linked: max(reference.distances(linked).values()))
+            farthest = binned.reduce(reference.farthest)
             return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
 
     def _barred(self, seen: Looks) -> Across:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,13 @@ from covey.core.tables.counts import (
     column_counts,
     norm_counts,
     parity_sums,
+    part,
     score_counts,
     shifted_moments,
     size_counts,
 )
 from covey.core.tables.crosstabs import FULL_TABLES, OneWayTables, PairTables
-from covey.core.tables.distance import HighTables, affordable_tables, one_way_distance, pair_distances
+from covey.core.tables.distance import HighTables, affordable_tables, largest, one_way_distance, pair_distances
 from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
 from covey.core.tables.moments import Moments, moments
@@ -69,7 +71,7 @@ class Means:
 def measure_means(rows: Rows, gate: Gate) -> Means:
     """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
     n, p = rows.n, rows.p
-    exact = rows.reduce(column_counts).map(_first)
+    exact = rows.reduce(column_counts).map(part)
     if gate.budget.pure:
         found = gate.cube("means", exact, Moves(linf=1), p)
     else:
@@ -109,8 +111,8 @@ def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | N
     joint = gate.joint("moments", Moves(l2_squared=parity_sensitivity(p, weights)))
     bits = rows.reduce(moments)
     upper = np.triu_indices(p, 1)
-    mean = joint.add(bits.map(lambda b: sign_sums(b)[0]), p, weights[1])
-    pair = joint.add(bits.map(lambda b: sign_pairs(b, 0, p)[upper]), len(upper[0]))
+    mean = joint.add(bits.map(sign_sums).map(entries, 0), p, weights[1])
+    pair = joint.add(bits.map(sign_pairs, 0, p).map(entries, *upper), len(upper[0]))
     noisy = NoisyMoments(
         Coding.half(p), mean.values / n / 2, mean.sd / n / 2, symmetric(pair.values / n, p) / 4, pair.sd / n / 4
     )
@@ -135,9 +137,9 @@ def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> NoisyMoments:
     weight = (BALL_MEAN_WEIGHT if coding.clips else MEAN_WEIGHT) * R2
     joint = gate.joint("moments", Moves(l2_squared=ball_sensitivity(R2, weight)))
     if coding.clips:
-        M = rows.reduce(lambda batch: coded_moments(batch, coding))
+        M = rows.reduce(partial(coded_moments, coding=coding))
     else:
-        M = rows.reduce(moments).map(lambda bits: shifted_moments(bits, coding.centre))
+        M = rows.reduce(moments).map(shifted_moments, coding.centre)
     found = joint.add(M.map(lambda m: m.first.astype(np.int64)), p, weight)
     mean, mean_sd = found.values / (n * UNIT), found.sd / (n * UNIT)
     pair, pair_sd = _noisy_pairs(M, joint.add, n, p)
@@ -168,12 +170,12 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
     returns the noisy means.
     """
     n, p = rows.n, rows.p
-    counts = gate.measure("coding", rows.reduce(column_counts).map(_first), p, Moves(l2_squared=p), CENTRE_SHARE)
+    counts = gate.measure("coding", rows.reduce(column_counts).map(part), p, Moves(l2_squared=p), CENTRE_SHARE)
     means = Means(counts.values / n, counts.sd / n)
     centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
     grid = np.geomspace(0.01, 1, RADII)
     edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
-    exact = rows.reduce(lambda batch: norm_counts(batch, centre, edges)).map(_first)
+    exact = rows.reduce(partial(norm_counts, centre=centre, edges=edges)).map(part)
     norms = gate.measure("coding", exact, RADII + 1, Moves(l2_squared=2), 1 - CENTRE_SHARE)
     outside = np.cumsum(norms.values[::-1])[::-1][1:] / n  # beyond each edge
     k = wide_enough(outside, plan.tail)
@@ -184,7 +186,7 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
 
 def measure_sizes(rows: Rows, gate: Gate) -> Means:
     """Shares of rows by number of ones: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
-    exact = rows.reduce(size_counts).map(_first)
+    exact = rows.reduce(size_counts).map(part)
     found = gate.measure("row sums", exact, rows.p + 1, Moves(l1=2, l2_squared=2))
     return Means(found.values / rows.n, found.sd / rows.n)
 
@@ -194,7 +196,7 @@ def measure_scores(rows: Rows, directions: Floats, edges: Floats, gate: Gate) ->
     t, inner = edges.shape
     quantised = quantise_directions(directions)
     exact_edges: Integers = np.rint(np.ldexp(edges, DIRECTION_BITS)).astype(np.int64)
-    exact = rows.reduce(lambda batch: score_counts(batch, quantised, exact_edges)).map(_first)
+    exact = rows.reduce(partial(score_counts, directions=quantised, edges=exact_edges)).map(part)
     found = gate.measure("scores", exact, (t, inner + 1), Moves(l1=2 * t, l2_squared=2 * t))
     return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, found.values / rows.n, found.sd / rows.n)
 
@@ -218,12 +220,8 @@ def pair_dtype(p: int) -> type[np.floating[Any]]:
 # Parts of exact values.
 
 
-def _first(counts: Counts) -> Integers:
-    return counts.integers()[0]
-
-
 def _masked(counts: Counts, at: int, mask: Array) -> Integers:
-    return counts.integers()[at][mask]
+    return part(counts, at)[mask]
 
 
 def _strip_above(m: Moments, begin: int, end: int, above: Array) -> Integers:
@@ -254,37 +252,35 @@ class Tables:
         self._pairs: Exact[Integers] | None = None
         if isinstance(kernel, PairTables):
             self._pairs = counts.map(kernel.matrix)
-            self.one_way: Exact[Integers] = self._pairs.map(lambda pairs: pairs.diagonal())
+            self.one_way: Exact[Integers] = self._pairs.map(np.diagonal)
         else:
-            self.one_way = counts.map(_first)
+            self.one_way = counts.map(part)
 
     def pairs(self, maps: list[Integers]) -> Exact[Integers]:
         """All pair tables of the merged categories maps[a][x_a], as one symmetric matrix."""
         sizes = [int(m.max()) + 1 for m in maps]
         if self._pairs is not None:
-            return self._pairs.map(lambda pairs: merge_pairs(pairs, maps, sizes))
+            return self._pairs.map(merge_pairs, tuple(maps), tuple(sizes))
         kernel = PairTables(tuple(sizes))
-        return Mapped(self._rows, Merge(maps)).reduce(kernel).map(kernel.matrix)
+        return Mapped(self._rows, Merge(tuple(maps))).reduce(kernel).map(kernel.matrix)
 
     def triples(self, maps: Sequence[Integers], kernel: TripleTables) -> Exact[Integers]:
         """Tables of triples of the levels maps[a][x_a], side by side."""
-        return Mapped(self._rows, Merge(list(maps))).reduce(kernel).map(_first)
+        return Mapped(self._rows, Merge(tuple(maps))).reduce(kernel).map(part)
 
     def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
         """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
         sizes, q, total = self.domain.sizes, len(self.domain.sizes), self.total
         if self._pairs is not None:
-            domain, low = self.domain, [1, 2] if q > 1 else [1]
-            found = self._pairs.map(lambda pairs: pair_distances(pairs, total, domain, cloud))
+            low = [1, 2] if q > 1 else [1]
+            parts: list[Exact[Any]] = [self._pairs.map(pair_distances, total, self.domain, cloud)]
         else:
-            low = [1]
-            found = self.one_way.map(lambda one_way: {1: one_way_distance(one_way, total, q, cloud)})
+            low, parts = [1], [self.one_way.map(one_way_distance, total, q, cloud)]
         # All records at once are asked for where public numbers say that they are few. Of persons no number says so.
         rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if self.steps == 1 else ()
-        if not rest:
-            return low, found.map(lambda a: max(a.values()))
-        high = self._rows.whole(HighTables(sizes, cloud, rest))
-        return [*low, *rest], Exact.of(lambda a, b: max([*a.values(), *b.values()]), found, high)
+        if rest:
+            parts.append(self._rows.whole(HighTables(sizes, cloud, rest)))
+        return [*low, *rest], Exact.of(largest, *parts)
 
     def misplaced(self, cloud: WeightedPoints) -> Yardstick:
         """The share of records out of place among the centres, in a typical table of two columns; sealed."""
@@ -294,7 +290,7 @@ class Tables:
         return Yardstick(exact, columns_of(sizes))
 
 
-def merge_pairs(pairs: Integers, maps: list[Integers], sizes: list[int]) -> Integers:
+def merge_pairs(pairs: Integers, maps: Sequence[Integers], sizes: Sequence[int]) -> Integers:
     """Pair tables of merged categories, by adding up those of the categories."""
     starts = np.cumsum([0, *sizes[:-1]])
     place = np.concatenate([m + start for m, start in zip(maps, starts, strict=True)])
@@ -309,7 +305,7 @@ def merge_pairs(pairs: Integers, maps: list[Integers], sizes: list[int]) -> Inte
 class Merge:
     """A step on records: categories become merged ones."""
 
-    maps: list[Integers]
+    maps: tuple[Integers, ...]
 
     def __call__(self, batch: Array) -> Array:
         """Merge the categories of a batch."""

@@ -20,11 +20,12 @@ from covey.core.numbers.grid import Attribute, NumberGrid
 from covey.core.numbers.ranks import RankScores, rank_matrix
 from covey.core.numbers.tree import Tree
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Counts
+from covey.core.tables.counts import Counts, part
+from covey.core.tables.distance import largest
 from covey.core.tables.domain import Domain
 from covey.core.tables.hierarchy import group_counts
 from covey.engines.rows import Rows
-from covey.methods.regain.measure import Tables
+from covey.methods.regain.measure import Tables, entries
 from covey.methods.regain.plan_numbers import NumberPlan, grids, matrix_is_better, rank_moves
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
 
@@ -71,7 +72,7 @@ class OneWayCounts:
 
     def codes(self, j: int) -> Exact[Integers]:
         """Counts of every code of an attribute."""
-        return self.counts.map(_entry, self.kernel.columns.index(j))
+        return self.counts.map(part, self.kernel.columns.index(j))
 
     def ranges(self, edges: dict[int, Integers]) -> dict[int, Exact[Integers]]:
         """Counts between edges, for several attributes: one pass for all whose codes were not counted."""
@@ -79,16 +80,12 @@ class OneWayCounts:
         found = {j: self.codes(j).map(ranges_of, edges[j]) for j in edges if j not in late}
         if late:
             counts = self.rows.reduce(RangeCounts(late, tuple(edges[j] for j in late)))
-            found |= {j: counts.map(_entry, i) for i, j in enumerate(late)}
+            found |= {j: counts.map(part, i) for i, j in enumerate(late)}
         return found
 
     def total(self, j: int) -> int:
         """The number of rows, or of persons."""
         return self.rows.n
-
-
-def _entry(counts: Counts, i: int) -> Integers:
-    return counts.integers()[i]
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, gate:
     if gate.budget.pure and matrix_is_better(p):
         found = gate.matrix("ranks", moves, [WHOLE] * p).add(exact, slice(None), slice(None))
         return found.values[above].astype(np.float64), found.sd, tables.n
-    found = gate.measure("ranks", exact.map(lambda sums: sums[above]), len(above[0]), moves)
+    found = gate.measure("ranks", exact.map(entries, *above), len(above[0]), moves)
     return found.values.astype(np.float64), found.sd, tables.n
 
 
@@ -169,4 +166,4 @@ def farthest_numbers(
     released = {j: released_below(own, share[domain.block(j)], edges[j]) for j, own in cells.items()}
     exact = counts.ranges(edges)
     parts = [exact[j].map(kolmogorov_bound, edges[j], released[j]) for j in cells]
-    return Exact.of(lambda *found: max(found), *parts)
+    return Exact.of(largest, *parts)

@@ -15,6 +15,7 @@ from covey.core.fit.devices import PROCESSOR, Device
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
+from covey.core.tables.counts import part
 from covey.core.tables.distance import (
     DEGREES,
     GRAM_LIMIT,
@@ -22,6 +23,7 @@ from covey.core.tables.distance import (
     SubsetCounts,
     affordable_products,
     affordable_subsets,
+    largest,
     low_bit_distances,
     subset_distance,
 )
@@ -138,14 +140,14 @@ def farthest_bits(rows: Rows, cloud: WeightedPoints) -> tuple[list[int], Exact[f
     """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
     n, p = rows.n, rows.p
     degrees = [d for d in DEGREES if d <= min(2, p)]
-    parts: list[Exact[Any]] = [rows.reduce(moments).map(lambda m: max(low_bit_distances(m, cloud).values()))]
+    parts: list[Exact[Any]] = [rows.reduce(moments).map(low_bit_distances, cloud)]
     if n <= GRAM_LIMIT and rows.steps == 1:
         high = affordable_products(n, p, [d for d in DEGREES if d > 2])
         if high:
-            parts.append(rows.whole(HighBits(cloud)).map(lambda found: max(found.values())))
+            parts.append(rows.whole(HighBits(cloud)))
     else:
         high = affordable_subsets(n, p)
         for d in high:
             counts = rows.reduce(SubsetCounts(d))
-            parts.append(counts.map(lambda c: c.integers()[0]).map(subset_distance, n * rows.steps, d, cloud))
-    return [*degrees, *high], Exact.of(lambda *found: max(found), *parts)
+            parts.append(counts.map(part).map(subset_distance, n * rows.steps, d, cloud))
+    return [*degrees, *high], Exact.of(largest, *parts)

@@ -23,7 +23,8 @@ from covey.core.numbers.measure import Measure
 from covey.core.numbers.tree import Tree
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body
-from covey.core.tables.counts import Counts
+from covey.core.tables.counts import part
+from covey.core.tables.distance import largest
 from covey.core.tables.reals import (
     CODE_BITS,
     UNIT,
@@ -39,6 +40,7 @@ from covey.core.tables.reals import (
 from covey.core.threads import blas_threads
 from covey.engines.rows import Mapped, Rows
 from covey.methods.method import Fitted, Public, with_certificate
+from covey.methods.regain.measure import entries
 from covey.methods.regain.realplan import (
     MEAN_WEIGHT,
     POINTS,
@@ -106,7 +108,7 @@ def measure_margins(rows: Rows, plan: RealPlan, gate: Gate, public: np.random.Ge
         edges = tuple(tree.edges for tree in trees)
         counts = coarse_rows.reduce(RangeCounts(tuple(range(p)), edges))
         for i, tree in enumerate(trees):
-            found = gate.measure("margins", counts.map(_part, i), len(edges[i]) - 1, Moves(l1=2, l2_squared=2), share)
+            found = gate.measure("margins", counts.map(part, i), len(edges[i]) - 1, Moves(l1=2, l2_squared=2), share)
             tree.see(found.values, found.sd)
             law = found.law
             if turn + 1 < grid.rounds:
@@ -122,7 +124,7 @@ def measure_radius(rows: Rows, spread: Spread, gate: Gate) -> int:
     n, p = rows.n, rows.p
     grid = radii(p)
     edges = np.floor(grid * UNIT**2).astype(np.int64)
-    exact = rows.reduce(LengthCounts(spread, edges)).map(_part, 0)
+    exact = rows.reduce(LengthCounts(spread, edges)).map(part)
     found = gate.measure("radius", exact, len(edges) + 1, Moves(l1=2, l2_squared=2))
     beyond = np.cumsum(found.values[::-1])[::-1][1:] / n
     beyond[beyond < CLEAR * found.sd / n * np.sqrt(np.arange(len(grid), 0, -1))] = 0
@@ -142,7 +144,7 @@ def measure_moments(rows: Rows, spread: Spread, gate: Gate) -> RealMoments:
     """
     n, p, R2 = rows.n, rows.p, spread.radius_squared
     sums = rows.reduce(SpreadMoments(spread))
-    first, second = sums.map(_part, 0), sums.map(squares_of)
+    first, second = sums.map(part), sums.map(squares_of)
     if gate.budget.pure:
         a = constant_coordinate(R2)
         joint = gate.matrix("moments", Moves(trace=2 * (R2 + a * a)), [Fraction(1, a), *[WHOLE] * p])
@@ -153,9 +155,9 @@ def measure_moments(rows: Rows, spread: Spread, gate: Gate) -> RealMoments:
     gaussian = gate.joint("moments", Moves(l2_squared=ball_sensitivity(Fraction(R2), weight)))
     upper = np.triu_indices(p, 1)
     mean = gaussian.add(first, p, weight)
-    square = gaussian.add(second.map(np.diagonal).map(np.array), p, Fraction(1, 2))
+    square = gaussian.add(second.map(np.diagonal), p, Fraction(1, 2))
     second_values = np.diag(square.values.astype(np.float64))
-    pair = gaussian.add(second.map(_entries, upper), len(upper[0]))
+    pair = gaussian.add(second.map(entries, *upper), len(upper[0]))
     second_values[upper] = pair.values
     second_values.T[upper] = pair.values
     return _moments(spread, n, (mean.values, mean.sd), (second_values, pair.sd))
@@ -169,7 +171,7 @@ def _moments(spread: Spread, n: int, mean: tuple[Array, float], second: tuple[Ar
 def measure_scales(rows: Rows, gate: Gate) -> tuple[Floats, Floats, float]:
     """Means and mean squares of numbers between 0 and 1, and the deviation of their noise: 2p sums, which move by 1 each."""
     n, p = rows.n, rows.p
-    exact = rows.reduce(scale_sums).map(_part, 0)
+    exact = rows.reduce(scale_sums).map(part)
     if gate.budget.pure:
         found = gate.cube("means", exact, Moves(linf=UNIT), 2 * p)
     else:
@@ -177,14 +179,6 @@ def measure_scales(rows: Rows, gate: Gate) -> tuple[Floats, Floats, float]:
     half = 0.5 / UNIT  # what cutting off takes, on average
     mean, square = np.split(found.values / (n * UNIT) + half, 2)
     return np.asarray(mean), np.asarray(square), found.sd / (n * UNIT)
-
-
-def _part(counts: Counts, at: int) -> Integers:
-    return counts.integers()[at]
-
-
-def _entries(matrix: Integers, at: tuple[Integers, Integers]) -> Integers:
-    return np.asarray(matrix[at])
 
 
 def _as_row(vector: Integers) -> Integers:
@@ -336,5 +330,5 @@ def farthest_reals(rows: Rows, scaled: Floats, weights: Floats) -> tuple[list[in
     """Degrees, and the largest distance of the records from points among them."""
     n = rows.n
     inside = np.clip(scaled, 0.0, 1.0)
-    found = rows.reduce(code_sums).map(lambda sums: max(real_distances(sums, n, inside, weights).values()))
+    found = rows.reduce(code_sums).map(real_distances, n, inside, weights).map(largest)
     return [1, 2] if rows.p > 1 else [1], found

@@ -140,7 +140,7 @@ def find_triples(
     sd = noise_of(count, gate.allowance("triples"))
     chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), kernel.starts[:-1]) + CHANCE * sd * kernel.cells
     offset = np.rint(chance * tables.steps).astype(np.int64)
-    scores = counts.map(lambda c: deviations(c, expected, kernel.starts) - offset)
+    scores = counts.map(deviations, expected, kernel.starts).map(np.subtract, offset)
     chosen = gate.choose("choosing triples", scores, len(candidates), count, Moves(score=2))
     joint = gate.joint("triples", moves_of(len(chosen)))
     names, goals, measured, spread = [], [], [], 0.0

@@ -1,0 +1,172 @@
+"""Whole commands under the odometer: `covey release` from a file to a bundle, with all that it prints.
+
+A draft that is then learned is such a ride: names and types of columns are read off the table, which the promise says, and
+nothing else of the draft may show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from click.testing import CliRunner
+
+import covey.table.fields
+import covey.workflow
+from audits import persons
+from audits.faces import files_in
+from audits.odometer import Ride
+from audits.planting import Fault, replaced
+from covey.cli import main
+from covey.errors import InternalError
+
+DRAFTED = ("age", "cost", "seen", "ward", "sick")
+PLAIN = ("30", "12.5", "2014-01-01", "A", "yes")
+OTHERS = {
+    "elsewhere": ("77", "180.25", "2018-12-31", "B", "no"),
+    "holes": ("", "", "", "", ""),
+    "far outside": ("-999999", "1e14", "1901-10-14", "A", "yes"),
+    "a label of its own": ("30", "12.5", "2014-01-01", "a ward of its own", "yes"),
+    "more decimals": ("30", "12.123456", "2014-01-01", "A", "yes"),
+    "a label that looks like a formula": ("30", "12.5", "2014-01-01", "=1+1", "yes"),
+}
+
+
+class Command:
+    """A release by the command line, in a folder of its own; `privacy` and `schema` are those of the synthesizer it makes."""
+
+    def __init__(self, seed, *words, schema=None, drafted=0):
+        self.words = [*words, "--seed", str(seed)]
+        self.drafted, self._given, self._made, self._left = drafted, schema, [], {}
+
+    def fit(self, table):
+        """Write the table down, release it, and keep all that came of it."""
+
+        def making(real):
+            def make(order, schema):
+                self._made.append(real(order, schema))
+                return self._made[-1]
+
+            return make
+
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            with Path("table.csv").open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(table)
+                writer.writerows(zip(*table.values(), strict=True))
+            if self._given is not None:
+                self._given.save("schema.json")
+            with patch.object(covey.workflow, "_private", making(covey.workflow._private)):
+                done = CliRunner().invoke(main, ["release", "table.csv", *self.words, "--out", "out"])
+            if done.exception is not None and not isinstance(done.exception, SystemExit):
+                raise done.exception
+            if done.exit_code:
+                raise InternalError(done.output)
+            self._left = {"output": done.output, **files_in(Path("out"))}
+
+    @property
+    def privacy(self):
+        """The statement of the release."""
+        return self._made[-1].privacy
+
+    @property
+    def schema(self):
+        """The schema that it ended with."""
+        return self._made[-1].schema
+
+    def leaving(self):
+        """All that was printed and written."""
+        return self._left
+
+
+def draft_table(seed, *first, n=700):
+    """Records of five columns that nobody has described."""
+    g = np.random.default_rng(seed)
+    columns = (
+        [str(age) for age in g.integers(15, 80, n)],
+        [f"{cost:.2f}" for cost in g.lognormal(3, 1, n)],
+        [f"201{year}-0{1 + year}-17" for year in g.integers(0, 9, n)],
+        g.choice(list("ABC"), n).tolist(),
+        g.choice(["yes", "no"], n).tolist(),
+    )
+    rows = [*first, *list(zip(*columns, strict=True))[len(first) :]]
+    return dict(zip(DRAFTED, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def rides():
+    """A draft that is learned, and a release for persons under a schema."""
+    words = ("--epsilon", "8", "--delta", "0.0001", "--rows", "20")
+    person = persons.person_ride("", persons.flags(4), persons.visits(60, 4, 5), 1.0)
+    schema = persons.flags(4)
+
+    def draft(seed):
+        return Command(seed, "--learn", *words, drafted=len(DRAFTED))
+
+    def by_person(seed):
+        return Command(seed, "--schema", "schema.json", "--person", "who", *words, schema=schema)
+
+    neighbours = {name: draft_table(0, first) for name, first in OTHERS.items()}
+    shows = {"drafted": 5, "learned": 4, "labels": 3}
+    return [
+        Ride("draft, then learned", draft, draft_table(0, PLAIN), neighbours, draft_table(9, PLAIN), shows),
+        Ride(
+            "a command for persons", by_person, person.table, person.neighbours, person.stranger, {"charge moments": 10}
+        ),
+    ]
+
+
+# Faults.
+
+
+def decimals_of_the_draft():
+    """What the draft saw of decimals is kept when limits are to be learned."""
+
+    def remembering(real):
+        def to_learn(self):
+            decimals = self.decimals if self.type == "number" else None
+            return replace(real(self), decimals=decimals)
+
+        return to_learn
+
+    return replaced((covey.table.fields.Field, "to_learn", remembering))
+
+
+def labels_of_the_draft():
+    """Words among numbers that the draft saw stay special values."""
+
+    def remembering(real):
+        def to_learn(self):
+            special = tuple(sorted(set(self.enum or ()))) if self.type == "string" else ()
+            return replace(real(self), other=f"none of {len(special)}") if special else real(self)
+
+        return to_learn
+
+    return replaced((covey.table.fields.Field, "to_learn", remembering))
+
+
+def read_rows_told():
+    """The command says how many rows it has read."""
+
+    def telling(real):
+        def prepare(order, synth):
+            prepared = real(order, synth)
+            print(f"read {prepared.records} rows")
+            return prepared
+
+        return prepare
+
+    return replaced((covey.workflow, "_prepare", telling))
+
+
+def faults():
+    """All of them."""
+    return [
+        Fault("decimals of the draft kept", "odometer: draft, then learned", decimals_of_the_draft()),
+        Fault("labels of the draft counted", "odometer: draft, then learned", labels_of_the_draft()),
+        Fault("rows of persons told by the command", "odometer: a command for persons", read_rows_told()),
+    ]

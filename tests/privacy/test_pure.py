@@ -1,0 +1,272 @@
+"""What is done to exact values can neither keep nor tell what it sees: anything else fails before it runs."""
+
+import functools
+import logging
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+import covey.privacy.pure
+from covey.core.tables.crosstabs import OneWayTables, PairTables
+from covey.core.tables.moments import moments
+from covey.engines.rows import Then
+from covey.errors import InternalError
+from covey.privacy.gate import Exact
+from covey.privacy.pure import frozen, pure
+
+SEEN: list = []
+KEPT: dict = {}
+TABLE = np.zeros(3)
+LOG = logging.getLogger("test")
+LAST = 0
+TWO = 2
+keep = SEEN.append
+
+
+def doubled(value, by=TWO):
+    return np.sort(value * by)
+
+
+def remembers(value):
+    SEEN.append(value)
+    return value
+
+
+def writes_a_global(value):
+    global LAST
+    LAST = value
+    return value
+
+
+def writes_an_entry(value):
+    KEPT["last"] = value
+    return value
+
+
+def fills_an_array(value):
+    TABLE[:] = value
+    return value
+
+
+def sets_an_attribute(value):
+    writes_a_global.last = value
+    return value
+
+
+def has_a_list(value, seen=[]):  # noqa: B006 # that is what is wrong with it
+    seen.append(value)
+    return value
+
+
+def prints(value):
+    print(value)
+    return value
+
+
+def warns(value):
+    warnings.warn(str(value), stacklevel=2)
+    return value
+
+
+def logs(value):
+    LOG.info("%s", value)
+    return value
+
+
+def writes_a_file(value):
+    np.save("exact.npy", value)
+    return value
+
+
+def draws(value):
+    return value + np.random.normal()  # noqa: NPY002
+
+
+def imports(value):
+    import json
+
+    return json.dumps(value)
+
+
+def calls_another(value):
+    return doubled(remembers(value))
+
+
+def inside(value):
+    return [prints(v) for v in value]
+
+
+def fills(value, out):
+    out[:] = value
+    return value
+
+
+@functools.cache
+def cached(value):
+    return value
+
+
+class Box:
+    items: list = []  # noqa: RUF012 # that is what is wrong with it
+
+    def take(self, value):
+        self.last = value
+        return value
+
+
+def keeps_in_a_class(value):
+    Box.items.append(value)
+    return value
+
+
+@dataclass(frozen=True)
+class Fine:
+    by: int
+
+    def __call__(self, value):
+        return self.times(value)
+
+    def times(self, value):
+        return value * self.by
+
+
+@dataclass(frozen=True)
+class WithList:
+    seen: list = field(default_factory=list)
+
+    def __call__(self, value):
+        self.seen.append(value)
+        return value
+
+
+@dataclass(frozen=True)
+class TellsInAMethod:
+    by: int
+
+    def __call__(self, value):
+        return self.times(value)
+
+    def times(self, value):
+        return prints(value)
+
+
+@dataclass
+class Thawed:
+    by: int
+
+    def __call__(self, value):
+        return value * self.by
+
+
+class Counter:
+    def __call__(self, value):
+        self.last = value
+        return value
+
+
+def closing():
+    seen = []
+
+    def keeps(value):
+        seen.append(value)
+        return value
+
+    return keeps
+
+
+WRONG = {
+    "a closure": closing(),
+    "a method of a list": SEEN.append,
+    "the same under another name": keep,
+    "a list of the module": remembers,
+    "a global": writes_a_global,
+    "an entry of the module": writes_an_entry,
+    "an array of the module": fills_an_array,
+    "an attribute": sets_an_attribute,
+    "a default": has_a_list,
+    "print": print,
+    "a message": prints,
+    "a warning": warns,
+    "a log": logs,
+    "a file": writes_a_file,
+    "a file of numpy": np.save,
+    "random numbers": draws,
+    "an import": imports,
+    "a function that it calls": calls_another,
+    "a function inside": inside,
+    "a cache": cached,
+    "a class": keeps_in_a_class,
+    "a method of what can change": Box().take,
+    "an object with a list": WithList(),
+    "a method that tells": TellsInAMethod(2),
+    "an object that is not frozen": Thawed(2),
+    "a step that tells": Then(TellsInAMethod(2), doubled),
+    "a kernel after a step": Then(doubled, TellsInAMethod(2)),
+    "an object that can be called": Counter(),
+    "given a list": functools.partial(fills, out=[]),
+    "given an object": functools.partial(fills, out=Box()),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_could_keep_or_tell_is_refused_before_it_runs(name):
+    SEEN.clear()
+    with pytest.raises(InternalError, match="could keep or tell"):
+        Exact(np.arange(3)).map(WRONG[name])
+    with pytest.raises(InternalError, match="could keep or tell"):
+        Exact.of(WRONG[name], Exact(np.arange(3)))
+    assert not SEEN
+    with pytest.raises(InternalError):  # the second time too
+        pure(WRONG[name])
+
+
+def test_the_same_passes_where_nobody_looks(monkeypatch):
+    """The refusals are those of the look at the code, not of something else on the way."""
+    monkeypatch.setattr(covey.privacy.pure, "_check", lambda *_: None)
+    SEEN.clear()
+    Exact(7).map(remembers)
+    assert SEEN == [7]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        doubled,
+        lambda value: value + TWO,
+        Fine(3),
+        Fine(3).times,
+        functools.partial(doubled, by=3),
+        np.sort,
+        max,
+        Then(np.sort, Fine(3)),
+        moments,
+        PairTables((2, 3)),
+        PairTables((2, 3)).matrix,
+        OneWayTables((2, 3)),
+    ],
+)
+def test_what_reads_its_arguments_and_constants_alone_passes(function):
+    assert pure(function) is function or isinstance(function, functools.partial)
+
+
+def test_arrays_are_handed_over_read_only():
+    out = np.zeros(3)
+    for ask in (
+        lambda: Exact(np.arange(3)).map(fills, out),
+        lambda: Exact(np.arange(3)).map(fills, out=out),
+        lambda: pure(functools.partial(fills, out=out))(np.arange(3)),
+        lambda: Exact(np.arange(3)).map(np.add, 1, out=out),
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            ask()
+    assert not out.any()
+    assert out.flags.writeable  # for its owner
+    assert frozen((1, (out,)))[1][0].base is out
+
+
+def test_a_function_is_looked_at_once(monkeypatch):
+    pure(doubled)
+    monkeypatch.setattr(covey.privacy.pure, "_look", None)
+    pure(doubled)
