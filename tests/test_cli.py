@@ -288,6 +288,18 @@ def test_init_points_at_doubtful_columns_and_confirm_says_what_becomes_public(de
     assert facts["unconfirmed"] == []
 
 
+def test_changing_one_limit_does_not_confirm_the_other(desk):
+    assert run("init visits.csv -o draft.json").exit_code == 0
+    draft = json.loads(Path("draft.json").read_text())
+    [age] = [field for field in draft["fields"] if field["name"] == "age"]
+    age["constraints"]["maximum"] = 120
+    Path("draft.json").write_text(json.dumps(draft))
+    assert "age" in json.loads(run("confirm draft.json --all --json").stdout)["unconfirmed"]
+    # By name it becomes public, and the limit that nobody has changed is told as well.
+    low = age["constraints"]["minimum"]
+    assert run("confirm draft.json age").stdout.startswith(f"now public: age (from {low} to 120)")
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -28,8 +28,9 @@ def folder(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_draws_the_picture_that_it_shows(path, folder):
-    import pages
     import run
+
+    import pages
 
     run.run(path, small=True)
     shown = re.findall(r"!\[[^]]*\]\(\.\./pictures/paper/([\w-]+\.svg)\)", pages.page(path))

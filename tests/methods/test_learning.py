@@ -12,7 +12,7 @@ import covey
 from audits.gates import opened
 from covey.core.tables.learned import kept_counts
 from covey.errors import CoveyWarning, InputError, LostReleaseError, ParameterError
-from covey.methods.learning import SHARE, _learned_field, expected_sizes, learning_cost
+from covey.methods.learning import SHARE, Learned, _learned_field, check_learning, expected_sizes, learning_cost
 from covey.privacy.budget import make_budget
 from covey.records import LearningReader
 from covey.release.bundle import write_bundle
@@ -134,6 +134,19 @@ def test_pure_privacy_learns_numbers_and_dates_and_refuses_texts_before_any_tabl
     found = covey.PrivateSynthesizer(20.0, schema=pure, seed=1).fit(messy()).schema
     assert (found["age"].maximum, found["age"].special) == (100, ())
     assert str(found["seen"].minimum) == "2010-01-01"
+
+
+def test_no_advice_asks_for_a_list_of_names():
+    """A list of names that somebody declares goes out with the schema."""
+    with pytest.raises(ParameterError, match=r"names of persons: leave it out\.$") as refused:
+        check_learning(schema(surname="string"), Fraction(0))
+    assert "list its categories" not in str(refused.value)
+    with pytest.raises(ParameterError, match="list its categories"):
+        check_learning(schema(ward="string"), Fraction(0))
+    known = Schema((Field("ward", "string", enum=("a", "b")),))
+    said = Learned(known, (), ("first", "town")).advice
+    assert said.endswith("'first', 'town'. To keep 'town', declare limits or categories.")
+    assert "categories" not in Learned(known, (), ("first",)).advice
 
 
 def test_flags_and_times_need_no_learning():

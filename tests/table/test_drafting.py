@@ -11,6 +11,7 @@ import pytest
 from covey.errors import InputError, ParameterError
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
+from covey.table.proposing import may_identify
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 from tests.table.test_workbook import workbook
@@ -58,6 +59,22 @@ def test_names_that_many_rows_share_are_left_out_all_the_same():
     assert schema.names == ("ward",)
     assert "names of persons" in str(notes[0])
     assert "Smith" not in json.dumps(schema.to_dict()) + "".join(map(str, notes))
+
+
+def test_a_first_name_is_left_out_and_a_date_of_birth_carries_a_warning_of_its_own():
+    g = np.random.default_rng(2)
+    days = [f"{year}-0{month}-15" for year in range(1950, 1999) for month in range(1, 10)]
+    table = {
+        "first": g.choice([f"Ada{j}" for j in range(60)], 5000),
+        "dob": g.choice(days, 5000),
+        "seen": g.choice(days, 5000),
+        "last": g.choice(["Smith", "Jones"], 5000),
+    }
+    schema, notes = Schema.draft_with_notes(table)
+    assert schema.names == ("dob", "seen", "last")
+    assert "names of persons" in str(notes[0])
+    assert schema["dob"].warning.startswith("its name says that it holds dates of birth")
+    assert [may_identify(field.warning) for field in schema.fields] == [True, False, True]
 
 
 def test_what_carries_a_warning_is_confirmed_by_its_name_alone(tmp_path):
@@ -204,6 +221,10 @@ def test_hierarchical_codes_get_a_hint():
     notes = Schema.draft_with_notes({"icd": fine, "chapter": [code[:2] for code in fine]})[1]
     assert "'chapter' is its coarser level" in str(notes[0])
     assert "levels" in str(Schema.draft_with_notes({"icd": fine})[1][0])
+    # A column that always says the same groups nothing.
+    constant = {"street": [f"s{code}" for code in fine], "kind": ["road"] * 6000}
+    assert "coarser" not in str(Schema.draft_with_notes(constant)[1][0])
+    assert "coarser" in str(Schema.draft_with_notes({**constant, "kind": [f"k{code[1]}" for code in fine]})[1][0])
 
 
 @pytest.mark.skipif(not (PUBLIC / "national2019.csv").exists(), reason="the public census excerpt is not here")

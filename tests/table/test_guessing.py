@@ -6,6 +6,7 @@ from covey.table.dialects import Spelling
 from covey.table.guessing import (
     convention,
     date_formats,
+    holds_births,
     holds_names,
     is_hierarchy,
     looks_coded,
@@ -122,5 +123,23 @@ def test_codes_are_told_from_quantities():
 def test_columns_of_names_are_known_by_theirs():
     for name in ("name", "Name", "Patient name", "first_name", "lastName", "SURNAME", "Nachname", "full-name", "nom"):
         assert holds_names(name), name
-    for name in ("station_name", "username_length", "nominal", "named", "product", "names_count"):
+    for name in ("first", "Last", "fname", "l_name", "forename", "Middle"):
+        assert holds_names(name), name
+    for name in (
+        "station_name",
+        "username_length",
+        "nominal",
+        "named",
+        "product",
+        "names_count",
+        "first_visit",
+        "lasts",
+    ):
         assert not holds_names(name), name
+
+
+def test_columns_of_dates_of_birth_are_known_by_their_names():
+    for name in ("dob", "DOB", "dateOfBirth", "date of birth", "birthdate", "birth_day", "patient_dob", "Geburtsdatum"):
+        assert holds_births(name), name
+    for name in ("birth_weight", "doberman", "births", "birthplace", "screening_date", "stillbirth_dates"):
+        assert not holds_births(name), name

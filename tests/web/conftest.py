@@ -71,9 +71,16 @@ class Page:
         return self.post("/work").headers["location"].split("/")[2]
 
     def confirm_rest(self, work, **form):
-        """Confirm what is left, as the page shows it."""
-        shown = self.get(f"/work/{work}/columns/confirm")
-        key = re.search(r'name="key" value="(\w+)"', shown.text)[1]
+        """Confirm what is left, as the page shows it: one by one what carries a warning, then the others."""
+        shown = self.get(f"/work/{work}/columns/confirm").text
+        if own := re.findall(r'name="own" value="([^"]+)"', shown):
+            key = re.search(r'name="key" value="(\w+)"', shown)[1]
+            assert (
+                self.post(f"/work/{work}/columns/confirm", {"what": "ticked", "own": own, "key": key}).status_code
+                == 303
+            )
+            shown = self.get(f"/work/{work}/columns/confirm").text
+        key = re.search(r'name="key" value="(\w+)"', shown)[1]
         return self.post(f"/work/{work}/columns/confirm", {"public": "on", "key": key, **form})
 
     def ready_work(self, size=400, limits=PUBLIC_LIMITS, **choices):

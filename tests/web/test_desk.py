@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -28,14 +29,13 @@ def test_rows_lie_in_a_folder_that_is_closed_to_others_and_goes(tmp_path, page):
     folder = page.desk.work(work).folder
     assert mode(page.desk.folder) == mode(page.desk.folder.parent) == mode(folder) == 0o700
     files = list(folder.iterdir())
-    assert len(files) == 1
+    assert len(files) == 2  # the table, and what was said about it
     assert all(mode(path) == 0o600 for path in files)
     page.post(f"/work/{work}/close")
     assert not folder.exists()
-    other = page.ready_work()
+    untouched = page.new_work()
+    page.upload(untouched, court_records())
     page.desk.close()
-    assert not page.desk.folder.exists()
-    assert not (tmp_path / "desk" / other).exists()
     assert list((tmp_path / "desk").iterdir()) == []
 
 
@@ -129,6 +129,85 @@ def test_drafts_are_never_shown_as_confirmed(page):
     assert state.unconfirmed == ["age", "name"]
     page.post(f"/work/{work}/columns/1", {"action": "drop"})
     assert state.schema().names == ("age",)
+
+
+def court_records():
+    """Columns that point to persons beside some that do not."""
+    rows = [
+        f"Ada{i % 60},{'Smith' if i % 2 else 'Jones'},19{50 + i % 40}-0{1 + i % 9}-15,{20 + i % 37},{'AB'[i % 2]}"
+        for i in range(400)
+    ]
+    return "\n".join(["first,surname,dob,age,ward", *rows]).encode() + b"\n"
+
+
+def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
+    work = page.new_work()
+    page.upload(work, court_records())
+    state = page.desk.work(work)
+    assert [column.called for column in state.columns if not column.kept] == ["first"]
+    assert [column.called for column in state.personal] == ["surname", "dob"]
+    assert page.post(f"/work/{work}/columns/learn").status_code == 303
+    assert {c.called: c.field.learn for c in state.columns if c.kept} == {
+        "surname": False, "dob": False, "age": True, "ward": True
+    }  # fmt: skip
+    # Nothing is left for that word, and what is left cannot be confirmed with a tick: its name must be typed.
+    assert "Learn the rest" not in page.get(f"/work/{work}/columns").text
+    shown = page.get(f"/work/{work}/columns/confirm").text
+    assert "may point to persons" in shown
+    assert 'name="own"' not in shown
+    key = re.search(r'name="key" value="(\w+)"', shown)[1]
+    page.post(f"/work/{work}/columns/confirm", {"what": "ticked", "own": ["surname", "dob"], "key": key})
+    assert state.unconfirmed == ["surname", "dob"]
+    # Other limits do not make a date of birth another one.
+    dob = {"type": "date", "minimum": "1900-01-01", "maximum": "2020-12-31"}
+    page.post(f"/work/{work}/columns/{list(state.columns).index(state.personal[1])}", dob)
+    assert state.apart == state.personal
+
+
+def test_the_review_shows_first_what_may_point_to_persons_each_with_a_tick(page):
+    work = page.new_work()
+    page.upload(work, court_records())
+    page.post(f"/work/{work}/columns/learn")
+    for place, column in enumerate(page.desk.work(work).columns):
+        if column.kept and column.personal:
+            page.post(f"/work/{work}/columns/{place}", {"action": "learn"})
+    chosen = {"mode": "private", "epsilon": "1", "guarantee": "delta", "delta": "1e-7", "dataset": "visits"}
+    assert page.post(f"/work/{work}/privacy", chosen).status_code == 303
+    text = page.get(f"/work/{work}/review").text
+    assert re.findall(r'name="wanted" value="(\w+)"', text) == ["surname", "dob"]
+    assert text.index('id="persons"') < text.index('id="what"')
+    answer = page.post(f"/work/{work}/release", {"review": page.review(work), "wanted": "dob"})
+    assert answer.status_code == 422
+    assert "Tick surname first" in words(answer)
+    assert re.search(r'value="dob" form="release-form" checked', answer.text)
+    assert page.desk.work(work).jobs == {}
+
+
+def test_nobody_is_asked_to_list_names(page):
+    work = page.new_work()
+    page.upload(work, court_records())
+    place = next(k for k, column in enumerate(page.desk.work(work).columns) if column.called == "first")
+    page.post(f"/work/{work}/columns/{place}", {"action": "keep"})
+    form = {"type": "string", "enum": "", "public": "on", "own_name": "first", "action": "confirm"}
+    answer = page.post(f"/work/{work}/columns/{place}", form)
+    assert answer.status_code == 422
+    assert "leave it out: a list would be public" in words(answer)
+    assert "List them" not in words(answer)
+
+
+@pytest.mark.parametrize(("change", "left"), [({"maximum": "120"}, "smallest"), ({"minimum": "-1"}, "largest")])
+def test_changing_one_limit_does_not_confirm_the_other(page, change, left):
+    work = page.new_work()
+    page.upload(work, court_records())
+    state = page.desk.work(work)
+    place = next(k for k, column in enumerate(state.columns) if column.called == "age")
+    drafted = state.columns[place].field
+    limits = {"type": "integer", "minimum": str(drafted.minimum), "maximum": str(drafted.maximum)}
+    page.post(f"/work/{work}/columns/{place}", limits | change)
+    assert f"its {left} value is still the one from the data" in state.columns[place].field.warning
+    assert "age" not in [column.called for column in state.together]
+    page.post(f"/work/{work}/columns/{place}", limits | {"minimum": "-1", "maximum": "120"})
+    assert "age" in [column.called for column in state.together]
 
 
 def test_htmx_gets_the_card_and_the_count(page):
@@ -242,6 +321,12 @@ def test_simulated_rows_blur_as_epsilon_falls_and_pairs_are_lost_by_name():
     assert small.lost[0] == "age × ward"
     assert large.lost == ()
     assert blurred(("only",), (1,), 2000, budget_for(1.0, 0, 1)) is None
+    # However strong the noise, the cells of a table are shares of the same rows: of 41 columns they once summed to 146%.
+    for columns in (2, 41):
+        many = blurred([f"c{j}" for j in range(columns)], [12] * columns, 7000, budget_for(1.0, 0, 1))
+        for k in (0, 1):
+            assert sum(cell[k] for cell in many.cells) == pytest.approx(100)
+        assert min(cell[1] for cell in many.cells) >= 0
     assert blurred(("age", "only"), (40, 1), 2000, budget_for(1.0, 0, 1)).pair is None
 
 

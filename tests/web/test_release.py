@@ -22,7 +22,7 @@ from covey.release.verify import verify_bundle
 from covey.web.choices import Choices
 from covey.web.export import command_line, script
 from covey.web.jobs import Job, Jobs, open_gate
-from tests.web.conftest import PUBLIC_LIMITS, words
+from tests.web.conftest import PUBLIC_LIMITS, opened_desk, words
 
 
 def charges(desk):
@@ -121,6 +121,68 @@ def test_a_review_holds_only_for_what_it_showed(page):
     assert "changed" in words(answer)
     assert page.post(f"/work/{work}/release", {"review": "made up"}).status_code == 409
     assert page.desk.work(work).jobs == {}
+
+
+def remain(answer):
+    """What a review says is left of the budget, now or afterwards."""
+    return re.search(r"; ([\d.]+) of [\d.]+ (?:will )?remain", words(answer))[1]
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-9"])
+def test_what_will_remain_is_what_remains(page, delta):
+    """Gaussian releases compose to less than the sum of their ε: the second of ε = 0.5 leaves more than 1 of 2."""
+    guarantee = {"epsilon": "0.5", "guarantee": "pure" if delta == "0" else "delta", "delta": delta}
+    said = []
+    for _ in range(2):
+        work = page.ready_work(size=60, **guarantee)
+        said.append(remain(page.get(f"/work/{work}/review")))
+        assert f"afterwards {said[-1]}" in words(page.get(f"/work/{work}/privacy"))
+        page.post(f"/work/{work}/release", {"review": page.review(work)})
+        assert page.finished(work).state == "done"
+        assert remain(page.get(f"/work/{work}/review")) == said[-1]
+    assert said[0] == "1.5"
+    assert (float(said[1]) > 1.2) == (delta != "0")
+
+
+RELEASING = ("table", "columns", "columns/confirm", "rules", "privacy", "review", "bundle", "")
+
+
+def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page):
+    """Back, a reload or a second tab must not say that nothing was spent, and nothing can be changed from there."""
+    page.desk.jobs = Stalled()
+    work = page.ready_work()
+    key = page.review(work)
+    assert page.get("/alive").json() == {"releasing": []}
+    page.post(f"/work/{work}/release", {"review": key})
+    assert page.get("/alive").json() == {"releasing": [work]}
+    for step in RELEASING:
+        assert page.get(f"/work/{work}/{step}".rstrip("/")).headers["location"] == f"/work/{work}/release", step
+    before = page.desk.work(work).columns
+    for path, form in (
+        ("columns/0", {"action": "reopen"}),
+        ("columns/0/typed", {"type": "integer", "maximum": "7"}),
+        ("columns/learn", {}),
+        ("rules/0/remove", {}),
+        ("privacy", {"mode": "private", "epsilon": "2", "dataset": "visits"}),
+    ):
+        page.post(f"/work/{work}/{path}", form)
+    assert (page.desk.work(work).columns, page.desk.work(work).review) == (before, key)
+    # A second tab that still shows another review ends at the release as well.
+    assert page.post(f"/work/{work}/release", {"review": "old"}).headers["location"].endswith("/release")
+    page.post(f"/work/{work}/cancel")
+    said = words(page.get(f"/work/{work}/review"))
+    assert "it was cancelled, and nothing was charged" in said
+    assert "has been released" not in said
+
+
+def test_a_review_that_was_released_does_not_say_that_nothing_was_spent(page):
+    work = page.ready_work(size=60)
+    assert "not before" in words(page.get(f"/work/{work}/review"))
+    page.post(f"/work/{work}/release", {"review": page.review(work)})
+    assert page.finished(work).state == "done"
+    said = words(page.get(f"/work/{work}/review"))
+    assert "it has been released" in said
+    assert "not before" not in said
 
 
 def test_an_exhausted_budget_is_told_before_and_during(page):
@@ -278,6 +340,7 @@ def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
             for path, data in (
                 ("/example", {}),
                 ("/columns", {"typed": PUBLIC_LIMITS}),
+                ("/columns/confirm", {"what": "ticked", "own": "age"}),  # whose smallest value nobody has changed
                 ("/columns/confirm", {"public": "on"}),
                 ("/dataset", {"name": "visits", "budget": "2", "delta_budget": "0", "final": "on"}),
                 ("/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits"}),
@@ -302,8 +365,17 @@ def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
         server.wait()
         server.stdout.close()
     other.close()
-    while any(map(alive, workers)):  # a worker that was paid finishes alone; one that was not stops
-        time.sleep(0.02)
+    with opened_desk(tmp_path) as anew:  # at once: what a paid worker still reads must not be tidied up beneath it
+        restored = anew.work(work.rpartition("/")[2])
+        assert [column["kept"] for column in restored.words["columns"]].count(True) >= 3
+        while any(map(alive, workers)):  # a worker that was paid finishes alone; one that was not stops
+            time.sleep(0.02)
+        said = {"checking": "Nothing was charged for it", "measuring": "its bundle is complete"}
+        assert said[moment] in anew.aftermath(restored)
+    with opened_desk(tmp_path) as last:
+        assert list((tmp_path / "desk").rglob("table-*")) == []
+        last.close_work(last.work(restored.id))
+    assert list((tmp_path / "desk").iterdir()) == []
     book, spent = Ledger(ledger), moment == "measuring"
     book.verify()
     kinds = [event.kind for event in book.history("visits")]

@@ -147,7 +147,7 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
     left = [field.name for field in schema.fields if not field.confirmed]
     now = [field for field in schema.fields if field.confirmed and not before[field.name].confirmed]
     labels = {field.name: len(field.enum or ()) for field in now if field.type == "string"}
-    told = [f"{f.name} ({counted(labels[f.name], 'label')})" if f.name in labels else f.name for f in now]
+    told = [f"{f.name} ({counted(labels[f.name], 'label')})" if f.name in labels else _with_limits(f) for f in now]
     words = [f"now public: {', '.join(told)}"] if told else []
     words += [f"{name}: {warning}" for name, warning in schema.warnings.items()]
     warned = [name for name in left if name in schema.warnings]
@@ -165,6 +165,13 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
         },
         "\n".join(words),
     )
+
+
+def _with_limits(field: Any) -> str:
+    """A field's name, with both of its limits: whoever has changed one of them sees that the other becomes public too."""
+    if field.minimum is None or field.maximum is None:
+        return str(field.name)
+    return f"{field.name} (from {field.minimum} to {field.maximum})"
 
 
 def _confirm_package(path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:

@@ -30,6 +30,7 @@ from covey.privacy.gate import Gate, Moves
 from covey.privacy.selection import selection_threshold
 from covey.table.codec import Codec
 from covey.table.fields import DEFAULT_BINS, Field
+from covey.table.guessing import holds_names
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import Schema
@@ -55,11 +56,11 @@ def check_learning(schema: Schema, delta: Fraction) -> None:
     """Refuse, before any table is opened, what cannot be learned."""
     for field in schema.learns:
         if field.type == "string" and not delta:
+            names = "Its name says that it holds names of persons: leave it out."
+            way_out = ("Give a small ", "delta", ", such as 1e-9, or list its categories under constraints.enum.")
             raise field.wrong(
                 "is a text whose categories are to be learned, which pure ε cannot do: it names only what it was told",
-                "Give a small ",
-                "delta",
-                ", such as 1e-9, or list its categories under constraints.enum.",
+                *([names] if holds_names(field.name) else way_out),
             )
         if (field.other or OTHER) in schema.missing_values:
             raise field.wrong(f"would call the rest {field.other or OTHER!r}, which is declared missing", "Give other.")
@@ -76,6 +77,14 @@ class Learned:
     schema: Schema
     learned: tuple[str, ...]
     left_out: tuple[str, ...]
+
+    @property
+    def advice(self) -> str:
+        """What became of columns that were left out, and how to keep them: names of persons should stay away."""
+        told = f"left out, because nothing in them stands out of the noise: {', '.join(map(repr, self.left_out))}."
+        others = [repr(name) for name in self.left_out if not holds_names(name)]
+        which = "them" if len(others) == len(self.left_out) else ", ".join(others)
+        return f"{told} To keep {which}, declare limits or categories." if others else told
 
 
 def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:

@@ -49,9 +49,7 @@ def report_html(
     columns = describe(own.codec)
     if isinstance(release, PrivateRelease):
         bands = release.bands
-        looks = attempted(
-            LOOKS, lambda: distributions(columns, own.counts, True, bands, even_bars(release, own.codec))
-        )
+        looks = attempted(LOOKS, lambda: distributions(columns, own.counts, True, bands, even_bars(release, own.codec)))
         looks += attempted(HIDDEN, changed, bands)
         looks += attempted(PAIRS, lambda: pair_map(columns, own.some, own.rows, bands, own.some_fine))
         return private_page(release, files, rows_bounds(release, own) if whole is None else whole, looks)

@@ -275,12 +275,7 @@ class PrivateSynthesizer(_Synthesizer):
         self.check(first.n)
         found = learn(first.rows, reader.provisional, gate)
         if found.left_out:
-            warnings.warn(
-                f"left out, because nothing in them stands out of the noise: {', '.join(map(repr, found.left_out))}. "
-                "Declare limits or categories to keep them.",
-                CoveyWarning,
-                stacklevel=5,
-            )
+            warnings.warn(found.advice, CoveyWarning, stacklevel=5)
         self._take(found.schema)
         return first.read_again(self._table_reader()), found
 

@@ -78,7 +78,7 @@ def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
                 other is None
                 or other.type != "string"
                 or coarse is column
-                or not 2 < coarse.distinct * 3 <= column.distinct
+                or not 2 <= coarse.distinct <= column.distinct / 3
             ):
                 continue
             pair = pl.DataFrame([column.series.alias("fine"), coarse.series.alias("coarse")])

@@ -39,8 +39,11 @@ _PERSONAL = re.compile(
     r"comment\w*|remark\w*|notes?|free_?text|description)([^a-z]|$)"
 )
 _NAMES = re.compile(
-    r"^((patient|person|client|customer|employee|subject|full|first|last|middle|family|given|sur|maiden)_?)?names?$|"
-    r"^(vor|nach|familien)name$|^(pre)?nom(_de_famille)?$|^(nombre|apellidos?|cognome)$"
+    r"^((patient|person|client|customer|employee|subject|full|first|last|middle|family|given|sur|fore|maiden|[fl])_?)?names?$|"
+    r"^(first|last|middle|given|maiden)$|^(vor|nach|familien)name$|^(pre)?nom(_de_famille)?$|^(nombre|apellidos?|cognome)$"
+)
+_BIRTH = re.compile(
+    r"(^|_)(dob|birth_?(date|day|dt)|date_?of_?birth|geburts(datum|tag)|(date_(de_)?)?naissance|nacimiento)(_|$)"
 )
 _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$|^(https?://|www\.)|^\+?[\d ()/-]{9,}$|^\d{1,3}(\.\d{1,3}){3}$"
 _HIERARCHY = r"^[A-Z]\d\d(\.?\d{1,4}[A-Z]?)?$|^\d\d\.\d{1,2}(\.\d{1,2})?$"
@@ -152,14 +155,21 @@ def personal(words: Series) -> str | None:
 
 def named_for_persons(name: str) -> bool:
     """Whether a column's name says that it identifies somebody."""
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    return _PERSONAL.search(snake) is not None
+    return _PERSONAL.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
 
 
 def holds_names(name: str) -> bool:
     """Whether a column's name says that it holds names of persons: each of them is one, however many share it."""
-    snake = re.sub(r"[^a-z]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
-    return _NAMES.search(snake) is not None
+    return _NAMES.search(_snake(name)) is not None
+
+
+def holds_births(name: str) -> bool:
+    """Whether a column's name says that it holds dates of birth."""
+    return _BIRTH.search(_snake(name)) is not None
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"[^a-z]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
 
 
 def is_hierarchy(words: Series) -> bool:

@@ -24,6 +24,7 @@ from covey.table.guessing import (
     all_match,
     convention,
     date_formats,
+    holds_births,
     holds_names,
     looks_coded,
     named_for_persons,
@@ -42,6 +43,7 @@ RARE = 5  # rows that hold a label before it is drafted, in a table of a hundred
 
 LIMITS = "its limits come from the data, rounded outward: put public ones in their place, or confirm it by name"
 LABELS = "its labels come from the data and are many: check that each is public"
+BIRTHS = "its name says that it holds dates of birth, which point to persons, and its limits come from the data"
 AT_MIDNIGHT = "every time of day in it is midnight"
 
 BLANK = ("", "nan", "null")
@@ -60,6 +62,11 @@ class Note:
     def __str__(self) -> str:
         where = "the table" if self.field is None else self.field
         return f"{where}: {self.choice}, for {self.reason}" + (f"; look: {self.warning}" if self.warning else "")
+
+
+def may_identify(warning: str | None) -> bool:
+    """Whether a draft's warning is about persons: then other limits and labels do not answer it."""
+    return warning is not None and not warning.startswith((LIMITS, LABELS))
 
 
 def present(series: Series, missing: Iterable[str] = ()) -> Series:
@@ -281,7 +288,8 @@ class ColumnDraft:
             limits = {"minimum": datetime(first.year, 1, 1), "maximum": datetime(last.year, 12, 31, 23, 59, 59)}
         what = "dates" if type_ == "date" else "dates with times"
         spelling = Spelling(date_format=form)
-        return self._field(f"{what} from {low} to {high}", reason, type_, LIMITS, spelling=spelling, **limits)
+        warning = BIRTHS if holds_births(self.name) else LIMITS
+        return self._field(f"{what} from {low} to {high}", reason, type_, warning, spelling=spelling, **limits)
 
     # Labels.
 
@@ -307,7 +315,7 @@ class ColumnDraft:
         other = _unused("other", self.counts) if dropped else None
         rest = f"; the {dropped} rarest are {other!r}" if dropped else ""
         warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else None
-        if named_for_persons(self.name):
+        if named_for_persons(self.name) or holds_names(self.name):
             warning = "its name says that it may identify somebody"
         reason = doubt or ("codes with leading zeros are no numbers" if self._padded() else "its cells are words")
         enum = tuple(sorted(kept, key=_in_order))

@@ -56,7 +56,9 @@ async def _tidy(desk: Desk) -> None:
 
 async def _refusal(request: Request, error: Exception) -> Response:
     if by_htmx(request):
-        return page(request, "alert_piece.html", status(error), words=str(error))
+        answer = page(request, "alert_piece.html", status(error), words=str(error))
+        answer.headers["hx-reselect"] = ".alert"  # whatever part of a page was asked for
+        return answer
     return page(request, "message.html", status(error), words=str(error))
 
 

@@ -13,6 +13,7 @@ from math import sqrt
 
 import numpy as np
 
+from covey.core.arrays import Floats
 from covey.methods.regain.predict import COARSE, LEFT_AFTER_DENOISING, one_way_noise, pair_noise
 from covey.privacy.budget import Budget
 
@@ -43,7 +44,7 @@ def blurred(names: Sequence[str], sizes: Sequence[int], n: int, budget: Budget) 
     count = min(size, BARS)
     bell = np.exp(-0.5 * ((np.arange(count) - 0.42 * (count - 1)) / (0.22 * count)) ** 2)
     bell /= bell.sum()
-    noisy = np.maximum(0.0, bell + one_way_noise(sizes, n, budget) * sqrt(size / count) * noise[:count])
+    noisy = with_noise(bell, one_way_noise(sizes, n, budget) * sqrt(size / count) * noise[:count])
     top = max(float(bell.max()), float(noisy.max()))
     bars = tuple((float(a) / top, float(b) / top) for a, b in zip(bell, noisy, strict=True))
     on_cell = LEFT_AFTER_DENOISING * pair_noise(sizes, n, budget)
@@ -51,10 +52,16 @@ def blurred(names: Sequence[str], sizes: Sequence[int], n: int, budget: Budget) 
         return Blur(name, bars, None, (), (), 0)
     (one, c), (two, d) = live[:2]
     spread = on_cell * sqrt(min(c, COARSE) * min(d, COARSE) / 4)  # of a quarter of the cells together
-    after = np.clip(TWO_BY_TWO.ravel() + spread * noise[BARS:], 0.0, 1.0)
+    after = with_noise(TWO_BY_TWO.ravel(), spread * noise[BARS:])
     cells = tuple((100 * float(a), 100 * float(b)) for a, b in zip(TWO_BY_TWO.ravel(), after, strict=True))
     lost = drowned(live, on_cell)
     return Blur(name, bars, (one, two), cells, tuple(lost[:NAMED]), max(0, len(lost) - NAMED))
+
+
+def with_noise(shares: Floats, noise: Floats) -> Floats:
+    """Noisy shares as a release has them: none is negative, and they sum to 1, because the number of rows is public."""
+    noisy = np.maximum(0.0, shares + noise - noise.mean())  # which sum to 1 or more
+    return np.asarray(noisy / noisy.sum())
 
 
 def drowned(live: Sequence[tuple[str, int]], on_cell: float) -> list[str]:

@@ -1,7 +1,7 @@
 """What the app remembers while it runs: tables on the desk, and a private folder for their rows.
 
-The folder lies beside the ledger, is closed to other people, and goes when the app ends. If the app is killed, the next
-start finds the folder without its lock and removes it.
+The folder lies beside the ledger, is closed to other people, and its rows go when the app ends. If the app is killed, the next
+start finds the folder without its lock and removes them. What was said about columns stays for that start: `covey.web.saved`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from covey.errors import CoveyError
 from covey.privacy.ledger import DatasetStatus, Ledger
 from covey.table.package import Package
-from covey.web.folders import let_go, private_file, private_folder
+from covey.web.folders import DRAFT, let_go, private_file, private_folder
 from covey.web.jobs import Job, Jobs
 from covey.web.linked import placed
+from covey.web.saved import load, save
 from covey.web.security import Refused
 from covey.web.work import Work
 
@@ -36,6 +38,9 @@ class Desk:
         self._works: dict[str, Work] = {}
         self._lock = Lock()
         self.folder, self._hold = private_folder(ledger.path.parent / "desk")
+        for place in sorted(self.folder.glob(f"*/{DRAFT}"), key=lambda draft: draft.stat().st_mtime):
+            if (words := load(place)) is not None:
+                self._works[place.parent.name] = Work(place.parent, words)
 
     def works(self) -> list[Work]:
         """Every table, the newest first."""
@@ -73,7 +78,7 @@ class Desk:
     def sweep(self) -> None:
         """Tables that nobody has touched for hours go, and their rows with them."""
         for work in self.works():
-            if time.monotonic() - work.touched > IDLE_SECONDS and (work.job is None or work.job.over):
+            if time.monotonic() - work.touched > IDLE_SECONDS and not work.releasing:
                 self.close_work(work)
 
     def datasets(self) -> list[DatasetStatus]:
@@ -130,13 +135,31 @@ class Desk:
                 return work.jobs[key]
             if key != work.review:
                 raise Refused(409, "Something was changed after this review was made. Look at it again.")
-            if work.job is not None and not work.job.over:
-                raise Refused(409, "A release of this table is under way. Wait until it is done.")
+            work.require_idle()
             work.jobs[key] = job = self.order(work, misfits_seen)
+            save(work)
         return self.jobs.start(job)
+
+    def aftermath(self, work: Work) -> str:
+        """What became of a release that an earlier start began, as the ledger has it."""
+        if not work.begun or not work.begun["purpose"] or work.jobs:
+            return ""
+        try:
+            events = self.ledger.history(work.begun["dataset"])
+        except CoveyError as error:
+            return str(error)
+        paid = next((event for event in events if event.purpose == work.begun["purpose"]), None)
+        if paid is None:
+            return "A release of this table had begun before covey was started anew. Nothing was charged for it."
+        done = any(event.charge == paid.sequence for event in events)
+        end = (
+            "its bundle is complete"
+            if done
+            else "its bundle is not complete; a release that was charged goes on by itself"
+        )
+        return f"A release of this table had begun before covey was started anew. It was charged, and {end}. See the ledger."
 
     def close(self) -> None:
         """End all jobs that can be ended, wait for the others, and remove every row."""
         self.jobs.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
         let_go(self.folder, self._hold)

@@ -12,7 +12,7 @@ from dataclasses import field as entry
 
 from covey.errors import CoveyError, ParameterError
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.proposing import Note
+from covey.table.proposing import Note, may_identify
 from covey.table.schema import Schema
 from covey.web.forms import read_field, shown
 from covey.web.security import Form
@@ -32,16 +32,14 @@ TYPED = (
 class ColumnDraft:
     """A column as its owner has described it so far.
 
-    `doubt` says what to look at and `reason` what the draft goes by; both come from true data, and are for the column's owner
-    alone. `drafted` is the field before
-    anything was changed, `typed` what the form holds while that is no field, `problem` why, and `others` the field for each
-    type that was looked at.
+    `reason` says what the draft goes by: it comes from true data, and is for the column's owner alone. `drafted` is the field
+    before anything was changed, `typed` what the form holds while that is no field, `problem` why, and `others` the field for
+    each type that was looked at.
     """
 
     field: Field
     drafted: Field
     kept: bool = True
-    doubt: str = ""
     reason: str = ""
     typed: Mapping[str, str] = entry(default_factory=dict)
     problem: str = ""
@@ -57,6 +55,16 @@ class ColumnDraft:
     def guarded(self) -> bool:
         """Whether a draft warns of what the column would publish: then it is confirmed alone, and by its name."""
         return self.field.warning is not None and not self.field.confirmed
+
+    @property
+    def doubt(self) -> str:
+        """What to look at; like the reason, for the column's owner alone."""
+        return self.field.warning or self.drafted.warning or ""
+
+    @property
+    def personal(self) -> bool:
+        """Whether the draft warns that the column may point to persons: then it is never taken along with others."""
+        return may_identify(self.drafted.warning)
 
     def shows(self, name: str) -> str:
         """What stands in a field of the form."""
@@ -76,24 +84,21 @@ class ColumnDraft:
 def drafts(schema: Schema, notes: Sequence[Note] = ()) -> tuple[ColumnDraft, ...]:
     """The columns of a schema that was just drafted or given, and last those that the draft has left out, with the reason."""
     reasons = {note.field: note.reason for note in notes}
-    kept = [
-        ColumnDraft(field, field, doubt=field.warning or "", reason=reasons.get(field.name, ""))
-        for field in schema.fields
-    ]
+    kept = [ColumnDraft(field, field, reason=reasons.get(field.name, "")) for field in schema.fields]
     left = [(note.field, note.reason) for note in notes if note.field is not None and note.field not in schema.names]
-    blank = [(Field(name, "string", confirmed=False, warning=reason), reason) for name, reason in left]
-    return (*kept, *(ColumnDraft(field, field, kept=False, doubt=reason) for field, reason in blank))
+    blank = [Field(name, "string", confirmed=False, warning=reason) for name, reason in left]
+    return (*kept, *(ColumnDraft(field, field, kept=False) for field in blank))
 
 
 def with_warning(column: ColumnDraft, field: Field) -> Field:
-    """A field with the draft's warning, unless other limits than the drafted ones stand there now."""
+    """A field with the draft's warning as far as it holds: other limits than the drafted ones answer it, each for itself."""
     drafted = column.drafted
-    put = field.type in ORDERED_TYPES and (field.type, field.minimum, field.maximum) != (
-        drafted.type,
-        drafted.minimum,
-        drafted.maximum,
-    )
-    return replace(field, warning=None if put else drafted.warning)
+    if drafted.warning is None or column.personal or field.type not in ORDERED_TYPES:
+        return replace(field, warning=drafted.warning)
+    ends = [("smallest", field.minimum, drafted.minimum), ("largest", field.maximum, drafted.maximum)]
+    left = [end for end, now, before in ends if now is None or now == before]
+    one = "its {} value is still the one from the data: if anyone could know it, confirm it by name"
+    return replace(field, warning=drafted.warning if len(left) == 2 else one.format(*left) if left else None)
 
 
 def edited(column: ColumnDraft, form: Form) -> ColumnDraft:
@@ -134,6 +139,15 @@ def confirmed(column: ColumnDraft, form: Form) -> ColumnDraft:
     if column.guarded and form.get("own_name") != column.field.name:
         raise ParameterError(
             f"type {column.field.name!r}, the column's name, to publish what stands here; or change it, or leave it out."
+        )
+    return published(column)
+
+
+def published(column: ColumnDraft) -> ColumnDraft:
+    """The column as public knowledge; nobody is told to list what may be names of persons."""
+    if column.personal and column.field.type == "string" and not column.field.labels:
+        raise ParameterError(
+            f"{column.called} lists no categories. If it holds names or numbers of persons, leave it out: a list would be public."
         )
     return replace(column, field=replace(column.field, confirmed=True, warning=None))
 

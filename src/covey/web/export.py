@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from fractions import Fraction
+from math import floor
 from pathlib import Path
 
 from covey.web.choices import Choices
@@ -16,6 +17,12 @@ PACKAGE = "package.json"  # of linked tables, which it names itself
 def number(value: Fraction) -> str:
     """A number as a person writes it; floats print the shortest text that reads back as the same."""
     return repr(float(value)).removesuffix(".0").replace("e-0", "e-")
+
+
+def left(value: Fraction) -> str:
+    """A budget that is left, rounded down to four places: never more than there is."""
+    places = 10**4
+    return number(Fraction(floor(value * places), places) if value * places >= 1 else value)
 
 
 def command_line(choices: Choices, table: str, ledger: Path | None = None) -> str:

@@ -73,6 +73,13 @@ def read_link(form: Form, link: Package) -> Package:
     return replace(bare, numbered=numbered, positions=positions, gaps=gaps)
 
 
+def link_form(link: Package) -> dict[str, str]:
+    """The form that says how events hang together now: what `read_link` reads."""
+    ticked = {name: "on" for name in ("numbered", "positions", "gaps") if getattr(link, name)}
+    names = {"persons": link.persons.name, "events": link.events.name}
+    return names | {"at_most": str(link.at_most), "order": link.order or ""} | ticked
+
+
 def called_anew(
     names: Mapping[str, str], columns: Sequence[ColumnDraft], rules: Sequence[Rule]
 ) -> tuple[tuple[ColumnDraft, ...], tuple[Rule, ...]]:

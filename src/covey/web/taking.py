@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,6 +56,12 @@ class Uploaded:
         return self.path, self.name
 
 
+def remove(tables: Iterable[Uploaded]) -> None:
+    """Remove private copies, as far as they are there."""
+    for table in tables:
+        table.path.unlink(missing_ok=True)
+
+
 @dataclass(frozen=True)
 class Taken:
     """Tables that were read, their columns, and how they were understood; of linked ones how they hang together."""
@@ -83,8 +88,7 @@ def take(given: Given, folder: Path, limit: int) -> Taken:
         return _take_one(given, named[0], known, limit)
     except BaseException as error:
         for place in places:
-            with suppress(FileNotFoundError):
-                place.unlink()
+            place.unlink(missing_ok=True)
         if isinstance(error, CoveyError):
             raise calling(error, *named) from None
         raise

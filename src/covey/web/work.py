@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
-from typing import cast
+from typing import Any, cast
 
 from covey.errors import CoveyError, ParameterError
 from covey.linkedflow import LinkedFit, LinkedPrediction, check_tables, plan_package
 from covey.linking import PackageReader
-from covey.methods.learning import expected_sizes
+from covey.methods.learning import expected_sizes, with_known_domains
 from covey.methods.regain.predict import Prediction
-from covey.privacy.budget import budget_for
-from covey.privacy.unit import Unit
+from covey.privacy.budget import Budget, budget_for
+from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
 from covey.table.package import Package
@@ -28,20 +27,23 @@ from covey.table.pairing import with_links_that_hold
 from covey.table.schema import Rule, Schema
 from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
-from covey.web.drafts import ColumnDraft, edited, refused
+from covey.web.drafts import ColumnDraft, edited, published, refused, to_learn
 from covey.web.jobs import Job
 from covey.web.linked import called_anew, joined, joint_schema, rules_of
 from covey.web.pace import anonymous_seconds
 from covey.web.pictures import Picture, pictures
+from covey.web.saved import require_same, resume, save
 from covey.web.security import Form, Refused
-from covey.web.taking import Given, Uploaded, take
+from covey.web.taking import Given, Uploaded, remove, take
 from covey.workflow import Fit, check, plan
 
 
 class Work:
     """One table on its way to a bundle."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, words: Mapping[str, Any] | None = None) -> None:
+        self.words = words  # what was said of it before the app was started anew, until its rows are given again
+        self.begun = words and words["release"]  # a release that an earlier start has begun
         self.id = folder.name
         self.folder = folder
         self.lock = RLock()
@@ -53,6 +55,7 @@ class Work:
         self.dialect = Dialect()
         self.assumed = ""  # how the file was read, where it is not plain
         self.rules: tuple[Rule, ...] = ()
+        self.taken: tuple[Any, ...] = ()  # columns, link and rules before anything was said of them
         self.choices = Choices()
         self.chosen = False
         self.review: str | None = None
@@ -71,7 +74,7 @@ class Work:
     @property
     def name(self) -> str:
         """What its owner calls it."""
-        return " and ".join(table.name for table in self.tables)
+        return " and ".join(self.words["tables"] if self.words else (table.name for table in self.tables))
 
     def take(self, given: Given, limit: int) -> None:
         """Read what was uploaded, and draft its schema unless one was given."""
@@ -81,8 +84,10 @@ class Work:
         with self.lock:
             try:
                 self.require_idle()  # a release may have begun while the files were read
-            except Refused:
-                _remove(taken.tables)
+                if self.words is not None:
+                    require_same(self.words, taken.columns)
+            except CoveyError:
+                remove(taken.tables)
                 raise
             self.forget_table()
             self.tables, self.columns, self.assumed = taken.tables, taken.columns, taken.assumed
@@ -91,16 +96,25 @@ class Work:
             else:
                 self.link, self.rules = None, start.rules
                 self.missing_values, self.dialect = start.missing_values, start.dialect
+            self.taken = self.columns, self.link, self.rules
+            if self.words is not None:
+                resume(self, self.words)
+                self.words = None
             self.choose(self.choices)
+
+    @property
+    def releasing(self) -> bool:
+        """Whether a release is under way: then every page of this table leads to it."""
+        return self.job is not None and not self.job.over
 
     def require_idle(self) -> None:
         """Refuse to touch what is being released."""
-        if self.job is not None and not self.job.over:
+        if self.releasing:
             raise Refused(409, "This table is being released. Wait until that is done.")
 
     def forget_table(self) -> None:
         """Remove the true rows."""
-        _remove(self.tables)
+        remove(self.tables)
         self.tables, self._fit, self._pictures = (), None, {}
 
     # The schema.
@@ -128,6 +142,7 @@ class Work:
 
     def set_columns(self, columns: tuple[ColumnDraft, ...]) -> None:
         """Change columns, or refuse what the schema does not allow."""
+        self.require_idle()
         before, self.columns = self.columns, columns
         try:
             self.described()
@@ -142,6 +157,7 @@ class Work:
 
     def set_link(self, link: Package) -> None:
         """Change how events hang together, or refuse what their table does not allow."""
+        self.require_idle()
         before = () if self.link is None else self.link.resources
         names = {old.name: new.name for old, new in zip(before, link.resources, strict=True)}
         columns, rules = called_anew(names, self.columns, self.rules)
@@ -152,6 +168,7 @@ class Work:
     def choose(self, choices: Choices) -> None:
         """Other choices, for the table or the tables that lie here now."""
         with self.lock:
+            self.require_idle()
             self.choices = choices.for_linked() if self.link else choices
             self.changed()
 
@@ -168,25 +185,50 @@ class Work:
         """Columns that may be confirmed with one word: kept, not confirmed, and without a warning."""
         return [c for c in self.columns if c.kept and not c.field.confirmed and not c.guarded]
 
-    def together_key(self) -> str:
-        """Changes whenever what `confirm_together` would make public changes."""
+    @property
+    def apart(self) -> list[ColumnDraft]:
+        """Columns that carry a warning, each to be confirmed by itself."""
+        return [c for c in self.columns if c.kept and c.guarded]
+
+    @property
+    def personal(self) -> list[ColumnDraft]:
+        """Columns that are kept although they may point to persons."""
+        return [c for c in self.columns if c.kept and c.personal]
+
+    @property
+    def learnable(self) -> list[ColumnDraft]:
+        """Columns that one word has learned with noise: kept, not confirmed, and not about to point to persons."""
+        return [
+            c for c in self.columns if c.kept and not (c.field.confirmed or c.personal or c.field.constant is not None)
+        ]
+
+    def learn_rest(self) -> None:
+        """Learn with noise what nobody has described: nothing that was drafted becomes public."""
+        chosen = set(map(id, self.learnable))
+        self.set_columns(tuple(to_learn(c) if id(c) in chosen else c for c in self.columns))
+
+    def shown_key(self) -> str:
+        """Changes whenever what `confirm_shown` would make public changes."""
         shown = self.described().to_dict()
         return sha256(json.dumps([[c.called for c in self.together], shown]).encode()).hexdigest()
 
-    def confirm_together(self, key: str) -> None:
-        """Confirm what a page with this key has shown, and nothing else."""
-        for column in self.together:
+    def confirm_shown(self, key: str, names: Sequence[str] = ()) -> None:
+        """Confirm the named columns, or all without a warning, as a page with this key has shown them.
+
+        What may point to persons is not among them: it is confirmed beside what it holds, by typing its name.
+        """
+        chosen = [c for c in self.apart if c.called in names and not c.personal] if names else self.together
+        for column in chosen:
             if column.problem:
                 raise ParameterError(f"{column.called}: {column.problem}")
-        if key != self.together_key():
+        if key != self.shown_key():
             raise Refused(409, "Something was changed after this page was made. Look at it again.")
-        done = set(map(id, self.together))
-        self.set_columns(
-            tuple(replace(c, field=replace(c.field, confirmed=True)) if id(c) in done else c for c in self.columns)
-        )
+        done = set(map(id, chosen))
+        self.set_columns(tuple(published(c) if id(c) in done else c for c in self.columns))
 
     def set_rules(self, rules: tuple[Rule, ...]) -> None:
         """Change the rules, or refuse what the schema does not allow."""
+        self.require_idle()
         before, self.rules = self.rules, rules
         try:
             _ = (
@@ -220,7 +262,12 @@ class Work:
         names, sizes = [field.name for field in self.schema().encoded], self.sizes()
         if len(names) != len(sizes):
             return None
-        return blurred(names, sizes, self.counted(choices), budget_for(choices.epsilon, choices.delta, choices.unit))
+        return blurred(names, sizes, self.counted(choices), self.budget(choices))
+
+    def budget(self, choices: Choices) -> Budget:
+        """The promise that these choices make, and what may be spent under it."""
+        labels = not self.link and bool(with_known_domains(self.schema()).learns)
+        return budget_for(choices.epsilon, choices.delta, ALL_ROWS if self.link else choices.unit, labels=labels)
 
     def expect(self, choices: Choices) -> LinkedPrediction:
         """What a release of linked tables would be like, from public sizes alone."""
@@ -299,8 +346,10 @@ class Work:
     # Steps.
 
     def changed(self) -> None:
-        """A review made before this no longer says what would happen."""
+        """A review made before this no longer says what would happen; what was said is written down."""
         self.review = self._sizes = None
+        if self.words is None:
+            save(self)
 
     def review_key(self) -> str:
         """The key of the review that stands now; one review makes one release."""
@@ -316,6 +365,8 @@ class Work:
 
     def step(self) -> str:
         """How far this table has come."""
+        if self.releasing:
+            return "release"
         if self.table is None and not self.jobs:
             return "table"
         if not self.confirmed:
@@ -326,6 +377,8 @@ class Work:
 
     def reachable(self) -> set[str]:
         """The steps that make sense now."""
+        if self.releasing:
+            return {"release"}
         steps = {"table"}
         if self.columns:
             steps.add("columns")
@@ -344,9 +397,3 @@ def prediction(
 ) -> Prediction:
     """`plan`, remembered: the page asks for the same public numbers again and again."""
     return plan(sizes, rows, epsilon, delta, rows_per_person=rows_per_person)
-
-
-def _remove(tables: Iterable[Uploaded]) -> None:
-    """Remove private copies, as far as they are there."""
-    for table in tables:
-        table.path.unlink(missing_ok=True)

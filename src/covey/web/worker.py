@@ -16,6 +16,7 @@ from covey.errors import CoveyError, CoveyWarning
 from covey.linkedflow import release_package
 from covey.progress import listening
 from covey.release.contents import About
+from covey.web.folders import hold
 from covey.web.jobs import open_gate
 from covey.workflow import AnonymousOrder, PrivateOrder, Released, anonymize, release, resume
 
@@ -54,6 +55,8 @@ class Voice:
         if not open_gate(self._gate, "go"):
             raise Cancelled
         self._decided = True
+        self._held = self._gate.open("rb")
+        hold(self._held)  # as long as this process lives: a new start of the app leaves its table alone
 
     def share(self, done: float, _: str) -> None:
         """How far the fit has come."""

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from covey.privacy.gaussian import delta_above, epsilon_above
-from covey.privacy.ledger.amounts import ATTO, QUECTO, Amount
+from covey.privacy.ledger.amounts import ATTO, QUECTO, Amount, check_rho
 from covey.privacy.unit import ALL_ROWS, Unit
 
 NOTHING = Amount()
@@ -78,6 +78,15 @@ class DatasetStatus:
     def remaining(self) -> Amount:
         """What the cap has beyond what is spent; Gaussian releases may take a little more than that together."""
         return self.budget - self.spent
+
+    def after(
+        self, epsilon: Fraction, delta: Fraction, rows_per_person: Unit, rho: Fraction | None
+    ) -> DatasetStatus | None:
+        """The status that a charge would leave; None where the ledger would refuse it."""
+        if not covers(rows_per_person, self.rows_per_person or 1):
+            return None
+        charged = self.with_charge(Amount.rounded_up(epsilon, delta), rows_per_person, check_rho(rho))
+        return charged if charged.within_cap else None
 
     def with_charge(self, amount: Amount, rows_per_person: Unit, quecto_rho: int | None) -> DatasetStatus:
         """The status after one more charge."""

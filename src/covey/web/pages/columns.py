@@ -67,37 +67,35 @@ def confirm_page(request: Request, work: Named) -> Response:
     away = turned_away(work, "columns")
     if away is not None:
         return away
-    return confirm_page_with(request, work) if work.together else go(f"/work/{work.id}/columns")
+    return confirm_page_with(request, work) if work.together or work.apart else go(f"/work/{work.id}/columns")
 
 
 def confirm_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
     """The page that names what becomes public, with the key of what it shows."""
-    apart = [column for column in work.columns if column.kept and column.guarded and not column.field.confirmed]
-    values = {"key": work.together_key(), "apart": apart, "error": error}
-    return page(request, "confirm.html", code, work=work, step="columns", **values)
+    return page(request, "confirm.html", code, work=work, step="columns", key=work.shown_key(), error=error)
 
 
 @router.post("/work/{work_id}/columns/confirm")
 def confirm_together(request: Request, work: Named, form: Checked) -> Response:
-    """Confirm every column that the page has shown, with one explicit word."""
+    """Confirm every column without a warning that the page has shown, with one explicit word; of the others those ticked."""
+    one_by_one = form.get("what") == "ticked"
     try:
-        if not form.has("public"):
+        if not form.has("own" if one_by_one else "public"):
             raise ParameterError("tick the box first: only you can say that these values are public knowledge.")
         with work.lock:
-            work.confirm_together(form.get("key"))
+            work.confirm_shown(form.get("key"), form.all("own") if one_by_one else ())
     except CoveyError as error:
         return confirm_page_with(request, work, str(error), status(error))
-    return go(f"/work/{work.id}/{'rules' if work.confirmed else 'columns'}")
+    left = "columns/confirm" if one_by_one and work.together else "columns"
+    return go(f"/work/{work.id}/{'rules' if work.confirmed else left}")
 
 
 @router.post("/work/{work_id}/columns/learn")
 def learn_rest(request: Request, work: Named, form: Checked) -> Response:
-    """Learn with noise what is kept and not confirmed: nothing that was drafted becomes public."""
+    """Learn with noise what is kept and not confirmed, except what may point to persons."""
     try:
         with work.lock:
-            for place, column in enumerate(work.columns):
-                if column.kept and not column.field.confirmed and column.field.constant is None:
-                    work.set_column(place, to_learn(column))
+            work.learn_rest()
     except CoveyError as error:
         return columns_page_with(request, work, str(error), status(error))
     return go(f"/work/{work.id}/{'rules' if work.confirmed else 'columns'}")
@@ -187,4 +185,4 @@ def keep_typed(request: Request, work: Named, place: int, form: Checked) -> Resp
         picture = None if column.problem else work.picture(place)
     outside = picture.outside(column.field) if picture is not None else None
     values: dict[str, Any] = {"problem": column.problem, "field": column.field, "outside": outside}
-    return page(request, "typed_piece.html", work=work, guarded=column.guarded, **values)
+    return page(request, "typed_piece.html", work=work, **values)

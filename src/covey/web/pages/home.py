@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 
 from covey.web.pages.history import found_bundles
 from covey.web.pages.shared import Checked, Named, OnDesk, go, page
@@ -17,6 +17,12 @@ router = APIRouter()
 async def home(request: Request, desk: OnDesk) -> Response:
     """Tables on the desk, and the way in."""
     return page(request, "home.html", works=desk.works())
+
+
+@router.get("/alive")
+async def alive(desk: OnDesk) -> Response:
+    """Every page asks this now and then: that covey answers, and which tables are being released."""
+    return JSONResponse({"releasing": [work.id for work in desk.works() if work.releasing]})
 
 
 @router.get("/ledger")

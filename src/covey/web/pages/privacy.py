@@ -13,6 +13,7 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.methods.persons.certify import WORDS
+from covey.privacy.ledger import DatasetStatus
 from covey.privacy.unit import ALL_ROWS
 from covey.release.agreement import risks, why
 from covey.release.contents import LARGE_EPSILON
@@ -50,9 +51,7 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
     values["datasets"] = datasets
     chosen = next((d for d in datasets if d.name == choices.dataset), None)
     values["dataset"] = chosen
-    values["fits"] = chosen is not None and (
-        choices.epsilon <= chosen.remaining.epsilon and choices.delta <= chosen.remaining.delta
-    )
+    values["after"] = after_charge(work, choices, chosen) if chosen and choices.mode == "private" else None
     if choices.mode == "private" and "problem" not in values:
         try:
             if work.link:
@@ -65,6 +64,14 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
         except CoveyError as error:
             values["problem"] = str(error)
     return values
+
+
+def after_charge(work: Work, choices: Choices, dataset: DatasetStatus) -> DatasetStatus | None:
+    """What the ledger will say of a dataset once this release is charged, as the ledger itself counts; None if it will refuse."""
+    with suppress(CoveyError):
+        budget = work.budget(choices)
+        return dataset.after(budget.epsilon, budget.delta, budget.rows_covered, budget.gaussian_rho)
+    return None
 
 
 def both_kinds(work: Work, choices: Choices, rows: int) -> list[tuple[str, float, bool]]:
@@ -149,8 +156,8 @@ def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -
         with work.lock:  # what is checked is what is chosen, for the table that was checked
             choices = chosen_for(work, form)
             check_choices(desk, work, choices)
-            work.choose(choices)
             work.chosen = True
+            work.choose(choices)
     except CoveyError as error:
         return privacy_page_with(request, desk, work, choices, form, status(error), error=str(error))
     return go(f"/work/{work.id}/review")

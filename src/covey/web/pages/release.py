@@ -12,11 +12,19 @@ from covey.web.pages.shared import Checked, Named, OnDesk, by_htmx, go, page, st
 router = APIRouter()
 
 
+def moved(request: Request, path: str) -> Response:
+    """Move on after a form, also where htmx has sent it."""
+    return Response(headers={"hx-redirect": path}) if by_htmx(request) else go(path)
+
+
 @router.post("/work/{work_id}/release")
 def release(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
     """Start the release of this review; a second click finds the same job."""
     try:
         if form.get("review") not in work.jobs:  # a second click finds the job that the first one has started
+            unwanted = [column.called for column in work.personal if column.called not in form.all("wanted")]
+            if unwanted:
+                raise ParameterError(f"tick {' and '.join(unwanted)} first, or leave out what may point to persons.")
             shown = fit_values(work)
             if shown["fit_error"]:
                 raise InputError(shown["fit_error"])
@@ -24,8 +32,10 @@ def release(request: Request, desk: OnDesk, work: Named, form: Checked) -> Respo
                 raise ParameterError("look at the cells that do not fit first, and tick the box beneath them.")
         desk.release(work, form.get("review"), form.has("seen"))
     except CoveyError as error:
-        return review_page_with(request, desk, work, str(error), status(error))
-    return go(f"/work/{work.id}/release")
+        if work.releasing:  # another page has begun it meanwhile
+            return moved(request, f"/work/{work.id}/release")
+        return review_page_with(request, desk, work, str(error), status(error), form.all("wanted"))
+    return moved(request, f"/work/{work.id}/release")
 
 
 @router.get("/work/{work_id}/release")

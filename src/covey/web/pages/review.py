@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -96,14 +97,23 @@ def fit_values(work: Work) -> dict[str, Any]:
         return {"misfits": [], "fit_error": str(calling(error, *(table.file for table in work.tables)))}
 
 
-def review_page_with(request: Request, desk: Desk, work: Work, error: str = "", code: int = 200) -> Response:
-    """Everything that is about to happen."""
+def review_page_with(
+    request: Request, desk: Desk, work: Work, error: str = "", code: int = 200, wanted: Sequence[str] = ()
+) -> Response:
+    """Everything that is about to happen; `wanted` are the columns about persons that were ticked."""
     with work.lock:  # the key is that of what is shown
         key = work.review_key()
         values = privacy_values(desk, work, work.choices)
         command, script = exports(desk, work)
         values |= fit_values(work)
-    values |= {"command": command, "script": script, "key": key, "job": work.jobs.get(key), "error": error}
+    values |= {
+        "command": command,
+        "script": script,
+        "key": key,
+        "job": work.jobs.get(key),
+        "error": error,
+        "wanted": wanted,
+    }
     return page(request, "review.html", code, step="review", folder=desk.out, **values)
 
 

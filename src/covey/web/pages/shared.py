@@ -27,6 +27,7 @@ templates = Jinja2Templates(HERE / "templates")
 templates.env.trim_blocks = templates.env.lstrip_blocks = True
 templates.env.filters["shown"] = shown
 templates.env.filters["number"] = export.number
+templates.env.filters["left"] = export.left
 templates.env.filters["rule"] = rule_words
 templates.env.filters["megabytes"] = megabytes
 templates.env.filters["spoken"] = spoken

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from covey.demo import example_visits
 from covey.errors import CoveyError, ParameterError
-from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, the_desk
+from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, the_desk, turned_away
 from covey.web.taking import Given
 from covey.web.uploads import Upload
 from covey.web.work import Work
@@ -22,15 +22,16 @@ router = APIRouter()
 
 def table_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
     """The first step."""
-    limit = the_desk(request).upload_limit
-    values = {"step": "table", "encodings": ENCODINGS, "limit": limit, "error": error}
+    desk = the_desk(request)
+    values = {"step": "table", "encodings": ENCODINGS, "limit": desk.upload_limit, "error": error}
+    values["aftermath"] = desk.aftermath(work)
     return page(request, "table.html", code, work=work, **values)
 
 
 @router.get("/work/{work_id}/table")
-async def table_page(request: Request, work: Named) -> Response:
+def table_page(request: Request, work: Named) -> Response:
     """Choose a table."""
-    return table_page_with(request, work)
+    return turned_away(work, "table") or table_page_with(request, work)
 
 
 @router.post("/work/{work_id}/table")
@@ -54,7 +55,7 @@ async def upload_table(request: Request, desk: OnDesk, work: Named) -> Response:
         )
         await run_in_threadpool(work.take, given, desk.upload_limit)
     except CoveyError as error:
-        return table_page_with(request, work, str(error), status(error))
+        return await run_in_threadpool(table_page_with, request, work, str(error), status(error))
     finally:
         upload.discard()
     return go(f"/work/{work.id}/columns")

@@ -66,14 +66,15 @@
     (next ? next.querySelector("h2") : document.getElementById("go-on") || card.querySelector("h2")).focus();
   });
 
-  // Other limits than the drafted ones stand there now: the line says so, and the warning of the draft goes.
+  // Other limits than the drafted ones stand there now: the line says so, and the warning of the draft goes as far as it is answered.
   document.addEventListener("htmx:afterSettle", (event) => {
     const told = event.detail.elt.querySelector?.(":scope > .told");
     const card = told?.closest(".column");
     if (!card) return;
     const domain = card.querySelector(".line .domain");
     if (domain && told.dataset.domain) domain.textContent = told.dataset.domain;
-    if ("plain" in told.dataset) for (const guard of card.querySelectorAll(".guard")) guard.replaceChildren();
+    for (const doubt of card.querySelectorAll(".doubt")) doubt.textContent = told.dataset.doubt;
+    for (const guard of card.querySelectorAll(".guard")) guard.hidden = !told.dataset.doubt;
   });
 
   // Many columns: show some of them, and walk through those that are shown.
@@ -155,18 +156,31 @@
     move(event);
   });
 
-  // The server has ended: say so once, instead of waiting in silence. Leaving a page also breaks off what it asked.
+  // Every page asks whether covey still answers, and says so where it does not. A release that began in another tab is shown here too.
+  const ASKED_EVERY = 2000, PATIENCE = 5000;  // milliseconds: so that it is said within seconds
   let leaving = false;
-  window.addEventListener("beforeunload", () => { leaving = true; });
-  document.addEventListener("htmx:sendError", () => {
-    if (leaving || document.querySelector(".gone")) return;
-    const note = document.createElement("p");
+  window.addEventListener("pagehide", () => { leaving = true; });
+  const gone = (words) => {
+    const note = document.querySelector(".gone") ?? document.createElement("p");
+    if (leaving || note.textContent === words) return;
     note.className = "alert bad gone";
     note.setAttribute("role", "alert");
-    note.textContent = "covey does not answer: it may have been stopped. Start it again with covey serve. The ledger shows what was charged.";
+    note.textContent = words;
     document.body.append(note);
-  });
-  document.addEventListener("htmx:afterOnLoad", () => { document.querySelector(".gone")?.remove(); });
+  };
+  const ask = async () => {
+    try {
+      const answer = await fetch("/alive", { signal: AbortSignal.timeout(PATIENCE) });
+      if (!answer.ok) { gone("covey was started anew. Open the address that it printed: this page is of the earlier start."); return; }
+      const { releasing } = await answer.json();
+      document.querySelector(".gone")?.remove();
+      const [, work, step] = window.location.pathname.match(/^\/work\/(\w+)\/(\w+)/) ?? [];
+      if (!leaving && step !== "release" && releasing.includes(work)) window.location.assign(`/work/${work}/release`);
+    } catch {
+      gone("covey does not answer: it may have been stopped. Start it again with covey serve. The ledger shows what was charged.");
+    }
+  };
+  window.setInterval(ask, ASKED_EVERY);
 
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-copy]");
