@@ -14,8 +14,8 @@ from typing import Any
 from covey.errors import InputError
 from covey.table.columns import PART_ROWS, SizeBudget, Table, check_cells, match
 from covey.table.dialects import Dialect
+from covey.table.domain import Domain
 from covey.table.extras import optional
-from covey.table.rules import Domain
 
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
