@@ -143,7 +143,7 @@ class About:
     def from_dict(cls, said: Mapping[str, str]) -> About:
         """Read what a bundle says; early ones say nothing."""
         words: dict[str, Any] = {name: str(said.get(name, "")) for name in ("title", "owner", "purpose", "made")}
-        numbers = {name: Fraction(said[name]) for name in ("spent", "cap", "used") if name in said}
+        numbers: dict[str, Any] = {name: Fraction(said[name]) for name in ("spent", "cap", "used") if name in said}
         return cls(**words, **numbers)
 
 

@@ -21,7 +21,11 @@ _KEYS = {
     "release": {"kind", "time", "dataset", "charge", "digest"},
 }
 _GAUSSIAN = "quecto_rho"  # only charges of Gaussian releases have it
-_COMPOSITIONS: dict[str, set[str | None]] = {"open": {FIRST, "sum", "gaussian"}, "charge": {"sum", "gaussian"}, "release": {None}}
+_COMPOSITIONS: dict[str, set[str | None]] = {
+    "open": {FIRST, "sum", "gaussian"},
+    "charge": {"sum", "gaussian"},
+    "release": {None},
+}
 _WHOLE = {"nano_epsilon", "atto_delta", "rows_per_person", "charge", _GAUSSIAN}
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -56,6 +57,12 @@ class LedgerFile:
     """The file at a path. Whatever is wrong with it is a LedgerError that says what to do."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        # A Path has lost one of the two slashes. Schemes have two letters at least, drives one.
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(path)):
+            scheme = os.fspath(path).partition(":")[0]
+            raise LedgerError(
+                f"A ledger is a file on a local disk, and {scheme}:// is a URL. Give a path (COVEY_LEDGER)."
+            )
         # Resolved, so that a ledger reached through a link has the same mark.
         self.path = Path(os.path.realpath(path))
 
