@@ -118,6 +118,7 @@ class About:
         purpose: what it is for.
         spent: ε of all releases about these people so far, this one among them, as the ledger counts it.
         cap: what they may use up in all.
+        used: which share of the cap is used up; less plain than spent/cap where the ledger counts by μ².
         made: the day of the release. The day alone: how long a release took may follow from the records.
     """
 
@@ -126,6 +127,7 @@ class About:
     purpose: str = ""
     spent: Fraction | None = None
     cap: Fraction | None = None
+    used: Fraction | None = None
     made: str = ""
 
     def dated(self) -> About:
@@ -140,9 +142,9 @@ class About:
     @classmethod
     def from_dict(cls, said: Mapping[str, str]) -> About:
         """Read what a bundle says; early ones say nothing."""
-        words = {name: str(said.get(name, "")) for name in ("title", "owner", "purpose", "made")}
-        spent, cap = (Fraction(said[name]) if name in said else None for name in ("spent", "cap"))
-        return cls(**words, spent=spent, cap=cap)
+        words: dict[str, Any] = {name: str(said.get(name, "")) for name in ("title", "owner", "purpose", "made")}
+        numbers: dict[str, Any] = {name: Fraction(said[name]) for name in ("spent", "cap", "used") if name in said}
+        return cls(**words, **numbers)
 
 
 NOTHING_SAID = About()

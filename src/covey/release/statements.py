@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from covey.entropy import SEEDED_MARK
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import Certificate
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
+from covey.release.reading import read_json
 
 PRIOR = (
     "rows of an earlier bundle, known by the SHA-256 of its SHA256SUMS, were used as public information; its own guarantee paid "
@@ -161,7 +161,7 @@ def certificate_facts(certificate: Certificate) -> dict[str, Any]:
 
 def unfinished_words(folder: Path) -> str:
     """README.md of a bundle whose data are written and whose words are not yet made."""
-    guarantee = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))["guarantee"]
+    guarantee = read_json(folder / "privacy.json")["guarantee"]
     lines = [
         f"Synthetic data: {guarantee}.",
         "",

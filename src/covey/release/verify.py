@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +14,7 @@ from covey.privacy.budget import Budget, Charge, budget_for
 from covey.release.linkedverify import DESCRIBED, verify_linked
 from covey.release.measurements import read_measurements
 from covey.release.places import REPORT, SUMS, counting, listed
+from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import open_source
@@ -47,8 +47,13 @@ def verify_bundle(folder: Path) -> Verified:
     for name, digest in named.items():
         if file_digest(folder / name) != digest:
             raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
+    for name in named:
+        if name.endswith(".npz"):
+            read_arrays(folder / name)
+        elif name.endswith(".json"):
+            read_json(folder / name)
     if DESCRIBED in named:
-        facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+        facts = read_json(folder / "privacy.json")
         _verify_budget(facts)
         rows, tables = verify_linked(folder)
         if finished and not all(named[path.name] in (folder / REPORT).read_text(encoding="utf-8") for path in tables):
@@ -57,7 +62,7 @@ def verify_bundle(folder: Path) -> Verified:
     table = rows_path(folder)
     if finished and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
         raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")
-    facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+    facts = read_json(folder / "privacy.json")
     if "charges" in facts:
         _verify_budget(facts)
     schema = Schema.load(folder / "schema.json")

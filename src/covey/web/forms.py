@@ -169,12 +169,13 @@ def read_choices(form: Form, before: Choices) -> Choices:
     )
 
 
-def read_budget(form: Form) -> tuple[str, Fraction, Fraction]:
-    """The name and the caps of a dataset."""
+def read_budget(form: Form) -> tuple[str, Fraction, Fraction, Any]:
+    """The name and the caps of a dataset, and how it is counted."""
     name = form.get("name")
     if not name:
         raise ParameterError("give the dataset a name.")
-    return name, _number(form.get("budget"), "the budget"), _number(form.get("delta_budget", "1e-6"), "the δ budget")
+    caps = _number(form.get("budget"), "the budget"), _number(form.get("delta_budget", "1e-6"), "the δ budget")
+    return name, *caps, form.get("composition") or None
 
 
 def _number(text: str, name: str) -> Fraction:
