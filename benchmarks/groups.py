@@ -23,7 +23,7 @@ from covey.methods.regain.groups import small_groups
 from covey.privacy.budget import make_budget
 from covey.table.schema import Field, Schema
 
-SEEDS = 3
+SEEDS = 2
 SHARES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
 COLUMNS = ("table", "rows", "columns", "epsilon", "delta", "stated_rows", "group_rows", "kept")
 

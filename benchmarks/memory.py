@@ -14,7 +14,6 @@ import json
 import multiprocessing
 import resource
 import tempfile
-import time
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,7 +34,6 @@ COLUMNS = (
     "delta",
     "peak_gib",
     "libraries_gib",
-    "seconds",
 )
 
 
@@ -71,10 +69,9 @@ CASES = {
     "100,000 codes": Case(100_000, flags=2, categories=(100_000, 5, 8)),
     "100,000 codes and numbers": Case(100_000, flags=2, categories=(100_000, 5, 8), numbers=3),
     "300 numbers": Case(30_000, numbers=300),
-    "300 numbers, pure": Case(30_000, numbers=300, delta=0),
-    "300 numbers, large epsilon": Case(30_000, numbers=300, epsilon=50.0),
+    "300 numbers, large epsilon": Case(30_000, numbers=300, epsilon=10.0),
     "1,000 numbers": Case(10_000, numbers=1_000),
-    "1,000 numbers, large epsilon": Case(10_000, numbers=1_000, epsilon=50.0),
+    "1,000 numbers, large epsilon": Case(10_000, numbers=1_000, epsilon=10.0),
     "numbers, fine": Case(50_000, numbers=10, grid=10**9),
     "mixed": Case(100_000, **MIXED),
     "mixed, small": Case(5_000, **MIXED, delta=0),
@@ -145,7 +142,7 @@ def release(case: Case, path: Path, folder: Path, found) -> None:
 
     schema = folder / "schema.json"
     schema.write_text(json.dumps(schema_of(case).to_dict()))
-    libraries, begin = peak(), time.perf_counter()
+    libraries = peak()
     person = "person" if case.persons else None
     order = PrivateOrder(
         path,
@@ -159,7 +156,7 @@ def release(case: Case, path: Path, folder: Path, found) -> None:
         parquet=True,
     )
     release(order)
-    found.put((peak(), libraries, time.perf_counter() - begin))
+    found.put((peak(), libraries))
 
 
 def measure(name: str, folder: Path) -> dict[str, object]:
@@ -173,7 +170,7 @@ def measure(name: str, folder: Path) -> dict[str, object]:
             process.join()
             if process.exitcode:
                 raise SystemExit(f"{name}: ended with {process.exitcode}")
-        top, libraries, seconds = found.get()
+        top, libraries = found.get()
     facts = (
         name,
         case.rows,
@@ -184,7 +181,7 @@ def measure(name: str, folder: Path) -> dict[str, object]:
         int(case.persons),
         case.delta,
     )
-    return dict(zip(COLUMNS, (*facts, f"{top:.3f}", f"{libraries:.3f}", f"{seconds:.0f}"), strict=True))
+    return dict(zip(COLUMNS, (*facts, f"{top:.3f}", f"{libraries:.3f}"), strict=True))
 
 
 def main() -> None:

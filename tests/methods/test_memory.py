@@ -26,7 +26,7 @@ from covey.table.schema import Field, Schema
 from covey.workflow import plan, release
 
 TABLE = Path("docs/benchmarks/memory.csv")
-RECORDED = {row["case"]: float(row["peak_gib"]) for row in csv.DictReader(TABLE.open(encoding="utf-8"))}
+RECORDED = {row["case"]: float(row["peak_gib"]) for row in csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines())}
 SIZES = [*map(Category, (2, 9, 40, 3000)), NumberGrid(10**6), NumberGrid(50)]
 
 

@@ -166,7 +166,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
 
 def small_groups_words(rows: Comparison) -> str | None:
     """How small a group may be before its means are pulled towards the overall mean: public, unlike all else here."""
-    if "group_size" in rows.bundle:
+    if "epsilon" not in rows.bundle:  # anonymous tables have no noise
         return None
     groups = small_groups(NumberCodec(rows.codec).attributes, rows.bundle["n"], promised(rows.bundle))
     return None if groups is None else groups.sentence
