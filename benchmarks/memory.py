@@ -71,7 +71,6 @@ CASES = {
     "300 numbers": Case(30_000, numbers=300),
     "300 numbers, large epsilon": Case(30_000, numbers=300, epsilon=10.0),
     "1,000 numbers": Case(10_000, numbers=1_000),
-    "1,000 numbers, large epsilon": Case(10_000, numbers=1_000, epsilon=10.0),
     "numbers, fine": Case(50_000, numbers=10, grid=10**9),
     "mixed": Case(100_000, **MIXED),
     "mixed, small": Case(5_000, **MIXED, delta=0),
