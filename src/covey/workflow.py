@@ -26,13 +26,14 @@ from typing import Any
 from covey.answers.load import statement, stored
 from covey.charging import Account, asked, carry_out
 from covey.errors import ArgumentError, CoveyError, InputError, InternalError, ParameterError
+from covey.methods.learning import expected_attributes, expected_sizes, with_known_domains
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.plan_numbers import Focus, NumberPlan, TripleForecast, forecast
 from covey.methods.regain.plan_numbers import expected_focus as focus
 from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, predict
 from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, agreed, nobody
 from covey.preparing import PLAIN, Drafted, Fit, check, draft, imported
-from covey.privacy.budget import Budget, exact, make_budget
+from covey.privacy.budget import Budget, budget_for, exact, make_budget
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.release import evaluation
 from covey.release.bundle import Told, add_words, write_bundle
@@ -71,7 +72,7 @@ __all__ = [
 
 
 def plan(
-    sizes: Sequence[int],
+    sizes: Sequence[int] | Schema,
     rows: int,
     epsilon: Fraction | None,
     delta: Fraction,
@@ -80,12 +81,17 @@ def plan(
 ) -> Prediction:
     """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε.
 
-    For a schema with fields that are to be learned take the sizes of `methods.learning.expected_sizes`.
+    A schema in place of the sizes says more about memory; of fields that are to be learned sizes are guessed.
     With `rows_per_person` "all" the first number counts persons, as a release with a column of persons does.
     """
     if (epsilon is None) == (target_error is None):
         raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
-    return predict(sizes, rows, epsilon, delta, target_error, rows_per_person)
+    if not isinstance(sizes, Schema):
+        return predict(sizes, rows, epsilon, delta, target_error, rows_per_person)
+    attributes, learning = expected_attributes(sizes), bool(with_known_domains(sizes).learns)
+    found = predict(expected_sizes(sizes), rows, epsilon, delta, target_error, rows_per_person)
+    budget = budget_for(found.epsilon, delta, rows_per_person, labels=learning)
+    return found.described(attributes, rows, budget)
 
 
 def expected_focus(schema: Schema, n: int, budget: Budget) -> Focus | None:

@@ -63,7 +63,6 @@ def plan(  # click passes each option by its name
     from covey.methods.learning import check_learning, expected_sizes, learning_cost
     from covey.methods.regain.predict import focus_words
     from covey.privacy.budget import make_budget, shown
-    from covey.table.codec import Codec
     from covey.table.package import is_package
     from covey.table.persons import without
     from covey.table.schema import Schema
@@ -88,8 +87,8 @@ def plan(  # click passes each option by its name
         schema = without(schema, person)
     if schema.learns and persons is not None:
         raise ParameterError("domains are learned from rows, not by person: declare them, or leave out --persons.")
-    sizes = expected_sizes(schema) if schema.learns else Codec(schema).domain_sizes
-    prediction = predicted(sizes, n, epsilon, delta, target_error, rows_per_person if persons is None else "all")
+    sizes = expected_sizes(schema)
+    prediction = predicted(schema, n, epsilon, delta, target_error, rows_per_person if persons is None else "all")
     budget = make_budget(prediction.epsilon, delta, rows_per_person, labels=bool(schema.learns))
     check_learning(schema, delta)
     cost = learning_cost(schema, n, budget)
@@ -102,6 +101,7 @@ def plan(  # click passes each option by its name
         f"n = {n}{'' if persons is None else ' persons'}, {len(sizes)} attributes, {sum(sizes)} categories",
         f"ε = {prediction.epsilon:g}, δ = {shown(delta)}",
         prediction.sentence,
+        *([] if prediction.groups is None else [prediction.groups.sentence]),
         f"time about {prediction.seconds:.0f} s, memory about {prediction.memory_gib:.2g} GiB",
         *([] if cost is None else [cost.words()]),
         *([] if focus is None else [focus_words(focus, sizes)]),

@@ -13,12 +13,14 @@ from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
 from covey.core.tables.moments import moments
 from covey.core.threads import blas_threads
 from covey.html import Html, tag
+from covey.methods.regain.groups import small_groups
 from covey.privacy.certificate import Certificate, OutOfPlace, TableBounds, of_hundred
 from covey.release import charts
 from covey.release.charts import number
 from covey.release.contents import PrivateRelease
 from covey.release.page import Part, section
 from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
 
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
 NO_CERTIFICATE = "No certificate was bought for this release, so it carries no bound on its error."
@@ -28,14 +30,16 @@ ACROSS = 25  # of them in a line
 
 def accuracy(release: PrivateRelease, whole: TableBounds) -> Part:
     """The certificate: of 100 rows, how many are out of place; in technical terms, by degree."""
-    title, certificate = "How accurate it is", release.certificate
+    title, certificate, privacy = "How accurate it is", release.certificate, release.privacy
+    groups = small_groups(NumberCodec(Codec(release.schema)).attributes, privacy.n, privacy.budget)
+    small = [] if groups is None else [tag("p", groups.sentence)]
     if certificate is None:
-        return section("accuracy", title, tag("p", NO_CERTIFICATE))
+        return section("accuracy", title, tag("p", NO_CERTIFICATE), *small)
     paid = "The bound was measured on the true data, with noise, and paid for from the same budget: it is private too."
     parts = [tag("p", stated(certificate, whole), class_="statement")]
     if certificate.misplaced is not None:
         parts += yardstick(certificate.misplaced, whole.misplaced)
-    return section("accuracy", title, *parts, tag("p", paid), technical(certificate, whole))
+    return section("accuracy", title, *parts, *small, tag("p", paid), technical(certificate, whole))
 
 
 def stated(certificate: Certificate, whole: TableBounds) -> str:

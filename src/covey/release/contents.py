@@ -72,8 +72,8 @@ class PairTable:
 class Bands(Protocol):
     """How far what a report shows may be from the confidential table: 95% bands, read off the measurements."""
 
-    def column(self, j: int, column: Column) -> tuple[Floats, Floats]:
-        """Both ends of the band of every label of an attribute; `CannotAnswerError` says why there is none."""
+    def column(self, j: int, column: Column, labels: Integers) -> tuple[Floats, Floats]:
+        """Both ends of the bands of some labels of an attribute; `CannotAnswerError` says why there are none."""
 
     def pairs(self, codes: Integers, count: int) -> PairBands | None:
         """Bands of the associations of the first so many attributes, if pairs were measured."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import require_memory
+from covey.core.draw.balanced import REFINE_CATEGORIES
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body
 from covey.core.threads import blas_threads
@@ -16,7 +17,8 @@ from covey.engines.spark import generate
 from covey.entropy import Streams
 from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
-from covey.methods.draws import Draw
+from covey.methods.draws import Draw, DrawNumbers
+from covey.methods.regain.memory import CODE
 from covey.privacy.budget import Budget
 from covey.records import (
     Form,
@@ -111,7 +113,7 @@ class _Synthesizer(Parameterized):
 
         Costs no privacy, however often it is called.
         """
-        return self._form.join(list(self.draw(require_sample_memory(m, self.centres.points.shape[1]))))
+        return self._form.join(list(self.draw(require_sample_memory(m, self.centres, self._draw))))
 
     def draw(self, m: int) -> Drawn:
         """m synthetic rows that are drawn part by part when they are asked for, so m may be larger than the memory."""
@@ -205,10 +207,12 @@ def schema_facts(schema: Schema | None) -> list[tuple[str, Any]]:
     return [("Columns", f"{', '.join(names)}{more}")]
 
 
-def require_sample_memory(m: Any, width: int) -> int:
-    """How many rows to draw at once, or a refusal: rows of so many encoded columns must fit the memory."""
+def require_sample_memory(m: Any, centres: WeightedPoints, draw: Draw | None) -> int:
+    """How many rows to draw at once, or a refusal: they must fit the memory, with the pair tables that they are to match."""
     rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
-    require_memory(
-        8 * rows * width + 20 * width**2, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m)."
-    )
+    domain = draw.numbers.domain if isinstance(draw, DrawNumbers) else getattr(draw, "domain", None)
+    width = centres.points.shape[1]
+    cells = 8 * width if domain is None else CODE * len(domain.sizes)
+    tables = 20 * width**2 if domain is None or width <= REFINE_CATEGORIES else 40 * centres.points.size
+    require_memory(rows * cells + tables, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m).")
     return rows
