@@ -12,6 +12,10 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.domain import Domain
 
+LIGHT = 1 / 8  # of an even share: pairs with so light a bin drown in noise
+ROUNDS = 4  # of holding light bins down: others grow by little, and so do they again
+TINY = 1e-12  # what is divided by is never less
+
 
 def merge_maps(shares: Sequence[Floats], sds: Floats, n: int, tau: float, most: int, domain: Domain) -> list[Integers]:
     """For every attribute, category → bin: ordered ones into bins of mass about tau, rare nominal ones into one."""
@@ -66,9 +70,28 @@ def by_run(run: Integers, merge: Callable[[Integers], Integers]) -> Integers:
 
 def unmerge(y: Floats, weights: Floats, shares: Sequence[Floats], maps: Sequence[Integers], merged: Domain) -> Floats:
     """Centres over bins → centres over categories, attribute by attribute."""
-    return np.hstack(
-        [unmerge_block(y[:, merged.block(a)], weights, p, maps[a], merged.ordered[a]) for a, p in enumerate(shares)]
-    )
+    found = []
+    for a, (p, bins) in enumerate(zip(shares, maps, strict=True)):
+        own = held_down(y[:, merged.block(a)], weights, np.bincount(bins, p, minlength=merged.sizes[a]))
+        found.append(unmerge_block(own, weights, p, bins, merged.ordered[a]))
+    return np.hstack(found)
+
+
+def held_down(y: Floats, weights: Floats, mass: Floats) -> Floats:
+    """Laws of bins whose mixture gives no light bin more than its one-way mass, and none to a bin that has none.
+
+    A fit to noisy pairs leaves false mass in bins where the one-way table, with less noise, sees nobody: in far tails, in missing values.
+    In heavy bins the fit, which has seen the one-way table and all pairs, knows better. A law that has nothing but empty bins,
+    as rules may want it, stays as it is.
+    """
+    light = mass < LIGHT / len(mass)
+    if not light.any():
+        return y
+    for _ in range(ROUNDS):
+        found = y * np.where(light, np.minimum(1.0, mass / np.maximum(weights @ y, TINY)), 1.0)
+        total = found.sum(axis=1, keepdims=True)
+        y = np.where(total > TINY, found / np.maximum(total, TINY), y)
+    return np.asarray(y)
 
 
 def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered: bool) -> Floats:
@@ -80,7 +103,8 @@ def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered
     """
     size = y.shape[1]
     mass, members = np.bincount(bins, p, minlength=size), np.bincount(bins, minlength=size)
-    within = np.where(mass[bins] > 0, p / np.where(mass[bins] > 0, mass[bins], 1), 1 / members[bins])
+    empty = nearest_end(bins, p) if ordered else 1 / members[bins]
+    within = np.where(mass[bins] > 0, p / np.where(mass[bins] > 0, mass[bins], 1), empty)
     if not ordered or size < 3 or size == len(p):
         return np.asarray(y[:, bins] * within)
     w = p + 1e-12
@@ -101,3 +125,10 @@ def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered
         fine *= within * mean[bins] / np.maximum(weights @ fine, 1e-15)
         fine *= (y / np.maximum(np.add.reduceat(fine, edges, axis=1), 1e-15))[:, bins]
     return np.asarray(fine)
+
+
+def nearest_end(bins: Integers, p: Floats) -> Floats:
+    """1 for the end of every ordered bin that looks towards the mass: its first category, or its last if all mass lies above."""
+    below = np.arange(len(p)) < np.argmax(p > 0)
+    first, last = np.diff(bins, prepend=-1) > 0, np.diff(bins, append=bins[-1] + 1) > 0
+    return np.where(below[last][bins], last, first).astype(np.float64)
