@@ -81,7 +81,11 @@ def panel():
     persons = raw.group_by("who", maintain_order=True).first().select("who", *(f.name for f in own))
     events = raw.select("who", "mdvis", "stays", "year")
     package = Package(
-        Resource("persons", Schema(tuple(own)), "who"), Resource("years", Schema((*YEARS, place)), "who"), 5, "year", True
+        Resource("persons", Schema(tuple(own)), "who"),
+        Resource("years", Schema((*YEARS, place)), "who"),
+        5,
+        "year",
+        True,
     )
     return Case({"persons": persons, "years": events}, package)
 
@@ -96,7 +100,9 @@ def cardio():
     raw = read("cardio", ";").sample(10_000, seed=0)
     raw = raw.with_columns(pl.col("gender", "cholesterol", "gluc", "smoke", "cardio").cast(pl.String))
     fields = [number("age", 40_000), number("height", 300), number("weight", 400), number("ap_hi", 20_000, -500)]
-    schema = Schema((*fields, *(labels(name, raw[name]) for name in ("gender", "cholesterol", "gluc", "smoke", "cardio"))))
+    schema = Schema(
+        (*fields, *(labels(name, raw[name]) for name in ("gender", "cholesterol", "gluc", "smoke", "cardio")))
+    )
     return Case({"": raw.select(schema.names).with_columns(pl.col("weight").round().cast(pl.Int64))}, schema)
 
 

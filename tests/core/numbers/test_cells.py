@@ -89,4 +89,3 @@ def test_light_runs_join_the_bins_beside_them_unless_a_wall_is_between():
     assert without_light(bins, share, 0.02, np.zeros(6, dtype=bool)).tolist() == [0, 0, 0, 0, 1, 1]
     assert without_light(bins, share, 0.0, walls).tolist() == bins.tolist()
     assert without_light(np.array([0, 1]), np.array([1.0, 0.0]), 0.02, walls[1:3]).tolist() == [0, 1]
-

@@ -97,9 +97,9 @@ def upward(tree: Tree) -> Nodes:
 
 
 def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes, Array]:
-    """Which nodes at both ends are noise alone; their counts go to the first node that stays, on every level. So are special codes
-    that do not stand out; values share what these have.
+    """Which nodes at both ends are noise alone; their counts go to the first node that stays, on every level.
 
+    Special codes that do not stand out are empty too; values share what these have.
     Where neither a sum nor a count stands out inside a node that is wider than the reach, its children say nothing at all.
     """
     count, variance = nodes.count.copy(), nodes.variance.copy()

@@ -9,11 +9,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 from covey.core.tables.domain import Domain
 
-LIGHT = 1 / 8  # of an even share: pairs with so light a bin drown in noise
-ROUNDS = 4  # of holding light bins down: others grow by little, and so do they again
 TINY = 1e-12  # what is divided by is never less
 
 
@@ -72,26 +70,20 @@ def unmerge(y: Floats, weights: Floats, shares: Sequence[Floats], maps: Sequence
     """Centres over bins → centres over categories, attribute by attribute."""
     found = []
     for a, (p, bins) in enumerate(zip(shares, maps, strict=True)):
-        own = held_down(y[:, merged.block(a)], weights, np.bincount(bins, p, minlength=merged.sizes[a]))
+        own = without_empty(y[:, merged.block(a)], np.bincount(bins, p, minlength=merged.sizes[a]))
         found.append(unmerge_block(own, weights, p, bins, merged.ordered[a]))
     return np.hstack(found)
 
 
-def held_down(y: Floats, weights: Floats, mass: Floats) -> Floats:
-    """Laws of bins whose mixture gives no light bin more than its one-way mass, and none to a bin that has none.
+def without_empty(y: Floats, mass: Array) -> Floats:
+    """Laws of bins that give nothing to a bin without one-way mass.
 
-    A fit to noisy pairs leaves false mass in bins where the one-way table, with less noise, sees nobody: in far tails, in missing values.
-    In heavy bins the fit, which has seen the one-way table and all pairs, knows better. A law that has nothing but empty bins,
-    as rules may want it, stays as it is.
+    A fit to noisy pairs leaves false mass where the one-way table, with less noise, sees nobody: in far tails, in missing values.
+    A law of nothing but empty bins, as rules may want it, stays as it is.
     """
-    light = mass < LIGHT / len(mass)
-    if not light.any():
-        return y
-    for _ in range(ROUNDS):
-        found = y * np.where(light, np.minimum(1.0, mass / np.maximum(weights @ y, TINY)), 1.0)
-        total = found.sum(axis=1, keepdims=True)
-        y = np.where(total > TINY, found / np.maximum(total, TINY), y)
-    return np.asarray(y)
+    found = np.where(mass > 0, y, 0.0)
+    total = found.sum(axis=1, keepdims=True)
+    return np.where(total > TINY, found / np.maximum(total, TINY), y)
 
 
 def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered: bool) -> Floats:
