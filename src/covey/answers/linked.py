@@ -72,7 +72,7 @@ class LinkedAnswers(LinkedRelease):
             return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
         tables = dict(zip(names, both, strict=True))
         linked = PackageReader(self.package.plain()).read(tables).linked
-        return found.of(self.fitted.measured.bins(linked))
+        return found.of(linked)
 
     @property
     def stated(self) -> LinkedCertificate | None:

@@ -81,7 +81,8 @@ def certificate_facts(release: LinkedRelease) -> dict[str, Any]:
         "sentence": found.sentence,
         "confidence": found.confidence,
         "joint": True,
-        "measure": "mean total variation distance of the tables of a group, numbers in bins of about equal mass",
+        "measure": "mean total variation distance of the tables of a group, numbers in bins of about equal mass; "
+        "of numbers the largest distance of a distribution function, averaged by person",
         "bound": {WORDS[kind]: bound for kind, bound in found.bound.items()},
         "estimate": found.estimate,
         "about": f"a draw of {found.persons} persons from the model",

@@ -17,6 +17,7 @@ from covey.core.arrays import Floats
 from covey.core.draw.linked import LinkedLaw, laid_in_order
 from covey.core.fit.linked import LinkedGoal, LinkedModel, fit_linked
 from covey.core.numbers.cells import Cells
+from covey.core.numbers.distance import comparison_edges
 from covey.core.tables.across import Across
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
@@ -26,7 +27,7 @@ from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Zeros
 from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
 from covey.methods.method import Public
-from covey.methods.persons.certify import LinkedCertificate, Reference, certify_linked
+from covey.methods.persons.certify import LinkedCertificate, Numbers, Reference, certify_linked
 from covey.methods.persons.goal import make_goal
 from covey.methods.persons.measure import (
     LinkedCounts,
@@ -138,8 +139,10 @@ class RegainPersons:
             if not self.certificate:
                 return kept
             drawn = kept.codes(law.draw(int(np.clip(n, *COMPARED)), public("reference")), public("reference values"))
-            reference = Reference.of(split.to_bins(drawn), [table for table, _ in tables], split.sizes)
-            farthest = binned.reduce(reference.farthest)
+            edges = tuple(comparison_edges(seen.cells[j]) if j in seen.cells else None for j in range(len(totals)))
+            compared = Numbers(split.to_bins, edges)
+            reference = Reference.of(drawn, [table for table, _ in tables], split.sizes, compared)
+            farthest = rows.reduce(reference.farthest)
             return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
 
     def _barred(self, seen: Looks) -> Across:
