@@ -143,7 +143,7 @@ def example_question(schema: Schema) -> tuple[str, str]:
     plain = [own for own in schema.encoded if own.name.isidentifier()]  # no name that would need quoting
     for own in plain:
         if own.type == "boolean":
-            return f"share {own.name}=true", f'release.share({{"{own.name}": True}})'
+            return f"share {own.name}={own.flags[1]}", f'release.share({{"{own.name}": True}})'
         if own.type == "string" and own.enum and own.enum[0].isidentifier():
             return f"share {own.name}={own.enum[0]}", f'release.share({{"{own.name}": "{own.enum[0]}"}})'
     numbers = [own.name for own in plain if own.type in ("integer", "number")]

@@ -88,7 +88,7 @@ def spark_schema(schema: Schema) -> Any:
     }
     return types.StructType(
         [
-            types.StructField(field.name, types.StringType() if field.special else dtypes[field.type])
+            types.StructField(field.name, types.StringType() if field.special else dtypes[field.written])
             for field in schema.fields
         ]
     )
@@ -106,6 +106,6 @@ def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any
         "datetime": pa.timestamp("us"),
         "time": pa.string(),
     }
-    wanted = pa.schema([(f.name, pa.string() if f.special else dtypes[f.type]) for f in schema.fields])
+    wanted = pa.schema([(f.name, pa.string() if f.special else dtypes[f.written]) for f in schema.fields])
     frame = pl.DataFrame({name: made(name, columns[name]) for name in wanted.names})
     yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()
