@@ -48,6 +48,7 @@ from covey.table.dialects import Dialect
 from covey.table.document import read_document
 from covey.table.numbers import NumberCodec
 from covey.table.persons import without
+from covey.table.proposing import TWO_READINGS, Note
 from covey.table.schema import Schema
 
 __all__ = [
@@ -127,11 +128,15 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
     if schema is None or synth is None:
-        schema = _public(draft(order.table, order.dialect).schema, order)
+        drafted = draft(order.table, order.dialect)
+        refuse_two_readings(drafted.notes)
+        schema = _public(drafted.schema, order)
         synth = _private(order, schema)
     prepared = _prepare(order, synth)
     fit = Fit(prepared.records, prepared.log, schema, order.person, prepared.n, prepared.nobodys)
-    refuse_misfits(fit.misfits, exact(order.accept_misfits, "accept_misfits"))
+    most = exact(order.accept_misfits, "accept_misfits")
+    refuse_other_spelling(fit, order.dialect, most)
+    refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     return released(carry_out(account, synth, prepared, rows, (listen, before_charge)), rows)
@@ -154,7 +159,7 @@ def released(bundle: Path, rows: int) -> Released:
 def _public(schema: Schema, order: PrivateOrder) -> Schema:
     """A schema that is confirmed, or of whose other fields nothing is used but names and types."""
     schema = schema.focus(*order.important, target=order.target, triples=order.triples)
-    schema = schema.to_learn() if order.learn else schema
+    schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
     schema = schema if order.person is None else without(schema, order.person)
     schema.require_confirmed()
     return schema
@@ -239,6 +244,48 @@ def _prepare(order: PrivateOrder | AnonymousOrder, synth: PrivateSynthesizer | A
     prepared = synth.prepare(order.table)
     write_log(order.log, prepared.log)
     return prepared
+
+
+def refuse_two_readings(notes: Sequence[Note]) -> None:
+    """Stop before the charge where the dates of a column could be read in two ways: no record may say which."""
+    for note in notes:
+        if note.reason.startswith(TWO_READINGS):
+            raise InputError(
+                f"the dates of {note.field!r} are not ISO 8601. Name their format with ", "date_format", "."
+            )
+
+
+def refuse_other_spelling(fit: Fit, said: Dialect, most: Fraction) -> None:
+    """Stop before the charge where cells of a learned column are spelled otherwise than the call has said.
+
+    The share is far from one record's: what is released never follows from how single cells look.
+    """
+    semicolons = fit.schema.dialect.separator == ";" and said.decimal is None and said.thousands is None
+    for field in fit.schema.learns:
+        seen = fit.log.columns.get(field.name)
+        if seen is None:
+            continue
+        share = Fraction(seen.unparseable, fit.rows)
+        if field.type not in ("integer", "number"):
+            if share > most:
+                raise InputError(
+                    f"of {field.name!r}, {float(share):.1%} of the cells are no dates as they were said to be written. Nothing "
+                    "was charged. Name their format with ",
+                    "date_format",
+                    ".",
+                )
+        elif share > most or (semicolons and 2 * seen.grouped > fit.rows - seen.missing):
+            what = (
+                "no numbers as they were said to be written" if share > most else "numbers such as 1.234, or thousands"
+            )
+            part = share if share > most else Fraction(seen.grouped, fit.rows)
+            raise InputError(
+                f"of {field.name!r}, {float(part):.1%} of the cells are {what}. Nothing was charged. Name their marks with ",
+                "decimal",
+                " and ",
+                "thousands",
+                ".",
+            )
 
 
 def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:

@@ -118,6 +118,7 @@ def foundations(privacy: PrivacyStatement) -> Part:
     rows = [
         ("Who saw the true table", "its owner, on a machine of their own; the promise is about what left it"),
         ("Whose word counts", f"that {privacy.budget.protects} is what one person has in the table"),
+        *([("What it takes as public", " ".join(privacy.assumed))] if privacy.assumed else []),
         (
             "Noise",
             "whole numbers, drawn exactly, from the operating system’s secure source"

@@ -41,6 +41,7 @@ class ColumnLog:
     unknown: int = 0
     clipped: int = 0
     unparseable: int = 0
+    grouped: int = 0  # numbers such as 5.123, which are thousands where a point groups digits
 
     def add(self, other: ColumnLog, times: int = 1) -> None:
         """Count another part of the same column."""
@@ -48,6 +49,7 @@ class ColumnLog:
         self.unknown += times * other.unknown
         self.clipped += times * other.clipped
         self.unparseable += times * other.unparseable
+        self.grouped += times * other.grouped
 
 
 class Labels:
