@@ -13,7 +13,7 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.databases import Database
 from covey.table.dialects import Dialect
 from covey.table.persons import WithPerson, named, without
-from covey.table.proposing import Note
+from covey.table.proposing import CALLED, Note
 from covey.table.provisional import Provisional
 from covey.table.rules import Rule, shown_rule
 from covey.table.schema import Schema
@@ -28,6 +28,11 @@ class Drafted:
 
     schema: Schema
     notes: tuple[Note, ...]
+
+    @property
+    def twice(self) -> tuple[str, ...]:
+        """Columns whose own name was taken, as they are called instead."""
+        return tuple(note.choice[len(CALLED) + 1 : -1] for note in self.notes if note.choice.startswith(CALLED))
 
     @property
     def doubts(self) -> dict[str, str]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -25,7 +26,7 @@ from typing import Any
 
 from covey.answers.load import statement, stored
 from covey.charging import Account, asked, carry_out
-from covey.errors import ArgumentError, CoveyError, InputError, InternalError, ParameterError
+from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.plan_numbers import Focus, NumberPlan, TripleForecast, forecast
 from covey.methods.regain.plan_numbers import expected_focus as focus
@@ -43,6 +44,7 @@ from covey.release.places import WORDS_SUMS, check_disk, check_output, check_tar
 from covey.release.verify import verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
 from covey.table.codec import Codec
+from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.dialects import Dialect
 from covey.table.document import read_document
@@ -130,6 +132,8 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     if schema is None or synth is None:
         drafted = draft(order.table, order.dialect)
         refuse_two_readings(drafted.notes)
+        for name in drafted.twice:
+            warnings.warn(renamed(name), CoveyWarning, stacklevel=2)
         schema = _public(drafted.schema, order)
         synth = _private(order, schema)
     prepared = _prepare(order, synth)

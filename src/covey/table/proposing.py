@@ -52,6 +52,7 @@ BIRTHS = "its name says that it holds dates of birth, which point to persons, an
 AT_MIDNIGHT = "every time of day in it is midnight"
 
 BLANK = ("", "nan", "null")
+CALLED = "a column is called "
 TWO_READINGS = "its dates can be read as "
 _FLAGS = (FALSE_TRUE, BITS, ("no", "yes"), ("No", "Yes"), ("NO", "YES"))
 

@@ -32,7 +32,7 @@ def is_spark(table: Any) -> bool:
 
 def needed_columns(frame: Any, schema: Domain) -> tuple[Any, tuple[str, ...]]:
     """The frame with the schema's columns alone, in its order and under plain names, and the names that are passed over."""
-    places, ignored = match(list(frame.columns), schema)
+    places, ignored, _ = match(list(frame.columns), schema)
     # By place: names may hold dots, differ in case only, or be there twice where they are not needed.
     renamed = frame.toDF(*(f"c{j}" for j in range(len(frame.columns))))
     return renamed.select(*(f"c{j}" for j in places.values())), ignored
