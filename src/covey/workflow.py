@@ -139,7 +139,9 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     prepared = _prepare(order, synth)
     fit = Fit(prepared.records, prepared.log, schema, order.person, prepared.n, prepared.nobodys)
     most = exact(order.accept_misfits, "accept_misfits")
-    refuse_other_spelling(fit, order.dialect, most)
+    refuse_other_spelling(
+        fit, most, unsaid=order.learn and order.dialect.decimal is None and order.dialect.thousands is None
+    )
     refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
@@ -259,12 +261,13 @@ def refuse_two_readings(notes: Sequence[Note]) -> None:
             )
 
 
-def refuse_other_spelling(fit: Fit, said: Dialect, most: Fraction) -> None:
+def refuse_other_spelling(fit: Fit, most: Fraction, unsaid: bool) -> None:
     """Stop before the charge where cells of a learned column are spelled otherwise than the call has said.
 
-    The share is far from one record's: what is released never follows from how single cells look.
+    Where it has not said how numbers are written, 1.234 in a file with semicolons may be a thousand. What is released never
+    follows from how cells look: it is read as was said, or not at all.
     """
-    semicolons = fit.schema.dialect.separator == ";" and said.decimal is None and said.thousands is None
+    semicolons = unsaid and fit.schema.dialect.separator == ";"
     for field in fit.schema.learns:
         seen = fit.log.columns.get(field.name)
         if seen is None:

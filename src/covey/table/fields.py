@@ -31,7 +31,7 @@ from covey.table.document import (
     spelt_like,
 )
 from covey.table.following import Follows
-from covey.table.values import BITS, FALSE_TRUE, as_written, below, is_label, is_whole, read_flags, typed
+from covey.table.values import BITS, FALSE_TRUE, as_written, below, flag_words, is_label, is_whole, read_flags, typed
 from covey.table.values import Value as Value
 
 TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
@@ -383,8 +383,8 @@ class Field:
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }
-        words = {} if self.flags == FALSE_TRUE else {"falseValues": [self.flags[0]], "trueValues": [self.flags[1]]}
-        out: dict[str, Any] = {"name": self.name, "type": self.type, **self.spelling.to_field(), **words, **self.notes}
+        words = self.spelling.to_field() | (flag_words(self.flags) if self.type == "boolean" else {})
+        out: dict[str, Any] = {"name": self.name, "type": self.type, **words, **self.notes}
         if given := {k: v for k, v in limits.items() if v is not None}:
             out["constraints"] = given
         given = {k: v for k, v in own.items() if v is not None}

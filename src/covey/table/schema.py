@@ -100,7 +100,9 @@ class Schema:
                 )
         for rule in self.rules:
             for name in rule.fields:
-                if self[name].learn:  # a rule could turn out impossible once the budget is spent
+                if (
+                    self[name].learn and self[name].type != "boolean"
+                ):  # a rule could turn out impossible once the budget is spent
                     raise self[name].wrong("is to be learned and stands in a rule", "Declare it, or drop the rule.")
             check_rule(rule, {name: self[name] for name in rule.fields})
         for group in self.important:

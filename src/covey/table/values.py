@@ -61,6 +61,11 @@ def read_flags(data: Mapping[str, Any], name: Any) -> tuple[str, str]:
     return false[0], true[0]
 
 
+def flag_words(flags: tuple[str, str]) -> dict[str, Any]:
+    """The same for a schema's file, where they are not the usual ones."""
+    return {} if flags == FALSE_TRUE else {"falseValues": [flags[0]], "trueValues": [flags[1]]}
+
+
 def is_label(text: str) -> bool:
     """Whether a category survives being written to a file and read again."""
     if not text or text != text.strip() or "\0" in text or "\r" in text:
