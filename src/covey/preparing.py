@@ -40,9 +40,11 @@ class Drafted:
         return {n.field: f"{n.reason}; {n.warning}" for n in self.notes if n.field is not None and n.warning}
 
 
-def draft(table: Path | Database, dialect: Dialect = PLAIN, size_limit: int = SIZE_LIMIT) -> Drafted:
+def draft(
+    table: Path | Database, dialect: Dialect = PLAIN, size_limit: int = SIZE_LIMIT, learning: bool = False
+) -> Drafted:
     """A schema that fits this table. Nothing in it is public before its owner has confirmed it."""
-    return Drafted(*Schema.draft_with_notes(table, dialect, size_limit))
+    return Drafted(*Schema.draft_with_notes(table, dialect, size_limit, learning))
 
 
 def imported(path: Path) -> Schema:

@@ -130,7 +130,7 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
     if schema is None or synth is None:
-        drafted = draft(order.table, order.dialect)
+        drafted = draft(order.table, order.dialect, learning=True)
         refuse_two_readings(drafted.notes)
         for name in drafted.twice:
             warnings.warn(renamed(name), CoveyWarning, stacklevel=2)

@@ -38,8 +38,11 @@ class Draft:
     table: Table
 
 
-def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT) -> Draft:
-    """Describe a table: what was said of its dialect holds, the rest is found."""
+def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT, learning: bool = False) -> Draft:
+    """Describe a table: what was said of its dialect holds, the rest is found.
+
+    Where its columns are to be learned every row is a record: what a single one looks like refuses nothing.
+    """
     said = said or Dialect()
     missing = ("",) if said.missing is None else tuple(dict.fromkeys(("", *said.missing)))
     found = said
@@ -49,7 +52,8 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
         if words := assumptions(found, said):
             notes.append(Note(None, words, "so it looks; the schema records it as dialect"))
     table = read_table(source, dialect=found.of_file, size_limit=size_limit)
-    _refuse_odd_rows(table, missing)
+    if not learning:
+        _refuse_odd_rows(table, missing)
     if table.long_rows:
         warning = "is the separator inside unquoted cells?"
         notes.append(Note(None, f"surplus cells of {table.long_rows} rows ignored", "the header has fewer", warning))

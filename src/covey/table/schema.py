@@ -299,7 +299,7 @@ class Schema:
 
     @classmethod
     def draft_with_notes(
-        cls, table: Any, dialect: Dialect | None = None, size_limit: int = SIZE_LIMIT
+        cls, table: Any, dialect: Dialect | None = None, size_limit: int = SIZE_LIMIT, learning: bool = False
     ) -> tuple[Schema, tuple[Note, ...]]:
         """A draft, and for each column what was chosen, why, and what to look at. Private.
 
@@ -307,8 +307,9 @@ class Schema:
             table: a file, a database, a frame or columns.
             dialect: what is known of the way the file is written; the rest is found by looking.
             size_limit: bytes that a compressed file may unfold to.
+            learning: whether its columns are to be learned: then every row is a record, whatever it looks like.
         """
-        found = draft(table, dialect, size_limit)
+        found = draft(table, dialect, size_limit, learning)
         return cls(found.fields, found.missing_values, drafted=True, dialect=found.dialect), found.notes
 
     def validate(self, table: Any) -> list[str]:
