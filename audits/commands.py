@@ -90,14 +90,14 @@ class Command:
         return self._left
 
 
-def draft_table(seed, *first, n=700, mark="."):
+def draft_table(seed, *first, n=700, mark=".", wards="ABC"):
     """Records of six columns that nobody has described; the doses have a decimal mark."""
     g = np.random.default_rng(seed)
     columns = (
         [str(age) for age in g.integers(15, 80, n)],
         [f"{cost:.2f}" for cost in g.lognormal(3, 1, n)],
         [f"201{year}-0{1 + year}-17" for year in g.integers(0, 9, n)],
-        g.choice(list("ABC"), n).tolist(),
+        g.choice(list(wards), n).tolist(),
         g.choice(["yes", "no"], n).tolist(),
         [f"{dose:.2f}".replace(".", mark) for dose in g.lognormal(1, 1, n)],
     )
@@ -121,7 +121,14 @@ def rides():
     neighbours = {name: draft_table(0, first) for name, first in OTHERS.items()}
     shows = {"drafted": 6, "learned": 5, "labels": 3}
     return [
-        Ride("draft, then learned", draft, draft_table(0, PLAIN), neighbours, draft_table(9, mark=","), shows),
+        Ride(
+            "draft, then learned",
+            draft,
+            draft_table(0, PLAIN),
+            neighbours,
+            draft_table(9, mark=",", wards="ABCD"),
+            shows,
+        ),
         Ride(
             "a command for persons", by_person, person.table, person.neighbours, person.stranger, {"charge moments": 10}
         ),
