@@ -89,14 +89,14 @@ class Learned:
 
 
 def assumed(schema: Schema) -> tuple[str, ...]:
-    """What the promise takes as public beside the schema, in sentences: nothing that one record can change is among it."""
+    """What the promise takes as public beside the schema, in sentences: of columns whose types were read off the table."""
     read = [field for field in schema.fields if field.from_table]
     if not read:
         return ()
     kinds = [f"{f.name!r} ({f.type}{'' if f.flags == FALSE_TRUE else f', {f.flags[0]} or {f.flags[1]}'})" for f in read]
     told = [
         "Names of the columns, and how their file is laid out (separator, encoding, line of the header), are taken from it.",
-        f"Types were read off the table without noise, by rules that no single record decides: {', '.join(kinds)}.",
+        f"Types were read off the table without noise, by rules that overlook an odd cell in a thousand: {', '.join(kinds)}.",
         "Columns of the table that looked like identifiers, names of persons, addresses or free text, or were empty, were left "
         "out by such rules.",
         "The promise compares tables for which these rules give the same.",
