@@ -13,7 +13,7 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.databases import Database
 from covey.table.dialects import Dialect
 from covey.table.persons import WithPerson, named, without
-from covey.table.proposing import Note
+from covey.table.proposing import CALLED, Note
 from covey.table.provisional import Provisional
 from covey.table.rules import Rule, shown_rule
 from covey.table.schema import Schema
@@ -30,14 +30,21 @@ class Drafted:
     notes: tuple[Note, ...]
 
     @property
+    def twice(self) -> tuple[str, ...]:
+        """Columns whose own name was taken, as they are called instead."""
+        return tuple(note.choice[len(CALLED) + 1 : -1] for note in self.notes if note.choice.startswith(CALLED))
+
+    @property
     def doubts(self) -> dict[str, str]:
         """For each doubtful column, what to look at."""
         return {n.field: f"{n.reason}; {n.warning}" for n in self.notes if n.field is not None and n.warning}
 
 
-def draft(table: Path | Database, dialect: Dialect = PLAIN, size_limit: int = SIZE_LIMIT) -> Drafted:
+def draft(
+    table: Path | Database, dialect: Dialect = PLAIN, size_limit: int = SIZE_LIMIT, learning: bool = False
+) -> Drafted:
     """A schema that fits this table. Nothing in it is public before its owner has confirmed it."""
-    return Drafted(*Schema.draft_with_notes(table, dialect, size_limit))
+    return Drafted(*Schema.draft_with_notes(table, dialect, size_limit, learning))
 
 
 def imported(path: Path) -> Schema:

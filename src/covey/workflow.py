@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -25,7 +26,7 @@ from typing import Any
 
 from covey.answers.load import statement, stored
 from covey.charging import Account, asked, carry_out
-from covey.errors import ArgumentError, CoveyError, InputError, InternalError, ParameterError
+from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
 from covey.methods.learning import expected_attributes, expected_sizes, with_known_domains
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.plan_numbers import Focus, NumberPlan, TripleForecast, forecast
@@ -44,11 +45,13 @@ from covey.release.places import WORDS_SUMS, check_disk, check_output, check_tar
 from covey.release.verify import verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
 from covey.table.codec import Codec
+from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.dialects import Dialect
 from covey.table.document import read_document
 from covey.table.numbers import NumberCodec
 from covey.table.persons import without
+from covey.table.proposing import TWO_READINGS, Note
 from covey.table.schema import Schema
 
 __all__ = [
@@ -133,11 +136,19 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
     if schema is None or synth is None:
-        schema = _public(draft(order.table, order.dialect).schema, order)
+        drafted = draft(order.table, order.dialect, learning=True)
+        refuse_two_readings(drafted.notes)
+        for name in drafted.twice:
+            warnings.warn(renamed(name), CoveyWarning, stacklevel=2)
+        schema = _public(drafted.schema, order)
         synth = _private(order, schema)
     prepared = _prepare(order, synth)
     fit = Fit(prepared.records, prepared.log, schema, order.person, prepared.n, prepared.nobodys)
-    refuse_misfits(fit.misfits, exact(order.accept_misfits, "accept_misfits"))
+    most = exact(order.accept_misfits, "accept_misfits")
+    refuse_other_spelling(
+        fit, most, unsaid=order.learn and order.dialect.decimal is None and order.dialect.thousands is None
+    )
+    refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     return released(carry_out(account, synth, prepared, rows, (listen, before_charge)), rows)
@@ -160,7 +171,7 @@ def released(bundle: Path, rows: int) -> Released:
 def _public(schema: Schema, order: PrivateOrder) -> Schema:
     """A schema that is confirmed, or of whose other fields nothing is used but names and types."""
     schema = schema.focus(*order.important, target=order.target, triples=order.triples)
-    schema = schema.to_learn() if order.learn else schema
+    schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
     schema = schema if order.person is None else without(schema, order.person)
     schema.require_confirmed()
     return schema
@@ -245,6 +256,49 @@ def _prepare(order: PrivateOrder | AnonymousOrder, synth: PrivateSynthesizer | A
     prepared = synth.prepare(order.table)
     write_log(order.log, prepared.log)
     return prepared
+
+
+def refuse_two_readings(notes: Sequence[Note]) -> None:
+    """Stop before the charge where the dates of a column could be read in two ways: no record may say which."""
+    for note in notes:
+        if note.reason.startswith(TWO_READINGS):
+            raise InputError(
+                f"the dates of {note.field!r} are not ISO 8601. Name their format with ", "date_format", "."
+            )
+
+
+def refuse_other_spelling(fit: Fit, most: Fraction, unsaid: bool) -> None:
+    """Stop before the charge where cells of a learned column are spelled otherwise than the call has said.
+
+    Where it has not said how numbers are written, 1.234 in a file with semicolons may be a thousand. What is released never
+    follows from how cells look: it is read as was said, or not at all.
+    """
+    semicolons = unsaid and fit.schema.dialect.separator == ";"
+    for field in fit.schema.learns:
+        seen = fit.log.columns.get(field.name)
+        if seen is None:
+            continue
+        share = Fraction(seen.unparseable, fit.rows)
+        if field.type not in ("integer", "number"):
+            if share > most:
+                raise InputError(
+                    f"of {field.name!r}, {float(share):.1%} of the cells are no dates as they were said to be written. Nothing "
+                    "was charged. Name their format with ",
+                    "date_format",
+                    ".",
+                )
+        elif share > most or (semicolons and 2 * seen.grouped > fit.rows - seen.missing):
+            what = (
+                "no numbers as they were said to be written" if share > most else "numbers such as 1.234, or thousands"
+            )
+            part = share if share > most else Fraction(seen.grouped, fit.rows)
+            raise InputError(
+                f"of {field.name!r}, {float(part):.1%} of the cells are {what}. Nothing was charged. Name their marks with ",
+                "decimal",
+                " and ",
+                "thousands",
+                ".",
+            )
 
 
 def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:

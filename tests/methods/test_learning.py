@@ -274,3 +274,30 @@ def test_bundles_say_what_was_learned_and_claims_of_delta_are_verified(tmp_path)
     ):
         with pytest.raises(InputError, match=words):
             _verify_budget(facts | wrong)
+
+
+def test_learned_rows_keep_flags_and_whole_numbers_and_rules_speak_of_them():
+    g = np.random.default_rng(3)
+    phone = g.random(2000) < 0.9
+    lines = np.where(phone, g.choice(["Yes", "No"], 2000), "No phone")
+    frame = pl.DataFrame(
+        {
+            "phone": np.where(phone, "Yes", "No"),
+            "lines": lines,
+            "old": g.integers(0, 2, 2000),
+            "score": g.integers(1, 11, 2000).astype(str),
+        }
+    )
+    schema = Schema.draft(frame).to_learn()
+    forbidden = {"forbid": {"phone": "No", "old": "1"}}
+    ruled = Schema.from_dict(schema.to_dict() | {"covey": {"rules": [forbidden]}})
+    release = covey.PrivateSynthesizer(4, 1e-6, schema=ruled, seed=1).fit(frame).release(500)
+    rows = release.rows("polars")
+    assert set(rows["phone"]) - {None} == {"No", "Yes"}
+    assert rows["old"].dtype.is_integer()
+    assert rows["score"].dtype.is_integer()
+    assert not rows.filter((pl.col("phone") == "No") & (pl.col("old") == 1)).height
+    truth = (frame["phone"] == "Yes").mean()
+    for words in ("Yes", True, "yes"):
+        assert release.share({"phone": words}).value == pytest.approx(truth, abs=0.05)
+    assert any("'phone' (boolean, No or Yes)" in line for line in release.privacy.assumed)

@@ -130,7 +130,7 @@ def remain(answer):
 
 @pytest.mark.parametrize("delta", ["0", "1e-9"])
 def test_what_will_remain_is_what_remains(page, delta):
-    """Of 2 pure releases of ε = 0.5 leave 1.5 and 1; Gaussian ones compose to less, and what is left stands at the cap's own δ."""
+    """Of 2 pure releases of ε = 0.5 leave 1.5 and 1; Gaussian ones compose to less, and what is left is at the cap's δ."""
     guarantee = {"epsilon": "0.5", "guarantee": "pure" if delta == "0" else "delta", "delta": delta}
     said = []
     for _ in range(2):

@@ -35,6 +35,7 @@ from covey.table.guessing import holds_names
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import ORDERED_TYPES, Schema
+from covey.table.values import FALSE_TRUE
 from covey.table.zeros import structural_zeros
 
 SHARE = Fraction(1, 10)  # of the budget
@@ -87,6 +88,32 @@ class Learned:
         others = [repr(name) for name in self.left_out if not holds_names(name)]
         which = "them" if len(others) == len(self.left_out) else ", ".join(others)
         return f"{told} To keep {which}, declare limits or categories." if others else told
+
+
+def assumed(schema: Schema) -> tuple[str, ...]:
+    """What the promise takes as public beside the schema, in sentences: of columns whose types were read off the table."""
+    read = [field for field in schema.fields if field.from_table]
+    if not read:
+        return ()
+    kinds = [f"{f.name!r} ({f.type}{'' if f.flags == FALSE_TRUE else f', {f.flags[0]} or {f.flags[1]}'})" for f in read]
+    told = [
+        "Names of the columns, and how their file is laid out (separator, encoding, line of the header), are taken from it.",
+        f"Types were read off the table without noise, by rules that overlook an odd cell in a thousand: {', '.join(kinds)}.",
+        "Columns of the table that looked like identifiers, names of persons, addresses or free text, or were empty, were left "
+        "out by such rules.",
+        "The promise compares tables for which these rules give the same.",
+    ]
+    numbers = [field for field in read if field.type in ("integer", "number")]
+    dates = [field for field in read if field.type in ("date", "datetime", "time")]
+    for spelling in dict.fromkeys(field.spelling for field in numbers):
+        grouped = f"digits grouped by {spelling.thousands!r}" if spelling.thousands else "no thousands mark"
+        told.append(
+            f"Numbers were read with decimal mark {spelling.decimal!r} and {grouped}: as the call said, not as cells look."
+        )
+    for spelling in dict.fromkeys(field.spelling for field in dates):
+        form = "in ISO 8601" if spelling.date_format is None else f"as {spelling.date_format}, or in ISO 8601"
+        told.append(f"Dates and times were read {form}: as the call said, not as cells look.")
+    return (*told, "Cells in any other spelling count as words or as missing.") if numbers or dates else tuple(told)
 
 
 def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:

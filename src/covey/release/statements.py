@@ -105,6 +105,7 @@ def _learned_facts(privacy: PrivacyStatement) -> dict[str, Any]:
     return {
         "learned": list(privacy.learned),
         "left_out": list(privacy.left_out),
+        **({"assumed": list(privacy.assumed)} if privacy.assumed else {}),
         "delta_for_labels": str(privacy.budget.selection),
     }
 
@@ -257,6 +258,13 @@ def _learned_words(privacy: PrivacyStatement) -> list[str]:
     lines.append("The names and types of all columns are public; rare categories are counted as other.")
     if privacy.left_out:
         lines.append(f"Nothing stood out of the noise in {', '.join(f'`{n}`' for n in privacy.left_out)}: left out.")
+    if privacy.assumed:
+        lines += [
+            "",
+            "What the promise takes as public, without noise:",
+            "",
+            *(f"- {line}" for line in privacy.assumed),
+        ]
     return [*lines, ""]
 
 

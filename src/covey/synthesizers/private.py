@@ -25,7 +25,15 @@ from covey.engines.weights import STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
 from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, NumberCells, all_distances, draw_of
-from covey.methods.learning import SHARE, Learned, check_learning, expected_attributes, learn, with_known_domains
+from covey.methods.learning import (
+    SHARE,
+    Learned,
+    assumed,
+    check_learning,
+    expected_attributes,
+    learn,
+    with_known_domains,
+)
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
@@ -325,6 +333,7 @@ class PrivateSynthesizer(_Synthesizer):
             unused=tuple(charge for gate in gates for charge in gate.unused),
             learned=domains.learned if domains else (),
             left_out=domains.left_out if domains else (),
+            assumed=() if self._learning is None else assumed(self._learning.provisional.schema),
             prior=None if self._prior is None else self._by_number.prior_digest,
         )
 

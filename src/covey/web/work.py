@@ -53,6 +53,7 @@ class Work:
         self.columns: tuple[ColumnDraft, ...] = ()
         self.missing_values: tuple[str, ...] = ("",)
         self.dialect = Dialect()
+        self.said = Dialect()  # of it, what its owner has said: learned columns are read so
         self.assumed = ""  # how the file was read, where it is not plain
         self.rules: tuple[Rule, ...] = ()
         self.taken: tuple[Any, ...] = ()  # columns, link and rules before anything was said of them
@@ -90,7 +91,7 @@ class Work:
                 remove(taken.tables)
                 raise
             self.forget_table()
-            self.tables, self.columns, self.assumed = taken.tables, taken.columns, taken.assumed
+            self.tables, self.columns, self.assumed, self.said = taken.tables, taken.columns, taken.assumed, given.said
             if isinstance(start, Package):
                 self.link, self.rules = start, rules_of(start)
             else:
@@ -205,7 +206,7 @@ class Work:
     def learn_rest(self) -> None:
         """Learn with noise what nobody has described: nothing that was drafted becomes public."""
         chosen = set(map(id, self.learnable))
-        self.set_columns(tuple(to_learn(c) if id(c) in chosen else c for c in self.columns))
+        self.set_columns(tuple(to_learn(c, self.said) if id(c) in chosen else c for c in self.columns))
 
     def shown_key(self) -> str:
         """Changes whenever what `confirm_shown` would make public changes."""
