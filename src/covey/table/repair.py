@@ -8,7 +8,9 @@ valid row. All of this sees released values alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,21 +19,41 @@ from covey.errors import ParameterError
 from covey.table.attributes import Attribute, Cells, Grid, Mask, attributes
 from covey.table.bodies import Region, regions
 from covey.table.bodyrule import BodyRule
+from covey.table.links import Link, find_links
 from covey.table.rules import AtMost, Domain, Forbid, LessEqual, Linear, Requires, Rule
 
 _ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced
+
+
+@dataclass(frozen=True)
+class Distance:
+    """What a field says of the one that it follows: how far it lies from it, where neither is missing."""
+
+    end: str
+    link: Link
+
+    @property
+    def fields(self) -> tuple[str, str]:
+        """The fields that it names."""
+        return self.link.base, self.end
+
+    def to_dict(self) -> dict[str, Any]:
+        """In words of the schema, for messages; bounds are in steps of the field's precision."""
+        bounds = {"minimum": self.link.difference.low, "maximum": self.link.difference.high}
+        return {self.end: {"difference_from": self.link.base, "difference": bounds}}
 
 
 class RuleBook:
     """The attributes of a schema, and the rules that its rows obey."""
 
     def __init__(self, domain: Domain) -> None:
-        self.domain, self.rules = domain, (*domain.rules, *_orders(domain))
+        self.domain = domain
         self.mended = 0  # synthetic rows that were altered so far, because they broke a rule
         for field in domain.fields:
             field.require_complete()
+        self.rules: tuple[Rule | Distance, ...] = (*domain.rules, *_distances(domain))
         self.attributes = attributes(domain)
-        self.regions = regions(self.rules, self.attributes)
+        self.regions = regions(domain.rules, self.attributes)
         encoded = domain.encoded
         if not encoded:
             raise ParameterError(
@@ -125,15 +147,19 @@ class RuleBook:
         assert isinstance(attribute, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
         return attribute
 
-    def _region(self, rule: Rule) -> Region | None:
+    def _region(self, rule: Rule | Distance) -> Region | None:
         """The polytope that keeps a rule, if one does."""
         return next((region for region in self.regions if any(rule is kept for kept in region.rules)), None)
 
-    def broken(self, rule: Rule, cells: Mapping[str, Integers]) -> Mask:
+    def broken(self, rule: Rule | Distance, cells: Mapping[str, Integers]) -> Mask:
         """Which rows break a rule."""
         region = self._region(rule)
         if region is not None and isinstance(rule, BodyRule | Linear):
             return region.broken(rule, cells)
+        if isinstance(rule, Distance):
+            base, end, there = self._ends(rule, cells)
+            apart = end - base
+            return np.asarray(there & ((apart < rule.link.difference.low) | (apart > rule.link.difference.high)))
         if isinstance(rule, AtMost):
             return np.asarray(sum((cells[name] == 1).astype(np.int64) for name in rule.fields) > rule.limit)
         if isinstance(rule, Forbid | Requires):
@@ -150,10 +176,27 @@ class RuleBook:
         slack = 1e-9 * (abs(rule.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
         return np.asarray(present & (sum(terms) > rule.maximum + slack))
 
-    def _mend(self, rule: Rule, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
+    def _ends(self, rule: Distance, cells: Mapping[str, Integers]) -> tuple[Integers, Integers, Mask]:
+        """Base and end in steps of the end, and where both are there."""
+        there = np.logical_and.reduce([self._grid(name).has_value(cells[name]) for name in rule.fields])
+        base, end = (np.where(there, cells[name], 0) for name in rule.fields)
+        return base * rule.link.times, end, there
+
+    def _bring_near(self, rule: Distance, cells: Cells, rows: Integers) -> None:
+        """Move the end as far as its bounds allow, then the base."""
+        (first, last), apart = (self._grid(name).axis for name in rule.fields), rule.link.difference
+        base, end, _ = self._ends(rule, {name: cells[name][rows] for name in rule.fields})
+        end = np.clip(np.clip(end, base + apart.low, base + apart.high), last.low, last.high)
+        near = -((apart.high - end) // rule.link.times), (end - apart.low) // rule.link.times
+        cells[rule.end][rows] = end
+        cells[rule.link.base][rows] = np.clip(np.clip(base // rule.link.times, *near), first.low, first.high)
+
+    def _mend(self, rule: Rule | Distance, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
         region = self._region(rule)
         if region is not None:
             region.settle(cells, rows, turns=0)
+        elif isinstance(rule, Distance):
+            self._bring_near(rule, cells, rows)
         elif isinstance(rule, AtMost):
             self._clear_flags(rule, cells, rows, generator)
         elif isinstance(rule, LessEqual):
@@ -240,8 +283,8 @@ class RuleBook:
                 cells[name][mine] = fresh
 
 
-def _orders(domain: Domain) -> list[Rule]:
-    """That fields which come after others do: those that were decoded by their distance do anyway, averages need not."""
-    after = [f for f in domain.fields if f.follows is not None and not f.follows.signed]
-    orders = [LessEqual(f.follows.base, f.name) for f in after if f.follows is not None]
-    return [order for order in orders if order not in domain.rules]
+def _distances(domain: Domain) -> list[Distance]:
+    """How far fields lie from those that they follow: what was decoded by its distance keeps it, what was mended need not."""
+    follows = {field.name for field in domain.fields if field.follows is not None}
+    links = find_links({field.name: field for field in domain.fields}, ()) if follows else {}
+    return [Distance(name, link) for name, link in links.items()]
