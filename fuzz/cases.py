@@ -62,9 +62,11 @@ class Chance(random.Random):
     """What is drawn, and how often."""
 
     def once_in(self, times: int) -> bool:
+        """True once in so many times."""
         return self.randrange(times) == 0
 
     def some(self, values: Any, least: int = 1, most: int | None = None) -> list[Any]:
+        """Some of the values, each once, in random order."""
         values = list(values)
         top = len(values) if most is None else min(most, len(values))
         return self.sample(values, self.randint(min(least, top), top))
@@ -160,8 +162,8 @@ def follow(chance: Chance, base: dict[str, Any], fields: list[dict[str, Any]]) -
         return
     limits, own = dict(base["constraints"]), {chance.choice(["after", "difference_from"]): base["name"]}
     limits["maximum"] = later(base["type"], limits["maximum"], chance.choice([0, 5, 300]))
-    if "decimals" in base.get("covey", {}):
-        own["decimals"] = base["covey"]["decimals"]
+    if base["type"] == "number" and not chance.once_in(6):
+        own["decimals"] = base.setdefault("covey", {}).setdefault("decimals", 1)
     if chance.once_in(2):
         own["difference"] = {"minimum": 0, "maximum": chance.choice([5, 40])}
     fields.append({"name": f"{base['name']} end", "type": base["type"], "constraints": limits, "covey": own})
@@ -338,14 +340,18 @@ def draw_cell(chance: Chance, entry: dict[str, Any], dirt: float) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def draw_table(chance: Chance, fields: list[dict[str, Any]], rows: int, more: dict[str, list[str]]) -> str:
-    """A CSV file with these fields, and with columns that are given."""
+def draw_table(
+    chance: Chance, fields: list[dict[str, Any]], rows: int, more: dict[str, list[str]], order: str | None = None
+) -> str:
+    """A CSV file with these fields, and with columns that are given; the one that orders rows is mostly clean."""
     dirt = chance.choice([0, 0, 0, 0.02, 0.3])
     empty = chance.choice(fields)["name"] if chance.once_in(8) else None
     columns = dict(more)
     for entry in fields:
         if not {"constant", "derived"} & set(entry.get("covey", {})):
-            columns[entry["name"]] = ["" if entry["name"] == empty else draw_cell(chance, entry, dirt) for _ in range(rows)]
+            clean = entry["name"] == order and not chance.once_in(6)
+            cells = [draw_cell(chance, entry, 0 if clean else dirt) for _ in range(rows)]
+            columns[entry["name"]] = [""] * rows if entry["name"] == empty and not clean else cells
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = list(columns)

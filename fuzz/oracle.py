@@ -212,7 +212,7 @@ def computed(derived: Mapping[str, Any], row: Row, value: Any) -> bool:
     base = row[derived["from"][0]]
     if "map" in derived:
         listed = derived["map"]
-        pairs = listed if isinstance(listed, Mapping) else {key: own for key, own in listed}
+        pairs = listed if isinstance(listed, Mapping) else dict(listed)
         return value == pairs.get(base)
     if not is_number(base):
         return value is None

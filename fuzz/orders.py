@@ -30,7 +30,7 @@ def draw_case(seed: int) -> Case:
     """The case of a seed."""
     chance = Chance(seed)
     kind = chance.choice(KINDS)
-    rows = chance.choice([20, 35, 60, 120, 300])
+    rows = chance.choice([20, 25, 35, 60, 120, 300])
     if kind in ("package", "alone"):
         return _linked(chance, seed, kind, rows)
     fields = draw_fields(chance, chance.randint(1, 5))
@@ -71,7 +71,9 @@ def _budget(chance: Chance) -> list[str]:
 
 
 def _focus(chance: Chance, fields: list[dict[str, Any]]) -> list[str]:
-    names = [f["name"] for f in fields if not {"derived", "constant"} & set(f.get("covey", {})) and "," not in f["name"]]
+    names = [
+        f["name"] for f in fields if not {"derived", "constant"} & set(f.get("covey", {})) and "," not in f["name"]
+    ]
     words: list[str] = []
     if names and chance.once_in(5):
         words += ["--important", ",".join(chance.some(names, 1, 2))]
@@ -88,7 +90,7 @@ def _size(chance: Chance) -> list[str]:
         words += ["--rows", str(chance.choice([1, 2, 40, 500]))]
     if chance.once_in(6):
         words += ["--parquet"]
-    if chance.once_in(2):
+    if not chance.once_in(5):
         words += ["--accept-misfits", "1"]
     return words
 
@@ -103,18 +105,23 @@ def _linked(chance: Chance, seed: int, kind: str, n: int) -> Case:
     persons = draw_fields(chance, chance.randint(1, 3), ("id",))
     events = draw_fields(chance, chance.randint(1, 3), ("id",))
     own: dict[str, Any] = {"at_most": at_most}
-    orders = [f for f in events if f["type"] in ORDERED and not {"after", "difference_from", "derived"} & set(f.get("covey", {}))]
+    orders = [
+        f
+        for f in events
+        if f["type"] in ORDERED and not {"after", "difference_from", "derived"} & set(f.get("covey", {}))
+    ]
     if chance.once_in(2):
         orders = orders or events.append(draw_field(chance, "day", chance.choice(["date", "integer"]))) or [events[-1]]
         orders[0].setdefault("constraints", {})["required"] = True
         own["order"] = orders[0]["name"]
-        own |= {word: True for word in ("positions", "gaps") if chance.once_in(3)}
+        whole = orders[0]["type"] in ("date", "integer") and not {"bins", "special"} & set(orders[0].get("covey", {}))
+        own |= {word: True for word in ("positions", "gaps") if chance.once_in(3) and (word != "gaps" or whole)}
         if orders[0]["type"] == "integer" and chance.once_in(4):
             own["numbered"] = True
             orders[0]["constraints"] |= {"minimum": 1, "maximum": 40}
             orders[0].pop("covey", None)
     link = {"fields": "whose", "reference": {"resource": "people", "fields": "id"}}
-    files = {"events.csv": draw_table(chance, events, len(owners), {"whose": owners})}
+    files = {"events.csv": draw_table(chance, events, len(owners), {"whose": owners}, own.get("order"))}
     parts: list[dict[str, Any]] = [{"name": "events", "path": "events.csv", "covey": own}]
     parts[0]["schema"] = {"fields": [{"name": "whose", "type": "string"}, *events]} | _ruled(chance, events)
     document: dict[str, Any] = {"resources": parts}
@@ -126,8 +133,9 @@ def _linked(chance: Chance, seed: int, kind: str, n: int) -> Case:
         schema = {"fields": [{"name": "id", "type": "string"}, *persons], "primaryKey": "id"} | _ruled(chance, persons)
         parts.insert(0, {"name": "people", "path": "people.csv", "schema": schema})
         if chance.once_in(2):
-            document["covey"] = {"rules": [_across(chance, persons, events)]}
-    words = _budget(chance) + [w for w in _size(chance)]
+            rule = _across(chance, parts, own.get("order"))
+            document |= {"covey": {"rules": [rule]}} if rule else {}
+    words = _budget(chance) + _size(chance)
     case = Case(seed, kind, {"package.json": write(document), **files}, document, words)
     _name(case)
     return case
@@ -138,13 +146,26 @@ def _ruled(chance: Chance, fields: list[dict[str, Any]]) -> dict[str, Any]:
     return {"covey": {"rules": rules}} if rules else {}
 
 
-def _across(chance: Chance, persons: list[dict[str, Any]], events: list[dict[str, Any]]) -> dict[str, Any]:
-    """A rule about a field of the events and one of the persons."""
-    one, two = ([f for f in part if not {"constant", "derived"} & set(f.get("covey", {}))] for part in (persons, events))
-    a, b = chance.choice(one or persons), chance.choice(two or events)
-    if "derived" in {**a.get("covey", {}), **b.get("covey", {})} or "constant" in {**a.get("covey", {}), **b.get("covey", {})}:
-        return {"forbid": {}}
-    mine, theirs = {f"people.{a['name']}": draw_condition(chance, a)}, {f"events.{b['name']}": draw_condition(chance, b)}
+def _across(chance: Chance, parts: list[dict[str, Any]], order: str | None) -> dict[str, Any] | None:
+    """A rule about a field of the events and one of the persons, mostly about such as may stand in one."""
+    found = []
+    for part in parts:
+        fields, rules = part["schema"]["fields"], part["schema"].get("covey", {}).get("rules", [])
+        bases = {f.get("covey", {}).get(word) for f in fields for word in ("after", "difference_from")}
+        free = [
+            f
+            for f in fields
+            if f["name"] not in ("id", "whose", order, *bases)
+            and not {"bins", "after", "difference_from"} & set(f.get("covey", {}))
+            and f'"{f["name"]}"' not in write({"rules": rules})
+        ]
+        there = fields[1:] if chance.once_in(8) else free
+        there = [f for f in there if not {"constant", "derived"} & set(f.get("covey", {}))]
+        if not there:
+            return None
+        own = chance.choice(there)
+        found.append({f"{part['name']}.{own['name']}": draw_condition(chance, own)})
+    mine, theirs = found
     return {"forbid": mine | theirs} if chance.once_in(2) else {"requires": {"if": mine, "then": theirs}}
 
 

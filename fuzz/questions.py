@@ -15,7 +15,20 @@ from covey.errors import CoveyError
 from fuzz.cases import Chance, draw_value
 
 KINDS = ("share", "range", "given", "mean", "by", "where", "median", "quantile", "correlation", "regress", "logistic")
-LINKED_KINDS = ("share", "range", "given", "mean", "by", "per event", "rate", "rate by", "rate of", "wait", "position", "gap")
+LINKED_KINDS = (
+    "share",
+    "range",
+    "given",
+    "mean",
+    "by",
+    "per event",
+    "rate",
+    "rate by",
+    "rate of",
+    "wait",
+    "position",
+    "gap",
+)
 
 
 def asked(chance: Chance, fields: list[Mapping[str, Any]], linked: bool) -> Iterator[tuple[str, str]]:
@@ -63,7 +76,9 @@ def condition(chance: Chance, entry: Mapping[str, Any]) -> str:
     return shlex.quote(f"{entry['name']}={value}")
 
 
-def ask_all(release: Any, chance: Chance, fields: list[Mapping[str, Any]], linked: bool) -> tuple[Counter[str], list[str]]:
+def ask_all(
+    release: Any, chance: Chance, fields: list[Mapping[str, Any]], linked: bool
+) -> tuple[Counter[str], list[str]]:
     """How many questions of each kind were answered, and what is wrong with answers."""
     answered: Counter[str] = Counter()
     wrong: list[str] = []

@@ -10,9 +10,11 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fuzz.arrays import ARRAYS
 from fuzz.cases import RULES, TYPES
 from fuzz.journey import Find, clean, travel
 from fuzz.orders import KINDS, LINKS, OPTIONS, TIES
@@ -22,6 +24,7 @@ from fuzz.questions import LINKED_KINDS
 NAMED = {
     *(f"kind {kind}" for kind in KINDS),
     *(f"type {kind}" for kind in TYPES),
+    *(f"array {kind}" for kind in ARRAYS),
     *(f"rule {kind}" for kind in RULES),
     *(f"field {tie}" for tie in (*TIES, "required")),
     *(f"option {option}" for option in OPTIONS),
@@ -37,6 +40,7 @@ class Tally:
 
     outcomes: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
+    by_seed: dict[int, set[str]] = field(default_factory=dict)
     finds: dict[int, str] = field(default_factory=dict)
     slowest: tuple[float, int] = (0.0, -1)
 
@@ -45,8 +49,18 @@ class Tally:
         """What no accepted release had."""
         return sorted(NAMED - set(self.reached))
 
+    @property
+    def cover(self) -> list[int]:
+        """Few seeds that reach all that was reached: for a test."""
+        left, chosen = NAMED & set(self.reached), []
+        while left:
+            best = max(self.by_seed, key=lambda seed: len(self.by_seed[seed] & left))
+            chosen.append(best)
+            left -= self.by_seed[best]
+        return sorted(chosen)
 
-def explore(seeds: range, log: Path | None = None) -> Tally:
+
+def explore(seeds: Iterable[int], log: Path | None = None) -> Tally:
     """Take the case of every seed on its way."""
     tally, memory = Tally(), Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as place:
@@ -61,8 +75,8 @@ def explore(seeds: range, log: Path | None = None) -> Tally:
                 _note(log, f"=== seed {seed}\n{tally.finds[seed]}")
                 continue
             tally.outcomes[journey.outcome] += 1
-            tally.reached.update(journey.reached)
-            tally.reached.update({f"question {kind}": count for kind, count in journey.answered.items() if count})
+            tally.by_seed[seed] = journey.reached | {f"question {kind}" for kind in +journey.answered}
+            tally.reached.update(tally.by_seed[seed])
             tally.slowest = max(tally.slowest, (time.process_time() - begin, seed))
             if seed % 100 == 99:
                 _note(log, f"--- up to seed {seed}: {dict(tally.outcomes)}, slowest {tally.slowest}")
@@ -85,4 +99,5 @@ def main(runs: int, seed: int, log: Path | None = None) -> int:
     print(f"{dict(tally.outcomes)}; slowest {tally.slowest[0]:.1f} s, seed {tally.slowest[1]}")
     print(f"finds: {', '.join(map(str, tally.finds)) or 'none'}")
     print(f"never reached: {', '.join(tally.unreached) or 'nothing'}")
+    print(f"seeds that reach all the others: {', '.join(map(str, tally.cover))}")
     return bool(tally.finds or tally.unreached)
