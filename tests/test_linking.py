@@ -327,3 +327,16 @@ def test_persons_of_one_file_all_have_events():
     )
     found = covey.PrivateSynthesizer(0.1, schema=package, seed=3).fit({"visits": clinic(40)["visits"]}).sample(200)
     assert set(found["visits"]["who"]) == set(found["persons"]["id"])
+
+
+def test_an_order_of_one_value_orders_nothing_and_is_no_traceback():
+    """It is not encoded, and places among a person's events were told from a column that was not there."""
+
+    def change(patients, visits):
+        visits["schema"]["fields"][1]["constraints"] |= {"minimum": 7, "maximum": 7}
+        visits["schema"]["fields"][1]["covey"] = {}
+        visits["covey"] |= {"positions": True, "gaps": True}
+
+    tables = clinic()
+    tables["visits"]["day"] = ["7"] * len(tables["visits"]["day"])
+    assert set(synthesizer(Package.from_dict(changed(change))).fit(tables).sample(50)["visits"]["day"]) == {7}

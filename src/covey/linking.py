@@ -315,7 +315,10 @@ def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str 
         found = source.table(piece)
         cells, log = codec.encode_part(found, cells=True)
         keys = ring.keys(*named(found.columns[part.key], schema.missing_values))
-        own = cells[:, codec.names.index(order)] if order is not None and order in codec.names else None
+        place = [codec.names.index(order)] if order in codec.names else []
+        own = (
+            None if order is None else cells[:, place].sum(axis=1)
+        )  # an order of one value is not encoded, and tells nothing
         return fine.codes(cells), keys, own, log
 
     batches: list[tuple[Array, Keys, Any]] = []
