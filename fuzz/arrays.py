@@ -52,8 +52,7 @@ def fit_arrays(seed: int) -> set[str]:
         else:
             synth = covey.PrivateSynthesizer(epsilon, delta, **options)
         synth.fit(table)
-    except CoveyError as error:
-        assert str(error).strip(), "refused without a word"
+    except CoveyError:
         return set()
     drawn = np.asarray(synth.sample(chance.choice([1, 7, 90])))
     assert drawn.shape[1] == p, drawn.shape

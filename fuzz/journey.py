@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import shutil
 import traceback
 import warnings
@@ -34,7 +35,7 @@ from fuzz.arrays import fit_arrays
 from fuzz.cases import Case, Chance
 from fuzz.oracle import faults, keeps, read_rows, value_of
 from fuzz.orders import draw_case
-from fuzz.questions import ask_all
+from fuzz.questions import ask_all, condition
 
 REFUSED = (2, 3, 4)  # exit codes of a refusal: parameters, table, ledger
 
@@ -121,12 +122,14 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
             stack.enter_context(patch.object(place, name, other))
         stack.enter_context(patch("secrets.token_bytes", random.Random(seed).randbytes))
         stack.enter_context(patch("covey.release.load.PATIENCE", 3))
+        stack.enter_context(patch("covey.release.load.FEWEST", 200))
         if seed % 50:  # the others are fitted to the end
             for home in ("factors", "terms"):
                 stack.enter_context(patch(f"covey.core.fit.{home}.descend", _few))
             stack.enter_context(patch("covey.methods.regain.categories.fit_steps", lambda *_: 20))
             stack.enter_context(patch("covey.core.fit.stack.DRAWS", 1))
             stack.enter_context(patch("covey.answers.bands.DRAWS", 20))
+            stack.enter_context(patch("covey.answers.release.DRAWN", 1000))
             stack.enter_context(patch("covey.core.draw.balanced.LOOKUPS", 10**5))
             stack.enter_context(patch("covey.core.fit.linked.STEPS", 10))
             stack.enter_context(patch("covey.core.fit.linked.STARTS", 2))
@@ -141,7 +144,8 @@ def _few(device: Any, goal: Any, start: Any, steps: int) -> Any:
 def _walk(journey: Journey) -> None:
     case, folder = journey.case, journey.folder
     first = folder / next(iter(case.files))
-    _draft(journey)
+    if case.kind == "drafted" or journey.chance.once_in(3):
+        _draft(journey)
     schema = ["--schema", folder / "schema.json"] if (folder / "schema.json").exists() else []
     ledger = folder / "ledger.sqlite"
     Ledger(ledger).open_dataset("d", Fraction(1000), Fraction(1, 10**5))
@@ -222,8 +226,10 @@ def _follow(journey: Journey, out: Path, first: Path) -> None:
     if found.get("rows", found.get("persons")) != wanted:
         raise Find(f"{wanted} rows were ordered, and {found} came")
     _check_rows(journey, out)
-    journey.run("cite", out, code=0)
-    journey.run("tables", out, "-o", folder / "tables", code=0)
+    if chance.once_in(3):
+        journey.run("cite", out, code=0)
+        journey.run("tables", out, "-o", folder / "tables", code=0)
+        journey.reached.add("step tables")
     release = load(out)
     schema = [json.loads((out / "schema.json").read_text())] if not case.linked else _schemas(out)
     fields = [entry for one in schema for entry in one["fields"] if entry["name"] not in ("whose", "id")]
@@ -232,7 +238,8 @@ def _follow(journey: Journey, out: Path, first: Path) -> None:
         if wrong:
             raise Find("\n".join(wrong[:5]))
     _ = repr(release), release._repr_html_(), release.rows()
-    _sample(journey, out, release, fields)
+    if chance.once_in(2):
+        _sample(journey, out, fields)
     if chance.once_in(4):
         (out / "SHA256SUMS.report").unlink()
         (out / "report.html").unlink()
@@ -240,15 +247,24 @@ def _follow(journey: Journey, out: Path, first: Path) -> None:
         if not json.loads(journey.run("verify", out, "--json", code=0).output)["finished"]:
             raise Find("resume did not finish the bundle")
         journey.reached.add("step resume")
-    person = ["--person", "whose"] if case.kind == "person" else []
-    if case.linked or chance.once_in(20):
-        journey.run("evaluate", first, out, *person, "-o", folder / "figures.json", code=0)
-    else:
-        done = evaluate(first, out, person="whose" if person else None, predicting=False)
-        json.dumps(done.figures)
-        _ = done.page()
+    if chance.once_in(2):
+        _evaluate(journey, out, first)
     if not case.linked and (folder / "schema.json").exists() and chance.once_in(4):
         _anonymize(journey, first)
+
+
+def _evaluate(journey: Journey, out: Path, first: Path) -> None:
+    """Compare with the true table; predictions, which take long, once in a while."""
+    case = journey.case
+    person = "whose" if case.kind == "person" else None
+    if case.linked or journey.chance.once_in(20):
+        words = ["--person", person] if person else []
+        journey.run("evaluate", first, out, *words, "-o", journey.folder / "figures.json", code=0)
+    else:
+        done = evaluate(first, out, person=person, predicting=False)
+        json.dumps(done.figures)
+        _ = done.page()
+    journey.reached.add("step evaluate")
 
 
 def _schemas(out: Path) -> list[dict[str, Any]]:
@@ -341,20 +357,16 @@ def _across_faults(
     return []
 
 
-def _sample(journey: Journey, out: Path, release: Any, fields: list[dict[str, Any]]) -> None:
+def _sample(journey: Journey, out: Path, fields: list[dict[str, Any]]) -> None:
     """More rows, with a condition and without."""
     case, folder, chance = journey.case, journey.folder, journey.chance
     if case.linked:
         journey.run("sample", out, "--rows", 9, "--seed", 1, "-o", folder / "more", code=0)
         wrong = _linked_faults(case, {name: read_rows(_table(folder / "more", name)) for name in _names(case)})
     else:
-        from fuzz.questions import condition
-
         journey.run("sample", out, "--rows", 9, "--seed", 1, "-o", folder / "more.csv", code=0)
         schema = json.loads((out / "schema.json").read_text())
         wrong = faults(read_rows(folder / "more.csv"), schema)
-        import shlex
-
         where = shlex.split(condition(chance, chance.choice(fields)))[0]
         given = ["--rows", 9, "--where", where, "--seed", 2, "-o", folder / "some.parquet"]
         if journey.run("sample", out, *given).exit_code == 0:

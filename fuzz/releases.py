@@ -30,7 +30,7 @@ NAMED = {
     *(f"option {option}" for option in OPTIONS),
     *(f"linked {word}" for word in LINKS),
     *(f"question {kind}" for kind in (*QUESTIONS, *LINKED_KINDS)),
-    *("step resume", "step sample where", "step anonymize"),
+    *("step tables", "step sample where", "step resume", "step evaluate", "step anonymize"),
 }
 
 

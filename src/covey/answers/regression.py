@@ -83,7 +83,7 @@ def read(formula: str, family: str, release: Release) -> Model:
             labels.append(label)
     if not labels[1:]:
         raise CannotAnswerError(
-            f"no group of {' or '.join(map(repr, terms))} but the commonest stands out of the noise: there is nothing to regress on."
+            f"only one group of {' or '.join(map(repr, terms))} stands out of the noise: there is nothing to regress on."
         )
     picked = ((column, columns.condition(column, category) if category else None), *((name, None) for name in terms))
     return Model(family, tuple(features), tuple(labels), numbers, there, picked)
