@@ -203,7 +203,11 @@ def computed(derived: Mapping[str, Any], row: Row, value: Any) -> bool:
     if "expression" in derived:
         known = {name: float(own) for name, own in row.items() if is_number(own)}
         if "year(" in derived["expression"]:
-            return value is None or 1800 < value < 2200
+            moment = row[derived["expression"][5:-1]]
+            if not is_number(moment):
+                return value is None
+            days = moment if moment < 10**6 else 719_163 + moment // 86_400  # a date counts days, a moment seconds
+            return value == date.fromordinal(int(days)).year
         try:
             wanted = eval(derived["expression"], {"__builtins__": {}}, {**known, "max": max, "round": round})
         except (NameError, ZeroDivisionError):
