@@ -206,7 +206,8 @@ def computed(derived: Mapping[str, Any], row: Row, value: Any) -> bool:
             moment = row[derived["expression"][5:-1]]
             if not is_number(moment):
                 return value is None
-            days = moment if moment < 10**6 else 719_163 + moment // 86_400  # a date counts days, a moment seconds
+            whole = 600_000 < moment < 800_000  # a date counts days from year 1, a moment seconds from 1970
+            days = moment if whole else 719_163 + moment // 86_400
             return value == date.fromordinal(int(days)).year
         try:
             wanted = eval(derived["expression"], {"__builtins__": {}}, {**known, "max": max, "round": round})

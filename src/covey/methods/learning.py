@@ -56,6 +56,7 @@ def learns_labels(schema: Schema) -> bool:
 
 def check_learning(schema: Schema, delta: Fraction) -> None:
     """Refuse, before any table is opened, what cannot be learned."""
+    schema = with_known_domains(schema)
     for field in schema.learns:
         if field.type == "string" and not delta:
             names = "Its name says that it holds names of persons: leave it out."
