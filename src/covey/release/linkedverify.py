@@ -12,6 +12,7 @@ import numpy as np
 from covey.core.arrays import Integers
 from covey.errors import InputError
 from covey.table.codec import Codec
+from covey.table.columns import unguarded
 from covey.table.package import Package, Resource
 from covey.table.schema import Schema
 from covey.table.sources import read_table
@@ -36,14 +37,16 @@ def table_paths(folder: Path, package: Package) -> tuple[Path, Path]:
 def verify_linked(folder: Path) -> tuple[int, tuple[Path, Path]]:
     """Check both tables against their schemas, and their link; the number of persons, and where the tables lie."""
     package = Package.load(folder / DESCRIBED)
-    keys, read, tables = [], [], table_paths(folder, package)
+    keys, tables = [], table_paths(folder, package)
+    read: list[Mapping[str, Any]] = []
     for part, path in zip(package.resources, tables, strict=True):
         table = read_table(path)
         wrong = Codec(released_schema(part)).problems(table)
         if wrong:
             raise InputError(f"the synthetic rows of {part.name} break their schema: {wrong[0]}")
-        keys.append(np.asarray(table.columns[part.key].cast(int)))
-        read.append(table.columns)
+        known = {part.key, *part.schema.names}
+        read.append({name if name in known else unguarded(name): own for name, own in table.columns.items()})
+        keys.append(np.asarray(read[-1][part.key].cast(int)))
     persons, owners = keys
     if not np.array_equal(persons, np.arange(1, len(persons) + 1)):
         raise InputError(f"the persons of {package.persons.name} are not numbered from 1.")

@@ -69,7 +69,7 @@ class LinkedSynthesizer(Parameterized):
         self._reader = PackageReader(schema)
         persons, events = self._reader.fine
         ordered = schema.order is not None
-        plan = LinkedPlan(*self._reader.attributes, schema.at_most, ordered, schema.timing)
+        plan = LinkedPlan(*self._reader.attributes, schema.at_most, ordered, schema.timing, schema.alone)
         zeros = structural_zeros(persons), structural_zeros(events)
         self._method = RegainPersons(share, plan, zeros, across_zeros(schema, persons, events))
         self._fitted: LinkedFitted | None = None

@@ -283,7 +283,7 @@ class PrivateSynthesizer(_Synthesizer):
         first = reader.read(X)
         self.check(first.n)
         found = learn(first.rows, reader.provisional, gate)
-        if found.left_out:
+        if found.advice:
             warnings.warn(found.advice, CoveyWarning, stacklevel=5)
         self._take(found.schema)
         return first.read_again(self._table_reader()), found

@@ -308,6 +308,8 @@ class Grid:
         """The column as text, with its special values: no other type holds both."""
         pl = optional("polars")
         written = as_text(series)
+        if self.field.type == "datetime":
+            written = written.str.replace(" ", "T", literal=True)  # as a column without special values is written
         for word, cell in self.words.items():
             written = written.set(pl.Series(cells == cell), word)
         return written.alias(self.field.name)

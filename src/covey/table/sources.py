@@ -252,12 +252,14 @@ def write_csv(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) ->
     with Path(path).open("wb") as file:
         for place, columns in enumerate(_parts(parts)):
             frame = _guarded_frame(columns)
-            if place == 0:  # a single name may look like several: in quotes it cannot
-                quotes = "always" if frame.width == 1 else "necessary"
+            # A single name may look like several, and a single cell that is missing like no row at all: in quotes they cannot.
+            quotes = "always" if frame.width == 1 else "necessary"
+            if place == 0:
                 frame.clear().write_csv(file, quote_style=quotes)
             frame.write_csv(
                 file,
                 include_header=False,
+                quote_style=quotes,
                 datetime_format="%Y-%m-%dT%H:%M:%S",
                 date_format="%Y-%m-%d",
                 time_format="%H:%M:%S",

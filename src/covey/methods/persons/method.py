@@ -105,6 +105,7 @@ class RegainPersons:
                 )
                 / n
             )
+            own = some_events(own) if plan.everybody else own
             having = n * float(1 - own[0])
             counted = LinkedCounts(rows, plan.persons, plan.events, having)
             one_way = measure_one_way(counted, plan.numbers, gate)
@@ -165,6 +166,14 @@ class RegainPersons:
             rest = np.ones(domain.total - merged.total, dtype=bool)  # no box names the number of events
             found.append(Zeros(domain, tuple((names, np.append(mask, rest)) for names, mask in own.boxes)))
         return found[0], found[1]
+
+
+def some_events(law: Floats) -> Floats:
+    """A law of the number of events of persons each of whom is known to have some."""
+    rest = np.append(0.0, law[1:])
+    return np.asarray(
+        rest / rest.sum() if rest.sum() > 0 else np.append(0.0, np.full(len(law) - 1, 1 / (len(law) - 1)))
+    )
 
 
 @dataclass(frozen=True)
