@@ -19,6 +19,7 @@ from covey.errors import ParameterError
 from covey.table.attributes import Attribute, Cells, Grid, Mask, attributes
 from covey.table.bodies import Region, regions
 from covey.table.bodyrule import BodyRule
+from covey.table.following import Follows
 from covey.table.links import Link, find_links
 from covey.table.rules import AtMost, Domain, Forbid, LessEqual, Linear, Requires, Rule
 
@@ -31,6 +32,7 @@ class Distance:
 
     end: str
     link: Link
+    declared: Follows
 
     @property
     def fields(self) -> tuple[str, str]:
@@ -38,9 +40,8 @@ class Distance:
         return self.link.base, self.end
 
     def to_dict(self) -> dict[str, Any]:
-        """In words of the schema, for messages; bounds are in steps of the field's precision."""
-        bounds = {"minimum": self.link.difference.low, "maximum": self.link.difference.high}
-        return {self.end: {"difference_from": self.link.base, "difference": bounds}}
+        """What the field declares, for messages."""
+        return {self.end: self.declared.to_dict()}
 
 
 class RuleBook:
@@ -285,6 +286,6 @@ class RuleBook:
 
 def _distances(domain: Domain) -> list[Distance]:
     """How far fields lie from those that they follow: what was decoded by its distance keeps it, what was mended need not."""
-    follows = {field.name for field in domain.fields if field.follows is not None}
+    follows = {field.name: field.follows for field in domain.fields if field.follows is not None}
     links = find_links({field.name: field for field in domain.fields}, ()) if follows else {}
-    return [Distance(name, link) for name, link in links.items()]
+    return [Distance(name, link, follows[name]) for name, link in links.items()]
