@@ -95,4 +95,4 @@ def test_distances_from_other_fields_hold_after_rules_have_moved_these():
     apart = (columns["out"] - columns["in"]).dt.total_days().drop_nulls()
     assert (apart.min(), apart.max()) == (2, 9)
     assert schema.validate(columns) == []
-    assert "difference_from" in schema.validate({**columns, "out": columns["out"] + timedelta(1)})[0]
+    assert "'after': 'in'" in schema.validate({**columns, "out": columns["out"] + timedelta(1)})[0]

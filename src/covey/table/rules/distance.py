@@ -12,6 +12,7 @@ from covey.core.arrays import Integers
 from covey.table.attributes import grid_of
 from covey.table.domain import Cells, Domain, Mask, Rule
 from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.following import Follows
 from covey.table.links import Link, find_links
 from covey.table.rules.sums import all_there
 
@@ -23,6 +24,7 @@ class Distance(Rule):
     word = "difference_from"
     end: str
     link: Link
+    declared: Follows
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -31,23 +33,22 @@ class Distance(Rule):
 
     @property
     def words(self) -> str:
-        """The rule in plain words; bounds are in steps of the field's precision."""
-        low, high = self.link.difference.low, self.link.difference.high
-        return f"{self.end} lies {low} to {high} steps from {self.link.base}."
+        """The rule in plain words."""
+        return f"{self.end} keeps its distance from {self.link.base}: {self.declared.to_dict()}."
 
     def to_dict(self) -> dict[str, Any]:
-        """In words of the schema, for messages; bounds are in steps of the field's precision."""
-        bounds = {"minimum": self.link.difference.low, "maximum": self.link.difference.high}
-        return {self.end: {self.word: self.link.base, "difference": bounds}}
+        """What the field declares."""
+        return {self.end: self.declared.to_dict()}
 
     @classmethod
     def read(cls, body: Any, fields: Mapping[str, Field]) -> Distance:
-        """Such a rule stands with its field: `find_links` reads it."""
-        return cls(str(body), find_links(fields, ())[str(body)])
+        """The distance that the field of this name declares."""
+        return next(one for one in _declared(fields) if one.end == body)
 
     def renamed(self, name: Callable[[str], str]) -> Distance:
         """The rule about fields of other names."""
-        return Distance(name(self.end), replace(self.link, base=name(self.link.base)))
+        base = name(self.link.base)
+        return Distance(name(self.end), replace(self.link, base=base), replace(self.declared, base=base))
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Numbers, dates or times; `find_links` has checked their bounds."""
@@ -74,6 +75,10 @@ class Distance(Rule):
 
 def distances(domain: Domain) -> list[Rule]:
     """How far fields lie from those that they follow: what was decoded by its distance keeps it, what was mended need not."""
-    follows = any(field.follows is not None for field in domain.fields)
-    links = find_links({field.name: field for field in domain.fields}, ()) if follows else {}
-    return [Distance(name, link) for name, link in links.items()]
+    return [*_declared({field.name: field for field in domain.fields})]
+
+
+def _declared(fields: Mapping[str, Field]) -> list[Distance]:
+    follows = {name: field.follows for name, field in fields.items() if field.follows is not None}
+    links = find_links(fields, ()) if follows else {}
+    return [Distance(name, link, follows[name]) for name, link in links.items()]
