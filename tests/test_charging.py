@@ -195,7 +195,8 @@ class Failing:
 
     def __call__(self, frame, event, _):
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(ABOVE_THE_DATA) or code.co_filename.endswith("claim.py"):
+        lock = code.co_filename.endswith("claim.py") or code.co_name == "claim_target"  # no part of the words
+        if event != "call" or not code.co_filename.startswith(ABOVE_THE_DATA) or lock:
             return
         key = (code.co_filename, code.co_name, code.co_firstlineno)
         self.seen.setdefault(key)
