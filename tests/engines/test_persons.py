@@ -19,7 +19,7 @@ from covey.core.tables.counts import (
     score_counts,
     size_counts,
 )
-from covey.core.tables.crosstabs import OneWayTables, PairTables
+from covey.core.tables.crosstabs import PairTables
 from covey.core.tables.distance import SubsetCounts
 from covey.core.tables.moments import moments
 from covey.engines import persons
@@ -93,7 +93,7 @@ KERNELS = {
 
 def test_every_engine_gives_the_sums_of_persons(place):  # noqa: F811
     for table, schema, kernels in (
-        (survey(), SCHEMA, [OneWayTables((4, 8, 2, 7)), PairTables((4, 8, 2, 7))]),
+        (survey(), SCHEMA, [CodeCounts((0, 1, 2, 3), (4, 8, 2, 7)), PairTables((4, 8, 2, 7))]),
         (flags(), FLAGS, [moments, KERNELS["coded moments"]]),
     ):
         frame = visits(table)

@@ -93,7 +93,10 @@ def cell_bins(cells: Cells, mass: float, cuts: Sequence[int] = ()) -> Integers:
 
 
 def category_bins(share: Floats, ordered: bool, mass: float, cut: float, most: int, signature: Integers) -> Integers:
-    """Category → bin: as `merge_maps`, but only among categories that rules treat alike (equal signatures)."""
+    """Category → bin, among categories that rules treat alike (equal signatures).
+
+    Ordered ones go into bins of about a mass, rare nominal ones into one.
+    """
     if len(share) <= 2:
         return np.arange(len(share))
     if ordered:

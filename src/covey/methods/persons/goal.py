@@ -18,8 +18,8 @@ from covey.core.fit.linked import LinkedGoal
 from covey.core.tables.domain import Domain
 from covey.core.tables.linked import LinkedTable, count_bins
 from covey.methods.persons.measure import NoisyTable, folded
-from covey.methods.regain.measure_numbers import OneWayMeasured
-from covey.methods.regain.numbers import Looks
+from covey.methods.regain.measure_tables import OneWayMeasured
+from covey.methods.regain.tables import OneWayModel
 
 if TYPE_CHECKING:
     from covey.methods.persons.method import Split
@@ -29,7 +29,7 @@ TINY = 1e-12  # what is divided by is never less
 
 def make_goal(
     split: Split,
-    seen: Looks,
+    seen: OneWayModel,
     one_way: OneWayMeasured,
     counts: tuple[Floats, float],
     tables: list[NoisyTable],

@@ -19,7 +19,7 @@ from covey.methods.persons.measure import NoisyTable
 
 if TYPE_CHECKING:
     from covey.methods.persons.method import Split
-    from covey.methods.regain.numbers import Looks
+    from covey.methods.regain.tables import OneWayModel
 
 LOST = 3.0  # a class of places with less than so many deviations of its noise is drawn as all others are
 LEAST = 0.02  # of what a value would have at any place: no factor is smaller, whatever noise says
@@ -39,7 +39,7 @@ def leave_places(goal: LinkedGoal, place: int) -> None:
 
 
 def tilted(
-    tables: Sequence[NoisyTable], place: int, split: Split, seen: Looks, law: LinkedLaw
+    tables: Sequence[NoisyTable], place: int, split: Split, seen: OneWayModel, law: LinkedLaw
 ) -> dict[tuple[int, int], Floats]:
     """Factors for the cells of an attribute, by class of places and attribute."""
     first = len(split.parts[0])

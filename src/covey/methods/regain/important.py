@@ -14,7 +14,8 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.domain import Domain
-from covey.methods.regain.measure import Tables, centred_counts, entries
+from covey.methods.regain.measure import entries
+from covey.methods.regain.measure_tables import Tables, centred_counts
 from covey.privacy.gate import Gate, Moves
 
 SHARE = Fraction(2, 5)  # of what pairs have: most of the gain, while the other pairs lose less than a third of theirs
@@ -70,6 +71,9 @@ class Important:
         live = self.live(sizes)
         squared = sum((2 * (1 - Fraction(1, max(sizes[a], sizes[b]))) for a, b in live), Fraction(0))
         return Moves(l1=2 * len(live), l2_squared=squared)
+
+
+NOTHING = Important()
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.triples import Levels, Triple, Triples, TripleTables, deviations, level_map
 from covey.errors import ParameterError, whole_number
-from covey.methods.regain.measure import Tables, entries
+from covey.methods.regain.measure import entries
+from covey.methods.regain.measure_tables import Tables
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Gate, Moves
 
