@@ -78,6 +78,18 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
     assert "distribution_functions" not in certificate_facts(without)
 
 
+@pytest.mark.parametrize(
+    ("places", "ranked"), [((0, 1), True), ((0, 3), True), ((0, 2), False), ((2, 3), False), ((0,), False)]
+)
+def test_swaps_keep_ranks_where_two_columns_have_some_and_one_is_a_number(places, ranked):
+    """Ordered categories alone keep their ranks better by their pair tables."""
+    method = RegainTables(Fraction(0), tuple(ATTRIBUTES[j] for j in places))
+    rows = ArrayRows(people(500)[:, places])
+    found = fitted(rows, method, make_budget(1), Streams.from_seed(1))[0]
+    assert (found.numbers.score is not None) == ranked
+    assert len(found.numbers.cells) == sum(isinstance(a, NumberGrid) for a in method.attributes)
+
+
 def test_charges_of_trees_are_fixed_by_public_numbers():
     """Whatever the table, the gate's book has the same lines for one-way measures: a tree that stops early would tell."""
     books = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -68,7 +69,7 @@ class NumberCells:
         """What swaps between rows keep."""
         return Kept(self.score, self.zeros, triples=self.triples)
 
-    @property
+    @cached_property
     def zeros(self) -> Zeros | None:
         """What cannot occur, over categories and cells; cells were cut so that none lies across a side of a box."""
         sizes = enumerate(self.domain.sizes)

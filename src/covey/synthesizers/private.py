@@ -18,10 +18,10 @@ from covey.core.numbers.cells import MOST_BINS
 from covey.core.numbers.grid import Category
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import require_exact
+from covey.core.tables.linked import WEIGHT_STEPS
 from covey.core.tables.sparse import canonical, is_sparse
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Mapped, Rows
-from covey.engines.weights import STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
 from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, NumberCells, all_distances, draw_of
@@ -238,7 +238,7 @@ class PrivateSynthesizer(_Synthesizer):
         width = p if p is not None or self._codec is None else len(self._codec.names)
         limited = self._limits and width is not None
         declared = declared_coding(width, self._limits) if limited and width is not None else None
-        steps = 1 if self.person is None else STEPS
+        steps = 1 if self.person is None else WEIGHT_STEPS
         return RegainBits(self._share, declared, find_device(self.device), width, bool(self._limits), steps)
 
     def _fit_regain(self, X: Any) -> None:
@@ -334,7 +334,7 @@ class PrivateSynthesizer(_Synthesizer):
         widest = (max(self.domain.sizes) if self.domain else 1) + (
             MOST_BINS if self._numbers is not None and self._numbers.fine else 0
         )
-        require_exact(n, widest, STEPS if self.person is not None else 1)
+        require_exact(n, widest, WEIGHT_STEPS if self.person is not None else 1)
 
     def _advise(self, n: int, sizes: Sequence[int]) -> None:
         """Checks and advice that need the public size of the table."""

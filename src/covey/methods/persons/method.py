@@ -115,7 +115,7 @@ class RegainPersons:
             binned = rows.mapped(split.to_bins)
             found = measure_tables(binned, tables, split.sizes, plan.count_size, gate)
             barred = self._barred(seen)
-            goal = make_goal(split, seen, one_way, (own, counts.sd), found, n)
+            goal = make_goal(split, seen, (own, counts.sd), found, n)
             goal = replace(goal, growth=plan.growth(n, gate.budget))
             place = plan.timing.position
             if place is not None:
@@ -133,7 +133,7 @@ class RegainPersons:
             numbers = MeasuredRanges(
                 np.arange(rows.most + 2), counts.values.astype(np.float64), np.full(rows.most + 1, counts.sd)
             )
-            measured = LinkedMeasured(n, pure, numbers, seen.ranges(one_way), found, split.to_bins)
+            measured = LinkedMeasured(n, pure, numbers, seen.ranges, found, split.to_bins)
             kept = LinkedFitted(law, seen.cells, measured, None, plan.last)
             if not self.certificate:
                 return kept

@@ -14,6 +14,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.draw.linked import LinkedLaw
 from covey.core.fit.linked import LinkedGoal
+from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.linked import count_bins, position_starts
 from covey.methods.persons.measure import NoisyTable
 
@@ -67,7 +68,7 @@ def _aim(counts: Floats, sd: float, usual: Floats, to: Integers) -> Floats | Non
         return None
     binned = total * np.bincount(to, usual)
     apart = counts - binned
-    kept = max(0.0, 1 - len(counts) * sd**2 / max(float((apart**2).sum()), 1e-12))
+    kept = beyond_noise(apart, len(counts) * sd**2)
     if not kept:
         return None
     ratio = np.maximum(binned + kept * apart, LEAST * binned) / np.maximum(binned, 1e-12)

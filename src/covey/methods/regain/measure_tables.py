@@ -134,11 +134,11 @@ class Tables:
         if self._pairs is not None:
             return self._pairs.map(merge_pairs, tuple(maps), tuple(sizes))
         kernel = PairTables(tuple(sizes))
-        return Mapped(self._rows, Merge(tuple(maps))).reduce(kernel).map(kernel.matrix)
+        return Mapped(self._rows, Recode(maps=tuple(maps))).reduce(kernel).map(kernel.matrix)
 
     def triples(self, maps: Sequence[Integers], kernel: TripleTables) -> Exact[Integers]:
         """Tables of triples of the levels maps[a][x_a], side by side."""
-        return Mapped(self._rows, Merge(tuple(maps))).reduce(kernel).map(part)
+        return Mapped(self._rows, Recode(maps=tuple(maps))).reduce(kernel).map(part)
 
     def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
         """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
@@ -174,29 +174,19 @@ def merge_pairs(pairs: Integers, maps: Sequence[Integers], sizes: Sequence[int])
 
 
 @dataclass(frozen=True)
-class Merge:
-    """A step on records: categories become merged ones."""
+class Recode:
+    """A step on records: codes become cells, between edges, and cells become bins, by maps; without edges codes are cells."""
 
-    maps: tuple[Integers, ...]
-
-    def __call__(self, batch: Array) -> Array:
-        """Merge the categories of a batch."""
-        return np.stack([m[batch[:, a]] for a, m in enumerate(self.maps)], axis=1)
-
-
-@dataclass(frozen=True)
-class ToCells:
-    """A step on records: codes of numbers become cells; categories stay."""
-
-    edges: tuple[Integers | None, ...]
+    edges: tuple[Integers | None, ...] = ()
+    maps: tuple[Integers, ...] = ()
 
     def __call__(self, batch: Array) -> Array:
-        """The cells of a batch."""
-        columns = [
-            batch[:, j] if e is None else np.searchsorted(e[1:-1], batch[:, j], side="right")
-            for j, e in enumerate(self.edges)
-        ]
-        return np.stack(columns, axis=1).astype(np.int64)
+        """The cells, or bins, of a batch."""
+        out = np.empty(batch.shape, dtype=np.int64, order="F")
+        for j, edges in enumerate(self.edges or (None,) * batch.shape[1]):
+            cells = batch[:, j] if edges is None else np.searchsorted(edges[1:-1], batch[:, j], side="right")
+            out[:, j] = self.maps[j][cells] if self.maps else cells
+        return out
 
 
 # One-way tables and trees.

@@ -70,11 +70,6 @@ def histogram_share(n: int, domain: Domain, budget: Budget) -> float:
     return float(np.clip(by_size, 0.1, 0.8)) if sum(size > 1 for size in domain.sizes) > 1 else 1.0
 
 
-def bin_mass(n: int, domain: Domain, budget: Budget) -> float:
-    """Mass of a merged ordered bin: forty deviations of the pair noise, within reason."""
-    return float(np.clip(40 * pair_law(coarse(domain), budget).sd / n, 1 / most_bins(domain), 0.25))
-
-
 def most_bins(domain: Domain) -> int:
     """Bins per attribute, so that the merged domain stays below about 800."""
     return max(8, 800 // len(domain.sizes))
@@ -111,8 +106,8 @@ class TablePlan:
 
     def shares(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
         """One-way tables and trees, pairs, rank covariances: parts of `rest`, which is what the certificate leaves."""
-        first = Fraction(histogram_share(n, self.declared, budget)) * rest
-        ranks = min(RANKS, (1 - Fraction(histogram_share(n, self.declared, budget))) / 4) * rest
+        part = Fraction(histogram_share(n, self.declared, budget))
+        first, ranks = part * rest, min(RANKS, (1 - part) / 4) * rest
         shares = {"histograms": first, "pairs": rest - first}
         if self.ranked > 1 and first < rest:
             shares |= {"pairs": rest - first - ranks, "ranks": ranks}
@@ -140,14 +135,15 @@ class TablePlan:
         return growth**turn / sum(growth**k for k in range(rounds))
 
     def bin_mass(self, n: int, budget: Budget) -> float:
-        """Mass of a bin of an ordered attribute: at least twelve bins if the noise allows it, at most forty.
+        """Mass of a bin of an ordered attribute: forty deviations of the pair noise, within reason.
 
-        Without numbers it is that of categories.
+        Where there are numbers, at least twelve bins if the noise allows it, and at most forty.
         """
+        noise = pair_law(coarse(self.declared), budget).sd / n
+        mass = float(np.clip(40 * noise, 1 / most_bins(self.declared), 0.25))
         if not grids(self.attributes):
-            return bin_mass(n, self.declared, budget)
-        finest = 1 / float(np.clip(400 // len(self.attributes), 12, 40))
-        return max(finest, BINS[budget.pure] * bin_mass(n, self.declared, budget))
+            return mass
+        return max(1 / float(np.clip(400 // len(self.attributes), 12, 40)), BINS[budget.pure] * mass)
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.hierarchy import grouped_bins, grouped_histogram
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import unmerge
-from covey.core.tables.triples import Triples
-from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
+from covey.core.tables.zeros import NO_BOXES, Boxes
 from covey.core.threads import blas_threads
 from covey.engines.rows import Mapped, Rows
 from covey.methods.draws import NumberCells
@@ -40,8 +39,8 @@ from covey.methods.regain.important import NOTHING, Important, ImportantPairs, m
 from covey.methods.regain.measure_tables import (
     OneWayCounts,
     OneWayMeasured,
+    Recode,
     Tables,
-    ToCells,
     farthest_numbers,
     first_kernel,
     measure_one_way,
@@ -52,7 +51,7 @@ from covey.methods.regain.measured import MeasuredGroups, MeasuredNumbers, Measu
 from covey.methods.regain.plan import refuse_too_wide
 from covey.methods.regain.plan_tables import TablePlan, fit_steps, most_bins, pair_law
 from covey.methods.regain.prior import Prior, prior_covariances
-from covey.methods.regain.triples import NO_WISH, Found, MeasuredTriples, Wish, find_triples
+from covey.methods.regain.triples import NO_WISH, Wish, find_triples
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import certify
 from covey.privacy.gate import Exact, Gate
@@ -111,22 +110,19 @@ class RegainTables:
             one_way = measure_one_way(counts, self.plan, gate)
             mass, totals = self.plan.bin_mass(rows.n, gate.allowance("pairs")), [float(rows.n)] * len(self.attributes)
             generator = public("fit")
-            own = public("numbers") if whole is None else generator
+            own = public("numbers") if whole is None else generator  # categories alone need no stream of their own
             seen = self.look(one_way, totals, mass, gate.budget.pure, own)
             tables = Tables(Mapped(rows, seen.to_cells), seen.domain) if whole is None else whole
-            fit = self._centres(tables, seen, gate, generator, public("spectrum"), progress.tick)
-            numbers = NumberCells(seen.domain, seen.cells, seen.scores, self.boxes, fit.triples)
-            kept = seen.measured(one_way, rows.n, gate.budget.pure, fit, groups_of(self.attributes, one_way))
+            found = self._centres(tables, seen, gate, generator, public("spectrum"), progress.tick)
             progress.next()
             if not self.certificate:
-                return Fitted(fit.cloud, None, fit.spectrum, kept, numbers)
-            degrees, farthest = tables.farthest(fit.cloud)
-            yardstick = tables.misplaced(fit.cloud)
+                return found
+            degrees, farthest = tables.farthest(found.cloud)
+            yardstick = tables.misplaced(found.cloud)
             if seen.cells:  # its twin for numbers, the largest of the two
-                worst = farthest_numbers(counts, seen.cells, fit.cloud, seen.domain)
+                worst = farthest_numbers(counts, seen.cells, found.cloud, seen.domain)
                 yardstick = replace(yardstick, exact=Exact.of(max, yardstick.exact, worst), numbers=True)
-            found = certify(degrees, farthest, rows.n, gate, True, yardstick)
-            return Fitted(fit.cloud, found, fit.spectrum, kept, numbers)
+            return replace(found, certificate=certify(degrees, farthest, rows.n, gate, True, yardstick))
 
     def look(
         self, measured: OneWayMeasured, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
@@ -157,7 +153,7 @@ class RegainTables:
         domain = Domain(tuple(len(p) for p in shares), self.plan.declared.ordered)
         numbers = grids(self.attributes)
         specials = np.array([numbers[j].specials if j in numbers else 0 for j in range(len(shares))])
-        return OneWayModel(domain, cells, shares, maps, specials)
+        return OneWayModel(domain, cells, shares, maps, specials, measured)
 
     def _centres(
         self,
@@ -167,7 +163,7 @@ class RegainTables:
         generator: np.random.Generator,
         shown: np.random.Generator,
         tick: Tick,
-    ) -> PairFit:
+    ) -> Fitted:
         """Centres over categories and cells from noisy pair tables of bins; spends "pairs", and what else is planned of these."""
         n, maps, budget = tables.n, seen.maps, gate.allowance("pairs")
         merged = Domain(tuple(int(m.max()) + 1 for m in maps), tables.domain.ordered)
@@ -185,8 +181,8 @@ class RegainTables:
         sharp, directions = self._denoised(noisy, tables, seen, gate, generator)
         tick(0.4)
         steps = fit_steps(n, self.plan.declared, budget, sharp.domain.total)
-        zeros = seen.zeros(self.boxes)
-        zeros = zeros.gathered(sharp.maps, sharp.domain) if zeros else None
+        numbers = NumberCells(seen.domain, seen.cells, seen.scores, self.boxes)
+        zeros = numbers.zeros.gathered(sharp.maps, sharp.domain) if numbers.zeros else None
         closely = extra is not None or self.important.target is not None
         emphasis = self.important.weights(len(merged.sizes)) if closely else None
         goal = Goal(sharp.shares, sharp.covariances, sharp.domain, directions, zeros, emphasis)
@@ -194,13 +190,23 @@ class RegainTables:
         found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
         three = chosen = None
         if gate.has("triples"):
-            three, chosen = find_triples(tables, self.wish, Found(found, sharp.maps, sharp.shares, sharp.domain), gate)
+            three, chosen = find_triples(tables, self.wish, found, sharp, gate)
         if three is not None:
             goal = replace(goal, triples=three)
             found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
         points = unmerge(found.points, found.weights, seen.shares, sharp.maps, sharp.domain)
-        kept = None if three is None else three.triples.of(sharp.maps)
-        return PairFit(WeightedPoints(found.weights, points), spectrum, law, counted, extra, kept, chosen)
+        if three is not None:
+            numbers = replace(numbers, triples=three.triples.of(sharp.maps))
+        own = (n, gate.budget.pure, seen.ranges, seen.edges, maps, law, counted, extra, self._groups(seen), chosen)
+        return Fitted(WeightedPoints(found.weights, points), None, spectrum, MeasuredNumbers(*own), numbers)
+
+    def _groups(self, seen: OneWayModel) -> dict[int, MeasuredGroups]:
+        """The noisy counts of groups, by attribute."""
+        return {
+            j: MeasuredGroups(np.array(a.groups), np.asarray(found.values, dtype=np.float64), found.sd)
+            for j, found in seen.measured.groups.items()
+            if isinstance(a := self.attributes[j], Category)
+        }
 
     def _denoised(
         self, noisy: NoisyPairs, tables: Tables, seen: OneWayModel, gate: Gate, generator: np.random.Generator
@@ -254,22 +260,6 @@ class NoisyPairs:
 
 
 @dataclass(frozen=True)
-class PairFit:
-    """Centres over categories and cells, the noisy spectrum, and the noisy pair tables of bins with the law of their noise.
-
-    `triples` were chosen and fitted, `measured_triples` are all that were chosen; their levels are of categories and cells.
-    """
-
-    cloud: WeightedPoints
-    spectrum: Spectrum | None
-    law: PairLaw
-    pairs: Floats
-    important: ImportantPairs | None = None  # their second measurement
-    triples: Triples | None = None
-    measured_triples: MeasuredTriples | None = None
-
-
-@dataclass(frozen=True)
 class OneWayModel:
     """What one-way measurements say: cells of numbers, shares and bins of all categories and cells."""
 
@@ -278,6 +268,7 @@ class OneWayModel:
     shares: list[Floats]
     maps: list[Integers]
     specials: Integers  # how many categories of each attribute, its first ones, have no rank
+    measured: OneWayMeasured
 
     @property
     def edges(self) -> list[Integers]:
@@ -285,9 +276,9 @@ class OneWayModel:
         return [self.cells[j].edges if j in self.cells else np.arange(c + 1) for j, c in enumerate(self.domain.sizes)]
 
     @property
-    def to_cells(self) -> ToCells:
+    def to_cells(self) -> Recode:
         """From codes to cells."""
-        return ToCells(tuple(self.cells[j].edges if j in self.cells else None for j in range(len(self.maps))))
+        return Recode(tuple(self.cells[j].edges if j in self.cells else None for j in range(len(self.maps))))
 
     @property
     def scores(self) -> Floats | None:
@@ -298,38 +289,17 @@ class OneWayModel:
         found = rank_scores(np.concatenate(self.shares), self.domain, self.specials)
         return found.score if self.cells and len(found.attributes) > 1 else None
 
-    def zeros(self, boxes: Boxes) -> Zeros | None:
-        """What cannot occur, over categories and cells."""
-        return boxes.on(self.domain, [edges[:-1] for edges in self.edges]) if boxes else None
-
-    def measured(
-        self, one_way: OneWayMeasured, n: int, pure: bool, fit: PairFit, groups: dict[int, MeasuredGroups]
-    ) -> MeasuredNumbers:
-        """What the gate gave back, to be kept beside the centres."""
-        pairs = (fit.law, fit.pairs, fit.important)
-        return MeasuredNumbers(
-            n, pure, self.ranges(one_way), self.edges, self.maps, *pairs, groups, fit.measured_triples
-        )
-
-    def ranges(self, one_way: OneWayMeasured) -> list[MeasuredRanges]:
+    @property
+    def ranges(self) -> list[MeasuredRanges]:
         """One-way counts of every attribute, by ranges of codes, with their noise."""
         own = []
         for j, size in enumerate(self.domain.sizes):
             if j in self.cells:
-                tree = one_way.trees[j]
+                tree = self.measured.trees[j]
                 times = tree.times[tree.frontier]
                 own.append(MeasuredRanges(tree.edges, tree.total[tree.frontier] / times, tree.sd / np.sqrt(times)))
             else:
-                found = one_way.categories[j]
+                found = self.measured.categories[j]
                 counts = np.asarray(found.values, dtype=np.float64)
                 own.append(MeasuredRanges(np.arange(size + 1), counts, np.full(size, found.sd)))
         return own
-
-
-def groups_of(attributes: Sequence[Attribute], one_way: OneWayMeasured) -> dict[int, MeasuredGroups]:
-    """The noisy counts of groups, by attribute."""
-    return {
-        j: MeasuredGroups(np.array(a.groups), np.asarray(found.values, dtype=np.float64), found.sd)
-        for j, found in one_way.groups.items()
-        if isinstance(a := attributes[j], Category)
-    }
