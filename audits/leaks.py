@@ -14,7 +14,6 @@ import numpy as np
 import covey.core.noise.samplers
 import covey.core.noise.signs
 import covey.methods.regain.bits as bits
-import covey.methods.regain.measure as measure
 import covey.methods.regain.measure_tables as measure_tables
 import covey.methods.regain.tables as tables
 from audits import bodies, commands, knowledge, linked, persons
@@ -160,7 +159,7 @@ def uncentred():
 
         return centred_counts
 
-    return replaced((measure, "centred_counts", plain))
+    return replaced((measure_tables, "centred_counts", plain))
 
 
 def cut_too_little():
