@@ -31,7 +31,8 @@ class Pictured:
         self.first: ColumnValues = {}
         self._codes: Integers | None = None  # of the first part
         self.rows = 0
-        self._numbers = release.numbers if isinstance(release, PrivateRelease) else None
+        numbers = release.numbers if isinstance(release, PrivateRelease) else None
+        self._numbers = numbers if numbers is not None and numbers.cells else None
         self._step = max(1, -(-release.parts.m // MAPPED_ROWS))
         self._some: list[tuple[Integers, Integers]] = []
 

@@ -82,7 +82,7 @@ def changed(bands: Bands | None) -> Part | None:
 
 def rows_bounds(release: PrivateRelease, own: Pictured) -> TableBounds:
     """What the certificate says of these very rows, where they came in one part."""
-    return table_bounds(release, own.fine(own.first), own.codec)
+    return table_bounds(release, own.fine(own.first))
 
 
 @dataclass(frozen=True)

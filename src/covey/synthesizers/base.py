@@ -17,7 +17,7 @@ from covey.engines.spark import generate
 from covey.entropy import Streams
 from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
-from covey.methods.draws import Draw, DrawNumbers
+from covey.methods.draws import Draw, DrawCodes
 from covey.methods.regain.memory import CODE
 from covey.privacy.budget import Budget
 from covey.records import (
@@ -210,7 +210,7 @@ def schema_facts(schema: Schema | None) -> list[tuple[str, Any]]:
 def require_sample_memory(m: Any, centres: WeightedPoints, draw: Draw | None) -> int:
     """How many rows to draw at once, or a refusal: they must fit the memory, with the pair tables that they are to match."""
     rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
-    domain = draw.numbers.domain if isinstance(draw, DrawNumbers) else getattr(draw, "domain", None)
+    domain = draw.numbers.domain if isinstance(draw, DrawCodes) else None
     width = centres.points.shape[1]
     cells = 8 * width if domain is None else CODE * len(domain.sizes)
     tables = 20 * width**2 if domain is None or width <= REFINE_CATEGORIES else 40 * centres.points.size

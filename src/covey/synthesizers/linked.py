@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from covey.answers.linked import LinkedAnswers
 from covey.core.tables.counts import require_exact
-from covey.engines.weights import STEPS
+from covey.core.tables.linked import WEIGHT_STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_number
 from covey.linking import LinkedDrawn, PackageReader, PreparedPackage
@@ -97,7 +97,7 @@ class LinkedSynthesizer(Parameterized):
     def check(self, n: int) -> None:
         """Refuse what the public number of persons makes impossible. A caller with a ledger asks before it charges."""
         check_delta(self.delta, n)
-        require_exact(n, 1, STEPS)
+        require_exact(n, 1, WEIGHT_STEPS)
 
     def fit(self, tables: Any) -> Self:
         """Measure persons and events privately: this is the step that spends ε. Give {"persons": …, "events": …} by name."""
