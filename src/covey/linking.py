@@ -6,10 +6,10 @@ as in `engines.persons`. Everything here may fail and speak of the tables; nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,26 +18,27 @@ from covey.core.arrays import Array, Integers, require_memory
 from covey.core.numbers.grid import Attribute, Category
 from covey.core.tables.linked import Linked, timed
 from covey.core.tables.zeros import held_in
-from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
 from covey.engines.local import in_order_of_parts
 from covey.engines.persons import Keyring, Keys
 from covey.engines.spark import spark_errors
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
-from covey.methods.persons.method import LinkedFitted
+from covey.methods.persons.method import LinkedFitted, RegainPersons
+from covey.methods.persons.plan import LinkedPlan
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import made, match
-from covey.table.databases import Database, is_database
+from covey.table.databases import Database
+from covey.table.description import Description
 from covey.table.frames import FrameForm
 from covey.table.numbers import NumberCodec
-from covey.table.package import Package, Resource
 from covey.table.persons import WithPerson, named
+from covey.table.resources import Resource
 from covey.table.schema import Schema
 from covey.table.sources import form_of, joined, open_source, read_table
 from covey.table.sparkfiles import PERSONS, SparkParquet
 from covey.table.sparkframe import is_spark, needed_columns
-from covey.table.zeros import across_zeros
+from covey.table.zeros import across_zeros, structural_zeros
 
 if TYPE_CHECKING:
     from polars import Series
@@ -89,7 +90,7 @@ class PreparedPackage:
     rows: LinkedRows
     forms: tuple[FrameForm, FrameForm]
     logs: tuple[EncodeLog, EncodeLog]
-    package: Package
+    package: Description
     read: int
     cut: int
     broken: int
@@ -106,10 +107,10 @@ class PreparedPackage:
 class PackageReader:
     """Reads and writes the two tables of a package."""
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, package: Description) -> None:
         self.package = package
-        self.persons, self.events = Codec(package.persons.schema), Codec(package.model_schema)
-        for part, codec in zip(package.resources, (self.persons, self.events), strict=True):
+        self.persons, self.events = Codec(package.unit.schema), Codec(package.events.measured)
+        for part, codec in zip(package.tables, (self.persons, self.events), strict=True):
             if not codec.names:
                 raise part.wrong("has only constants besides its keys", "There is nothing to synthesize in it.")
 
@@ -120,7 +121,7 @@ class PackageReader:
 
     def tables(self, given: Any) -> tuple[Any, Any]:
         """The two tables that a caller gave by name."""
-        names = [part.name for part in self.package.resources][self.package.alone :]
+        names = [part.name for part in self.package.given]
         if not isinstance(given, Mapping) or set(given) != set(names):
             listed = ", ".join(f"{name!r}: …" for name in names)
             raise ParameterError(f"give {'both tables' if len(names) == 2 else 'the table'} by name: {{{listed}}}.")
@@ -132,11 +133,33 @@ class PackageReader:
     def attributes(self) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
         """What is measured of persons and of events; persons without attributes are all alike."""
         persons, events = self.fine
-        return (Category(1),) if self.package.persons.bare else persons.attributes, events.attributes
+        return (Category(1),) if self.package.unit.bare else persons.attributes, events.attributes
+
+    @property
+    def plan(self) -> LinkedPlan:
+        """Public formulas for these tables."""
+        link = self.package.link
+        return LinkedPlan(*self.attributes, link.at_most, link.order is not None, self.package.events.timing)
 
     def prepare(self, given: Any) -> PreparedPackage:
         """Read, encode and link two tables for a fit. What does not link is refused."""
-        found = self.read(given)
+        return self.prepared(self.read(given))
+
+    def opened(self, given: Any) -> tuple[LinkedRows, TreeForm]:
+        """Persons with their events, of tables that were prepared or not; only the kinds of frames are remembered."""
+        prepared = given if isinstance(given, PreparedPackage) else self.prepare(given)
+        if prepared.package != self.package:
+            raise ParameterError("these tables were prepared under another package. Prepare them with this one.")
+        return prepared.rows, TreeForm(self, prepared.forms)
+
+    def method(self, certificate: Fraction) -> RegainPersons:
+        """The method for these tables."""
+        persons, events = self.fine
+        zeros = structural_zeros(persons), structural_zeros(events)
+        return RegainPersons(certificate, self.plan, zeros, across_zeros(self.package, persons, events))
+
+    def prepared(self, found: ReadPackage) -> PreparedPackage:
+        """The same of tables that were read."""
         cut = found.events - len(found.linked.owner)
         rows, broken = LinkedRows(found.linked), self._broken(found.linked)
         return PreparedPackage(rows, found.forms, found.logs, self.package, found.events, cut, broken)
@@ -158,30 +181,28 @@ class PackageReader:
         """The same, open to the owner of the tables: for checks and evaluations, which are confidential."""
         own, ring = self.package, Keyring()
         first, second = self.tables(given)
-        events = _read(second, own.events, own.events.schema, ring, own.order)
-        if own.persons.bare:
-            persons = _bare(first, own.persons, ring, events)
-        else:
-            persons = _read(first, own.persons, own.persons.schema, ring, None)
-        if own.numbered:
+        events = _read(second, own.events, own.events.schema, ring, own.link.order)
+        unit = own.unit
+        persons = _bare(first, unit, ring, events) if unit.bare else _read(first, unit, unit.schema, ring, None)
+        if own.link.numbered:
             keep = [self._full.index(name) for name in self.events.names if name in self._full]
             events = replace(events, codes=events.codes[:, keep])
         owner = self._link(persons.keys, events.keys)
-        seen = None if own.order is None else events.log.columns.get(own.order)
+        seen = None if own.link.order is None else events.log.columns.get(own.link.order)
         # A required field has its default where a cell is empty: the log knows how often that was.
         holes = 0 if seen is None else seen.missing + seen.unparseable
         if holes:
             raise InputError(
-                f"{own.events.name}: {holes:,} of {len(owner):,} rows have no {own.order!r}, which orders them. Fill it, or "
+                f"{own.events.name}: {holes:,} of {len(owner):,} rows have no {own.link.order!r}, which orders them. Fill it, or "
                 f"leave out order. {NOTHING}"
             )
         order = np.lexsort((*_ties(second, events), *(() if events.order is None else (events.order,)), owner))
         codes = events.codes[order]
-        if own.positions or own.gaps:
-            place, gap = timed(owner[order], np.asarray(events.order)[order].astype(np.int64), own.at_most)
-            more = [place] * own.positions + [gap] * own.gaps
+        if own.link.positions or own.link.gaps:
+            place, gap = timed(owner[order], np.asarray(events.order)[order].astype(np.int64), own.link.at_most)
+            more = [place] * own.link.positions + [gap] * own.link.gaps
             codes = np.column_stack([codes, *more]).astype(np.int64)
-        linked = Linked.capped(persons.codes, codes, owner[order], own.at_most)
+        linked = Linked.capped(persons.codes, codes, owner[order], own.link.at_most)
         return ReadPackage(linked, (persons.form, events.form), (persons.log, events.log), len(owner))
 
     @cached_property
@@ -191,7 +212,7 @@ class PackageReader:
 
     def _link(self, persons: Keys, events: Keys) -> Integers:
         """The place of each event's person, or a refusal: persons without a key, twice the same, or events of nobody."""
-        one, two = self.package.resources
+        one, two = self.package.tables
         if not len(persons):
             raise InputError(f"{one.name} has a header and no rows. There is nothing to synthesize. {NOTHING}")
         if not len(events):
@@ -200,7 +221,7 @@ class PackageReader:
             )
         nameless = int((~persons.any(axis=1)).sum())
         if nameless:
-            raise InputError(f"{one.name}: {nameless:,} of {len(persons):,} rows have no {one.key!r}. {NOTHING}")
+            raise InputError(f"{one.name}: {nameless:,} of {len(persons):,} rows have no {one.link!r}. {NOTHING}")
         # Two words of a key become one number: places among the different first words, and among the second.
         both = np.concatenate([persons, events])
         words = [np.unique(both[:, j], return_inverse=True)[1].ravel() for j in (0, 1)]
@@ -211,7 +232,7 @@ class PackageReader:
         twice = int((counts > 1).sum())
         if twice:
             raise InputError(
-                f"{one.name}: {twice:,} values of {one.key!r} stand in several rows. A person has one row there. {NOTHING}"
+                f"{one.name}: {twice:,} values of {one.link!r} stand in several rows. A person has one row there. {NOTHING}"
             )
         at = np.full(int(places.max()) + 1, -1)
         at[mine] = np.arange(len(mine))
@@ -219,7 +240,7 @@ class PackageReader:
         orphans = int((owner < 0).sum())
         if orphans:
             raise InputError(
-                f"{two.name}: {orphans:,} of {len(events):,} rows name no person of {one.name}, by {two.key!r}. "
+                f"{two.name}: {orphans:,} of {len(events):,} rows name no person of {one.name}, by {two.link!r}. "
                 f"Add these persons, or leave the rows out. {NOTHING}"
             )
         return np.asarray(owner, dtype=np.int64)
@@ -231,77 +252,95 @@ class PackageReader:
     ) -> tuple[dict[str, Series], dict[str, Series]]:
         """Drawn codes as columns of both tables; persons are numbered from `first`. All rules of both schemas hold."""
         own, (persons, events) = self.package, self.fine
-        people = {} if own.persons.bare else persons.decode(drawn.persons.astype(np.int64), public)
+        people = {} if own.unit.bare else persons.decode(drawn.persons.astype(np.int64), public)
         visits = events.decode(drawn.events.astype(np.int64), public)
-        visits = {name: column for name, column in visits.items() if name in own.event_schema.names}
+        visits = {name: column for name, column in visits.items() if name in own.events.written.names}
         ids = np.arange(first, first + drawn.n)
-        return self._keyed(people, own.persons, ids), self._numbered(visits, drawn, ids)
+        return self._keyed(people, own.unit, ids), self._numbered(visits, drawn, ids)
 
     def _keyed(self, columns: Mapping[str, Series], part: Resource, ids: Integers) -> dict[str, Series]:
-        return {part.key: made(part.key, ids), **columns}
+        return {part.link: made(part.link, ids), **columns}
 
     def _numbered(self, columns: dict[str, Series], drawn: Linked, ids: Integers) -> dict[str, Series]:
         """Events with their person's number, and with their own place where the order column counts them."""
         own = self.package
         found = self._keyed(columns, own.events, ids[drawn.owner])
-        if own.numbered and own.order is not None:
-            found[own.order] = made(own.order, drawn.places + 1)
-            order = [own.events.key, *own.events.schema.names]
+        if own.link.numbered and own.link.order is not None:
+            found[own.link.order] = made(own.link.order, drawn.places + 1)
+            order = [own.events.link, *own.events.schema.names]
             found = {name: found[name] for name in order}
         return found
 
     def restore(self, parts: list[Any], forms: tuple[FrameForm, FrameForm]) -> dict[str, Any]:
         """Columns as frames of the kind that came in, by name of the table."""
         out = {}
-        for j, (part, form) in enumerate(zip(self.package.resources, forms, strict=True)):
+        for j, (part, form) in enumerate(zip(self.package.tables, forms, strict=True)):
             # Keys are numbers now, whatever they were.
-            types = {name: kind for name, kind in form.types.items() if name != part.key}
-            names = [part.key, *(name for name in types)]
+            types = {name: kind for name, kind in form.types.items() if name != part.link}
+            names = [part.link, *(name for name in types)]
             kept = FrameForm(form.origin, {name: types.get(name) for name in names} if types else {})
             out[part.name] = kept.restore(joined([one[j] for one in parts]), (*part.schema.fields, part.key_field))
         return out
 
 
 @dataclass(frozen=True)
-class LinkedDrawn:
-    """m synthetic persons with their events in parts. A part comes from a stream of its own: it is the same whenever drawn."""
+class MakePersons:
+    """Synthetic persons with their events, from their fitted law: columns of both tables."""
 
-    m: int
-    _fitted: LinkedFitted
-    _reader: PackageReader
-    _streams: Streams
-    _book: dict[int, int] = field(default_factory=dict)  # events that were drawn anew, by part
+    reader: PackageReader
+    fitted: LinkedFitted
+    book: dict[int, int] = field(default_factory=dict)  # events that were drawn anew, by the first person of a part
+
+    @property
+    def size(self) -> int:
+        """Persons of a part."""
+        return PART_PERSONS
+
+    @property
+    def width(self) -> int:
+        """Columns of a person with as many events as there may be."""
+        persons, events = self.reader.attributes
+        return len(persons) + self.reader.package.link.at_most * len(events)
 
     @property
     def mended(self) -> int:
-        """Events that were drawn anew because their person cannot have such ones, in the parts drawn so far."""
-        return sum(self._book.values())
+        """Events that were drawn anew because their person cannot have such ones."""
+        return sum(self.book.values())
 
-    def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-        for k, first in enumerate(range(0, self.m, PART_PERSONS)):
-            streams = self._streams.child(f"part {k}")
-            with blas_threads(1):
-                self._book[k] = 0
-                size, draw = min(PART_PERSONS, self.m - first), streams.postprocessing("rows")
-                drawn = self._fitted.law.draw(size, draw, lambda more, k=k: self._count(k, more))  # type: ignore[misc]
-                codes = self._fitted.codes(drawn, streams.postprocessing("values"))
-            yield self._reader.columns(codes, streams.postprocessing("decode"), first + 1)
+    def __call__(self, count: int, first: int, streams: Streams) -> tuple[dict[str, Series], dict[str, Series]]:
+        """Persons are numbered from 1."""
+        self.book[first] = 0
+        drawn = self.fitted.law.draw(count, streams.postprocessing("rows"), lambda more: self._count(first, more))
+        codes = self.fitted.codes(drawn, streams.postprocessing("values"))
+        return self.reader.columns(codes, streams.postprocessing("decode"), first + 1)
 
-    def _count(self, k: int, more: int) -> None:
-        self._book[k] += more
+    def _count(self, first: int, more: int) -> None:
+        self.book[first] += more
+
+
+@dataclass(frozen=True)
+class TreeForm:
+    """The forms of the frames that tables came in, and go out in."""
+
+    reader: PackageReader
+    frames: tuple[FrameForm, FrameForm]
+
+    def join(self, parts: list[Any]) -> dict[str, Any]:
+        """All parts together, as frames by the names of their tables."""
+        return self.reader.restore(parts, self.frames)
 
 
 def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str | None) -> ReadTable:
     """One table in parts, as codes with keys."""
     codec = Codec(schema)
     fine = NumberCodec(codec)
-    wanted = WithPerson(schema, part.key)
+    wanted = WithPerson(schema, part.link)
     source = open_source(_collected(table, wanted) if is_spark(table) else table, wanted)
 
     def read(piece: Any) -> tuple[Array, Keys, Any, EncodeLog]:
         found = source.table(piece)
         cells, log = codec.encode_part(found, cells=True)
-        keys = ring.keys(*named(found.columns[part.key], schema.missing_values))
+        keys = ring.keys(*named(found.columns[part.link], schema.missing_values))
         own = cells[:, codec.names.index(order)] if order is not None and order in codec.names else None
         return fine.codes(cells), keys, own, log
 
@@ -341,9 +380,9 @@ def _bare(table: Any, part: Resource, ring: Keyring, events: ReadTable) -> ReadT
         form = FrameForm(events.form.origin)
     else:
         read = read_table(table, dialect=part.schema.dialect)
-        if part.key not in read.columns:
-            raise InputError(f"{part.name} has no column {part.key!r}. {NOTHING}")
-        keys, form = ring.keys(*named(read.columns[part.key], part.schema.missing_values)), FrameForm(read.origin)
+        if part.link not in read.columns:
+            raise InputError(f"{part.name} has no column {part.link!r}. {NOTHING}")
+        keys, form = ring.keys(*named(read.columns[part.link], part.schema.missing_values)), FrameForm(read.origin)
     return ReadTable(np.zeros((len(keys), 1), dtype=np.int64), keys, None, EncodeLog(), form, part.schema)
 
 
@@ -354,21 +393,3 @@ def _collected(frame: Any, wanted: WithPerson) -> Any:
         size = CELL * chosen.count() * len(chosen.columns)
         require_memory(size, "linking a Spark frame's rows on this machine", "Use a machine with more memory.")
         return chosen.toArrow().rename_columns(list(match(list(frame.columns), wanted)[0]))
-
-
-def places_of(package: Package, file: Path) -> dict[str, Any]:
-    """Where the tables of a package file lie: paths are relative to it; of a database the table is named besides."""
-    found: dict[str, Any] = {}
-    for part in package.resources[package.alone :]:
-        if not isinstance(part.path, str) or not part.path:
-            raise part.wrong("has no path", "Say in which file it lies, relative to the package file.")
-        if is_database(part.path):
-            if not isinstance(part.table, str) or not part.table:
-                raise part.wrong("lies in a database", 'Say which table it is, as "table" beside its path.')
-            place = part.path if "://" in part.path else str(file.parent / part.path)
-            found[part.name] = Database(place, table=part.table)
-        elif part.table is not None:
-            raise part.wrong("names a table, and its path is no database", "Leave the table out, or name a database.")
-        else:
-            found[part.name] = file.parent / part.path
-    return found

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from covey.release.verify import verify_bundle
-from tests.table.test_package import GOOD
+from tests.table.test_description import GOOD
 from tests.test_linking import clinic
 from tests.web.test_linked import as_csv
 

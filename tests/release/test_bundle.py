@@ -297,7 +297,7 @@ def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
 def test_rows_are_written_part_by_part(visits, tmp_path, monkeypatch, parquet):
     """Parts leave no seam: one header, every row, the same rows as drawn, and a bundle that is verified in parts too."""
     path, schema = visits
-    monkeypatch.setattr("covey.synthesizers.base.PART_ROWS", 70)
+    monkeypatch.setattr("covey.drawing.PART_ROWS", 70)
     synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=5).fit(path)
     release = synth.release(300)
     folder = write_bundle(release, tmp_path / "bundle", parquet=parquet)

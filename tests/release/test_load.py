@@ -38,7 +38,7 @@ def some_centres(schema, seed=0):
         points = generator.random((5, len(sizes)))
     else:
         points = np.hstack([generator.dirichlet(np.ones(size), 5) for size in sizes])
-    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified(0, {}))
+    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified({}, {}))
 
 
 def wished(centres, where):

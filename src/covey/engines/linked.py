@@ -20,6 +20,7 @@ class LinkedRows:
     def __init__(self, linked: Linked) -> None:
         self._linked = linked
         self.n, self.most = linked.n, linked.most
+        self.p = linked.persons.shape[1] + linked.events.shape[1]
 
     def reduce(self, kernel: Callable[[Linked], T]) -> Exact[T]:
         """kernel(persons with their events), sealed. The kernel is pure."""

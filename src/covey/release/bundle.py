@@ -64,6 +64,7 @@ from covey.release.statements import (
 )
 from covey.release.verify import file_digest, rows_path
 from covey.table.document import write_document
+from covey.table.resources import UNNAMED
 from covey.table.sources import ColumnValues, write_csv, write_parquet
 
 AnyRelease = PrivateRelease | AnonymousRelease | LinkedRelease
@@ -165,7 +166,7 @@ def _fill(
     (write_parquet if parquet else write_csv)(pictured.passing(counted(release.parts, tick)), table)
     mended = getattr(release.parts, "mended", 0) - before if release.schema.rules else None
     write_document(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
-    said = {"about": about.to_dict()}
+    said = {"about": about.to_dict(), "synthetic_rows": {UNNAMED: pictured.rows}}
     if isinstance(release, AnonymousRelease):
         write_document(folder / "privacy.json", anonymous_facts(release) | said)
         return Told(about, mended, pictured)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from covey.methods.persons.certify import LinkedCertificate
 from covey.methods.persons.method import LinkedFitted
 from covey.privacy.budget import PrivacyStatement
-from covey.table.package import Package
+from covey.table.description import Description
 
 
 class LinkedParts(Protocol):
@@ -19,7 +19,7 @@ class LinkedParts(Protocol):
     def m(self) -> int:
         """How many persons there are in all."""
 
-    def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    def __iter__(self) -> Iterator[Sequence[Mapping[str, Any]]]:
         """Columns of persons and of events, the same ones each time."""
 
 
@@ -28,12 +28,18 @@ class LinkedRelease:
     """Everything a differentially private release of persons with events may contain."""
 
     parts: LinkedParts
-    package: Package
+    package: Description
     fitted: LinkedFitted
     privacy: PrivacyStatement
     version: str
     own: LinkedCertificate | None = None  # the certificate of these very tables, where it was computed before
     mended: int | None = None  # events that were drawn anew for rules across the tables; None where there are none
+    drawn: Sequence[Mapping[str, Any]] = ()  # the first part, where it was drawn before
+
+    @property
+    def first(self) -> Sequence[Mapping[str, Any]]:
+        """Columns of both tables: of the first part."""
+        return self.drawn or next(iter(self.parts))
 
     @property
     def certificate(self) -> LinkedCertificate | None:

@@ -11,7 +11,7 @@ README.md, report.html      the same in plain words, and in pictures; made from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,21 +21,25 @@ from covey.release.contents import LARGE_EPSILON, About
 from covey.release.linked import LinkedRelease
 from covey.release.linkedfiles import write_fitted
 from covey.release.linkedreport import linked_report
-from covey.release.linkedverify import DESCRIBED, table_paths
 from covey.release.places import REPORT
 from covey.release.statements import WEAK, opened, private_facts, promised, unprotected
-from covey.release.verify import file_digest
+from covey.release.verify import described_by, file_digest, tables_of
 from covey.table.document import write_document
-from covey.table.package import Package
-from covey.table.sources import write_csv, write_parquet
+from covey.table.sources import writing_csv, writing_parquet
 
 
 def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: About) -> LinkedRelease:
     """Write the data; the release with the certificate of these very tables."""
-    write, suffix = (write_parquet, "parquet") if parquet else (write_csv, "csv")
-    plain = release.package.plain()
-    for j, part in enumerate(plain.resources):
-        write(_table(release, j), folder / f"{part.name}.{suffix}")
+    writing, suffix = (writing_parquet, "parquet") if parquet else (writing_csv, "csv")
+    plain, drawn = release.package.plain(), list[Any]()
+    rows = dict.fromkeys((part.name for part in plain.tables), 0)
+    with ExitStack() as stack:  # all tables at once: no part is drawn twice
+        add = {name: stack.enter_context(writing(folder / f"{name}.{suffix}")) for name in rows}
+        for both in release.parts:
+            drawn = drawn or list(both)
+            for name, columns in zip(rows, both, strict=True):
+                add[name](columns)
+                rows[name] += len(next(iter(columns.values())))
     described = plain.to_dict()
     for one in described["resources"]:
         one["path"] = f"{one['name']}.{suffix}"
@@ -45,8 +49,9 @@ def fill_linked(release: LinkedRelease, folder: Path, parquet: bool, about: Abou
     mended = getattr(release.parts, "mended", 0) if release.package.rules else None
     facts = private_facts(release.privacy, release.version)
     told = {} if mended is None else {"events_drawn_anew_for_rules": mended}
-    write_document(folder / "privacy.json", {**facts, **told, "linked": True, "about": about.to_dict()})
+    write_document(folder / "privacy.json", {**facts, **told, "synthetic_rows": rows, "about": about.to_dict()})
     write_fitted(release.fitted, release.package, folder)
+    release = replace(release, drawn=drawn)
     release = replace(release, own=_own(release), mended=mended)
     if release.certificate is not None:
         write_document(folder / "certificate.json", certificate_facts(release))
@@ -63,14 +68,9 @@ def _own(release: LinkedRelease) -> LinkedCertificate | None:
 
 def tell_linked(release: LinkedRelease, folder: Path, ready: Path, about: About) -> None:
     """Write the words about the data in a folder."""
-    tables = table_paths(folder, Package.load(folder / DESCRIBED))
-    digests = {path.name: file_digest(path) for path in tables}
+    digests = {path.name: file_digest(path) for _, path in tables_of(folder, described_by(folder))}
     (ready / "README.md").write_text(words(release, list(digests)), encoding="utf-8")
     (ready / REPORT).write_text(linked_report(release, digests, about), encoding="utf-8")
-
-
-def _table(release: LinkedRelease, j: int) -> Iterable[Any]:
-    return (both[j] for both in release.parts)
 
 
 def certificate_facts(release: LinkedRelease) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def certificate_facts(release: LinkedRelease) -> dict[str, Any]:
 
 def words(release: LinkedRelease, tables: list[str]) -> str:
     """README.md."""
-    (one, two), mended = release.package.resources, release.mended
+    (one, two), mended = release.package.tables, release.mended
     lines = [
         *opened(
             release.privacy,
@@ -113,8 +113,8 @@ def words(release: LinkedRelease, tables: list[str]) -> str:
         "with any number of events, this release would have been almost as likely. The number of persons, the package and the",
         f"method are public. How many rows `{two.name}` has in truth is not.",
         "",
-        f"`{two.name}.{two.key}` refers to `{one.name}.{one.key}`; both are numbers without meaning. A person has at most",
-        f"{release.package.at_most} events.",
+        f"`{two.name}.{two.link}` refers to `{one.name}.{one.link}`; both are numbers without meaning. A person has at most",
+        f"{release.package.link.at_most} events.",
         "",
         *unprotected(None if release.stated is None else release.stated.sentence),
         *(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from covey.release.page import Part, attempted, facts, page, section
 from covey.release.sections import budget_bar, epsilon_words, guarantee, marks
 from covey.release.summary import describe
 from covey.table.codec import Codec
-from covey.table.package import Resource
+from covey.table.resources import Resource
 from covey.table.schema import Schema
 
 
@@ -31,16 +31,16 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
     if release.stated is not None:
         bound = charts.up(max(release.stated.bound.values()), 2)
         tiles.append(("certified mean error of a table, in total variation", f"≤ {bound}"))
-    first = next(iter(release.parts))
+    first = release.first
     events = _counts(release, first)
-    schemas = (package.persons.schema, package.event_schema)
+    schemas = (package.unit.schema, package.events.written)
     looks = [
         shown
-        for part, columns, schema in zip(package.resources, first, schemas, strict=True)
+        for part, columns, schema in zip(package.tables, first, schemas, strict=True)
         for shown in attempted(f"What {part.name} look like", _looks, part, columns, schema)
     ]
     heading = shorten(str(about.title or package.notes.get("title") or "Synthetic data"), 120)
-    public = [public_columns(part.schema, part.name, "datapackage.json") for part in package.resources if not part.bare]
+    public = [public_columns(part.schema, part.name, "datapackage.json") for part in package.tables if not part.bare]
     bound = NO_CERTIFICATE if release.stated is None else release.stated.sentence
     lead = f"Two linked tables that stand in for confidential ones of {privacy.n:,} persons. No row of them belongs to a person."
     sections = [
@@ -49,7 +49,7 @@ def linked_report(release: LinkedRelease, digests: Mapping[str, str], about: Abo
         guarantee(privacy),
         *attempted("How accurate it is", _accuracy, release),
         *attempted("How the budget was spent", budget_bar, privacy),
-        _events(release, np.bincount(events, minlength=package.at_most + 1)),
+        _events(release, np.bincount(events, minlength=package.link.at_most + 1)),
         *looks,
     ]
     last = f"Written by covey {release.version}. This page is one file without scripts; it loads nothing and sends nothing."
@@ -69,22 +69,22 @@ def _looks(part: Resource, columns: Mapping[str, object], schema: Schema) -> Par
     return place, title, Html(shown)
 
 
-def _counts(release: LinkedRelease, first: tuple[Mapping[str, object], Mapping[str, object]]) -> Integers:
+def _counts(release: LinkedRelease, first: Sequence[Mapping[str, object]]) -> Integers:
     """How many events each synthetic person of the first part has."""
-    one, two = release.package.resources
-    ids, owners = (np.asarray(columns[part.key]) for columns, part in zip(first, (one, two), strict=True))
+    one, two = release.package.tables
+    ids, owners = (np.asarray(columns[part.link]) for columns, part in zip(first, (one, two), strict=True))
     return np.bincount(np.searchsorted(ids, owners), minlength=len(ids))
 
 
 def _released(release: LinkedRelease, digests: Mapping[str, str], made: str, shown: int) -> Part:
     """What was released; pictures and numbers of events are those of so many persons."""
-    (one, two), m = release.package.resources, release.parts.m
+    (one, two), m = release.package.tables, release.parts.m
     rows = [
         ("Made from", f"confidential tables of {release.privacy.n:,} persons and their events"),
         ("Made by", f"covey {release.version}, {release.privacy.mechanism}"),
         ("Date", made),
-        ("Link", f"{two.name}.{two.key} refers to {one.name}.{one.key}; numbers without meaning"),
-        ("Events of a person", f"{release.package.at_most} at most"),
+        ("Link", f"{two.name}.{two.link} refers to {one.name}.{one.link}; numbers without meaning"),
+        ("Events of a person", f"{release.package.link.at_most} at most"),
         *([("Pictures", f"of the first {shown:,} of {m:,} persons, who come in random order")] if shown < m else []),
         *((name, [tag("code", digest), tag("span", "SHA-256", class_="note")]) for name, digest in digests.items()),
     ]

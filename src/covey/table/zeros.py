@@ -20,8 +20,8 @@ from covey.errors import ParameterError
 from covey.table.attributes import MISSING, SPECIAL, Grid, Labels
 from covey.table.bodyrule import BodyRule
 from covey.table.codec import Codec
+from covey.table.description import Description
 from covey.table.numbers import NumberCodec
-from covey.table.package import Package
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule
 
@@ -36,12 +36,12 @@ def structural_zeros(codec: NumberCodec) -> Boxes:
     return Boxes(tuple(found))
 
 
-def across_zeros(package: Package, persons: NumberCodec, events: NumberCodec) -> Boxes:
+def across_zeros(package: Description, persons: NumberCodec, events: NumberCodec) -> Boxes:
     """The boxes of rules across persons and events, over the attributes of both, those of persons first."""
     across = package.across
     if across is None:
         return NO_BOXES
-    joint = [f"{package.persons.name}.{name}" for name in persons.names]
+    joint = [f"{package.unit.name}.{name}" for name in persons.names]
     joint += [f"{package.events.name}.{name}" for name in events.names]
     small = NumberCodec(Codec(across))
     boxes = [

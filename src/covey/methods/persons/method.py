@@ -88,7 +88,7 @@ class RegainPersons:
             Boxes((*self.boxes[0].boxes, *moved, *self.across.boxes)),
         )
 
-    def shares(self, n: int, budget: Budget) -> Mapping[str, Fraction]:
+    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """The planned part of the budget for each purpose, from public numbers."""
         return self.plan.shares(n, budget, self.certificate)
 
