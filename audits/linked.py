@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import covey.synthesizers.linked
 import numpy as np
 
 import covey.core.fit.linked
 import covey.methods.persons.method
+import covey.synthesizers.private
 from audits.planting import Fault, replaced
 from covey import linking
 from covey.core.tables.linked import WEIGHT_STEPS, Linked
@@ -207,7 +207,9 @@ def events_published():
     def telling(real):
         return lambda budget, charges, n, *rest, **options: real(budget, charges, seen[-1], *rest, **options)
 
-    return replaced((linking.PackageReader, "read", counting), (covey.synthesizers.linked, "PrivacyStatement", telling))
+    return replaced(
+        (linking.PackageReader, "read", counting), (covey.synthesizers.private, "PrivacyStatement", telling)
+    )
 
 
 def cap_looks_at_others():

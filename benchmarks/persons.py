@@ -16,11 +16,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from covey.linkedflow import _all_tables, _resampled
 
 import covey
 from covey.core.tables.linked import Linked
 from covey.errors import CoveyWarning
+from covey.evaluating import _all_tables, _resampled
 from covey.methods.persons.certify import Reference
 from covey.table.description import Description
 from covey.table.fields import Field

@@ -147,7 +147,7 @@ def released(bundle: Path, rows: int) -> Released:
         return Released(bundle, rows, words, groups=facts["groups"])
     if place.is_file():
         said = read_document(place)
-        certificate = said.get("this_table", said.get("this_release", said))["sentence"]
+        certificate = said["this_table"]["sentence"]
     learned, left_out = (tuple(facts.get(name, ())) for name in ("learned", "left_out"))
     mended = facts.get("rows_altered_by_rules")
     return Released(bundle, rows, str(statement(facts)), certificate, learned=learned, left_out=left_out, mended=mended)

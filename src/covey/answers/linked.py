@@ -6,7 +6,7 @@ within reach.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
 from covey.linking import PART_PERSONS, MakePersons, PackageReader
 from covey.methods.persons.certify import LinkedCertificate
-from covey.release.linked import LinkedRelease
+from covey.release.contents import LinkedRelease
 from covey.table.sources import joined
 
 Per = Literal["person", "event"]
@@ -63,22 +63,16 @@ class LinkedAnswers(LinkedRelease):
         names = [part.name for part in self.package.tables]
         return {name: in_library(joined([both[j] for both in parts]), library) for j, name in enumerate(names)}
 
-    @cached_property
-    def _stated(self) -> LinkedCertificate | None:
+    def certified(self, tables: Sequence[Mapping[str, Any]]) -> LinkedCertificate | None:
+        """The certificate for these very tables, if they are all persons that there are."""
         found = self.certificate
-        if found is None or found.reference is None or self.parts.m > PART_PERSONS:
-            return found
-        names, both = [part.name for part in self.package.tables], self.first
-        if not len(both[1][self.package.events.link]):  # nothing to compare, and nothing to claim
+        if self.own is not None or found is None or found.reference is None or self.parts.m > PART_PERSONS:
+            return self.own or found
+        if not len(tables[1][self.package.events.link]):  # nothing to compare, and nothing to claim
             return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
-        tables = dict(zip(names, both, strict=True))
-        linked = PackageReader(self.package.plain()).read(tables).linked
+        names = [part.name for part in self.package.tables]
+        linked = PackageReader(self.package.plain()).read(dict(zip(names, tables, strict=True))).linked
         return found.of(self.fitted.measured.bins(linked))
-
-    @property
-    def stated(self) -> LinkedCertificate | None:
-        """The certificate for these very tables, if they are not too many to be read again."""
-        return self._stated if self.own is None else self.own
 
     @cached_property
     def evidence(self) -> LinkedEvidence:

@@ -18,8 +18,7 @@ from covey.errors import InputError
 from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.privacy.budget import Charge, PrivacyStatement
 from covey.privacy.certificate import Certificate, OutOfPlace
-from covey.release.contents import AnonymousRelease, PrivateRelease
-from covey.release.linked import LinkedRelease
+from covey.release.contents import AnonymousRelease, AnyRelease
 from covey.release.linkedfiles import read_fitted
 from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
@@ -67,7 +66,7 @@ class StoredTables:
         )
 
 
-def stored(place: Path) -> PrivateRelease | AnonymousRelease | LinkedRelease:
+def stored(place: Path) -> AnyRelease:
     """The release that a bundle was written from, as far as its words need it."""
     described = described_by(place)
     if described.schema is None or (place / "centres.npz").is_file():
@@ -116,14 +115,14 @@ def load_linked(place: Path) -> LinkedAnswers:
         read_fitted(place, package), certificate=_linked_certificate(place / "certificate.json", checked.facts)
     )
     parts, facts = StoredTables(checked.rows, place, package), checked.facts
-    own, mended = _linked_own(place / "certificate.json", fitted.certificate), facts.get("events_drawn_anew_for_rules")
-    return LinkedAnswers(parts, package, fitted, statement(facts), facts["covey"], own, mended)
+    own = _linked_own(place / "certificate.json", fitted.certificate)
+    return LinkedAnswers(parts, package, fitted, statement(facts), facts["covey"], own)
 
 
 def _linked_own(path: Path, found: LinkedCertificate | None) -> LinkedCertificate | None:
     """What a certificate says of the very tables that lie beside it."""
-    said = None if found is None else json.loads(path.read_text(encoding="utf-8")).get("this_release")
-    if found is None or said is None:
+    said = None if found is None else json.loads(path.read_text(encoding="utf-8")).get("this_table")
+    if found is None or said is None or "bound" not in said:
         return None
     kinds = {words: kind for kind, words in WORDS.items()}
     bound = {kinds[words]: float(value) for words, value in said["bound"].items()}
