@@ -18,6 +18,7 @@ import numpy as np
 import covey.core.fit.spectrum
 import covey.methods.regain.bits
 import covey.methods.regain.categories
+from audits.filters import filter_kept
 from audits.gates import fit_bits, fit_categories, paper_gate
 from audits.instruments import spy_on_noise
 from covey.core.paper.bodies import Ball, Cube
@@ -375,6 +376,7 @@ def checks():
         Check("fresh", "no two runs share randomness", fresh),
         Check("streams", "post-processing never touches a noise stream", streams_apart),
         Check("charge first", "the ledger is charged before noise is drawn", charge_first),
+        Check("filter", "no adaptive choice of charges passes the ledger's cap", filter_kept),
         Check("encoded alone", "a record is encoded by itself", encoded_alone),
         Check("cells alone", "a record finds its cell by itself", cells_alone),
         Check("public face", "what is public is the same for neighbours", public_face),

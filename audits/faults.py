@@ -16,6 +16,7 @@ import covey.methods.regain.measure
 import covey.methods.regain.pipeline
 import covey.privacy.gate
 import covey.synthesizers.private
+from audits.filters import filter_faults
 from audits.leaks import leaks
 from audits.planting import Fault, replaced
 from audits.trees import tree_faults
@@ -253,6 +254,7 @@ def faults():
         Fault("an exact value kept by what is mapped", "kernels", kept_by_a_kernel()),
         Fault("a kernel that tells", "kernels", told_by_a_kernel()),
         Fault("budget charged after release", "charge first", charged_late()),
+        *filter_faults(),
         *leaks(),
         *tree_faults(),
     ]

@@ -21,7 +21,7 @@ from scipy.special import expit
 
 import covey
 from covey.core.threads import blas_threads, processors
-from covey.methods.regain.plan import fit_memory
+from covey.methods.regain.memory import flag_matrices
 
 TARGET_SECONDS, TARGET_GIB = 120, 6
 CASES = (
@@ -78,7 +78,7 @@ def release(n, p, epsilon, logit, sparse, wanted):
     error, of_centres = (np.sqrt(np.mean((pairs[0] - other)[upper] ** 2)) for other in pairs[1:])
     met = seconds <= TARGET_SECONDS and memory <= TARGET_GIB
     verdict = f"   target ≤ {TARGET_SECONDS} s, ≤ {TARGET_GIB} GiB {'ok' if met else 'MISSED'}" if wanted else ""
-    estimate = fit_memory(p, n, False) / 2**30
+    estimate = flag_matrices(p) / 2**30
     print(
         f"{n:7,} × {p:6,} (ε = {epsilon:g}{', CSR' if sparse else ''}, {len(synth.centres)} centres)  fit {fitted - begin:6.1f} s"
         f"  and {n:,} rows: {seconds:6.1f} s ({work:.0f} s of processor time), {seconds / product:5.1f} × the product XᵀX"

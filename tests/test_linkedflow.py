@@ -75,7 +75,9 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     said = (out / "README.md").read_text() + (out / "report.html").read_text() + (out / "privacy.json").read_text()
     true_events = len(clinic()["visits"]["who"])
     told = re.sub("<[^>]*>", " ", said)  # places in pictures and digests are no counts
-    told = re.sub(r'[\d,]+, in visits.csv|"visits": \d+', "", told)  # how many were drawn, which may be as many by chance
+    told = re.sub(
+        r'[\d,]+, in visits.csv|"visits": \d+', "", told
+    )  # how many were drawn, which may be as many by chance
     assert not re.search(rf"(?<![\w.,]){true_events}(?![\w.])", told)
     assert re.search(r"(?<![\w.,])300(?![\w.])", told)  # the number of persons is public, and would be found
     assert not any(

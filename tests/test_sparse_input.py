@@ -142,7 +142,9 @@ def test_other_methods_say_how_to_go_on():
 def test_a_wide_table_that_does_not_fit_is_refused_with_the_numbers(monkeypatch):
     X = sp.csr_array((50, 30_000), dtype=np.uint8)
     monkeypatch.setattr("covey.core.arrays.physical_memory", lambda: 24 * 2**30)
-    with pytest.raises(ParameterError, match=r"30000 encoded columns needs 3\d\.\d GiB and this machine allows 18 GiB"):
+    with pytest.raises(
+        ParameterError, match=r"30,000 columns with 60,000 categories needs 3\d\.\d GiB and this machine allows 18 GiB"
+    ):
         fit(X)
 
 

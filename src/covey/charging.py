@@ -97,7 +97,7 @@ class Account:
             status = next(status for status in self.ledger.datasets() if status.name == self.dataset)
         except (CoveyError, OSError):  # the report does without; the charge is in the ledger
             return self.order.about
-        return replace(self.order.about, spent=status.spent.epsilon, cap=status.budget.epsilon)
+        return replace(self.order.about, spent=status.spent.epsilon, cap=status.budget.epsilon, used=status.used)
 
     def mark(self, receipt: Receipt | None, bundle: Path) -> None:
         """Write down which bundle the charge paid for. If that fails, the charge and the bundle stand all the same."""

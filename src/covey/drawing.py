@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from covey.core.draw.balanced import REFINE_CATEGORIES
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.threads import blas_threads
 from covey.entropy import Streams
-from covey.methods.draws import Draw
+from covey.methods.draws import Draw, DrawNumbers
+from covey.methods.regain.memory import CODE
 from covey.records import Form
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
@@ -26,9 +28,8 @@ class Maker(Protocol):
     def size(self) -> int:
         """How many are drawn at a time."""
 
-    @property
-    def width(self) -> int:
-        """Columns of codes of a unit, at most: what the memory of a sample depends on."""
+    def memory(self, units: int) -> int:
+        """Bytes that a sample of so many units takes."""
 
     @property
     def mended(self) -> int:
@@ -79,10 +80,14 @@ class MakeRows:
         """Rows of a part."""
         return PART_ROWS
 
-    @property
-    def width(self) -> int:
-        """Coordinates of a centre."""
-        return int(self.centres.points.shape[1])
+    def memory(self, units: int) -> int:
+        """Bytes of rows, with the pair tables that they are to match."""
+        draw = self.draw
+        domain = draw.numbers.domain if isinstance(draw, DrawNumbers) else getattr(draw, "domain", None)
+        width = int(self.centres.points.shape[1])
+        cells = 8 * width if domain is None else CODE * len(domain.sizes)
+        tables = 20 * width**2 if domain is None or width <= REFINE_CATEGORIES else 40 * self.centres.points.size
+        return units * cells + tables
 
     @property
     def mended(self) -> int:

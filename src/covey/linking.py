@@ -296,11 +296,10 @@ class MakePersons:
         """Persons of a part."""
         return PART_PERSONS
 
-    @property
-    def width(self) -> int:
-        """Columns of a person with as many events as there may be."""
+    def memory(self, units: int) -> int:
+        """Bytes of the codes of persons, each with as many events as there may be."""
         persons, events = self.reader.attributes
-        return len(persons) + self.reader.package.link.at_most * len(events)
+        return 8 * units * (len(persons) + self.reader.package.link.at_most * len(events))
 
     @property
     def mended(self) -> int:

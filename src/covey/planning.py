@@ -8,13 +8,19 @@ from typing import Any
 
 from covey.errors import ArgumentError
 from covey.linking import PackageReader
-from covey.methods.learning import check_learning, expected_sizes, learning_cost
+from covey.methods.learning import (
+    check_learning,
+    expected_attributes,
+    expected_sizes,
+    learning_cost,
+    with_known_domains,
+)
 from covey.methods.persons.predict import PersonsPrediction, predict_persons
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.plan_numbers import Focus, NumberPlan, TripleForecast, forecast
 from covey.methods.regain.plan_numbers import expected_focus as focus
 from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, focus_words, predict
-from covey.privacy.budget import Budget, make_budget, shown
+from covey.privacy.budget import Budget, budget_for, make_budget, shown
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.codec import Codec
 from covey.table.description import Description
@@ -51,8 +57,10 @@ def plan(  # what is described, how many there are, and what is promised
     schema = whole.schema
     if schema.learns and unit == ALL_ROWS:
         raise ArgumentError("domains are learned from rows, not by person: declare them, or leave out ", "persons", ".")
-    sizes = expected_sizes(schema) if schema.learns else Codec(schema).domain_sizes
+    sizes, attributes = expected_sizes(schema), expected_attributes(schema)
     found = predict(sizes, n, epsilon, delta, target_error, unit)
+    learning = bool(with_known_domains(schema).learns)
+    found = found.described(attributes, n, budget_for(found.epsilon, delta, unit, labels=learning))
     budget = make_budget(found.epsilon, delta, 1 if unit == ALL_ROWS else unit, labels=bool(schema.learns))
     check_learning(schema, delta)
     cost = learning_cost(schema, n, budget)
@@ -65,6 +73,7 @@ def plan(  # what is described, how many there are, and what is promised
         f"n = {n}{' persons' if unit == ALL_ROWS else ''}, {len(sizes)} attributes, {sum(sizes)} categories",
         f"ε = {found.epsilon:g}, δ = {shown(delta)}",
         found.sentence,
+        *([] if found.groups is None else [found.groups.sentence]),
         f"time about {found.seconds:.0f} s, memory about {found.memory_gib:.2g} GiB",
         *([] if cost is None else [cost.words()]),
         *([] if more is None else [focus_words(more, sizes)]),

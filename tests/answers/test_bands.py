@@ -26,7 +26,7 @@ def test_bands_of_bars_hold_the_truth_as_often_as_they_say():
     for _ in range(60):
         release = categories(TABLE, X, 30.0, g)
         for j in (0, 1):
-            low, high = ReportBands(release).column(j, columns[j])
+            low, high = ReportBands(release).column(j, columns[j], np.arange(len(columns[j].labels)))
             truth = columns[j].shares(X[:, j])
             middle, half = (low + high) / 2, (high - low) / 4
             hits += list((low <= truth) & (truth <= high))
@@ -98,7 +98,7 @@ def test_the_report_of_numbers_has_a_band_for_every_bar(few_steps):
         if label == "missing":
             assert low <= 100 * np.mean([a is None for a in rows["age"]]) <= high
     columns = describe(Codec(SCHEMA))
-    low, high = ReportBands(release).column(0, columns[0])
+    low, high = ReportBands(release).column(0, columns[0], np.arange(len(columns[0].labels)))
     truth = columns[0].shares(Codec(SCHEMA).encode(rows)[0][:, 0])
     assert np.mean((low <= truth) & (truth <= high)) > 0.85
     assert (high - low).max() < 0.2

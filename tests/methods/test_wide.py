@@ -12,7 +12,8 @@ from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.regain.bits import leading_directions
 from covey.methods.regain.measure import measure_ball, measure_matrix
-from covey.methods.regain.plan import fit_memory, plan_bits
+from covey.methods.regain.memory import flag_matrices
+from covey.methods.regain.plan import plan_bits
 from covey.privacy.budget import make_budget
 
 N, P = 400, 40
@@ -85,4 +86,4 @@ def test_the_estimate_of_memory_is_near_the_truth(monkeypatch):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak <= fit_memory(p, n, False) <= 3 * peak
+    assert peak <= flag_matrices(p) <= 3 * peak

@@ -10,7 +10,16 @@ import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from mpmath import erfc, exp, log, mpf, pi, sqrt, workdps
 
-from covey.privacy.gaussian import DIGITS, _mills, delta_above, epsilon_above, mu_above, rho_within
+from covey.privacy.gaussian import (
+    DIGITS,
+    _mills,
+    delta_above,
+    epsilon_above,
+    mu_above,
+    pure_within,
+    rho_of_pure,
+    rho_within,
+)
 
 
 def number(x):
@@ -109,3 +118,31 @@ def test_delta_grows_with_rho_and_falls_with_epsilon():
         assert delta_above(Fraction(1), low) > delta_above(Fraction(1), high)
     with workdps(30):
         assert log(number(delta_above(Fraction(1), Fraction(0)))) < 0
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "1e-4", "0.869", "1", "5", "40", "100"])
+def test_pure_epsilon_is_the_mu_that_nothing_smaller_covers(epsilon):
+    """Total variation decides: (e^ε − 1)/(e^ε + 1) for randomised response, 2Φ(μ/2) − 1 = δ(0) for Gaussians."""
+    e = Fraction(epsilon)
+    rho = rho_of_pure(e)
+    with localcontext() as context:
+        context.prec = 100
+        spread = 1 / (1 + (-Decimal(epsilon)).exp()) - 1 / (1 + Decimal(epsilon).exp())
+    assert delta_above(rho, Fraction(0)) >= Fraction(spread) > delta_above(rho * (1 - Fraction(1, 10**10)), Fraction(0))
+    assert pure_within(rho) == e
+    assert pure_within(rho - Fraction(1, 10**30)) == e - Fraction(1, 10**9)
+    for other in (Fraction(1, 10), e / 2, e, 2 * e):  # and so at every ε, not only at 0
+        assert float(delta_above(rho, other)) >= (1 - 1e-12) * max(0, pure_delta(float(e), float(other)))
+
+
+def pure_delta(epsilon, other):
+    """The δ of randomised response of ε at another ε."""
+    return (exp(epsilon) - exp(other)) / (1 + exp(epsilon))
+
+
+def test_a_large_pure_epsilon_counts_as_no_less_than_it_is():
+    for e in (Fraction(101), Fraction(700), Fraction(10**9)):
+        assert rho_of_pure(e) == 4 * e > rho_of_pure(Fraction(100))
+        assert pure_within(rho_of_pure(e)) == e
+    assert pure_within(Fraction(390)) == 100
+    assert pure_within(Fraction(0)) == 0

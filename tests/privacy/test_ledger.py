@@ -522,7 +522,8 @@ def forge(ledger, sequence, body):
 
 
 BASE = {"dataset": "patients", "kind": "charge", "time": "t", "purpose": "p", "atto_delta": 0, "nano_epsilon": 1}
-BASE |= {"rows_per_person": 1}
+BASE |= {"rows_per_person": 1, "composition": "sum"}
+OPEN = {"dataset": "new", "kind": "open", "time": "t", "atto_delta": 0, "nano_epsilon": 1, "composition": "first"}
 
 
 @pytest.mark.parametrize(
@@ -541,10 +542,12 @@ BASE |= {"rows_per_person": 1}
         (BASE | {"kind": "refund"}, "not one that covey writes"),
         (BASE | {"kind": ["open"]}, "not one that covey writes"),
         (BASE | {"dataset": "nobody"}, "the dataset 'nobody' had not been opened"),
-        (
-            {"dataset": "patients", "kind": "open", "time": "t", "atto_delta": 0, "nano_epsilon": 1},
-            "the dataset 'patients' was already open",
-        ),
+        (BASE | {"composition": "gaussian"}, "counts 'patients' in another way"),
+        (BASE | {"composition": "first"}, "not one that covey writes"),
+        (BASE | {"quecto_rho": 1}, "not one that covey writes"),  # Gaussian noise has a δ
+        (OPEN | {"composition": "gaussian"}, "not one that covey writes"),  # a cap of δ = 0 has no μ
+        (OPEN | {"composition": "other"}, "not one that covey writes"),
+        (OPEN | {"dataset": "patients"}, "the dataset 'patients' was already open"),
         ({"dataset": "patients", "kind": "release", "time": "t", "charge": 2, "digest": "d"}, "second time"),
         ({"dataset": "patients", "kind": "release", "time": "t", "charge": 6, "digest": "d"}, "does not exist"),
         ({"dataset": "patients", "kind": "release", "time": "t", "charge": 0, "digest": "d"}, "does not exist"),

@@ -107,7 +107,7 @@ def test_the_pictures_show_the_synthetic_rows(page, release):
 
 
 def test_the_first_page_answers_to_a_data_protection_officer(release):
-    about = About("Visits 2025", "Ada Lovelace", "teaching", Fraction(5, 2), Fraction(4))
+    about = About("Visits 2025", "Ada Lovelace", "teaching", Fraction(5, 2), Fraction(4), Fraction(5, 8))
     page = check_page(shown(release, about))
     said = dict(table_named(page, "The release at a glance"))
     assert page.all("h1")[0]["text"] == "Visits 2025"

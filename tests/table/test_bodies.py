@@ -8,9 +8,9 @@ import pytest
 
 import covey
 from covey.errors import ParameterError
-from covey.table.bodies import regions
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
+from covey.table.rules.region import regions
 from covey.table.schema import BodyRule, Schema, Sum
 from tests.table.examples import rng, some_codes
 
@@ -146,4 +146,4 @@ def test_a_wrong_body_is_refused_in_words(rule, words):
 
 def test_a_body_reads_as_a_sentence():
     rule = BodyRule(("a", "b"), (Sum((("a", 1.0), ("b", 2.0)), None, 3.0), Sum((("a", 1.0),), 1.0, 1.0)), True)
-    assert str(rule) == "a ≤ b; a + 2 × b is at most 3; a is 1"
+    assert rule.words == "Together: a ≤ b; a + 2 × b is at most 3; a is 1."

@@ -15,7 +15,7 @@ from covey.errors import ParameterError
 from covey.privacy.budget import budget_for
 from covey.web import desk as desk_module
 from covey.web.blur import blurred
-from covey.web.forms import read_field, rule_words
+from covey.web.forms import read_field
 from covey.web.security import Form
 from tests.web.conftest import opened_desk, words
 
@@ -272,7 +272,7 @@ def test_rules_are_read_checked_and_told_in_words(page):
     }
     for said, form in forms.items():
         assert page.post(f"/work/{work}/rules", form).status_code == 303, said
-        assert rule_words(state.rules[-1]) == said
+        assert state.rules[-1].words == said
         assert said in words(page.get(f"/work/{work}/rules"))
     for wrong in (
         {"kind": "less_equal", "left": "age", "right": "ward"},

@@ -45,9 +45,9 @@ class ReportBands:
 
     release: Release
 
-    def column(self, j: int, column: Column) -> tuple[Floats, Floats]:
-        """Both ends of the band of every label of an attribute, which must have been measured by itself."""
-        evidence, parts = self.release.evidence, self._parts(j, column)
+    def column(self, j: int, column: Column, labels: Integers) -> tuple[Floats, Floats]:
+        """Both ends of the bands of some labels of an attribute, by place; it must have been measured by itself."""
+        evidence, parts = self.release.evidence, self._parts(j, column, labels)
         share, sd = evidence.one_way(j), np.sqrt(evidence.noise({j: parts}, {}).variance)
         open_ = (parts > 0) & (parts < 1)
         held = np.maximum(share, 0)
@@ -55,16 +55,15 @@ class ReportBands:
         value, half = parts @ share, float(ndtri((1 + CONFIDENCE) / 2)) * sd
         return np.clip(value - below - half, 0, 1), np.clip(value + above + half, 0, 1)
 
-    def _parts(self, j: int, column: Column) -> Floats:
-        """For every label the part of each measured category that counts toward it."""
+    def _parts(self, j: int, column: Column, labels: Integers) -> Floats:
+        """For each of these labels the part of every measured category that counts toward it."""
         columns, name = self.release.columns, self.release.codec.names[j]
-        labels = np.arange(len(column.labels))[:, None]
         if name not in columns.edges:
-            return np.asarray(column.group == labels, dtype=np.float64)
+            return np.asarray(column.group == labels[:, None], dtype=np.float64)
         scale = columns.scale(name)
         assert scale is not None  # only numbers have edges
         axis = scale.grid.axis
-        out = np.zeros((len(labels), columns.size(name)))
+        out = np.zeros((len(column.labels), columns.size(name)))
         group = column.group[: scale.grid.bins]
         for label in np.unique(group):
             own = np.flatnonzero(group == label)
@@ -76,7 +75,7 @@ class ReportBands:
             out[column.group[scale.grid.bins + k], place] = 1.0
         if column.has_missing:
             out[-1] = columns.missing(name)
-        return out
+        return out[labels]
 
     def pairs(self, codes: Integers, count: int) -> PairBands | None:
         """Of the first so many attributes; codes are synthetic rows, numbers by cells. None where pairs were not measured."""

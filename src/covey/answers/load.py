@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,6 +21,7 @@ from covey.release.contents import AnonymousRelease, AnyRelease
 from covey.release.linkedfiles import read_fitted
 from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
+from covey.release.reading import read_json
 from covey.release.verify import checked_bundle, described_by, promised, rows_path, tables_of
 from covey.table.codec import Codec
 from covey.table.description import Description
@@ -121,7 +121,7 @@ def load_linked(place: Path) -> LinkedAnswers:
 
 def _linked_own(path: Path, found: LinkedCertificate | None) -> LinkedCertificate | None:
     """What a certificate says of the very tables that lie beside it."""
-    said = None if found is None else json.loads(path.read_text(encoding="utf-8")).get("this_table")
+    said = None if found is None else read_json(path).get("this_table")
     if found is None or said is None or "bound" not in said:
         return None
     kinds = {words: kind for kind, words in WORDS.items()}
@@ -132,7 +132,7 @@ def _linked_own(path: Path, found: LinkedCertificate | None) -> LinkedCertificat
 def _linked_certificate(path: Path, facts: Mapping[str, Any]) -> LinkedCertificate | None:
     if not path.is_file():
         return None
-    said = json.loads(path.read_text(encoding="utf-8"))
+    said = read_json(path)
     kinds = {words: kind for kind, words in WORDS.items()}
     bound = {kinds[words]: float(value) for words, value in said["bound"].items()}
     charge = Charge("certificate", Fraction(said["cost"]["amount"]), facts["spent_in"])
@@ -165,7 +165,7 @@ def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
 def _certificate(path: Path, facts: Mapping[str, Any]) -> Certificate | None:
     if not path.is_file():
         return None
-    said = json.loads(path.read_text(encoding="utf-8"))
+    said = read_json(path)
     bound, estimate = ({int(d): float(v) for d, v in said[name].items()} for name in ("bound", "estimate"))
     charge = Charge("certificate", Fraction(said["cost"]["amount"]), facts["spent_in"])
     own = said.get("rows_out_of_place")  # bundles of covey 0.1 have none

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from covey.cli.options import (
     number,
 )
 
+if TYPE_CHECKING:
+    from covey.privacy.ledger import Composition
+
 
 @main.group()
 def ledger() -> None:
@@ -24,17 +28,36 @@ def ledger() -> None:
 
 @ledger.command("open", epilog=example("covey ledger open patients --budget 3"))
 @click.argument("name")
-@click.option("--budget", callback=number("budget"), required=True, help="Cap on the sum of ε.")
+@click.option("--budget", callback=number("budget"), required=True, help="Cap on ε of all releases together.")
 @click.option(
-    "--delta-budget", callback=number("delta-budget"), default="1e-6", show_default=True, help="Cap on the sum of δ."
+    "--delta-budget",
+    callback=number("delta-budget"),
+    default="1e-6",
+    show_default=True,
+    help="Cap on their δ together.",
+)
+@click.option(
+    "--composition",
+    type=click.Choice(["sum", "gaussian"]),
+    help="How releases are counted: ε and δ add up, or their μ² do, which lets more Gaussian releases pass and fewer pure ones. "
+    "Without it the first release decides.",
 )
 @ledger_option
 @json_option
-def ledger_open(name: str, budget: Fraction, delta_budget: Fraction, ledger_path: Path | None, as_json: bool) -> None:
-    """Open a dataset with a budget. The cap is final."""
+def ledger_open(
+    name: str,
+    budget: Fraction,
+    delta_budget: Fraction,
+    composition: Composition | None,
+    ledger_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Open a dataset with a budget. The cap is final, and so is how it is counted."""
     book = ledger_at(ledger_path)
-    book.open_dataset(name, budget, delta_budget)
-    say(as_json, {"dataset": name, "budget": float(budget)}, f"{name}: budget ε = {float(budget):g}")
+    book.open_dataset(name, budget, delta_budget, composition)
+    facts = {"dataset": name, "budget": float(budget), "composition": composition}
+    counted = f", counted by {'μ²' if composition == 'gaussian' else 'sums'}" if composition else ""
+    say(as_json, facts, f"{name}: budget ε = {float(budget):g}{counted}")
 
 
 @ledger.command("show", epilog=example("covey ledger show"))
@@ -47,8 +70,13 @@ def ledger_show(ledger_path: Path | None, as_json: bool) -> None:
         {
             "dataset": d.name,
             "budget": float(d.budget.epsilon),
+            "budget_delta": float(d.budget.delta),
+            "composition": d.composition,
             "spent": float(d.spent.epsilon),
+            "spent_delta": float(d.spent.delta),
             "left": float(d.remaining.epsilon),
+            "left_delta": float(d.remaining.delta),
+            "left_pure": float(d.left(Fraction(0))),
         }
         for d in found
     ]
@@ -61,9 +89,13 @@ def ledger_show(ledger_path: Path | None, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    grid = Table("dataset", "budget ε", "spent", "left")
-    for fact in facts:
-        grid.add_row(str(fact["dataset"]), *(f"{fact[key]:g}" for key in ("budget", "spent", "left")))
+    from covey.privacy.budget import parameters
+
+    grid = Table("dataset", "counted by", "budget", "spent", "left", "left, pure")
+    ways = {None: "the first release decides", "sum": "sums of ε and δ", "gaussian": "μ²"}
+    for d in found:
+        amounts = (parameters(a.epsilon, a.delta) for a in (d.budget, d.spent, d.remaining))
+        grid.add_row(d.name, ways[d.composition], *amounts, parameters(d.left(Fraction(0)), 0))
     Console().print(grid)
 
 
@@ -82,6 +114,7 @@ def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
             "kind": event.kind,
             "epsilon": float(event.amount.epsilon),
             "delta": float(event.amount.delta),
+            "composition": event.composition,
             "purpose": event.purpose or "",
         }
         for event in events

@@ -69,9 +69,14 @@ def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def allowed_memory() -> int:
+    """Bytes that may be asked for."""
+    return int(MEMORY_SHARE * physical_memory())
+
+
 def require_memory(needed: int, what: str, way_out: str) -> None:
     """Refuse, before anything is allocated, what this machine cannot hold."""
-    limit = int(MEMORY_SHARE * physical_memory())
+    limit = allowed_memory()
     if needed > limit:
         raise ParameterError(
             f"{what} needs {needed / 2**30:.3g} GiB and this machine allows {limit / 2**30:.3g} GiB. {way_out}"

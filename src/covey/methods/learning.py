@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from covey.core.arrays import Array, Floats
+from covey.core.numbers.grid import Attribute, Category, NumberGrid
 from covey.core.tables.learned import (
     SMALLEST,
     Counting,
@@ -33,12 +34,13 @@ from covey.table.fields import DEFAULT_BINS, Field
 from covey.table.guessing import holds_names
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import LearnedColumn, Provisional, completed
-from covey.table.schema import Schema
+from covey.table.schema import ORDERED_TYPES, Schema
 from covey.table.zeros import structural_zeros
 
 SHARE = Fraction(1, 10)  # of the budget
 LONGEST_SPAN = 16  # years, or small whole numbers, that are kept together where none stands out alone
 OTHER = "other"
+LABELS, FINE = 10, 10**6  # a guess at the labels of a learned text, and at the steps of a number, before they are known
 
 
 def with_known_domains(schema: Schema) -> Schema:
@@ -216,11 +218,26 @@ def learning_cost(schema: Schema, n: int, budget: Budget) -> Cost | None:
 def expected_sizes(schema: Schema) -> tuple[int, ...]:
     """Categories of each field: declared ones, and for learned ones a guess."""
     schema = with_known_domains(schema)
-    guess = {"string": 10}
-    sizes = [
-        guess.get(f.type, f.bins if isinstance(f.bins, int) else DEFAULT_BINS) + 1 + (not f.required)
-        if f.learn
-        else f.categories
-        for f in schema.fields
-    ]
+    if not schema.learns:
+        return Codec(schema).domain_sizes
+    sizes = map(_expected_size, schema.fields)
     return tuple(size for size in sizes if size > 1)
+
+
+def _expected_size(field: Field) -> int:
+    if not field.learn:
+        return field.categories
+    bins = field.bins if isinstance(field.bins, int) else DEFAULT_BINS
+    return (LABELS if field.type == "string" else bins) + 1 + (not field.required)
+
+
+def expected_attributes(schema: Schema) -> tuple[Attribute, ...]:
+    """The attributes of a schema; where some are to be learned, a guess at all of them."""
+    schema = with_known_domains(schema)
+    if not schema.learns:
+        return NumberCodec(Codec(schema)).attributes
+    return tuple(
+        NumberGrid(FINE) if field.type in ORDERED_TYPES and field.bins is None else Category(size)
+        for field in schema.fields
+        if (size := _expected_size(field)) > 1
+    )

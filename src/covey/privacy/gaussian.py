@@ -15,7 +15,8 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, log, sqrt
+from math import ceil, exp, log, sqrt
+from statistics import NormalDist
 
 DIGITS = 80  # of decimal arithmetic: twenty beyond the ERROR that bounds allow for
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798")
@@ -23,6 +24,7 @@ PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923
 ERROR = Decimal(10) ** -60
 FAR = 6  # from here on the continued fraction is used
 SIGNIFICANT = 40  # binary digits of ρ
+EXACT_PURE = 100  # up to this ε a pure charge is converted exactly: e^ε stays a number that floats and decimals hold
 
 
 def delta_above(rho: Fraction, epsilon: Fraction) -> Fraction:
@@ -59,6 +61,41 @@ def epsilon_above(rho: Fraction, delta: Fraction, unit: Fraction = Fraction(1, 1
         middle = (low + high) // 2
         low, high = (middle, high) if delta_above(rho, middle * unit) > delta else (low, middle)
     return high * unit
+
+
+@lru_cache(maxsize=1024)
+def rho_of_pure(epsilon: Fraction) -> Fraction:
+    """A ρ = μ²/2 for which every ε-DP mechanism is μ-GDP: the least one, up to 10^-30, where ε ≤ 100.
+
+    That is μ = 2Φ⁻¹(e^ε/(1 + e^ε)) (docs/proofs/filter.md). Beyond, ρ = 4ε: Φ(−z) ≤ e^{−z²/2}/2 at z² = 2ε.
+    """
+    if epsilon > EXACT_PURE:
+        return 4 * epsilon
+    with localcontext() as context:
+        context.prec = DIGITS
+        tail = 1 / (1 + _decimal(epsilon).exp())
+        z = Decimal(-NormalDist().inv_cdf(float(tail)))
+        for _ in range(4):  # Newton's steps: a float has eight digits or more of z, or z is below 10^-8
+            z += (_tail(z) - tail) / ((-z * z / 2).exp() / (2 * PI).sqrt())
+        quecto = ceil(Fraction(2 * z * z) * 10**30)
+        while _tail((_decimal(Fraction(quecto, 10**30)) / 2).sqrt()) * (1 + ERROR) > tail * (1 - ERROR):
+            quecto += 1
+        return Fraction(quecto, 10**30)
+
+
+@lru_cache(maxsize=1024)
+def pure_within(rho: Fraction, unit: Fraction = Fraction(1, 10**9)) -> Fraction:
+    """The largest multiple of the unit that, as pure ε, counts as no more than ρ: `rho_of_pure`, turned round."""
+    epsilon = rho / 4
+    if rho < 4 * EXACT_PURE:
+        with localcontext() as context:
+            context.prec = DIGITS
+            tail = _tail((_decimal(rho) / 2).sqrt())
+            epsilon = min(Fraction((1 / tail - 1).ln()), Fraction(EXACT_PURE))
+    steps = epsilon // unit
+    while steps > 0 and rho_of_pure(steps * unit) > rho:
+        steps -= 1
+    return steps * unit
 
 
 def mu_above(rho: Fraction, digits: int = 4) -> Decimal:
@@ -136,6 +173,11 @@ def _mills(x: Decimal) -> Decimal:
         term *= x * x / n
         total += term
     return (PI / 2).sqrt() * (x * x / 2).exp() - total
+
+
+def _tail(x: Decimal) -> Decimal:
+    """Φ(−x) for x ≥ 0, right to 10^-66 of itself."""
+    return (-x * x / 2).exp() / (2 * PI).sqrt() * _mills(x)
 
 
 def _continued(x: Decimal, depth: int) -> Decimal:

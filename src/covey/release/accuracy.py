@@ -14,12 +14,14 @@ from covey.core.tables.moments import moments
 from covey.core.threads import blas_threads
 from covey.html import Html, tag
 from covey.methods.persons.certify import WORDS, LinkedCertificate
+from covey.methods.regain.groups import small_groups
 from covey.privacy.certificate import Certificate, OutOfPlace, TableBounds, of_hundred
 from covey.release import charts
 from covey.release.charts import number
 from covey.release.contents import LinkedRelease, PrivateRelease
 from covey.release.page import Part, facts, section
 from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
 
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
 NO_CERTIFICATE = "No certificate was bought for this release, so it carries no bound on its error."
@@ -32,9 +34,13 @@ Bounds = TableBounds | LinkedCertificate | None  # what a certificate says of th
 
 def accuracy(release: PrivateRelease | LinkedRelease, whole: Bounds) -> Part:
     """The certificate: of 100 rows, how many are out of place; in technical terms, by degree."""
-    title, certificate = "How accurate it is", release.certificate
+    title, certificate, privacy = "How accurate it is", release.certificate, release.privacy
+    schema = release.described.schema
+    kinds = None if schema is None else NumberCodec(Codec(schema)).attributes
+    groups = None if kinds is None else small_groups(kinds, privacy.n, privacy.budget)
+    small = [] if groups is None else [tag("p", groups.sentence)]
     if certificate is None:
-        return section("accuracy", title, tag("p", NO_CERTIFICATE))
+        return section("accuracy", title, tag("p", NO_CERTIFICATE), *small)
     if isinstance(certificate, LinkedCertificate):
         return _of_persons(whole if isinstance(whole, LinkedCertificate) else certificate, title)
     whole = whole if isinstance(whole, TableBounds) else TableBounds({})
@@ -42,7 +48,7 @@ def accuracy(release: PrivateRelease | LinkedRelease, whole: Bounds) -> Part:
     parts = [tag("p", stated(certificate, whole), class_="statement")]
     if certificate.misplaced is not None:
         parts += yardstick(certificate.misplaced, whole.misplaced)
-    return section("accuracy", title, *parts, tag("p", paid), technical(certificate, whole))
+    return section("accuracy", title, *parts, *small, tag("p", paid), technical(certificate, whole))
 
 
 def _of_persons(found: LinkedCertificate, title: str) -> Part:

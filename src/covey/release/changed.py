@@ -16,10 +16,11 @@ from covey.core.arrays import Floats, Integers
 from covey.release.charts import percent
 from covey.release.numbers import there, word
 from covey.release.summary import point
-from covey.table.attributes import MISSING, ColumnLog, Grid, Labels, Mask
+from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
 from covey.table.cells import MISSING_WORDS, as_text
 from covey.table.codec import Codec
 from covey.table.columns import Table, Words
+from covey.table.domain import Mask
 from covey.table.extras import optional
 from covey.table.fields import LARGEST
 

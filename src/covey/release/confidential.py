@@ -108,7 +108,8 @@ def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
     )
     fold = tag("details", tag("summary", "In technical terms"), tag("p", technical), facts(listed, "Other errors"))
     short = facts([("Rows out of place", typical), ("The worst table", worst)], "Errors")
-    return section("overview", "In short", tag("p", words), short, fold)
+    small = tag("p", figures["small_groups"]) if figures["small_groups"] else None
+    return section("overview", "In short", tag("p", words), short, small, fold)
 
 
 def numbers(figures: Mapping[str, Any]) -> list[Part]:

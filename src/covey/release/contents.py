@@ -75,8 +75,8 @@ class PairTable:
 class Bands(Protocol):
     """How far what a report shows may be from the confidential table: 95% bands, read off the measurements."""
 
-    def column(self, j: int, column: Column) -> tuple[Floats, Floats]:
-        """Both ends of the band of every label of an attribute; `CannotAnswerError` says why there is none."""
+    def column(self, j: int, column: Column, labels: Integers) -> tuple[Floats, Floats]:
+        """Both ends of the bands of some labels of an attribute; `CannotAnswerError` says why there are none."""
 
     def pairs(self, codes: Integers, count: int) -> PairBands | None:
         """Bands of the associations of the first so many attributes, if pairs were measured."""
@@ -152,6 +152,7 @@ class About:
         purpose: what it is for.
         spent: ε of all releases about these people so far, this one among them, as the ledger counts it.
         cap: what they may use up in all.
+        used: which share of the cap is used up; less plain than spent/cap where the ledger counts by μ².
         made: the day of the release. The day alone: how long a release took may follow from the records.
     """
 
@@ -160,6 +161,7 @@ class About:
     purpose: str = ""
     spent: Fraction | None = None
     cap: Fraction | None = None
+    used: Fraction | None = None
     made: str = ""
 
     def dated(self) -> About:
@@ -174,9 +176,9 @@ class About:
     @classmethod
     def from_dict(cls, said: Mapping[str, str]) -> About:
         """Read what a bundle says; early ones say nothing."""
-        words = {name: str(said.get(name, "")) for name in ("title", "owner", "purpose", "made")}
-        spent, cap = (Fraction(said[name]) if name in said else None for name in ("spent", "cap"))
-        return cls(**words, spent=spent, cap=cap)
+        words: dict[str, Any] = {name: str(said.get(name, "")) for name in ("title", "owner", "purpose", "made")}
+        numbers: dict[str, Any] = {name: Fraction(said[name]) for name in ("spent", "cap", "used") if name in said}
+        return cls(**words, **numbers)
 
 
 NOTHING_SAID = About()

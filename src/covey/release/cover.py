@@ -61,24 +61,19 @@ def cover(privacy: PrivacyStatement, about: About, accuracy: str, *columns: Html
 
 
 def used(budget: Budget, about: About) -> Any:
-    """This release's ε, all releases' so far, and the cap: in words and as a bar."""
+    """This release's ε, all releases' so far, and the cap: in words, and as a bar of the cap's share that is used up."""
     own = budget.parameters
-    if about.spent is None or not about.cap:
+    if about.spent is None or about.used is None or not about.cap:
         return f"{own} by this release; no ledger was asked what other releases have used"
-    before = max(0.0, float(about.spent - budget.epsilon))
-    parts = [
-        ("earlier releases", before),
-        ("this release", float(budget.epsilon)),
-        ("left", max(0.0, float(about.cap - about.spent))),
-    ]
+    share = min(float(about.used), 1.0)
+    parts = [("all releases so far", share), ("left", 1 - share)]
     words = (
         f"{own} by this release; ε = {float(about.spent):g} by all releases about these people so far, of a cap of "
-        f"{float(about.cap):g} that is final"
+        f"{float(about.cap):g} that is final: {share:.3g} of it is used up"
     )
-    whole = sum(part for _, part in parts)
     pieces = [
-        tag("span", class_=f"part {kind}", style=f"flex-grow:{part / whole * 1000:.0f}", title=f"{name}: {part:g}")
-        for (name, part), kind in zip(parts, ("p5", "p0", "spare"), strict=True)
+        tag("span", class_=f"part {kind}", style=f"flex-grow:{part * 1000:.0f}", title=f"{name}: {part:.3g}")
+        for (name, part), kind in zip(parts, ("p5", "spare"), strict=True)
         if part > 0
     ]
     return [words, tag("div", pieces, class_="stack thin", role="img", aria_label=f"Budget: {words}")]

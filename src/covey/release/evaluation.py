@@ -16,13 +16,15 @@ from covey.core.arrays import Bits, Floats, Integers
 from covey.core.draw.rounding import one_hot
 from covey.core.tables.moments import moments
 from covey.errors import ArgumentError, InputError, MissingExtraError
+from covey.methods.regain.groups import small_groups
 from covey.privacy.unit import ALL_ROWS
 from covey.release.changed import Changes
 from covey.release.numbers import number_figures, quantile_tables
 from covey.release.summary import every_so_many
-from covey.release.verify import rows_path, verify_bundle
+from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
+from covey.table.numbers import NumberCodec
 from covey.table.persons import WithPerson, named
 from covey.table.schema import Schema
 from covey.table.sources import read_table
@@ -151,6 +153,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "changed": rows.changes.figures(rows.codec),
         "numbers": number_figures(rows.codec, rows.cells),
         "rows_out_of_place": _out_of_place(found, resampled, names) | {"as_read": _as_read(rows, found)},
+        "small_groups": small_groups_words(rows),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
         "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
         "tables_compared": {str(d): [len(tables), comb(len(sizes), d)] for d, tables in found.items()},
@@ -159,6 +162,14 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "covariance": covariance_difference(rows.true, rows.synthetic, rows.codec.domain_sizes),
         "prediction": predictions(rows, targets) if predicting else [],
     }
+
+
+def small_groups_words(rows: Comparison) -> str | None:
+    """How small a group may be before its means are pulled towards the overall mean: public, unlike all else here."""
+    if "epsilon" not in rows.bundle:  # anonymous tables have no noise
+        return None
+    groups = small_groups(NumberCodec(rows.codec).attributes, rows.bundle["n"], promised(rows.bundle))
+    return None if groups is None else groups.sentence
 
 
 def _out_of_place(
@@ -205,7 +216,8 @@ def out_of_place_words(figures: Mapping[str, Any]) -> list[str]:
         words.append(f"worst pairs, rows of 100: {listed}")
     rest = {k: v for k, v in figures["total_variation"].items() if k != d}
     technical = ", ".join(f"{k}-way {v:.4f}" for k, v in rest.items())
-    return [*words, *([f"mean total variation of other tables: {technical}"] if technical else [])]
+    told = [f"mean total variation of other tables: {technical}"] if technical else []
+    return [*words, *told, *([figures["small_groups"]] if figures["small_groups"] else [])]
 
 
 def as_read_words(own: Mapping[str, Any]) -> list[str]:

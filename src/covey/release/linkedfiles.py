@@ -5,7 +5,6 @@ All of it is what the gate gave back, or was made from that alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from covey.methods.persons.certify import WORDS
 from covey.methods.persons.measure import LinkedMeasured, NoisyTable, ToBins
 from covey.methods.persons.method import LinkedFitted
 from covey.methods.regain.measured import MeasuredRanges
+from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.document import write_document
@@ -88,7 +88,7 @@ def _measured(found: LinkedMeasured, package: Description) -> tuple[dict[str, An
 
 def read_fitted(folder: Path, package: Description) -> LinkedFitted:
     """The model and the tables of a bundle, without its certificate."""
-    facts = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    facts = read_json(folder / DESCRIPTION)
     if facts.get("format") != FORMAT:
         raise InputError(
             f"{DESCRIPTION} has format {facts.get('format')}, and this covey reads {FORMAT}: update covey, or ask for the bundle "
@@ -107,8 +107,7 @@ def _tilts(model: Mapping[str, Array]) -> dict[tuple[int, int], Array]:
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    with np.load(path, allow_pickle=False) as file:
-        return dict(file)
+    return read_arrays(path)
 
 
 def _fitted(

@@ -25,6 +25,7 @@ from covey.core.tables.triples import Triples
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.draws import NumberCells, draw_of
+from covey.release.reading import read_arrays
 from covey.release.verify import Verified, checked_bundle
 from covey.table.attributes import MISSING as MISSING_CELL
 from covey.table.attributes import SPECIAL, Grid
@@ -74,8 +75,7 @@ def load_centres(folder: Path) -> Centres:
     checked = checked_bundle(folder)
     if not (folder / "centres.npz").is_file():
         raise InputError(f"{folder} has no centres: it is an anonymous bundle, whose rows are all there is.")
-    with np.load(folder / "centres.npz", allow_pickle=False) as file:
-        arrays = dict(file)
+    arrays = read_arrays(folder / "centres.npz")
     cloud = WeightedPoints(arrays["weights"], arrays["points"])
     codec = Codec(Schema.load(folder / "schema.json"))
     found = Centres(codec, cloud, checked, _numbers(codec, arrays), _spectrum(arrays))

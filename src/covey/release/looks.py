@@ -13,7 +13,7 @@ from covey.release import charts
 from covey.release.charts import pair_key, percent, span
 from covey.release.contents import DISTANT, LOST, MEASURED, MODELLED, Bands, PairBands
 from covey.release.page import Part, reason, section
-from covey.release.summary import MISSING, Column, associations, ranked
+from covey.release.summary import MISSING, Column, associations, commonest, ranked
 
 LOOKS, PAIRS = "What the table looks like", "What goes together"
 CHARTS = 48  # columns that get a picture of their own
@@ -54,20 +54,28 @@ def distributions(
 
     unbanded: dict[int, str] = {}  # why there is no band
 
-    def ends(j: int, column: Column) -> Ends | None:
+    def ends(j: int, column: Column, own: Floats) -> Ends | None:
+        """Bands of the labels that have a bar of their own; they are few, however many labels there are."""
+        count = len(own) - column.has_missing
+        kept = np.arange(count) if column.ordered else commonest(own[:count])
+        shown = np.concatenate([kept, np.arange(count, len(own))])
+        low, high = np.zeros((2, len(own)))
         try:
-            return None if bands is None else bands.column(j, column)
+            if bands is None:
+                return None
+            low[shown], high[shown] = bands.column(j, column, shown)
         except CannotAnswerError as error:
             unbanded[j] = str(error)
             return None
+        return low, high
 
     cards = []
     for i in range(0, min(len(lists), FLAGS), FLAGS_TOGETHER):
-        cards.append(_flag_list([(c, own, ends(j, c)) for c, own, j in lists[i : i + FLAGS_TOGETHER]]))
+        cards.append(_flag_list([(c, own, ends(j, c, own)) for c, own, j in lists[i : i + FLAGS_TOGETHER]]))
     measured = [j for column, _, j in single[:CHARTS] if column.ordered][:QUANTILED]
     for column, own, j in single[:CHARTS]:
         try:
-            drawn = ends(j, column)
+            drawn = ends(j, column, own)
             levels = bands.quantiles(j) if bands is not None and j in measured else []
             cards.append(
                 _column_card(column, own, drawn, (_quantiles(levels), _unbanded(unbanded.get(j))), even.get(j))

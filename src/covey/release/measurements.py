@@ -6,7 +6,6 @@ counts. An array of records, an exact moment or a sealed value has no way in.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -33,6 +32,7 @@ from covey.methods.regain.measured import (
     Measurements,
 )
 from covey.methods.regain.triples import MeasuredTriples
+from covey.release.reading import read_arrays, read_json
 from covey.table.document import write_document
 
 FORMAT = 1  # of these two files; a reader refuses the others
@@ -63,13 +63,12 @@ def read_measurements(folder: Path, sizes: tuple[int, ...], ordered: tuple[bool,
     """The measurements of a bundle, if it has any, checked against the sizes of its schema."""
     if not (folder / DESCRIPTION).is_file() or not (folder / NUMBERS).is_file():
         return None
-    facts = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    facts = read_json(folder / DESCRIPTION)
     if facts.get("format") != FORMAT:
         raise InputError(
             f"{DESCRIPTION} has format {facts.get('format')}, and this covey reads {FORMAT}: update covey."
         )
-    with np.load(folder / NUMBERS, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = read_arrays(folder / NUMBERS)
     try:
         found = _unpack(facts, arrays, Domain(sizes, ordered))
     except (KeyError, TypeError, ValueError, IndexError) as error:

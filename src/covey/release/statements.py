@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import Certificate
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, LinkedRelease, PrivateRelease
+from covey.release.reading import read_json
 from covey.table.description import Description
 
 PRIOR = (
@@ -180,7 +180,7 @@ def _persons_facts(found: LinkedCertificate) -> dict[str, Any]:
 
 def unfinished_words(folder: Path) -> str:
     """README.md of a bundle whose data are written and whose words are not yet made."""
-    guarantee = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))["guarantee"]
+    guarantee = read_json(folder / "privacy.json")["guarantee"]
     lines = [
         f"Synthetic data: {guarantee}.",
         "",

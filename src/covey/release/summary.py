@@ -154,6 +154,12 @@ def point(field: Field, step: int) -> str:
     return f"{step / 10**field.axis.decimals:.6g}"
 
 
+def commonest(shares: Floats, most: int = MOST_LABELS) -> Integers:
+    """Places of the categories that have a bar of their own, by falling share: all, or with a bar for the others so many."""
+    order = np.argsort(-shares, kind="stable")
+    return order if len(shares) <= most else order[: most - 1]
+
+
 def ranked(
     labels: Sequence[str], shares: Floats, has_missing: bool, most: int = MOST_LABELS
 ) -> list[tuple[str, Floats]]:
@@ -163,11 +169,10 @@ def ranked(
     """
     table = np.atleast_2d(shares)
     count = len(labels) - has_missing
-    order = np.argsort(-table[0, :count], kind="stable")
-    kept = order if count <= most else order[: most - 1]
+    kept = commonest(table[0, :count], most)
     out = [(labels[i], table[:, i]) for i in kept]
     if len(kept) < count:
-        out.append((f"{count - len(kept)} others", table[:, order[len(kept) :]].sum(axis=1)))
+        out.append((f"{count - len(kept)} others", np.delete(table[:, :count], kept, axis=1).sum(axis=1)))
     return [*out, (MISSING, table[:, -1])] if has_missing else out
 
 

@@ -15,9 +15,9 @@ from covey.errors import InputError
 from covey.privacy.budget import Budget, Charge, budget_for
 from covey.release.measurements import read_measurements
 from covey.release.places import REPORT, SUMS, counting, listed
+from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
 from covey.table.description import Description
-from covey.table.document import read_document
 from covey.table.resources import Resource
 from covey.table.sources import joined, open_source
 
@@ -78,7 +78,11 @@ def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path
 
 def read_facts(folder: Path) -> dict[str, Any]:
     """What a bundle says of its privacy, and the day on which it was made."""
-    found: dict[str, Any] = read_document(folder / "privacy.json")
+    found = read_json(folder / "privacy.json")
+    if not isinstance(found, dict) or not isinstance(found.get("synthetic_rows"), dict):
+        raise InputError(
+            f"{folder / 'privacy.json'} does not count the synthetic rows: it is not a file of this covey."
+        )
     return found
 
 
@@ -107,6 +111,11 @@ def checked_bundle(folder: Path) -> Verified:
 def verify_bundle(folder: Path) -> Verified:
     """Check a bundle without any true data: checksums, the schema's validity for every row, the arithmetic of the budget."""
     named, finished = verify_files(folder)
+    for name in named:
+        if name.endswith(".npz"):
+            read_arrays(folder / name)
+        elif name.endswith(".json"):
+            read_json(folder / name)
     described, facts = described_by(folder), read_facts(folder)
     tables = tables_of(folder, described)
     report = (folder / REPORT).read_text(encoding="utf-8") if finished else ""

@@ -67,7 +67,10 @@ class _Synthesizer(Parameterized):
 
         Costs no privacy, however often it is called.
         """
-        return self._form.join(list(self.draw(require_sample_memory(m, self._maker().width))))
+        rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
+        size = self._maker().memory(rows)
+        require_memory(size, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m).")
+        return self._form.join(list(self.draw(rows)))
 
     def draw(self, m: int) -> Drawn:
         """m synthetic rows that are drawn part by part when they are asked for, so m may be larger than the memory."""
@@ -136,12 +139,3 @@ def columns_facts(columns: Sequence[str]) -> list[tuple[str, Any]]:
     names = [shorten(name, 30) for name in columns[:8]]
     more = f" and {len(columns) - len(names):,} more" if len(columns) > len(names) else ""
     return [("Columns", f"{', '.join(names)}{more}")] if names else []
-
-
-def require_sample_memory(m: Any, width: int) -> int:
-    """How many rows to draw at once, or a refusal: rows of so many encoded columns must fit the memory."""
-    rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
-    require_memory(
-        8 * rows * width + 20 * width**2, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m)."
-    )
-    return rows

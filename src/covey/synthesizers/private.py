@@ -20,13 +20,14 @@ from covey.engines.weights import STEPS
 from covey.errors import CoveyWarning, ParameterError
 from covey.linking import MakePersons, PackageReader, TreeForm
 from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, draw_of
-from covey.methods.learning import SHARE, Learned, check_learning, learn, with_known_domains
+from covey.methods.learning import SHARE, Learned, check_learning, expected_attributes, learn, with_known_domains
 from covey.methods.method import Fitted
 from covey.methods.paper import Algorithm4, check_options
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
+from covey.methods.regain.memory import refuse_too_large
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
-from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, refuse_too_wide
+from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
 from covey.methods.regain.reals import RegainBody
 from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
@@ -203,12 +204,12 @@ class PrivateSynthesizer(_Private):
             return
         self._codec = codec = Codec(schema)
         flags = all(size == 2 for size in codec.domain_sizes)
-        # A flag of two categories is one column of bits.
-        refuse_too_wide(len(codec.domain_sizes) if flags else codec.width, categories=not flags)
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
         limits = check_limits(codec.limits if flags else ())
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
         fine = NumberCodec(codec)
+        if self._learning is None:
+            refuse_too_large(fine.attributes, 1, self._budget)  # whatever its rows, before any data is opened
         method = RegainNumbers.of(fine, self._share, self._budget.pure)
         method = replace(method, wish=Wish(self._wish.count or method.wish.count, codec.target))
         if (method.important or method.wish or self._prior is not None) and flags and self._learning is None:
@@ -365,6 +366,9 @@ class PrivateSynthesizer(_Private):
         check_delta(self.delta, n)
         widest = (max(self.domain.sizes) if self.domain else 1) + (MOST_BINS if self._numbers is not None else 0)
         require_exact(n, widest, STEPS if self._by_person else 1)
+        # What is learned comes after the charge, when nothing may be refused any more: a guess at it was checked before.
+        if self.schema is not None and (self._learning is None or self.schema.learns):
+            refuse_too_large(expected_attributes(self.schema), n, self._budget)
 
     @property
     def _by_person(self) -> bool:
@@ -376,7 +380,10 @@ class PrivateSynthesizer(_Private):
         self.check(n)
         if self._tree is not None:
             warn_of_few_persons(n, self._budget)
-        elif self.body is None:
+            return
+        if self.schema is None and self.body is None:
+            refuse_too_large([Category(size) for size in sizes], n, self._budget)
+        if self.body is None:
             warn_of_noisy_shares(n, sizes, self._budget)
         else:
             warn_of_numbers(n, len(sizes), self._budget)

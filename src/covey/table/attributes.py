@@ -7,28 +7,24 @@ precision; MISSING for none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from covey.core.arrays import Floats, Integers
 from covey.table.cells import MISSING_WORDS, as_text, floats, parse_clock, parse_numbers, parse_times
 from covey.table.columns import unguarded
+from covey.table.domain import Condition, Domain, Mask
 from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.rules import Condition, Domain
 
 if TYPE_CHECKING:
     from polars import Series
 
 MISSING = int(np.iinfo(np.int64).min)
 SPECIAL = MISSING + 1  # the first special value; the others follow
-
-Cells = dict[str, Integers]
-Mask = NDArray[np.bool_]
 
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
@@ -378,6 +374,13 @@ def attributes(domain: Domain) -> dict[str, Attribute]:
         for field in domain.fields
         if field.measured
     }
+
+
+def grid_of(attributes: Mapping[str, Attribute], name: str) -> Grid:
+    """The attribute of a number, date or time."""
+    attribute = attributes[name]
+    assert isinstance(attribute, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
+    return attribute
 
 
 def _with_holes(series: Series, cells: Integers) -> Series:

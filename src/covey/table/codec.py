@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-from covey.table.attributes import MISSING, Attribute, Cells, ColumnLog, Grid, Labels
+from covey.table.attributes import MISSING, Attribute, ColumnLog, Grid, Labels
 from covey.table.carried import constant_column, derived_column
 from covey.table.checks import problems
 from covey.table.columns import Table, Words
+from covey.table.domain import Cells
 from covey.table.extras import optional
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Rule

@@ -16,9 +16,9 @@ import numpy as np
 from covey.core.arrays import Array
 from covey.errors import InputError
 from covey.table.dialects import Spelling
+from covey.table.domain import Domain
 from covey.table.extras import optional
 from covey.table.fields import GUARDED
-from covey.table.rules import Domain
 
 if TYPE_CHECKING:
     from polars import Series

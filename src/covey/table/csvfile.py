@@ -18,8 +18,8 @@ from covey.errors import InputError
 from covey.table.columns import SizeBudget, Table, check_cells, match
 from covey.table.csvscan import last_record_end, record_end, scan
 from covey.table.dialects import PLAIN, SEPARATORS, Dialect
+from covey.table.domain import Domain
 from covey.table.extras import optional
-from covey.table.rules import Domain
 from covey.table.textfile import TextFile, declare
 
 BLOCK = 2**23  # bytes that are read at a time

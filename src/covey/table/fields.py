@@ -38,7 +38,9 @@ ORDERED_TYPES = TYPES[2:]
 DEFAULT_BINS = 20  # a histogram that a person takes in at a glance, and noise that is spread over few cells
 LEVELS = {"icd10": 3, "nace": 2}  # first letters that name the group of a code
 MOST_DECIMALS = 15  # a float holds no more digits
-GUARDED = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs what starts like this; CSV puts an apostrophe before it
+# A spreadsheet runs what starts like this; CSV puts an apostrophe before it. Some take full-width signs for the others, or pass
+# over characters without width that stand before them.
+GUARDED = (*"=+-@\t\r＝＋－＠", *"\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 
 _EPOCH = datetime(1970, 1, 1)

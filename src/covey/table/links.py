@@ -14,10 +14,9 @@ from typing import Any
 from covey.core.numbers.differences import Difference
 from covey.core.numbers.grid import FINEST
 from covey.errors import ParameterError
-from covey.table.bodyrule import BodyRule
+from covey.table.domain import Rule
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.following import Follows
-from covey.table.rules import LessEqual, Rule
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def find_links(fields: Mapping[str, Field], rules: Sequence[Rule]) -> dict[str, 
     for name in links:
         if name in _chain(links, name)[1:]:
             raise fields[name].wrong("follows itself, by way of others", "Remove one of the links of the circle.")
-    for left, right in _orders(rules):
+    for left, right in (order for rule in rules for order in rule.orders):
         base, end = fields[left], fields[right]
         if right in links or not (_is_fine(base) and _is_fine(end)) or right in _chain(links, left):
             continue
@@ -49,17 +48,6 @@ def find_links(fields: Mapping[str, Field], rules: Sequence[Rule]) -> dict[str, 
         if link is not None:
             links[right] = link
     return links
-
-
-def _orders(rules: Sequence[Rule]) -> list[tuple[str, str]]:
-    """Which field rules hold to be at most which."""
-    found: list[tuple[str, str]] = []
-    for rule in rules:
-        if isinstance(rule, LessEqual):
-            found.append((rule.left, rule.right))
-        elif isinstance(rule, BodyRule):
-            found += rule.orders
-    return found
 
 
 def _chain(links: Mapping[str, Link], name: str) -> list[str]:

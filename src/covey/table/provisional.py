@@ -18,10 +18,11 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.learned import Coded, Edges, number_edges, year_edges
 from covey.errors import ParameterError
-from covey.table.attributes import Attribute, ColumnLog, Grid, Labels, Mask
+from covey.table.attributes import Attribute, ColumnLog, Grid, Labels
 from covey.table.cells import MISSING_WORDS, as_text
 from covey.table.codec import EncodeLog
 from covey.table.columns import Table, Words, unguarded
+from covey.table.domain import Mask
 from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field, Value
 from covey.table.schema import Schema

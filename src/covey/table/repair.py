@@ -1,8 +1,8 @@
 """Rows that break a rule, found and altered, on cells.
 
-Sums of numbers are kept by geometry (`bodies`): all rows are moved at once. Each other repair is a fixed random rule on single
-rows; rules may undo each other's work, so they take turns, and what is still broken after a number of rounds is replaced by a
-valid row. All of this sees released values alone.
+Sums of numbers are kept by geometry (`rules.region`): all rows are moved at once. Each other repair is a fixed random rule on
+single rows; rules may undo each other's work, so they take turns, and what is still broken after a number of rounds is replaced
+by a valid row. All of this sees released values alone.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 from covey.errors import ParameterError
-from covey.table.attributes import Attribute, Cells, Grid, Mask, attributes
-from covey.table.bodies import Region, regions
-from covey.table.bodyrule import BodyRule
-from covey.table.rules import AtMost, Domain, Forbid, LessEqual, Linear, Requires, Rule
+from covey.table.attributes import Attribute, Grid, attributes
+from covey.table.domain import Cells, Domain, Mask, Rule
+from covey.table.rules.region import Region, regions
+from covey.table.rules.sums import LessEqual
 
 _ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced
 
@@ -120,11 +120,6 @@ class RuleBook:
         first = np.zeros(1, dtype=np.int64)
         return {n: row[n] if n in row else int(a.draw(first, generator)[0]) for n, a in self.attributes.items()}
 
-    def _grid(self, name: str) -> Grid:
-        attribute = self.attributes[name]
-        assert isinstance(attribute, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
-        return attribute
-
     def _region(self, rule: Rule) -> Region | None:
         """The polytope that keeps a rule, if one does."""
         return next((region for region in self.regions if any(rule is kept for kept in region.rules)), None)
@@ -132,112 +127,14 @@ class RuleBook:
     def broken(self, rule: Rule, cells: Mapping[str, Integers]) -> Mask:
         """Which rows break a rule."""
         region = self._region(rule)
-        if region is not None and isinstance(rule, BodyRule | Linear):
-            return region.broken(rule, cells)
-        if isinstance(rule, AtMost):
-            return np.asarray(sum((cells[name] == 1).astype(np.int64) for name in rule.fields) > rule.limit)
-        if isinstance(rule, Forbid | Requires):
-            met = np.logical_and.reduce([self.attributes[n].meets(c, cells[n]) for n, c in rule.conditions])
-            if isinstance(rule, Requires):
-                met &= ~np.logical_and.reduce([self.attributes[n].meets(c, cells[n]) for n, c in rule.then])
-            return np.asarray(met)
-        assert isinstance(rule, LessEqual | Linear)  # nosec B101 # for the type checker: every body has a region
-        present = np.logical_and.reduce([self._grid(name).has_value(cells[name]) for name in rule.fields])
-        if isinstance(rule, LessEqual):
-            left, right = (self._grid(name).value(cells[name]) for name in rule.fields)
-            return np.asarray(present & (left > right))
-        terms = [a * np.where(present, self._grid(name).value(cells[name]), 0.0) for name, a in rule.coefficients]
-        slack = 1e-9 * (abs(rule.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
-        return np.asarray(present & (sum(terms) > rule.maximum + slack))
+        return rule.broken(self.attributes, cells) if region is None else region.broken(rule, cells)
 
     def _mend(self, rule: Rule, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
         region = self._region(rule)
-        if region is not None:
+        if region is None:
+            rule.mend(self.attributes, cells, rows, generator)
+        else:
             region.settle(cells, rows, turns=0)
-        elif isinstance(rule, AtMost):
-            self._clear_flags(rule, cells, rows, generator)
-        elif isinstance(rule, LessEqual):
-            self._put_in_order(rule, cells, rows, generator)
-        elif isinstance(rule, Linear):
-            self._move_inside(rule, cells, rows, generator)
-        elif isinstance(rule, Requires):
-            self._fulfil(rule, cells, rows, generator)
-        elif isinstance(rule, Forbid):
-            self._leave_zero(rule, cells, rows, generator)
-
-    def _clear_flags(self, rule: AtMost, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
-        """Keep `limit` of the set flags, chosen at random."""
-        flags = np.stack([cells[name][rows] == 1 for name in rule.fields], axis=1)
-        keys = np.where(flags, generator.random(flags.shape), 2.0)
-        surplus = flags & (keys.argsort(axis=1).argsort(axis=1) >= rule.limit)
-        for j, name in enumerate(rule.fields):
-            cells[name][rows[surplus[:, j]]] = 0
-
-    def _put_in_order(self, rule: LessEqual, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
-        """Redraw inside the bins if they have room; else exchange the values; else move them together."""
-        a, b = self._grid(rule.left), self._grid(rule.right)
-        x, y = cells[rule.left][rows], cells[rule.right][rows]
-        bins_a, bins_b = a.bin_of(x), b.bin_of(y)
-        cap = np.minimum(a.axis.ends[bins_a], a.nearest(b.value(b.axis.ends[bins_b]), up=False))
-        fits = cap >= a.axis.starts[bins_a]
-        x1 = generator.integers(a.axis.starts[bins_a], np.where(fits, cap, a.axis.ends[bins_a]), endpoint=True)
-        top = b.axis.ends[bins_b]
-        floor = np.minimum(np.maximum(b.axis.starts[bins_b], b.nearest(a.value(x1), up=True)), top)
-        y1 = generator.integers(floor, top, endpoint=True)
-        # Values that change places; where one would leave its bounds, both go to the bound that they share.
-        x2 = np.clip(a.nearest(b.value(y), up=False), a.axis.low, a.axis.high)
-        y2 = np.clip(b.nearest(np.maximum(a.value(x), a.value(x2)), up=True), b.axis.low, b.axis.high)
-        x2 = np.clip(np.minimum(x2, a.nearest(b.value(y2), up=False)), a.axis.low, a.axis.high)
-        cells[rule.left][rows] = np.where(fits, x1, x2)
-        cells[rule.right][rows] = np.where(fits, y1, y2)
-
-    def _move_inside(self, rule: Linear, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
-        """Move fields, in random order, toward the feasible side: first inside their bins, then inside their bounds."""
-        order = [rule.coefficients[j] for j in generator.permutation(len(rule.coefficients))]
-        for wide in (False, True):
-            for name, coefficient in order:
-                grid, column = self._grid(name), cells[name][rows]
-                excess = sum(a * self._grid(n).value(cells[n][rows]) for n, a in rule.coefficients) - rule.maximum
-                bins = grid.bin_of(column)
-                low = np.full(len(rows), grid.axis.low) if wide else grid.axis.starts[bins]
-                high = np.full(len(rows), grid.axis.high) if wide else grid.axis.ends[bins]
-                room = (grid.axis.high - grid.axis.low) + 1.0
-                steps = np.ceil(np.clip(excess / abs(coefficient) * grid.scale - 1e-6, 0.0, room)).astype(np.int64)
-                moved = column - steps if coefficient > 0 else column + steps
-                cells[name][rows] = np.clip(moved, low, high)
-
-    def _fulfil(self, rule: Requires, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
-        """Give the columns that fail what is required a random value that does not."""
-        for name, wanted in rule.then:
-            attribute, column = self.attributes[name], cells[name]
-            failing = rows[~attribute.meets(wanted, column[rows])]
-            fresh = attribute.some(wanted, len(failing), generator)
-            if fresh is not None:
-                column[failing] = fresh
-
-    def _leave_zero(self, rule: Forbid, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
-        """Redraw a number inside its bin if that helps; else give one of the fields, chosen at random, another value."""
-        for name, condition in rule.conditions:
-            attribute = self.attributes[name]
-            if isinstance(attribute, Grid) and len(rows):
-                there = attribute.has_value(cells[name][rows])
-                for _ in range(8):
-                    column = cells[name][rows]
-                    drawn = attribute.draw(np.where(there, attribute.bin_of(column), attribute.size), generator)
-                    cells[name][rows] = drawn
-                    still = attribute.meets(condition, drawn)
-                    rows, there = rows[still], there[still]
-                    if not len(rows):
-                        return
-        able = [(n, c) for n, c in rule.conditions if self.attributes[n].avoid(c, 1, generator) is not None]
-        if not able:
-            return
-        chosen = generator.integers(0, len(able), len(rows))
-        for j, (name, condition) in enumerate(able):
-            mine = rows[chosen == j]
-            fresh = self.attributes[name].avoid(condition, len(mine), generator)
-            if fresh is not None:
-                cells[name][mine] = fresh
 
 
 def _orders(domain: Domain) -> list[Rule]:

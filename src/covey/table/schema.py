@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import ParameterError, whole_number
-from covey.table.bodyrule import BodyRule, Sum
 from covey.table.checks import problems
 from covey.table.deriving import with_tables
 from covey.table.dialects import Dialect, Spelling
@@ -40,7 +39,19 @@ from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
 from covey.table.proposing import Note
 from covey.table.repair import RuleBook
-from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule, check_rule, read_rule
+from covey.table.rules import (
+    AtMost,
+    BodyRule,
+    Condition,
+    Forbid,
+    LessEqual,
+    Linear,
+    Requires,
+    Rule,
+    Sum,
+    check_rule,
+    read_rule,
+)
 from covey.table.sources import SIZE_LIMIT
 
 # The parts of a schema are found beside it.

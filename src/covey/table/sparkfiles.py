@@ -17,7 +17,7 @@ from typing import Any
 from covey.errors import CHANGED, InputError, ParameterError
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import FIELD_LIMIT, SizeBudget, Table
-from covey.table.rules import Domain
+from covey.table.domain import Domain
 from covey.table.sources import SIZE_LIMIT, Plainly, existing, no_rows
 
 TASK_CELLS = 1 << 28  # of a task at most, some seconds of work; one row group that has more is a task of its own

@@ -11,10 +11,10 @@ from covey.table.arrowfile import batch_table
 from covey.table.attributes import Labels
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import FIELD_LIMIT, made, match
+from covey.table.domain import Domain
 from covey.table.extras import optional
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
-from covey.table.rules import Domain
 from covey.table.schema import Schema
 from covey.table.sources import plainly
 

@@ -6,6 +6,7 @@ guessing them would let one cell decide how others are read.
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,13 @@ from typing import Any
 from covey.errors import InputError
 from covey.table.columns import PART_ROWS, SizeBudget, Table, check_cells, match
 from covey.table.dialects import Dialect
+from covey.table.domain import Domain
 from covey.table.extras import optional
-from covey.table.rules import Domain
 
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
+MOST_CELLS = 10**7  # of a sheet in a small file, empty ones among them: some 300 MB in the reader
+_PLACE = re.compile(rb'\sr="([A-Z]{1,3})([0-9]{1,7})"')
 _PROTECTED = bytes.fromhex("d0cf11e0a1b11ae1")  # an old workbook, or a new one inside an encrypted envelope
 
 
@@ -63,6 +66,36 @@ def first_rows(path: Path, sheet: str | None, rows: int) -> list[list[str | None
     return [list(row) for row in _cells(path, sheet).head(rows).rows()]
 
 
+def _refuse_vast(path: Path) -> None:
+    """Refuse a sheet of few cells that lie far apart: the reader would make room for all between them."""
+    if not zipfile.is_zipfile(path):
+        return  # an old one, of at most 65,536 × 256 cells
+    with zipfile.ZipFile(path) as packed:
+        for part in packed.infolist():
+            if not re.fullmatch(r"xl/worksheets/[^/]+\.xml", part.filename, re.IGNORECASE):
+                continue
+            height = width = 0
+            with packed.open(part) as file:
+                rest = b""
+                while piece := file.read(1 << 20):
+                    for column, row in _PLACE.findall(rest + piece):
+                        height, width = max(height, int(row)), max(width, _column(column))
+                    rest = piece[-32:]
+            if height * width > max(MOST_CELLS, 200 * path.stat().st_size):
+                raise InputError(
+                    f"{path} has a sheet of {height} rows and {width} columns that is nearly empty. Delete what lies far "
+                    "from the table, or export the sheet as CSV."
+                )
+
+
+def _column(letters: bytes) -> int:
+    """A is 1, Z is 26, AA is 27."""
+    found = 0
+    for letter in letters:
+        found = 26 * found + letter - 64
+    return found
+
+
 def _cells(path: Path, sheet: str | None) -> Any:
     """All cells of the sheet as text, from its first row on."""
     excel = optional("fastexcel")
@@ -71,6 +104,7 @@ def _cells(path: Path, sheet: str | None) -> Any:
             start = file.read(8)
         if start == _PROTECTED and path.suffix.lower() != ".xls":
             raise InputError(f"{path} is protected by a password. Save it without one, or export the sheet as CSV.")
+        _refuse_vast(path)
         book = excel.read_excel(str(path))
         if sheet is not None and sheet not in book.sheet_names:
             raise InputError(f"{path} has no sheet {sheet!r}. It has {', '.join(map(repr, book.sheet_names))}.")

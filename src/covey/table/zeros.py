@@ -8,8 +8,6 @@ distance from another one, and what lies inside a bin, are left to repair after 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
-from math import comb
 
 import numpy as np
 
@@ -17,15 +15,13 @@ from covey.core.arrays import Floats, Integers
 from covey.core.tables.across import Across
 from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Range
 from covey.errors import ParameterError
-from covey.table.attributes import MISSING, SPECIAL, Grid, Labels
-from covey.table.bodyrule import BodyRule
+from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, grid_of
 from covey.table.codec import Codec
 from covey.table.description import Description
+from covey.table.domain import Condition, Rule, Sum, Zero
 from covey.table.numbers import NumberCodec
 from covey.table.repair import RuleBook
-from covey.table.rules import AtMost, Condition, Forbid, LessEqual, Linear, Requires, Rule
-
-MOST_BOXES = 200  # of one rule; a fit that looks at more of them is slow, and such rules are loose
+from covey.table.rules.flags import MOST_ZEROS
 
 
 def structural_zeros(codec: NumberCodec) -> Boxes:
@@ -60,21 +56,11 @@ def across_zeros(package: Description, persons: NumberCodec, events: NumberCodec
 
 
 def _boxes(codec: NumberCodec, rule: Rule) -> list[Box]:
-    if isinstance(rule, Forbid):
-        return _box(codec, [(name, condition, False) for name, condition in rule.conditions])
-    if isinstance(rule, Requires):
-        given = [(name, condition, False) for name, condition in rule.conditions]
-        return [box for name, wanted in rule.then for box in _box(codec, [*given, (name, wanted, True)])]
-    if isinstance(rule, AtMost):
-        size = rule.limit + 1
-        if size > len(rule.fields) or comb(len(rule.fields), size) > MOST_BOXES:
-            return []
-        flags = [codec.names.index(name) for name in rule.fields]  # a flag always has two values
-        return [Box(dict.fromkeys(some, ((1, 2),))) for some in combinations(flags, size)]
-    return [] if isinstance(rule, BodyRule) else _staircase(codec, rule)
+    found = [box for zero in rule.zeros for box in _box(codec, zero)]
+    return found if rule.bound is None else [*found, *_staircase(codec, rule.bound)]
 
 
-def _box(codec: NumberCodec, conditions: list[tuple[str, Condition, bool]]) -> list[Box]:
+def _box(codec: NumberCodec, conditions: Zero) -> list[Box]:
     """One box, or none where a column's codes do not say whether its condition holds, or it never does."""
     sides: dict[int, tuple[Range, ...]] = {}
     for name, condition, turned in conditions:
@@ -117,11 +103,10 @@ def _bins(grid: Grid, condition: Condition, turned: bool) -> list[bool]:
     return [*found, *(bool(hit) != turned for hit in grid.meets(condition, np.array(apart, dtype=np.int64)))]
 
 
-def _staircase(codec: NumberCodec, rule: LessEqual | Linear) -> list[Box]:
+def _staircase(codec: NumberCodec, bound: Sum) -> list[Box]:
     """Pairs of bins that an order or a sum of two numbers makes impossible as a whole."""
-    terms = [(rule.left, 1.0), (rule.right, -1.0)] if isinstance(rule, LessEqual) else list(rule.coefficients)
-    most = 0.0 if isinstance(rule, LessEqual) else rule.maximum
-    if len(terms) != 2 or any(name in codec.fine or name not in codec.names for name, _ in terms):
+    terms, most = bound.coefficients, bound.maximum
+    if most is None or len(terms) != 2 or any(name in codec.fine or name not in codec.names for name, _ in terms):
         return []
     (one, other), least = [codec.names.index(name) for name, _ in terms], [_least(codec, *term) for term in terms]
     slack = 1e-9 * (abs(most) + sum(float(np.abs(part).max()) for part in least))
@@ -130,13 +115,12 @@ def _staircase(codec: NumberCodec, rule: LessEqual | Linear) -> list[Box]:
         beyond = np.flatnonzero(value + least[1] > most + slack)
         if len(beyond):
             found.append(Box({one: ((i, i + 1),), other: _runs(beyond)}))
-    return found if len(found) <= MOST_BOXES else []
+    return found if len(found) <= MOST_ZEROS else []
 
 
 def _least(codec: NumberCodec, name: str, factor: float) -> Floats:
     """The least that a term of a sum can be in each bin."""
-    grid = codec.codec.attributes[name]
-    assert isinstance(grid, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
+    grid = grid_of(codec.codec.attributes, name)
     return factor * grid.value(grid.axis.starts if factor > 0 else grid.axis.ends)
 
 

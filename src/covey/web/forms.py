@@ -169,12 +169,13 @@ def read_choices(form: Form, before: Choices) -> Choices:
     )
 
 
-def read_budget(form: Form) -> tuple[str, Fraction, Fraction]:
-    """The name and the caps of a dataset."""
+def read_budget(form: Form) -> tuple[str, Fraction, Fraction, Any]:
+    """The name and the caps of a dataset, and how it is counted."""
     name = form.get("name")
     if not name:
         raise ParameterError("give the dataset a name.")
-    return name, _number(form.get("budget"), "the budget"), _number(form.get("delta_budget", "1e-6"), "the δ budget")
+    caps = _number(form.get("budget"), "the budget"), _number(form.get("delta_budget", "1e-6"), "the δ budget")
+    return name, *caps, form.get("composition") or None
 
 
 def _number(text: str, name: str) -> Fraction:
@@ -190,33 +191,3 @@ def whole(text: str, name: str) -> int:
         return int(text)
     except ValueError:
         raise ParameterError(f"{name} must be a whole number, got {text!r}.") from None
-
-
-def rule_words(rule: Rule) -> str:
-    """A rule in plain words."""
-    if isinstance(rule, AtMost):
-        return f"At most {rule.limit} of {', '.join(rule.fields)} are true."
-    if isinstance(rule, LessEqual):
-        return f"{rule.left} is never above {rule.right}."
-    if isinstance(rule, Linear):
-        return f"{' + '.join(f'{a:g} × {name}' for name, a in rule.coefficients)} is at most {rule.maximum:g}."
-    if isinstance(rule, BodyRule):
-        return f"Together: {rule}."
-    if isinstance(rule, Requires):
-        return f"If {_condition_words(rule.conditions, ' and ')}, then {_condition_words(rule.then, ' and ')}."
-    return f"Never together: {_condition_words(rule.conditions, '; ')}."
-
-
-def _condition_words(conditions: Iterable[tuple[str, Condition]], between: str) -> str:
-    parts = []
-    for name, condition in conditions:
-        if not condition.is_range:
-            words = " or ".join("missing" if v is None else shown(v) for v in condition.values)
-            parts.append(f"{name} is {words}")
-        elif condition.minimum is None:
-            parts.append(f"{name} is at most {shown(condition.maximum)}")
-        elif condition.maximum is None:
-            parts.append(f"{name} is at least {shown(condition.minimum)}")
-        else:
-            parts.append(f"{name} lies between {shown(condition.minimum)} and {shown(condition.maximum)}")
-    return between.join(parts)

@@ -12,7 +12,7 @@ from covey.errors import ParameterError
 from covey.table.description import Description, joint_field
 from covey.table.pairing import with_links_that_hold
 from covey.table.resources import BARE, Resource
-from covey.table.rules import Rule, renamed
+from covey.table.rules import Rule
 from covey.table.schema import Schema
 from covey.web.drafts import ColumnDraft
 from covey.web.forms import whole
@@ -40,7 +40,7 @@ def _described(part: Resource, columns: Sequence[ColumnDraft], rules: Sequence[R
     """One table with its kept columns and its own rules; persons may have no attributes left."""
     fields = with_links_that_hold([c.field for c in columns if c.kept and c.table == part.name])
     own = tuple(
-        renamed(rule, lambda name: name.removeprefix(f"{part.name}.")) for rule in rules if _tables(rule) == {part.name}
+        rule.renamed(lambda name: name.removeprefix(f"{part.name}.")) for rule in rules if _tables(rule) == {part.name}
     )
     if not fields:
         if own:
@@ -59,7 +59,7 @@ def rules_of(package: Description) -> tuple[Rule, ...]:
     """All rules, about fields as the description names them."""
     if package.schema is not None:
         return package.schema.rules
-    own = [renamed(rule, f"{part.name}.{{}}".format) for part in package.tables for rule in part.schema.rules]
+    own = [rule.renamed(f"{part.name}.{{}}".format) for part in package.tables for rule in part.schema.rules]
     return (*own, *package.rules)
 
 
@@ -102,7 +102,7 @@ def called_anew(
         return f"{names[table]}.{name}"
 
     moved = tuple(replace(column, table=names[column.table]) for column in columns)
-    return moved, tuple(renamed(rule, anew) for rule in rules)
+    return moved, tuple(rule.renamed(anew) for rule in rules)
 
 
 def placed(package: Description, tables: Sequence[Uploaded]) -> Description:

@@ -15,7 +15,7 @@ from typing import Any
 
 from covey.errors import CoveyError, ParameterError
 from covey.linking import PackageReader
-from covey.methods.learning import expected_sizes, with_known_domains
+from covey.methods.learning import expected_attributes, expected_sizes, with_known_domains
 from covey.methods.regain.predict import Prediction, predict
 from covey.privacy.budget import Budget, budget_for
 from covey.privacy.unit import ALL_ROWS, Unit
@@ -242,9 +242,7 @@ class Work:
     def sizes(self) -> tuple[int, ...]:
         """Categories of each attribute, which are public once the schema is confirmed."""
         with self.lock:
-            if self._sizes is None:
-                schema = self.schema()
-                self._sizes = expected_sizes(schema) if schema.learns else Codec(schema).domain_sizes
+            self._sizes = self._sizes or expected_sizes(self.schema())
             return self._sizes
 
     def blur(self, choices: Choices) -> Blur | None:
@@ -265,7 +263,9 @@ class Work:
 
     def predict(self, choices: Choices) -> Prediction:
         """What a release would be like, from public sizes alone."""
-        return prediction(self.sizes(), self.counted(choices), choices.epsilon, choices.delta, choices.unit)
+        n, attributes = self.counted(choices), expected_attributes(self.schema())
+        found = prediction(self.sizes(), n, choices.epsilon, choices.delta, choices.unit)
+        return found.described(attributes, n, self.budget(choices))
 
     def seconds(self, choices: Choices) -> dict[str, float]:
         """Seconds that a release is expected to take, stage by stage; none where that is not known."""

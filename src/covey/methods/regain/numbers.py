@@ -40,7 +40,7 @@ from covey.methods.regain.measure_numbers import (
     measure_one_way,
 )
 from covey.methods.regain.measured import MeasuredGroups, MeasuredNumbers, MeasuredRanges
-from covey.methods.regain.plan import most_bins, refuse_too_wide
+from covey.methods.regain.plan import most_bins
 from covey.methods.regain.plan_numbers import NumberPlan, grids
 from covey.methods.regain.prior import Prior
 from covey.methods.regain.triples import NO_WISH, Wish
@@ -92,7 +92,6 @@ class RegainNumbers:
 
     def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
         """Private centres over cells, what the cells are, and a certificate that covers numbers' distribution functions."""
-        refuse_too_wide(self.plan.declared.total, rows.n, categories=True)
         with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress, blas_threads(1):
             progress.next()
             counts = OneWayCounts.of(rows, self.attributes)

@@ -36,7 +36,7 @@ from covey.methods.method import Fitted, Public, with_certificate
 from covey.methods.regain.bits import BitFit, bit_centres
 from covey.methods.regain.categories import category_centres
 from covey.methods.regain.measure import Tables, first_kernel
-from covey.methods.regain.plan import Plan, histogram_share, plan_bits, refuse_too_wide
+from covey.methods.regain.plan import Plan, histogram_share, plan_bits
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Yardstick, certify
 from covey.privacy.gate import Exact, Gate
@@ -83,7 +83,6 @@ class RegainBits:
     def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
         """Private centres and their certificate."""
         n, p = rows.n, rows.p
-        refuse_too_wide(p, n)
         with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
             progress.next()
             with blas_threads(1 if p <= LOW_RANK_COLUMNS else processors()):
@@ -118,7 +117,6 @@ class RegainCategories:
 
     def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
         """Private centres and their certificate."""
-        refuse_too_wide(self.domain.total, rows.n, categories=True)
         with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress, blas_threads(1):
             progress.next()
             tables = Tables(rows, self.domain)

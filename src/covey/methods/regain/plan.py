@@ -7,8 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from covey.core.arrays import require_memory
-from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.noise.integers import MAX_SCALE
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import pair_table_sensitivity, simplex_radius_squared
@@ -173,24 +171,7 @@ def fit_steps(n: int, domain: Domain, budget: Budget, merged: int) -> int:
     return int(max(250, steps * min(1.0, (400 / merged) ** 2)))
 
 
-# Memory and limits.
-
-
-def refuse_too_wide(width: int, n: int = 0, categories: bool = False) -> None:
-    """Refuse, before anything is allocated, a table whose fit needs more memory than there is."""
-    needed = fit_memory(width, n, categories)
-    require_memory(needed, f"a table of {width} encoded columns", "Use fewer columns or categories.")
-
-
-def fit_memory(width: int, n: int, categories: bool) -> int:
-    """Bytes that a fit allocates beyond the table: checked against runs in benchmarks/wide.py.
-
-    Sums of a batch, the sums so far and their total are matrices of 8 bytes an entry, and their coding takes a little more. For
-    categories, and for bits that are not fitted in a basis, several denoisers and what they found are held at once. The last
-    terms are the centres, with the history of their fit, and the records in single precision for the certificate.
-    """
-    matrices = (160 if categories or width <= LOW_RANK_COLUMNS else 40) * width**2
-    return matrices + 40 * 4 * 600 * min(width, 1000) + 40 * 4 * 200 * max(width - 1000, 0) + 4 * n * width
+# Limits.
 
 
 def declared_coding(p: int, limits: list[tuple[list[int], int]]) -> Coding | None:

@@ -25,6 +25,8 @@ GROWTH = {
     False: Fraction(5, 4),
     True: Fraction(9, 8),
 }  # of a round's charge to the next; by whether the guarantee is pure
+MOST_MERGED = 4000  # bins of all attributes, about: several matrices of their squares are held at once, 128 MB each
+LEAST_BINS = 3  # of an attribute, whatever the memory: fewer would not tell a rise from a bend
 BINS = {False: 0.6, True: 1.0}  # of the mass that categories' bins have; by whether the guarantee is pure
 
 
@@ -82,13 +84,14 @@ class NumberPlan:
         return growth**turn / sum(growth**k for k in range(rounds))
 
     def bin_mass(self, n: int, budget: Budget) -> float:
-        """Mass of a bin of an ordered attribute: at least twelve bins if the noise allows it, at most forty.
+        """Mass of a bin of an ordered attribute: at least twelve bins if noise and memory allow it, at most forty.
 
         Without numbers it is that of categories.
         """
         if not grids(self.attributes):
             return bin_mass(n, self.declared, budget)
-        finest = 1 / float(np.clip(400 // len(self.attributes), 12, 40))
+        q = len(self.attributes)
+        finest = 1 / float(np.clip(400 // q, max(LEAST_BINS, min(12, MOST_MERGED // q)), 40))
         return max(finest, BINS[budget.pure] * bin_mass(n, self.declared, budget))
 
 

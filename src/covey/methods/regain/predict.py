@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import physical_memory
+from covey.core.arrays import allowed_memory
 from covey.core.noise.integers import cube_deviation
+from covey.core.numbers.grid import Attribute, Category
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError, whole_number
+from covey.methods.regain.groups import SmallGroups, small_groups
+from covey.methods.regain.memory import release_memory
 from covey.methods.regain.plan import (
     CERTIFICATE_SHARE,
     coarse,
     expected_pair_noise,
-    fit_memory,
     histogram_share,
     pair_law,
     plan_bits,
@@ -36,7 +38,7 @@ SLOW, POWER = 0.07, 0.4
 ONE_WAY_LEFT = 0.4  # of the noise on a one-way table
 CHANCE = 0.2  # of √(cells/n): what drawing rows adds
 STARTING = 2.0  # seconds before anything is read: Python and its libraries
-STREAMED = 10**7  # cells that are in memory at once; longer tables come in parts
+NO_ROOM = "this will not fit this machine's memory: a release would be refused before it is charged"
 BLIND = 0.5  # error of a share that is guessed blindly, as far as it can be off on average
 
 
@@ -52,11 +54,22 @@ class Prediction:
     stages: dict[str, float]  # the same seconds, stage by stage
     memory_gib: float
     warnings: tuple[str, ...]
+    groups: SmallGroups | None = None  # below which size means of groups are pulled towards the overall mean
 
     @property
     def sentence(self) -> str:
         """The yardstick: what certificates bound and evaluations find."""
         return f"of 100 rows about {100 * self.misplaced:.2g} would stand in the wrong cell of a typical table of two columns"
+
+    def described(self, attributes: Sequence[Attribute], n: int, budget: Budget) -> Prediction:
+        """The same with what follows from the attributes: memory, with a warning where it is refused, and small groups."""
+        needed, kept = release_memory(attributes, n, budget), tuple(w for w in self.warnings if w != NO_ROOM)
+        return replace(
+            self,
+            memory_gib=needed / 2**30,
+            warnings=kept + (NO_ROOM,) * (needed > allowed_memory()),
+            groups=small_groups(attributes, n, budget),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """For a JSON answer."""
@@ -68,6 +81,7 @@ class Prediction:
             "seconds": self.seconds,
             "seconds_by_stage": self.stages,
             "memory_gib": self.memory_gib,
+            "smallest_group": None if self.groups is None else self.groups.rows,
             "warnings": list(self.warnings),
         }
 
@@ -91,21 +105,16 @@ def predict(
         epsilon = solve_epsilon(sizes, n, delta, target_error, rows_per_person)
     budget = budget_for(epsilon, delta, rows_per_person)
     error, misplaced = predicted_error(sizes, n, budget), predicted_misplaced(sizes, n, budget)
-    width = sum(min(c, 60) for c in sizes)
     stages = expected_seconds(sizes, n)
-    flags, cells = all(size == 2 for size in sizes), n * len(sizes)
-    held = (20 if flags else 48) * min(cells, STREAMED) + 2 * cells
-    memory = (fit_memory(len(sizes) if flags else width, n if flags else 0, not flags) + held) / 2**30 + 0.2
     warnings = []
     if mostly_noise(error):
         warnings.append(f"expect noise, not data: {remedies(sizes, n, budget)}")
     if epsilon > 10:
         warnings.append("an epsilon above 10 is a weak guarantee")
-    if memory * 2**30 > 0.75 * physical_memory():
-        warnings.append("this will not fit this machine's memory")
-    return Prediction(
-        float(epsilon), float(delta), error, misplaced, sum(stages.values()), stages, memory, tuple(warnings)
+    found = Prediction(
+        float(epsilon), float(delta), error, misplaced, sum(stages.values()), stages, 0.0, tuple(warnings)
     )
+    return found.described([Category(size) for size in sizes], n, budget)
 
 
 def expected_seconds(sizes: Sequence[int], n: int) -> dict[str, float]:

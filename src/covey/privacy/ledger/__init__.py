@@ -1,9 +1,9 @@
 """The ledger: what was promised for each dataset, and what has been spent of it.
 
 One SQLite file per steward holds datasets under names of their choosing, each with a cap on ε and on δ, for a person with
-so many rows as the dataset's first charge says, or with all of them. Charges add up
-(basic composition), are rounded up to whole nano-ε and atto-δ, and are written before any noise is drawn. Nothing is ever
-refunded: a charge whose release was lost stays spent.
+so many rows as the dataset's first charge says, or with all of them. Each dataset is counted in one way, fixed before anything is
+answered: ε and δ add up (basic composition), or μ² does (Gaussian composition); see `status`. Charges are rounded up and written
+before any noise is drawn. Nothing is ever refunded: a charge whose release was lost stays spent.
 
 The file is a list of events. Each carries the SHA-256 of the hash before it followed by its own canonical JSON, and every
 total is recomputed from that list, so that no second number can disagree with it. A small file beside the ledger, the
@@ -20,7 +20,8 @@ one. Keep it on a local disk: network file systems may not lock.
 """
 
 from covey.privacy.ledger.amounts import Amount
-from covey.privacy.ledger.books import DatasetStatus, Event, Receipt
+from covey.privacy.ledger.books import Event, Receipt
 from covey.privacy.ledger.ledger import Ledger, default_ledger_path
+from covey.privacy.ledger.status import Composition, DatasetStatus
 
-__all__ = ["Amount", "DatasetStatus", "Event", "Ledger", "Receipt", "default_ledger_path"]
+__all__ = ["Amount", "Composition", "DatasetStatus", "Event", "Ledger", "Receipt", "default_ledger_path"]

@@ -61,13 +61,17 @@ class Amount:
         return f"ε = {_decimal(self.nano_epsilon, 9)}, δ = {_decimal(self.atto_delta, 18)}"
 
 
-def check_rho(rho: Any) -> int | None:
+def check_rho(rho: Any, delta: Any) -> int | None:
     """ρ in whole quecto-ρ, rounded up; None for a charge that is not Gaussian."""
     if rho is None:
         return None
     number = isinstance(rho, Rational) and not isinstance(rho, bool)
     if not number or not 0 < Fraction(rho) <= LARGEST_AMOUNT:
         raise ParameterError(f"rho must be a positive Fraction of at most {LARGEST_AMOUNT}, or None, got {rho!r}.")
+    if not delta:
+        raise ParameterError(
+            "rho belongs to Gaussian noise, which has a positive delta: leave rho out of a pure charge."
+        )
     return ceil(Fraction(rho) * QUECTO)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -23,8 +24,7 @@ from covey.privacy.ledger.books import GENESIS, Books, Event, Tampered, canonica
 LOCK_TIMEOUT_S = 5.0
 
 APPLICATION_ID = 0x636F7679  # "covy" in the file's header: another program's database is never taken for a ledger
-FORMAT = 2  # of the events; 1 had no rows per person
-GAUSSIAN_FORMAT = 3  # a ledger that has a charge with ρ: earlier versions of covey must not read on
+FORMAT = 4  # of the events; earlier ones did not say how charges are counted
 SCHEMA = "CREATE TABLE events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
 
 # Closing any descriptor of a file drops every POSIX lock the process has on it, so only one thread creates at a time.
@@ -46,8 +46,6 @@ class Transaction:
             self.connection.execute(SCHEMA)
             self.connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self.connection.execute(f"PRAGMA user_version = {FORMAT}")
-        if "quecto_rho" in details:
-            self.connection.execute(f"PRAGMA user_version = {GAUSSIAN_FORMAT}")
         time = datetime.now(UTC).isoformat(timespec="seconds")
         body = canonical({"kind": kind, "dataset": dataset, "time": time, **details})
         event = self.books.read(len(self.books.events) + 1, body, chained_hash(self.books.hash, body))
@@ -59,6 +57,12 @@ class LedgerFile:
     """The file at a path. Whatever is wrong with it is a LedgerError that says what to do."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        # A Path has lost one of the two slashes. Schemes have two letters at least, drives one.
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(path)):
+            scheme = os.fspath(path).partition(":")[0]
+            raise LedgerError(
+                f"A ledger is a file on a local disk, and {scheme}:// is a URL. Give a path (COVEY_LEDGER)."
+            )
         # Resolved, so that a ledger reached through a link has the same mark.
         self.path = Path(os.path.realpath(path))
 
@@ -178,7 +182,7 @@ class LedgerFile:
                 raise LedgerError(
                     f"{self.path} is a database of another program, not a covey ledger. Choose another file (COVEY_LEDGER)."
                 )
-            if _pragma(connection, "user_version") not in (FORMAT, GAUSSIAN_FORMAT):
+            if _pragma(connection, "user_version") != FORMAT:
                 raise LedgerError(f"The ledger {self.path} was written by another version of covey. Use that version.")
             if schema != [("table", "events", SCHEMA)]:
                 raise LedgerError(self.damaged("its tables are not those that covey made"))
@@ -188,7 +192,6 @@ class LedgerFile:
             try:
                 for row in connection.execute("SELECT sequence, body, hash FROM events ORDER BY sequence"):
                     books.read(*row)
-                books.check_caps()
             except Tampered as finding:
                 raise LedgerError(self.damaged(finding)) from None
         self._check_mark(books, self._read_mark())

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from covey.errors import LedgerError, ParameterError, UnknownDatasetError, whole_number
 from covey.privacy.ledger.amounts import Amount, check_costs, check_rho, check_text, spelled
-from covey.privacy.ledger.books import Books, DatasetStatus, Event, Receipt, covers
+from covey.privacy.ledger.books import FIRST, Books, Event, Receipt
 from covey.privacy.ledger.file import LedgerFile
+from covey.privacy.ledger.status import Composition, DatasetStatus
 from covey.privacy.unit import ALL_ROWS, Unit
 
 # Opened without a word about δ, a dataset takes a thousand releases at the usual 1e-9, and none at a careless 1e-5.
@@ -56,26 +57,51 @@ class Ledger:
         """The mark: how many events there were, and the last hash."""
         return self._file.mark_path
 
-    def open_dataset(self, name: str, epsilon_budget: Fraction, delta_budget: Fraction = DEFAULT_DELTA_BUDGET) -> None:
-        """Set a dataset's cap, once and for all; digits past nano-ε and atto-δ are cut off.
+    def open_dataset(
+        self,
+        name: str,
+        epsilon_budget: Fraction,
+        delta_budget: Fraction = DEFAULT_DELTA_BUDGET,
+        composition: Composition | None = None,
+    ) -> None:
+        """Set a dataset's cap, and how it is counted, once and for all; digits past nano-ε and atto-δ are cut off.
 
-        The same cap again changes nothing; another one is refused.
+        With "sum" ε and δ of all charges add up; with "gaussian" their μ² do, which lets many more Gaussian releases pass and
+        fewer of other kinds. Without a word the first charge decides: "gaussian" if its noise is Gaussian, "sum" if not. The same
+        cap again changes nothing; another one is refused.
         """
         check_text(name, "name")
         epsilon, delta = check_costs(epsilon_budget, delta_budget, "epsilon_budget", "delta_budget")
         cap = Amount.rounded_down(epsilon, delta)
         if cap.nano_epsilon == 0:
             raise ParameterError(f"epsilon_budget must be at least 1e-9, got {spelled(epsilon_budget)}.")
+        if composition not in (None, "sum", "gaussian"):
+            raise ParameterError(
+                f'composition must be "sum" or "gaussian", or None for the first charge to decide, got {composition!r}.'
+            )
+        if composition == "gaussian" and not cap.atto_delta:
+            raise ParameterError(
+                'composition "gaussian" needs a positive delta_budget: a cap of δ = 0 takes pure releases alone.'
+            )
         with self._file.errors_explained():
             self._file.create()
         with self._file.writing() as transaction:
             known = transaction.books.datasets.get(name)
             if known is None:
-                transaction.append("open", name, nano_epsilon=cap.nano_epsilon, atto_delta=cap.atto_delta)
+                way = composition or (FIRST if cap.atto_delta else "sum")
+                transaction.append(
+                    "open", name, nano_epsilon=cap.nano_epsilon, atto_delta=cap.atto_delta, composition=way
+                )
             elif known.budget != cap:
                 raise LedgerError(
                     f"The dataset {name!r} is open with a budget of {known.budget}; a cap once set is final, so it cannot "
                     f"become {cap}. Use it as it is."
+                )
+            elif composition not in (None, known.composition):
+                counted = known.composition or "as its first charge decides"
+                raise LedgerError(
+                    f"The dataset {name!r} is open and counted {counted}; that is final, so it cannot become {composition}. "
+                    "Use it as it is."
                 )
 
     def check(
@@ -84,9 +110,9 @@ class Ledger:
         """Refuse now what `charge` would refuse: unknown dataset, no budget, another unit, unfit ledger. Writes nothing."""
         check_text(name, "name")
         rows_per_person = _unit(rows_per_person)
-        asked, gaussian = Amount.rounded_up(*check_costs(epsilon, delta)), check_rho(rho)
+        costs, _ = check_costs(epsilon, delta), check_rho(rho, delta)
         with self._file.writing() as transaction:
-            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person, gaussian)
+            self._after(transaction.books, name, costs, rows_per_person, rho)
 
     def charge(
         self,
@@ -101,19 +127,21 @@ class Ledger:
 
         ε and δ are what a person with up to `rows_per_person` rows loses, or with "all" of them. Charges add up for such persons
         alone, so a dataset whose first charge was made for persons of several rows takes none for persons of fewer. A release
-        whose noise is Gaussian throughout also says its ρ = μ²/2, all rows of a person together: such charges compose better.
+        whose noise is Gaussian throughout also says its ρ = μ²/2, all rows of a person together: what counts by μ².
         """
         check_text(name, "name")
         check_text(purpose, "purpose")
         rows_per_person = _unit(rows_per_person)
-        asked, gaussian = Amount.rounded_up(*check_costs(epsilon, delta)), check_rho(rho)
+        costs, gaussian = check_costs(epsilon, delta), check_rho(rho, delta)
+        asked = Amount.rounded_up(*costs)
         with self._file.writing() as transaction:
-            self._refuse_unless_it_fits(transaction.books, name, asked, rows_per_person, gaussian)
+            charged = self._after(transaction.books, name, costs, rows_per_person, rho)
             event = transaction.append(
                 "charge",
                 name,
                 nano_epsilon=asked.nano_epsilon,
                 atto_delta=asked.atto_delta,
+                composition=charged.composition,
                 rows_per_person=rows_per_person,
                 purpose=purpose,
                 **({} if gaussian is None else {"quecto_rho": gaussian}),
@@ -166,27 +194,15 @@ class Ledger:
             raise UnknownDatasetError(str(self.path), name, tuple(books.datasets))
         return books.datasets[name]
 
-    def _refuse_unless_it_fits(
-        self, books: Books, name: str, asked: Amount, rows_per_person: Unit, gaussian: int | None
-    ) -> None:
+    def _after(
+        self, books: Books, name: str, costs: tuple[Fraction, Fraction], rows_per_person: Unit, rho: Fraction | None
+    ) -> DatasetStatus:
+        """The status that a charge leaves, or a refusal."""
         status = self._known(books, name)
-        kept = status.rows_per_person or 1
-        if not covers(rows_per_person, kept):
-            persons = "all their rows" if kept == ALL_ROWS else f"up to {kept} rows"
-            way_out = (
-                "name the column of persons (person)."
-                if kept == ALL_ROWS
-                else f"release with rows_per_person = {kept} or more."
-            )
-            raise LedgerError(
-                f"The budget of {name!r} is kept for persons with {persons}, and this release protects {rows_per_person}: the "
-                f"two do not add up. Nothing was charged; {way_out}"
-            )
-        if not status.with_charge(asked, rows_per_person, gaussian).within_cap:
-            raise LedgerError(
-                f"The budget of {name!r} does not cover this. Budget: {status.budget}. Spent: {status.spent}. "
-                f"Remaining: {status.remaining}. Asked: {asked}. Nothing was charged; ask for no more than remains."
-            )
+        charged = status.after(*costs, rows_per_person, rho)
+        if charged is None:
+            raise LedgerError(status.refusal(*costs, rows_per_person, rho) or "")
+        return charged
 
 
 def _unit(rows_per_person: Unit) -> Unit:

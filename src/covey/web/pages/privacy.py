@@ -50,7 +50,7 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
     values["datasets"] = datasets
     chosen = next((d for d in datasets if d.name == choices.dataset), None)
     values["dataset"] = chosen
-    values["after"] = after_charge(work, choices, chosen) if chosen and choices.mode == "private" else None
+    values |= after_charge(work, choices, chosen) if chosen and choices.mode == "private" else {"after": None}
     if choices.mode == "private" and "problem" not in values:
         try:
             if work.link:
@@ -65,12 +65,13 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
     return values
 
 
-def after_charge(work: Work, choices: Choices, dataset: DatasetStatus) -> DatasetStatus | None:
-    """What the ledger will say of a dataset once this release is charged, as the ledger itself counts; None if it will refuse."""
+def after_charge(work: Work, choices: Choices, dataset: DatasetStatus) -> dict[str, Any]:
+    """What the ledger will say of a dataset once this release is charged, as the ledger itself counts, or why it will refuse."""
     with suppress(CoveyError):
         budget = work.budget(choices)
-        return dataset.after(budget.epsilon, budget.delta, budget.rows_covered, budget.gaussian_rho)
-    return None
+        asked = budget.epsilon, budget.delta, budget.rows_covered, budget.gaussian_rho
+        return {"after": dataset.after(*asked), "refusal": dataset.refusal(*asked)}
+    return {"after": None}
 
 
 def both_kinds(work: Work, choices: Choices, rows: int) -> list[tuple[str, float, bool]]:
@@ -205,8 +206,8 @@ def open_dataset(request: Request, desk: OnDesk, work: Named, form: Checked) -> 
     try:
         if not form.has("final"):
             raise ParameterError("tick the box first: a cap once set is final.")
-        name, budget, delta_budget = read_budget(form)
-        desk.ledger.open_dataset(name, budget, delta_budget)
+        name, *opened = read_budget(form)
+        desk.ledger.open_dataset(name, *opened)
     except CoveyError as error:
         return privacy_page_with(request, desk, work, work.choices, form, status(error), dataset_error=str(error))
     with work.lock:

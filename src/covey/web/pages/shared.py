@@ -15,7 +15,7 @@ from covey.table.schema import TYPES
 from covey.version import __version__
 from covey.web import export
 from covey.web.desk import Desk
-from covey.web.forms import rule_words, shown
+from covey.web.forms import shown
 from covey.web.pace import spoken
 from covey.web.security import Form, Refused, checked_form, megabytes
 from covey.web.work import Work
@@ -28,7 +28,6 @@ templates.env.trim_blocks = templates.env.lstrip_blocks = True
 templates.env.filters["shown"] = shown
 templates.env.filters["number"] = export.number
 templates.env.filters["left"] = export.left
-templates.env.filters["rule"] = rule_words
 templates.env.filters["megabytes"] = megabytes
 templates.env.filters["spoken"] = spoken
 templates.env.filters["fraction"] = Fraction

@@ -15,17 +15,14 @@ import numpy as np
 from covey.core.arrays import Integers
 from covey.core.numbers.lattice import TURNS, Band, Lattice, settle
 from covey.errors import ParameterError
-from covey.table.attributes import Attribute, Cells, Grid, Mask
-from covey.table.bodyrule import BodyRule, Sum
-from covey.table.rules import Linear, Rule
-
-Kept = BodyRule | Linear
+from covey.table.attributes import Attribute, Grid, grid_of
+from covey.table.domain import Cells, Mask, Rule, Sum
 
 
 class Region:
     """Rules on sums that share columns, and the polytopes that they make."""
 
-    def __init__(self, rules: Sequence[Kept], grids: Mapping[str, Grid]) -> None:
+    def __init__(self, rules: Sequence[Rule], grids: Mapping[str, Grid]) -> None:
         self.rules, self.grids = tuple(rules), dict(grids)
         self._parts: dict[tuple[bool, ...], tuple[tuple[str, ...], Lattice]] = {}
         try:
@@ -39,7 +36,7 @@ class Region:
             rules = [rule for rule, holds in zip(self.rules, holding, strict=True) if holds]
             names = tuple(name for name in self.grids if any(name in rule.fields for rule in rules))
             axes = [self.grids[name].axis for name in names]
-            bands = [self._band(part, names) for rule in rules for part in _sums(rule)]
+            bands = [self._band(part, names) for rule in rules for part in rule.sums]
             self._parts[holding] = names, Lattice([a.low for a in axes], [a.high for a in axes], bands)
         return self._parts[holding]
 
@@ -50,7 +47,7 @@ class Region:
         low, high = (None if bound is None else _exact(bound) for bound in (part.minimum, part.maximum))
         return Band(terms, low, high)
 
-    def broken(self, rule: Kept, cells: Mapping[str, Integers]) -> Mask:
+    def broken(self, rule: Rule, cells: Mapping[str, Integers]) -> Mask:
         """Which rows break one of the rules."""
         names, lattice = self.part(tuple(other is rule for other in self.rules))
         there = np.logical_and.reduce([self.grids[name].has_value(cells[name]) for name in names])
@@ -71,42 +68,34 @@ class Region:
                     cells[name][mine] = moved[:, j]
 
 
+def region_of(rules: Sequence[Rule], attributes: Mapping[str, Attribute]) -> Region:
+    """The region of rules that share columns."""
+    names = dict.fromkeys(name for rule in rules for name in rule.fields)
+    return Region(rules, {name: grid_of(attributes, name) for name in names})
+
+
 def regions(rules: Sequence[Rule], attributes: Mapping[str, Attribute]) -> list[Region]:
     """Bodies, and linear rules on numbers without declared bins, joined where they share a column.
 
     Linear rules with more digits than can be computed exactly are left to repair, as are those on bins.
     """
-    groups: list[tuple[list[Kept], list[str]]] = []
+    groups: list[list[Rule]] = []
     for rule in rules:
-        if not (isinstance(rule, BodyRule) or (isinstance(rule, Linear) and _is_exact(rule, attributes))):
-            continue
-        near = [group for group in groups if set(group[1]) & set(rule.fields)]
-        groups = [group for group in groups if group not in near]
-        names = [name for _, part in near for name in part]
-        kept = [old for part, _ in near for old in part]
-        groups.append(([*kept, rule], list(dict.fromkeys([*names, *rule.fields]))))
-    return [Region(part, {name: _grid(attributes, name) for name in names}) for part, names in groups]
+        if rule.sums and (rule.bound is None or _is_exact(rule, attributes)):
+            near = [group for group in groups if {name for old in group for name in old.fields} & set(rule.fields)]
+            groups = [group for group in groups if group not in near]
+            groups.append([*(old for group in near for old in group), rule])
+    return [region_of(group, attributes) for group in groups]
 
 
-def _is_exact(rule: Linear, attributes: Mapping[str, Attribute]) -> bool:
-    grids = {name: _grid(attributes, name) for name in rule.fields}
-    if any(grid.field.bins is not None for grid in grids.values()):
+def _is_exact(rule: Rule, attributes: Mapping[str, Attribute]) -> bool:
+    if any(grid_of(attributes, name).field.bins is not None for name in rule.fields):
         return False
     try:
-        Region([rule], grids)
+        region_of([rule], attributes)
     except ParameterError:
         return False
     return True
-
-
-def _grid(attributes: Mapping[str, Attribute], name: str) -> Grid:
-    attribute = attributes[name]
-    assert isinstance(attribute, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
-    return attribute
-
-
-def _sums(rule: Kept) -> tuple[Sum, ...]:
-    return rule.all_sums if isinstance(rule, BodyRule) else (Sum(rule.coefficients, None, rule.maximum),)
 
 
 def _exact(number: float) -> Fraction:

@@ -11,77 +11,64 @@ They may stand together in one body. It holds where none of its fields is missin
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
+from covey.core.arrays import Integers
 from covey.errors import ParameterError
 from covey.table.document import refuse_unknown
+from covey.table.domain import Cells, Mask, Rule, Sum
+from covey.table.fields import Field
+from covey.table.rules.region import region_of
+from covey.table.rules.sums import NUMBERS
 
 _WORDS = ("fields", "sum", "increasing", "linear")
 
 
 @dataclass(frozen=True)
-class Sum:
-    """minimum ≤ Σ coefficient · field ≤ maximum; an equation where the two are one number, None where there is no bound."""
-
-    coefficients: tuple[tuple[str, float], ...]
-    minimum: float | None = None
-    maximum: float | None = None
-
-    def __post_init__(self) -> None:
-        numbers = [*(a for _, a in self.coefficients), *(b for b in (self.minimum, self.maximum) if b is not None)]
-        if not all(_is_number(number) for number in numbers) or not all(a for _, a in self.coefficients):
-            raise ParameterError("sums of a body need finite numbers, and coefficients other than 0.")
-        if self.minimum is None and self.maximum is None:
-            raise ParameterError("a sum of a body needs a minimum, a maximum, or a number that it equals.")
-        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
-            raise ParameterError(f"a sum of a body has minimum {self.minimum} above maximum {self.maximum}.")
-
-    @property
-    def bounds(self) -> dict[str, float]:
-        """The bounds as they stand in a file."""
-        if self.minimum is not None and self.minimum == self.maximum:
-            return {"equals": self.minimum}
-        both = {"minimum": self.minimum, "maximum": self.maximum}
-        return {word: bound for word, bound in both.items() if bound is not None}
-
-    def __str__(self) -> str:
-        terms = " + ".join(name if a == 1 else f"{a:g} × {name}" for name, a in self.coefficients)
-        words = {"equals": "is", "minimum": "is at least", "maximum": "is at most"}
-        return f"{terms} {' and '.join(f'{words[word]} {bound:g}' for word, bound in self.bounds.items())}"
-
-
-@dataclass(frozen=True)
-class BodyRule:
+class BodyRule(Rule):
     """Numbers that lie in a convex body together: bounds on sums, and perhaps in increasing order."""
 
-    fields: tuple[str, ...]
-    sums: tuple[Sum, ...] = ()
+    word = "body"
+    numbers: tuple[str, ...]
+    bounds: tuple[Sum, ...] = ()
     increasing: bool = False
 
     def __post_init__(self) -> None:
-        if not self.sums and not self.increasing:
+        if not self.bounds and not self.increasing:
             raise ParameterError("a body needs a sum, linear bounds, or an increasing order.")
-        strange = sorted({name for part in self.sums for name, _ in part.coefficients} - set(self.fields))
+        strange = sorted({name for part in self.bounds for name, _ in part.coefficients} - set(self.numbers))
         if strange:
             raise ParameterError(f"a body has a bound on {strange[0]!r}, which is not among its fields. Name it there.")
 
     @property
-    def orders(self) -> list[tuple[str, str]]:
-        """Which field is at most which."""
-        return list(pairwise(self.fields)) if self.increasing else []
+    def fields(self) -> tuple[str, ...]:
+        """The numbers."""
+        return self.numbers
 
     @property
-    def all_sums(self) -> tuple[Sum, ...]:
+    def words(self) -> str:
+        """The rule in plain words."""
+        parts = [*([" ≤ ".join(self.numbers)] if self.increasing else []), *map(str, self.bounds)]
+        return f"Together: {'; '.join(parts)}."
+
+    @property
+    def orders(self) -> list[tuple[str, str]]:
+        """Which field is at most which."""
+        return list(pairwise(self.numbers)) if self.increasing else []
+
+    @property
+    def sums(self) -> tuple[Sum, ...]:
         """All bounds, orders included."""
-        return (*self.sums, *(Sum(((a, 1.0), (b, -1.0)), None, 0.0) for a, b in self.orders))
+        return (*self.bounds, *(Sum(((a, 1.0), (b, -1.0)), None, 0.0) for a, b in self.orders))
 
     @classmethod
-    def from_dict(cls, body: Any) -> BodyRule:
-        """The rule as a file has it; KeyError, TypeError and ValueError where it is incomplete."""
+    def read(cls, body: Any, known: Mapping[str, Field]) -> BodyRule:
+        """The rule as a file states it."""
         refuse_unknown(body, _WORDS, "body")
         fields = body["fields"]
         if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
@@ -101,15 +88,28 @@ class BodyRule:
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as it stands in a file."""
-        linear = [{"coefficients": dict(part.coefficients), **part.bounds} for part in self.sums]
-        own: dict[str, Any] = {"fields": list(self.fields)}
+        linear = [{"coefficients": dict(part.coefficients), **part.bounds} for part in self.bounds]
+        own: dict[str, Any] = {"fields": list(self.numbers)}
         if self.increasing:
             own["increasing"] = True
-        return {"body": own | ({"linear": linear} if linear else {})}
+        return {self.word: own | ({"linear": linear} if linear else {})}
 
-    def __str__(self) -> str:
-        parts = [*([" ≤ ".join(self.fields)] if self.increasing else []), *map(str, self.sums)]
-        return "; ".join(parts)
+    def renamed(self, name: Callable[[str], str]) -> BodyRule:
+        """The rule about fields of other names."""
+        bounds = (Sum(tuple((name(n), a) for n, a in b.coefficients), b.minimum, b.maximum) for b in self.bounds)
+        return BodyRule(tuple(map(name, self.numbers)), tuple(bounds), self.increasing)
+
+    def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
+        """Numbers."""
+        return NUMBERS
+
+    def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
+        """Which rows lie outside."""
+        return region_of([self], attributes).broken(self, cells)
+
+    def mend(self, attributes: Mapping[str, Any], cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
+        """Move these rows inside."""
+        region_of([self], attributes).settle(cells, rows, turns=0)
 
 
 def _sum(coefficients: Mapping[str, Any], bounds: Mapping[str, Any], where: str) -> Sum:
@@ -119,7 +119,3 @@ def _sum(coefficients: Mapping[str, Any], bounds: Mapping[str, Any], where: str)
         raise ParameterError(f"{where} has equals and more. Give a number that it equals, or bounds.")
     low, high = (equals, equals) if equals is not None else (bounds.get("minimum"), bounds.get("maximum"))
     return Sum(tuple(coefficients.items()), low, high)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

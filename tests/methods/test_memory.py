@@ -1,0 +1,166 @@
+"""One estimate of memory: near what releases took, and the same for plans, checks and refusals."""
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import covey
+from benchmarks.memory import CASES, schema_of
+from covey.core.numbers.grid import Category, NumberGrid
+from covey.errors import LostReleaseError, ParameterError
+from covey.methods.learning import expected_attributes
+from covey.methods.regain.memory import release_memory
+from covey.methods.regain.plan_numbers import MOST_MERGED, NumberPlan
+from covey.methods.regain.predict import NO_ROOM
+from covey.orders import PrivateOrder
+from covey.privacy.budget import make_budget
+from covey.privacy.ledger import Ledger
+from covey.release.looks import distributions
+from covey.release.summary import MOST_LABELS, describe
+from covey.table.codec import Codec
+from covey.table.persons import without
+from covey.table.schema import Field, Schema
+from covey.workflow import plan, release
+
+TABLE = Path("docs/benchmarks/memory.csv")
+RECORDED = {
+    row["case"]: float(row["peak_gib"]) for row in csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines())
+}
+SIZES = [*map(Category, (2, 9, 40, 3000)), NumberGrid(10**6), NumberGrid(50)]
+
+
+def estimate(name):
+    case = CASES[name]
+    schema = without(schema_of(case), "person") if case.persons else schema_of(case)
+    budget = make_budget(case.epsilon, Fraction(case.delta), persons=case.persons)
+    return release_memory(expected_attributes(schema), case.counted, budget) / 2**30
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_estimate_is_within_half_of_what_a_release_took(name):
+    assert 1 / 1.5 <= estimate(name) / RECORDED[name] <= 1.5
+
+
+def test_the_record_has_the_kinds_of_tables_that_matter():
+    assert len(RECORDED) >= 12
+    assert {"20,000 codes", "100,000 codes", "300 numbers", "1,000 numbers", "mixed, 20,000,000"} <= RECORDED.keys()
+    peaks = sorted(RECORDED.values())
+    assert peaks[-1] > 3 * 1.5**2 * peaks[0]  # no single number would do for all of them
+
+
+@pytest.mark.parametrize("attributes", [SIZES, [Category(2)] * 500], ids=["codes", "flags"])
+@pytest.mark.parametrize("delta", [0, 1e-12])
+def test_more_rows_never_take_less_and_streams_end_their_growth(attributes, delta):
+    needed = [release_memory(attributes, 10**k, make_budget(1, delta)) for k in range(10)]
+    assert needed == sorted(needed)
+    assert needed[-1] <= 1.2 * needed[-2]
+
+
+def test_very_many_numbers_get_fewer_bins_and_few_keep_theirs():
+    rich = make_budget(1000, 1e-9)
+    for q, bins in ((5, 40), (20, 20), (300, 12), (1000, 4)):
+        mass = NumberPlan((NumberGrid(10**6),) * q).bin_mass(10**7, rich)
+        assert round(1 / mass) == bins
+        assert q * bins <= MOST_MERGED
+
+
+# Plan, check, early refusal and guard.
+
+SURE = {"required": True, "confirmed": True}
+FIELDS = (
+    Field("code", "string", enum=tuple(f"k{i}" for i in range(300)), **SURE),
+    Field("age", "integer", minimum=0, maximum=110, **SURE),
+    *(Field(f"f{j}", "boolean", **SURE) for j in range(3)),
+)
+DECLARED = Schema(FIELDS)
+LEARNED = Schema(tuple(f if f.type == "boolean" else Field(f.name, f.type, learn=True, required=True) for f in FIELDS))
+
+
+def table(path, n=200):
+    g = np.random.default_rng(5)
+    lines = [
+        f"k{g.integers(300)},{g.integers(90)},true,false,{'true' if g.random() < 0.4 else 'false'}" for _ in range(n)
+    ]
+    path.write_text("\n".join(["code,age,f0,f1,f2", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+@pytest.mark.parametrize("schema", [DECLARED, LEARNED], ids=["declared", "learned"])
+@pytest.mark.parametrize("spare", [-1, 0])
+def test_plan_check_and_guard_give_the_same_answer_before_the_charge(few_steps, monkeypatch, tmp_path, schema, spare):
+    n, epsilon, delta = 200, Fraction(1), Fraction(1, 10**9)
+    schema.save(tmp_path / "schema.json")
+    ledger = Ledger(tmp_path / "ledger.json")
+    ledger.open_dataset("t", Fraction(2))
+    room = round(plan(schema, n, epsilon, delta).memory_gib * 2**30) + spare  # a byte too few, or as many as are needed
+    for home in ("core.arrays", "methods.regain.predict"):
+        monkeypatch.setattr(f"covey.{home}.allowed_memory", lambda: room)
+    fits = spare == 0
+    assert (NO_ROOM in plan(schema, n, epsilon, delta).warnings) != fits
+    order = PrivateOrder(
+        table(tmp_path / "t.csv", n),
+        tmp_path / "schema.json",
+        tmp_path / "out",
+        epsilon,
+        delta,
+        "t",
+        ledger=tmp_path / "ledger.json",
+    )
+    if fits:
+        # What was accepted is finished: the guard in `fit` has the same public numbers.
+        release(order)
+        assert (tmp_path / "out" / "privacy.json").is_file()
+        return
+    with pytest.raises(ParameterError, match="GiB") as refused:
+        release(order)
+    assert not isinstance(refused.value, LostReleaseError)
+    assert ledger.datasets()[0].spent.epsilon == 0
+    synth = covey.PrivateSynthesizer(epsilon, delta, schema=schema, seed=1)
+    with pytest.raises(ParameterError, match="GiB"):
+        synth.check(n)
+    with pytest.raises(ParameterError, match="GiB"):
+        synth.fit(tmp_path / "t.csv")
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_what_learning_finds_is_not_refused_after_the_charge(few_steps, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(
+        "covey.synthesizers.private.refuse_too_large", lambda attributes, n, _: asked.append((attributes, n))
+    )
+    synth = covey.PrivateSynthesizer(Fraction(50), Fraction(1, 10**9), schema=LEARNED, seed=1)
+    prepared = synth.prepare(table(tmp_path / "t.csv"))
+    synth.check(prepared.n)
+    synth.fit(prepared)
+    assert synth.schema != LEARNED
+    assert set(asked) == {(expected_attributes(LEARNED), 200)}  # never what was learned
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_a_column_of_very_many_codes_is_fitted_and_sampled_on_a_small_machine(few_steps, monkeypatch):
+    monkeypatch.setattr("covey.core.arrays.physical_memory", lambda: 4 * 2**30)
+    X = np.random.default_rng(2).integers(0, [60_000, 5, 2], (300, 3))
+    synth = covey.PrivateSynthesizer(1.0, 1e-9, domain=[60_000, 5, 2], seed=1).fit(X)
+    assert synth.sample(50).shape == (50, 3)
+    with pytest.raises(ParameterError, match="a sample of"):
+        synth.sample(10**8)
+
+
+def test_bands_are_asked_for_the_labels_that_are_shown_alone():
+    """Bands of all labels of a column would take their number squared: 60 GiB for 90,000 codes."""
+    schema = Schema((Field("code", "string", enum=tuple(f"k{i}" for i in range(5000)), confirmed=True),))
+    asked = []
+
+    class Seen:
+        def column(self, j, column, labels):
+            asked.append(list(labels))
+            return np.zeros(len(labels)), np.ones(len(labels))
+
+    counts = np.arange(5001)
+    page = distributions(describe(Codec(schema)), [counts], True, Seen())
+    assert asked == [[*range(4999, 4999 - MOST_LABELS + 1, -1), 5000]]  # the commonest, and missing
+    assert "4989 others" in page[2]
