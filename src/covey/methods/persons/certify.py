@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.linked import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
+from covey.engines.linked import LinkedRows
 from covey.privacy.budget import Charge
 from covey.privacy.certificate import CONFIDENCE, certify, of_hundred
 from covey.privacy.gate import Exact, Gate
@@ -91,15 +93,24 @@ class Reference:
 
     def distances(self, linked: Linked) -> dict[str, float]:
         """For each group of tables the mean total variation distance of persons and events, in bins, from the draw."""
-        whole = linked.n * WEIGHT_STEPS
-        gaps: dict[str, list[float]] = {"events": [_gap(event_counts(linked), whole, self.counts)]}
-        for table, share in zip(self.tables, self.shares, strict=True):
-            gaps.setdefault(table.kind, []).append(_gap(linked_table(linked, table, self.sizes), whole, share))
+        return self._gaps(event_counts(linked), *(linked_table(linked, table, self.sizes) for table in self.tables))
+
+    def _gaps(self, counts: Integers, *tables: Integers) -> dict[str, float]:
+        """The same from exact sums: how many persons have 0, 1, … events, and every table."""
+        whole = int(counts.sum())  # everybody has some number of events
+        gaps: dict[str, list[float]] = {"events": [_gap(counts, whole, self.counts)]}
+        for table, own, share in zip(self.tables, tables, self.shares, strict=True):
+            gaps.setdefault(table.kind, []).append(_gap(own, whole, share))
         return {kind: float(np.mean(found)) for kind, found in gaps.items()}
 
-    def farthest(self, linked: Linked) -> float:
+    def farthest(self, counts: Integers, *tables: Integers) -> float:
         """The largest of these distances."""
-        return max(self.distances(linked).values())
+        return max(self._gaps(counts, *tables).values())
+
+    def farthest_from(self, rows: LinkedRows) -> Exact[float]:
+        """That of confidential persons and events, in bins: sealed."""
+        sums = [rows.reduce(partial(linked_table, table=table, sizes=self.sizes)) for table in self.tables]
+        return Exact.of(self.farthest, rows.reduce(event_counts), *sums)
 
 
 def _gap(counts: Integers, whole: int, share: Floats) -> float:

@@ -139,7 +139,7 @@ class RegainPersons:
                 return kept
             drawn = kept.codes(law.draw(int(np.clip(n, *COMPARED)), public("reference")), public("reference values"))
             reference = Reference.of(split.to_bins(drawn), [table for table, _ in tables], split.sizes)
-            farthest = binned.reduce(reference.farthest)
+            farthest = reference.farthest_from(binned)
             return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
 
     def _barred(self, seen: Looks) -> Across:
