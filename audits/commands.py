@@ -17,6 +17,8 @@ import numpy as np
 from click.testing import CliRunner
 
 import covey.table.fields
+import covey.table.guessing
+import covey.table.proposing
 import covey.workflow
 from audits import persons
 from audits.faces import files_in
@@ -25,15 +27,19 @@ from audits.planting import Fault, replaced
 from covey.cli import main
 from covey.errors import InternalError
 
-DRAFTED = ("age", "cost", "seen", "ward", "sick")
-PLAIN = ("30", "12.5", "2014-01-01", "A", "yes")
+DRAFTED = ("age", "cost", "seen", "ward", "sick", "dose")
+PLAIN = ("30", "12.5", "2014-01-01", "A", "yes", "5.12")
 OTHERS = {
-    "elsewhere": ("77", "180.25", "2018-12-31", "B", "no"),
-    "holes": ("", "", "", "", ""),
-    "far outside": ("-999999", "1e14", "1901-10-14", "A", "yes"),
-    "a label of its own": ("30", "12.5", "2014-01-01", "a ward of its own", "yes"),
-    "more decimals": ("30", "12.123456", "2014-01-01", "A", "yes"),
-    "a label that looks like a formula": ("30", "12.5", "2014-01-01", "=1+1", "yes"),
+    "elsewhere": ("77", "180.25", "2018-12-31", "B", "no", "1.01"),
+    "holes": ("", "", "", "", "", ""),
+    "far outside": ("-999999", "1e14", "1901-10-14", "A", "yes", "1e14"),
+    "a label of its own": ("30", "12.5", "2014-01-01", "a ward of its own", "yes", "5.12"),
+    "more decimals": ("30", "12.123456", "2014-01-01", "A", "yes", "5.1234567"),
+    "a label that looks like a formula": ("30", "12.5", "2014-01-01", "=1+1", "yes", "5.12"),
+    # Cells that are none of what their column holds: a single one decides nothing about the others.
+    "decimal commas, and words for values": ("thirty", "1.234,5", "25/04/2021", "7", "maybe", "1.234,5"),
+    "thousands, and codes": ("030", "1,234.5", "04/25/2021", "2014-01-01", "1", "1,234.5"),
+    "a fraction, a time and a list": ("30.5", "[1, 2]", "2014-01-01T10:15:00", "[]", "2", "99999999999999999999"),
 }
 
 
@@ -84,15 +90,16 @@ class Command:
         return self._left
 
 
-def draft_table(seed, *first, n=700):
-    """Records of five columns that nobody has described."""
+def draft_table(seed, *first, n=700, mark=".", wards="ABC"):
+    """Records of six columns that nobody has described; the doses have a decimal mark."""
     g = np.random.default_rng(seed)
     columns = (
         [str(age) for age in g.integers(15, 80, n)],
         [f"{cost:.2f}" for cost in g.lognormal(3, 1, n)],
         [f"201{year}-0{1 + year}-17" for year in g.integers(0, 9, n)],
-        g.choice(list("ABC"), n).tolist(),
+        g.choice(list(wards), n).tolist(),
         g.choice(["yes", "no"], n).tolist(),
+        [f"{dose:.2f}".replace(".", mark) for dose in g.lognormal(1, 1, n)],
     )
     rows = [*first, *list(zip(*columns, strict=True))[len(first) :]]
     return dict(zip(DRAFTED, map(list, zip(*rows, strict=True)), strict=True))
@@ -105,15 +112,23 @@ def rides():
     schema = persons.flags(4)
 
     def draft(seed):
-        return Command(seed, "--learn", *words, drafted=len(DRAFTED))
+        # A stranger's doses have decimal commas: where nothing is said they are no numbers, and nothing else follows from them.
+        return Command(seed, "--learn", *words, "--accept-misfits", "1", drafted=len(DRAFTED))
 
     def by_person(seed):
         return Command(seed, "--schema", "schema.json", "--person", "who", *words, schema=schema)
 
     neighbours = {name: draft_table(0, first) for name, first in OTHERS.items()}
-    shows = {"drafted": 5, "learned": 4, "labels": 3}
+    shows = {"drafted": 6, "learned": 5, "labels": 3}
     return [
-        Ride("draft, then learned", draft, draft_table(0, PLAIN), neighbours, draft_table(9, PLAIN), shows),
+        Ride(
+            "draft, then learned",
+            draft,
+            draft_table(0, PLAIN),
+            neighbours,
+            draft_table(9, mark=",", wards="ABCD"),
+            shows,
+        ),
         Ride(
             "a command for persons", by_person, person.table, person.neighbours, person.stranger, {"charge moments": 10}
         ),
@@ -134,6 +149,24 @@ def decimals_of_the_draft():
         return to_learn
 
     return replaced((covey.table.fields.Field, "to_learn", remembering))
+
+
+def spelling_of_the_draft():
+    """What the draft saw of decimal marks is kept when limits are to be learned."""
+
+    def remembering(real):
+        return lambda self: replace(real(self), spelling=self.spelling)
+
+    return replaced((covey.table.fields.Field, "to_learn", remembering))
+
+
+def one_cell_decides():
+    """A column is taken for numbers, dates or flags if every single cell is one."""
+
+    def strict(_):
+        return lambda cells: 0
+
+    return replaced((covey.table.guessing, "strays", strict), (covey.table.proposing, "strays", strict))
 
 
 def labels_of_the_draft():
@@ -167,6 +200,8 @@ def faults():
     """All of them."""
     return [
         Fault("decimals of the draft kept", "odometer: draft, then learned", decimals_of_the_draft()),
+        Fault("spelling of the draft kept", "odometer: draft, then learned", spelling_of_the_draft()),
+        Fault("one cell decides what a column is", "odometer: draft, then learned", one_cell_decides()),
         Fault("labels of the draft counted", "odometer: draft, then learned", labels_of_the_draft()),
         Fault("rows of persons told by the command", "odometer: a command for persons", read_rows_told()),
     ]

@@ -1,7 +1,7 @@
-"""Fuzz one target: `python -m fuzz table --runs 500000`. Needs atheris.
+"""Fuzz one target: `python -m fuzz releases --runs 5000`, or of bytes, with atheris, `python -m fuzz table --runs 500000`.
 
-An uncaught exception, an input that takes more than 5 seconds or a process of more than 512 MiB ends the run with the input
-that did it, written to build/fuzz/. Inputs in fuzz/corpus/ are where it starts.
+Of bytes, an uncaught exception, an input that takes more than 5 seconds or a process of more than 512 MiB ends the run with the
+input that did it, written to build/fuzz/. Inputs in fuzz/corpus/ are where it starts. For releases see fuzz/releases.py.
 """
 
 from __future__ import annotations
@@ -12,24 +12,34 @@ import tempfile
 import time
 from pathlib import Path
 
-import atheris
-
-with atheris.instrument_imports(include=["covey.table", "fuzz.targets"]):
-    from fuzz.targets import TARGETS
-
 HERE = Path(__file__).parent
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__.splitlines()[0])
-    parser.add_argument("target", choices=list(TARGETS))
-    parser.add_argument("--runs", type=int, default=500_000)
+    parser.add_argument("target", choices=["releases", "table", "schema"])
+    parser.add_argument("--runs", type=int, default=5000)
     parser.add_argument("--length", type=int, default=400, help="longest input, in bytes")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="of releases: the first one")
+    parser.add_argument("--log", type=Path, help="of releases: where finds are written as they come")
     parser.add_argument(
         "--patience", type=int, default=5, help="seconds of wall clock; more where others need the machine"
     )
     options = parser.parse_args()
+    if options.target == "releases":
+        from fuzz.releases import main as explore
+
+        sys.exit(explore(options.runs, options.seed, options.log))
+    of_bytes(options)
+
+
+def of_bytes(options):
+    """Let atheris look for inputs that break a target."""
+    import atheris
+
+    with atheris.instrument_imports(include=["covey.table", "fuzz.targets"]):
+        from fuzz.targets import TARGETS
+
     finds, grown = Path("build/fuzz"), Path("build/fuzz/corpus") / options.target
     grown.mkdir(parents=True, exist_ok=True)
     memory = Path("/dev/shm")

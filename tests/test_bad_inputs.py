@@ -647,10 +647,12 @@ def test_bad_input_08_a_compression_bomb(desk, monkeypatch, kind):
     desk.refused(desk.release(table=name), 3, name, str(limit), "limit")
 
 
-@pytest.mark.parametrize("header", ["city,age,income,member,age", "city,age,income,member,joined,joined"])
+@pytest.mark.parametrize("header", ["city,age,income,member,joined,joined", "city,age,income,member,joined,age"])
 def test_bad_input_09_duplicate_columns(desk, header):
     desk.table(table_bytes(header=header))
-    desk.refused(desk.release(), 3, header.rpartition(",")[2])
+    done = desk.release()
+    assert done.exit_code == 0
+    assert f"a column is called '{header.rpartition(',')[2]}_2': another one has its name" in done.output
 
 
 def test_bad_input_09_duplicate_in_the_schema(desk):

@@ -380,3 +380,30 @@ def test_a_schema_that_does_not_fit_stops_a_release_before_its_charge(desk):
     assert spent() == 0
     assert run(f"{line} --accept-misfits 1").exit_code == 0
     assert spent() == 1
+
+
+SPELLINGS = {
+    "numbers": (["1.234,5", "1,234.5"], lambda i: f"{i % 9 + 1}.{i % 900 + 100}", "--decimal", "."),
+    "dates": (["25/04/2021", "04/25/2021"], lambda i: f"0{i % 9 + 1}/0{i % 7 + 1}/2020", "--date-format", "%d/%m/%Y"),
+    "decimal commas": (["5.5", "7,5"], lambda i: f"{i % 90},{i % 7}", "--decimal", ","),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_one_record_does_not_decide_how_learned_columns_are_read(desk, name):
+    lasts, cell, option, value = SPELLINGS[name]
+    found = []
+    for last in lasts:
+        rows = [f"{cell(i)};{'ABC'[i % 3]}" for i in range(1999)]
+        Path("t.csv").write_text("\n".join(["x;w", *rows, f"{last};A"]))
+        line = "release t.csv --learn --epsilon 4 --delta 1e-6 --seed 1 --rows 50 --force --out out"
+        refused = run(line)
+        assert refused.exit_code == 3
+        assert "'x'" in refused.stderr
+        assert option in refused.stderr
+        done = run(f"{line} {option} {value}")
+        assert done.exit_code == 0, done.output
+        facts = json.loads(Path("out/privacy.json").read_text())
+        found.append((Path("out/schema.json").read_text(), facts["assumed"], facts["learned"]))
+        assert any("as the call said" in line for line in facts["assumed"])
+    assert found[0] == found[1]

@@ -391,3 +391,15 @@ def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
     again = _resampled(one)
     assert (again.counts == 2).all()
     assert again.events.shape == one.events.shape
+
+
+def test_names_that_a_spreadsheet_would_run_are_found_again_by_rules_across_the_tables(package, tmp_path):
+    """They stand behind an apostrophe in the bundle's files, and a bundle that was just made could not be verified."""
+    text = json.dumps(ruled()).replace("ward", "-ward")
+    package.write_text(text)
+    visits = package.parent / "visits.csv"
+    visits.write_text(visits.read_text().replace("ward", "-ward", 1))
+    out = tmp_path / "release"
+    assert run("release", package, *RELEASE, "--seed", "1", "--out", out).exit_code == 0
+    assert "'-ward" in (out / "visits.csv").read_text().splitlines()[0]
+    assert run("verify", out).exit_code == 0

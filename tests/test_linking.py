@@ -290,3 +290,55 @@ def test_first_visits_and_the_time_between_visits_are_kept_where_they_are_measur
     answers = made.release(10)
     assert answers.share({"ward": "a"}, given={"position": "1"}).value > 0.9
     assert answers.wait().value == pytest.approx(10, abs=2)
+
+
+@pytest.mark.parametrize("own", [{"bins": 3}, {}], ids=["inside bins", "moved by a rule"])
+def test_events_rise_whatever_moves_their_order(own):
+    """Values inside declared bins are drawn, and rules mend rows, after events were laid in order."""
+
+    def change(patients, visits):
+        day = next(field for field in visits["schema"]["fields"] if field["name"] == "day")
+        day["covey"] = {**day.get("covey", {}), **own}
+        if not own:
+            rule = {"linear": {"coefficients": {"day": 1, "left": -1}, "maximum": 40}}
+            visits["schema"]["fields"].append({"name": "left", "type": "integer", "constraints": day["constraints"]})
+            visits["schema"]["covey"] = {"rules": [rule]}
+
+    package, tables = Description.from_dict(changed(change)), clinic()
+    tables["visits"]["left"] = tables["visits"]["day"][::-1]
+    visits = pl.DataFrame(synthesizer(package).fit(tables).sample(300)["visits"])
+    rising = visits.group_by("who", maintain_order=True).agg((pl.col("day").diff().drop_nulls() >= 0).all())
+    assert rising["day"].all()
+    assert visits.group_by("who").len()["len"].max() > 2
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_persons_of_one_file_all_have_events():
+    package = Description.from_dict(
+        {
+            "resources": [
+                {
+                    "name": "visits",
+                    "schema": {
+                        "fields": [{"name": "who", "type": "string"}, *GOOD["resources"][1]["schema"]["fields"][1:]]
+                    },
+                    "covey": {"person": "who", "at_most": 9},
+                }
+            ]
+        }
+    )
+    found = covey.PrivateSynthesizer(0.1, schema=package, seed=3).fit({"visits": clinic(40)["visits"]}).sample(200)
+    assert set(found["visits"]["who"]) == set(found["persons"]["id"])
+
+
+def test_an_order_of_one_value_orders_nothing_and_is_no_traceback():
+    """It is not encoded, and places among a person's events were told from a column that was not there."""
+
+    def change(patients, visits):
+        visits["schema"]["fields"][1]["constraints"] |= {"minimum": 7, "maximum": 7}
+        visits["schema"]["fields"][1]["covey"] = {}
+        visits["covey"] |= {"positions": True, "gaps": True}
+
+    tables = clinic()
+    tables["visits"]["day"] = ["7"] * len(tables["visits"]["day"])
+    assert set(synthesizer(Description.from_dict(changed(change))).fit(tables).sample(50)["visits"]["day"]) == {7}

@@ -26,6 +26,17 @@ def ledger(tmp_path_factory):
     return path
 
 
+SPELLED = {
+    "semicolons and decimal commas": ("--decimal", ","),
+    "Windows": ("--decimal", ","),
+    "thousands": ("--thousands", ","),
+    "German thousands": ("--decimal", ",", "--thousands", "."),
+    "German dates": ("--date-format", "%d.%m.%Y"),
+    "American dates": ("--date-format", "%m/%d/%Y"),
+    "dates that are both d/m and m/d": ("--date-format", "%d/%m/%Y"),
+}
+
+
 class Steward:
     """Somebody with a file in a folder; everything they are told is remembered."""
 
@@ -92,12 +103,16 @@ def test_from_a_messy_file_to_a_release(tmp_path, ledger, name):
 
 @pytest.mark.parametrize("name", [name for name, messy in FILES.items() if messy.mend is None])
 def test_from_a_messy_file_to_a_release_that_learns(tmp_path, ledger, name):
-    """No schema, no edit; an ambiguous date is left out, and an encoding or a sheet must be said."""
+    """No schema, no edit; an encoding, a sheet, and marks and dates that are not the usual ones must be said."""
     messy = FILES[name]
     steward = Steward(tmp_path, ledger, messy)
-    said = () if "date" in "".join(messy.options) else messy.options
     budget = ("--epsilon", 9, "--delta", "1e-6", "--dataset", "people")
-    steward.ok("release", steward.table, "--learn", *budget, "--out", tmp_path / "out", *said)
+    line = ("release", steward.table, "--learn", *budget, "--out", tmp_path / "out")
+    if name in SPELLED:
+        refused = steward.run(*line)
+        assert refused.exit_code == 3, refused.output  # no cell says how the others are read
+        assert SPELLED[name][0] in refused.output
+    steward.ok(*line, *SPELLED.get(name, messy.options))
     assert json.loads(steward.ok("verify", tmp_path / "out", "--json").stdout)["rows"] == N
     assert steward.leaks() == []
 

@@ -57,6 +57,13 @@ bootstrap: the rest is spread over all pairs, and .24 at the weight that people 
 two numbers in a narrow band (x and y, carat and x) are .14 to .22 off, which forty bins do not resolve, and pairs with a
 category .03.
 
+Tails and holes (`python -m benchmarks.numeric.tails`), before and after bins without one-way mass were left empty. A panel
+of 5,294 persons, pure ε = 1, eight seeds: up to 1.7% of the years at the maximum of 121 visits, now none; up to 1.7% of a
+column missing where nothing is, now none; KS .058, now .044; pairs .064, now .060. A simulated table of 1,000 rows, four
+seeds: pure ε = 1, a mean of 7.3 instead of 1.3 in the worst release, now 0.5; KS .126, now .112; pairs .200, now .152; at
+(1, 1e-9) KS .081, now .066; pairs .116, now .078. What noise alone lifts two deviations above zero is still missing (4.2%
+once).
+
 dpsynth ended with an IndexError on claims, where numbers have missing cells; other tables with such cells were not tried with it.
 """
 

@@ -26,6 +26,7 @@ from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.persons.method import LinkedFitted, RegainPersons
 from covey.methods.persons.plan import LinkedPlan
+from covey.table.attributes import ColumnLog
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import made, match
 from covey.table.databases import Database
@@ -139,7 +140,9 @@ class PackageReader:
     def plan(self) -> LinkedPlan:
         """Public formulas for these tables."""
         link = self.package.link
-        return LinkedPlan(*self.attributes, link.at_most, link.order is not None, self.package.events.timing)
+        return LinkedPlan(
+            *self.attributes, link.at_most, link.order is not None, self.package.events.timing, self.package.alone
+        )
 
     def prepare(self, given: Any) -> PreparedPackage:
         """Read, encode and link two tables for a fit. What does not link is refused."""
@@ -254,9 +257,21 @@ class PackageReader:
         own, (persons, events) = self.package, self.fine
         people = {} if own.unit.bare else persons.decode(drawn.persons.astype(np.int64), public)
         visits = events.decode(drawn.events.astype(np.int64), public)
-        visits = {name: column for name, column in visits.items() if name in own.events.written.names}
+        visits = self._in_order(
+            {name: column for name, column in visits.items() if name in own.events.written.names}, drawn
+        )
         ids = np.arange(first, first + drawn.n)
         return self._keyed(people, own.unit, ids), self._numbered(visits, drawn, ids)
+
+    def _in_order(self, columns: dict[str, Series], drawn: Linked) -> dict[str, Series]:
+        """Events of a person by their order column: values inside declared bins, and rules, may have moved it."""
+        name = self.package.link.order
+        if name is None or name not in columns:
+            return columns
+        rows = np.lexsort((self.events.attributes[name].read(columns[name], ColumnLog()), drawn.owner))
+        if (np.diff(rows) == 1).all():
+            return columns
+        return {own: column.gather(rows) for own, column in columns.items()}
 
     def _keyed(self, columns: Mapping[str, Series], part: Resource, ids: Integers) -> dict[str, Series]:
         return {part.link: made(part.link, ids), **columns}
@@ -340,7 +355,10 @@ def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str 
         found = source.table(piece)
         cells, log = codec.encode_part(found, cells=True)
         keys = ring.keys(*named(found.columns[part.link], schema.missing_values))
-        own = cells[:, codec.names.index(order)] if order is not None and order in codec.names else None
+        place = [codec.names.index(order)] if order in codec.names else []
+        own = (
+            None if order is None else cells[:, place].sum(axis=1)
+        )  # an order of one value is not encoded, and tells nothing
         return fine.codes(cells), keys, own, log
 
     batches: list[tuple[Array, Keys, Any]] = []

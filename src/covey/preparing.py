@@ -22,7 +22,7 @@ from covey.table.dialects import Dialect
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
 from covey.table.persons import WithPerson, named, without
-from covey.table.proposing import Note
+from covey.table.proposing import CALLED, Note
 from covey.table.provisional import Provisional
 from covey.table.resources import BARE, LONGEST, MOST_EVENTS, UNNAMED, Parent, Resource
 from covey.table.rules import Rule, shown_rule
@@ -74,6 +74,11 @@ class Drafted:
         )
 
     @property
+    def twice(self) -> tuple[str, ...]:
+        """Columns whose own name was taken, as they are called instead."""
+        return tuple(note.choice[len(CALLED) + 1 : -1] for note in self.notes if note.choice.startswith(CALLED))
+
+    @property
     def doubts(self) -> dict[str, str]:
         """For each doubtful column, what to look at."""
         return {n.field: f"{n.reason}; {n.warning}" for n in self.notes if n.field is not None and n.warning}
@@ -84,16 +89,17 @@ def draft(
     dialect: Dialect = PLAIN,
     size_limit: int = SIZE_LIMIT,
     person: str | None = None,
+    learning: bool = False,
 ) -> Drafted:
     """A description that fits a table, or files by the names that their owner calls them. Nothing in it is public yet.
 
     Of two files the first has the persons. `person` names the column that says whose each row is, of the events or of the only
     file; of two files the only one that could be is taken. `at_most` is the largest number there is, whatever the tables hold:
-    it is public, and nobody is asked to confirm it.
+    it is public, and nobody is asked to confirm it. With `learning` a single table is to be learned.
     """
     named_ = tables if isinstance(tables, Mapping) else {}
     files = list(named_)
-    found = tuple(look(one, dialect, size_limit) for one in (named_.values() if named_ else (tables,)))
+    found = tuple(look(one, dialect, size_limit, learning) for one in (named_.values() if named_ else (tables,)))
     if len(found) == 1 and person is None:
         schema = Schema(found[0].fields, found[0].missing_values, drafted=True, dialect=found[0].dialect)
         return Drafted(Description.of(schema), found)

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,11 +26,11 @@ from typing import Any
 
 from covey.answers.load import statement, stored
 from covey.charging import Account, asked, carry_out
-from covey.errors import ArgumentError, CoveyError, InputError, InternalError, ParameterError
+from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
 from covey.evaluating import Evaluated, evaluate
 from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, agreed, nobody
 from covey.planning import Plan, expected_focus, expected_triples, plan
-from covey.preparing import Drafted, Fit, check, draft, fit_of, imported
+from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
 from covey.privacy.budget import exact, make_budget
 from covey.privacy.unit import ALL_ROWS
 from covey.release.bundle import Told, add_words, write_bundle
@@ -38,10 +39,12 @@ from covey.release.contents import About
 from covey.release.places import WORDS_SUMS, check_disk, check_output, check_target, refuse_in_bundle, refuse_same
 from covey.release.verify import read_facts, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.document import read_document
 from covey.table.persons import without
+from covey.table.proposing import TWO_READINGS, Note
 
 __all__ = [
     "AnonymousOrder",
@@ -113,12 +116,20 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
     if found is None or synth is None:
-        found = _public(draft(order.table, order.dialect).description, order)
+        drafted = draft(order.table, order.dialect, learning=True)
+        refuse_two_readings(drafted.notes)
+        for name in drafted.twice:
+            warnings.warn(renamed(name), CoveyWarning, stacklevel=2)
+        found = _public(drafted.description, order)
         synth = _private(order, found)
     prepared = synth.prepare(tables)
     fit = fit_of(prepared, found)
     write_log(order.log, fit.log)
-    refuse_misfits(fit.misfits, exact(order.accept_misfits, "accept_misfits"))
+    most = exact(order.accept_misfits, "accept_misfits")
+    unsaid = order.learn and order.dialect.decimal is None and order.dialect.thousands is None
+    for one in fit.tables:
+        refuse_other_spelling(one, most, unsaid)
+    refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
     return released(carry_out(account, synth, prepared, rows, (listen, before_charge)), rows)
@@ -158,7 +169,7 @@ def _public(found: Description, order: PrivateOrder) -> Description:
     schema = found.schema
     if schema is not None:
         schema = schema.focus(*order.important, target=order.target, triples=order.triples)
-        schema = schema.to_learn() if order.learn else schema
+        schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
         schema = schema if order.person is None else without(schema, order.person)
         found = replace(found, tables=(replace(found.unit, schema=schema),))
     found.require_confirmed()
@@ -252,6 +263,49 @@ def _check_places(order: PrivateOrder | AnonymousOrder, tables: Any) -> None:
     check_target(order.out, order.force)
     for place in dict.fromkeys(read):
         check_log(order.log, place, order.out)
+
+
+def refuse_two_readings(notes: Sequence[Note]) -> None:
+    """Stop before the charge where the dates of a column could be read in two ways: no record may say which."""
+    for note in notes:
+        if note.reason.startswith(TWO_READINGS):
+            raise InputError(
+                f"the dates of {note.field!r} are not ISO 8601. Name their format with ", "date_format", "."
+            )
+
+
+def refuse_other_spelling(fit: TableFit, most: Fraction, unsaid: bool) -> None:
+    """Stop before the charge where cells of a learned column are spelled otherwise than the call has said.
+
+    Where it has not said how numbers are written, 1.234 in a file with semicolons may be a thousand. What is released never
+    follows from how cells look: it is read as was said, or not at all.
+    """
+    semicolons = unsaid and fit.schema.dialect.separator == ";"
+    for field in fit.schema.learns:
+        seen = fit.log.columns.get(field.name)
+        if seen is None:
+            continue
+        share = Fraction(seen.unparseable, fit.rows)
+        if field.type not in ("integer", "number"):
+            if share > most:
+                raise InputError(
+                    f"of {field.name!r}, {float(share):.1%} of the cells are no dates as they were said to be written. Nothing "
+                    "was charged. Name their format with ",
+                    "date_format",
+                    ".",
+                )
+        elif share > most or (semicolons and 2 * seen.grouped > fit.rows - seen.missing):
+            what = (
+                "no numbers as they were said to be written" if share > most else "numbers such as 1.234, or thousands"
+            )
+            part = share if share > most else Fraction(seen.grouped, fit.rows)
+            raise InputError(
+                f"of {field.name!r}, {float(part):.1%} of the cells are {what}. Nothing was charged. Name their marks with ",
+                "decimal",
+                " and ",
+                "thousands",
+                ".",
+            )
 
 
 def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:

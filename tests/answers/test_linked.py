@@ -166,6 +166,7 @@ REFUSED = {
     "rate by ward": (ParameterError, "column of events"),
     "mean price": (ParameterError, "neither table has a column 'price'"),
     "mean ward": (ParameterError, "no mean"),
+    "mean cost by cost": (ParameterError, "its own groups"),
     "median cost": (ParameterError, "begins with what is asked for"),
     "mean cost per year": (ParameterError, "per person or per event"),
 }

@@ -325,3 +325,18 @@ def test_more_rows_are_drawn_under_a_condition():
     assert set(rows["ward"]) == {"medicine"}
     assert rows["old"].all()
     assert release.sample(5, library="pandas").shape == (5, 4)
+
+
+def test_terms_that_do_not_vary_or_are_not_there_are_refused_without_a_warning():
+    """A flag that nobody has gets a negative variance by noise; a group may have no row with the outcome at all."""
+    X = flags()
+    X[:, 1] = 0
+    noisy = [bits(FLAGS, X, sd=0.01, generator=np.random.default_rng(seed)) for seed in range(4)]
+    assert min(release.share({"b": True}, **EXACT).low for release in noisy) == 0
+    for release in noisy:
+        with pytest.raises(CannotAnswerError, match=r"does not (vary beyond its noise|support)"):
+            release.regress("a ~ b")
+    table = codes()
+    table[:, 1] = np.where(table[:, 2] == 1, 10, table[:, 1])  # no man has an age
+    with pytest.raises(CannotAnswerError, match="nothing to regress on"):
+        categories(TABLE, table, 0.5, np.random.default_rng(0)).regress("age ~ sex")

@@ -11,14 +11,14 @@ import pytest
 import covey
 from audits.gates import opened
 from covey.core.tables.learned import kept_counts
-from covey.errors import CoveyWarning, InputError, LostReleaseError, ParameterError
+from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.methods.learning import SHARE, Learned, _learned_field, check_learning, expected_sizes, learning_cost
 from covey.privacy.budget import make_budget
 from covey.records import LearningReader
 from covey.release.bundle import write_bundle
 from covey.release.verify import _verify_budget, verify_bundle
 from covey.table.provisional import LearnedColumn, Provisional
-from covey.table.schema import Field, Schema
+from covey.table.schema import Field, Linear, Schema
 
 N = 3000
 
@@ -150,14 +150,28 @@ def test_no_advice_asks_for_a_list_of_names():
 
 
 def test_flags_and_times_need_no_learning():
+    fields = Field("year", "integer", 7, 7, required=True), Field("flag", "boolean", learn=True)
+    check_learning(
+        Schema(fields, rules=(Linear((("year", 1.0),), 9.0),)), Fraction(0)
+    )  # as a release knows the flag, so a plan
     synth = covey.PrivateSynthesizer(1.0, schema=schema(flag="boolean", clock="time"), seed=1).fit(messy())
     assert all(charge.purpose != "domains" for charge in synth.privacy.charges)
     assert synth.schema.learns == ()
 
 
-def test_nothing_above_the_noise_is_a_lost_release():
-    with pytest.raises(LostReleaseError, match="nothing in any column stands out"):
-        covey.PrivateSynthesizer(0.01, 1e-6, schema=schema(id="string"), seed=1).fit({"id": list("abcdefgh") * 5})
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("kind", ["string", "integer", "number", "date", "datetime"])
+@pytest.mark.parametrize("required", [False, True])
+def test_where_nothing_stands_out_of_the_noise_the_release_is_a_guess_and_not_lost(kind, required):
+    """The budget is spent by then. No word of the table is named."""
+    cells = {"string": "word", "date": "2020-05-01", "datetime": "2020-05-01T10:00:00"}.get(kind, "7")
+    wanted = Schema((Field("id", kind, learn=True, required=required),))
+    with pytest.warns(CoveyWarning) as said:
+        synth = covey.PrivateSynthesizer(0.01, 1e-6, schema=wanted, seed=1).fit({"id": [cells] * 20})
+    assert any("nothing in any column stands out" in str(warning.message) for warning in said)
+    assert synth.schema.fields[0].categories > 1
+    assert synth.schema.validate(synth.sample(50)) == []
+    assert "word" not in set(synth.sample(50)["id"])
 
 
 @pytest.mark.usefixtures("few_steps")
@@ -274,3 +288,30 @@ def test_bundles_say_what_was_learned_and_claims_of_delta_are_verified(tmp_path)
     ):
         with pytest.raises(InputError, match=words):
             _verify_budget(facts | wrong)
+
+
+def test_learned_rows_keep_flags_and_whole_numbers_and_rules_speak_of_them():
+    g = np.random.default_rng(3)
+    phone = g.random(2000) < 0.9
+    lines = np.where(phone, g.choice(["Yes", "No"], 2000), "No phone")
+    frame = pl.DataFrame(
+        {
+            "phone": np.where(phone, "Yes", "No"),
+            "lines": lines,
+            "old": g.integers(0, 2, 2000),
+            "score": g.integers(1, 11, 2000).astype(str),
+        }
+    )
+    schema = Schema.draft(frame).to_learn()
+    forbidden = {"forbid": {"phone": "No", "old": "1"}}
+    ruled = Schema.from_dict(schema.to_dict() | {"covey": {"rules": [forbidden]}})
+    release = covey.PrivateSynthesizer(4, 1e-6, schema=ruled, seed=1).fit(frame).release(500)
+    rows = release.rows("polars")
+    assert set(rows["phone"]) - {None} == {"No", "Yes"}
+    assert rows["old"].dtype.is_integer()
+    assert rows["score"].dtype.is_integer()
+    assert not rows.filter((pl.col("phone") == "No") & (pl.col("old") == 1)).height
+    truth = (frame["phone"] == "Yes").mean()
+    for words in ("Yes", True, "yes"):
+        assert release.share({"phone": words}).value == pytest.approx(truth, abs=0.05)
+    assert any("'phone' (boolean, No or Yes)" in line for line in release.privacy.assumed)

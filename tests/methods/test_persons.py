@@ -69,9 +69,9 @@ def test_sequences_keep_links_within_the_certificate():
     assert "two events of one person" in found.certificate.sentence
     # A bound is about a draw of many: forty persons lie beyond it, and within the one that is stated of them.
     few = found.codes(found.law.draw(40, np.random.default_rng(3)), np.random.default_rng(4))
-    bins, reference = found.measured.bins, found.certificate.reference
-    stated = found.certificate.of(bins(few))
-    apart = Reference.of(bins(few), reference.tables, reference.sizes).distances(bins(truth))
+    reference = found.certificate.reference
+    stated = found.certificate.of(few)
+    apart = Reference.of(few, reference.tables, reference.sizes, reference.numbers).distances(truth)
     assert apart["event"] > found.certificate.bound["event"]
     assert all(apart[kind] <= stated.bound[kind] for kind in WORDS)
     assert stated.persons == 40

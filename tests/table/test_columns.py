@@ -5,8 +5,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xlsxwriter
 
-from covey.errors import InputError
+from covey.errors import CoveyWarning, InputError
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
@@ -14,11 +15,37 @@ from tests.table.examples import SCHEMA, cells
 
 
 def test_duplicate_column_names(read):
-    with pytest.raises(InputError, match="two columns named 'sex'"):
-        read(b"age,sex,sex\n1,f,m\n")
-    for frame in (pd.DataFrame([[1, 2]], columns=["age", "age"]), pa.table([[1], [2]], names=["age", "age"])):
-        with pytest.raises(InputError, match="same name"):
-            read_table(frame, SCHEMA)
+    with pytest.warns(CoveyWarning, match="a column is called 'sex_3': another one has its name"):
+        assert cells(read(b"age,sex,sex_2,sex\n1,f,x,m\n")) == {"age": ["1"], "sex": ["f"]}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow", "csv", "parquet", "arrow", "xlsx"])
+def test_columns_of_one_name_are_all_read_each_under_a_name_of_its_own(tmp_path, kind):
+    names, rows = ["a", "b", "a", " a"], [["1", "x", "2", "3"], ["4", "y", "5", "6"]]
+    table = pa.table([list(column) for column in zip(*rows, strict=True)], names=names)
+    path = tmp_path / f"t.{kind}"
+    if kind == "pandas":
+        source = pd.DataFrame(rows, columns=names)
+    elif kind == "pyarrow":
+        source = table
+    else:
+        source = path
+        if kind == "csv":
+            path.write_text("a,b,a, a\n1,x,2,3\n4,y,5,6\n")
+        elif kind == "parquet":
+            pq.write_table(table, path)
+        elif kind == "arrow":
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write(table)
+        else:
+            book = xlsxwriter.Workbook(path)
+            sheet = book.add_worksheet()
+            for i, row in enumerate([names, *rows]):
+                sheet.write_row(i, 0, row)
+            book.close()
+    read = read_table(source)
+    assert read.twice == ("a_2", "a_3")
+    assert cells(read) == {"a": ["1", "4"], "b": ["x", "y"], "a_2": ["2", "5"], "a_3": ["3", "6"]}
 
 
 def test_columns_are_matched_by_name_and_others_ignored(read):

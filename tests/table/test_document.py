@@ -83,7 +83,7 @@ def test_a_hostile_file_is_a_parameter_error_of_ordinary_length(tmp_path, name, 
         (field(Type="boolean"), "Write 'type', directly in an entry"),
         (field(type="boolean", covey={"rules": []}), 'It belongs under "covey" of the schema'),
         (field(type="boolean", covey={"required": True}), 'It belongs under "constraints" of a field'),
-        (field(type="boolean", true_values=["J"]), "field 'x' has true_values, which covey does not read"),
+        (field(type="boolean", true_values=["J"]), "Write 'trueValues', directly in an entry"),
         (field(type="date", Format="%d.%m.%Y"), "'format'"),
         *(
             (field(type="number", constraints={"minimum": 0, "maximum": 1}, **{word: 3}), f"'{word}'")

@@ -246,3 +246,13 @@ def test_the_census_excerpt_drafts_itself_as_its_dictionary_has_it():
     assert "INDP_CAT" in next(str(note) for note in notes if note.field == "INDP")
     _, log = codec.encode(PUBLIC / "national2019.csv")
     assert not any(seen.unparseable or seen.clipped for seen in log.columns.values())
+
+
+def test_a_draft_tells_which_columns_are_copies(tmp_path):
+    rows = "".join(f"{i % 70},{i % 70},{(i + 1) % 70},{i % 70}\n" for i in range(300))
+    (tmp_path / "t.csv").write_text(f"a,b,c,a\n{rows}")
+    notes = {note.field: str(note) for note in Schema.draft_with_notes(tmp_path / "t.csv")[1]}
+    assert "it is a copy of 'a': leave one of them out" in notes["b"]
+    assert "it is a copy of 'a'" in notes["a_2"]
+    assert "a column is called 'a_2', for another one has its name" in notes[None]
+    assert "copy" not in notes["a"] + notes["c"]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -29,3 +30,19 @@ def test_an_incomplete_field_waits_unconfirmed_and_cannot_be_confirmed():
     schema = Schema((Field("x", "number", confirmed=False),))
     with pytest.raises(ParameterError, match="no bounds"):
         schema.confirm()
+
+
+def test_flags_are_written_and_read_in_their_own_words():
+    entry = {"name": "churn", "type": "boolean", "falseValues": ["No"], "trueValues": ["Yes"]}
+    field = Field.from_dict(entry)
+    assert field.to_dict() == entry
+    assert (field.labels, field.written, field.value("Yes", "x"), field.value(False, "x")) == (
+        ("No", "Yes"),
+        "string",
+        True,
+        False,
+    )
+    assert replace(field, flags=("0", "1")).written == "integer"
+    for wrong in ({"falseValues": None}, {"trueValues": ["no"]}, {"trueValues": ["J", "Y"]}, {"type": "string"}):
+        with pytest.raises(ParameterError, match="trueValues"):
+            Field.from_dict({**entry, **wrong})

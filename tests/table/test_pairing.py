@@ -101,7 +101,7 @@ def test_validation_names_rows_out_of_order():
     schema = Schema.draft(frame).confirm(Schema.draft(frame).names)
     assert not schema.validate(frame)
     turned = frame.with_columns(frame["came"].alias("operated"), frame["operated"].alias("came"))
-    assert any("less_equal" in found for found in schema.validate(turned))
+    assert any("after" in found for found in schema.validate(turned))
 
 
 def test_proposals_that_others_made_impossible_are_dropped_and_the_rest_stays():

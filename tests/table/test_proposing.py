@@ -6,6 +6,7 @@ import pytest
 
 from covey.table.dialects import Dialect, Spelling
 from covey.table.proposing import MOST_CATEGORIES, ColumnDraft
+from covey.table.schema import Schema
 
 RNG = np.random.default_rng(7)
 N = 400
@@ -125,3 +126,44 @@ def test_sentinels_of_typed_numbers_are_special():
     assert field.minimum == 0
     field, _ = propose(pl.Series([i - 200 for i in range(N)]))
     assert (field.special, field.minimum) == ((), -200)
+
+
+ONE = [
+    ([i % 93 + 3 for i in range(N)], ["abc", "1.234,5", "7.5", "007", "9" * 20, "[1, 2]"]),
+    ([f"{i}.123" for i in range(N)], ["1.234,5", "1,234.5", "x"]),
+    ([f"2024-03-{i % 28 + 1:02}" for i in range(N)], ["25/04/2021", "04/25/2021", "never", "2024-03-01T10:15:00"]),
+    ([f"0{i % 9 + 1}/0{i % 7 + 1}/2024" for i in range(N)], ["25/04/2021", "04/25/2021"]),
+    (["No", "Yes"] * (N // 2), ["1", "maybe", "yes", "3"]),
+    (["0", "1"] * (N // 2), ["2", "Yes", "0.5"]),
+    ([i % 5 + 1 for i in range(N)], ["x", "1.5", "999999"]),
+    ([None] * N, ["5", "x", "2024-01-01"]),
+    (range(1, N + 1), ["x", "99999", "7"]),
+]
+
+
+def handed(cells):
+    """What learning is handed of a column."""
+    field, note = propose(cells)
+    return note.reason if field is None else Schema((field,)).to_learn().fields if field.constant is None else None
+
+
+@pytest.mark.parametrize(("cells", "odd"), [(cells, odd) for cells, odds in ONE for odd in odds])
+def test_one_cell_does_not_decide_what_learning_is_handed(cells, odd):
+    cells = list(cells)
+    assert handed([*cells[:-1], odd]) == handed(cells)
+    assert handed([odd, *cells[1:]]) == handed(cells)
+
+
+def test_many_odd_cells_do_decide():
+    numbers = [i % 93 + 3 for i in range(N)]
+    assert handed(numbers)[0].type == "integer"
+    assert handed([*numbers[: N // 2], *[f"a long word {i % 5}" for i in range(N // 2)]])[0].type == "string"
+
+
+@pytest.mark.parametrize(("words", "flags"), [(("Yes", "No"), ("No", "Yes")), (("0", "1"), ("0", "1"))])
+def test_flags_keep_their_words_and_codes_stay_whole_numbers_when_they_are_learned(words, flags):
+    field, _ = propose(list(words) * 30)
+    assert (field.type, field.flags, field.to_learn().flags) == ("boolean", flags, flags)
+    assert propose(["True", "false", "TRUE"] * 30)[0].flags == ("false", "true")
+    assert propose([i % 5 + 1 for i in range(N)])[0].to_learn().type == "integer"
+    assert propose([f"0{i % 5}" for i in range(N)])[0].to_learn().type == "string"

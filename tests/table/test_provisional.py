@@ -119,7 +119,7 @@ def test_what_is_learned_says_nothing_that_would_have_to_be_known():
         Codec(Schema((a, b)))
 
 
-def test_a_draft_that_is_learned_keeps_names_types_and_spelling_alone():
+def test_a_draft_that_is_learned_keeps_names_and_types_alone():
     schema = Schema(
         (
             Field("a", "integer", 3, 87, required=True, bins=5, confirmed=False),
@@ -129,10 +129,15 @@ def test_a_draft_that_is_learned_keeps_names_types_and_spelling_alone():
         drafted=True,
     )
     to_learn = schema.to_learn()
-    assert to_learn.fields == (learned("a", "integer"), learned("s", "string"), schema["k"])
+    read = {"from_table": True}
+    assert to_learn.fields == (learned("a", "integer", **read), learned("s", "string", **read), schema["k"])
     assert not to_learn.drafted
     assert Schema.from_dict(to_learn.to_dict()) == to_learn
-    assert to_learn.to_dict()["fields"][0] == {"name": "a", "type": "integer", "covey": {"learn": True}}
+    assert to_learn.to_dict()["fields"][0] == {
+        "name": "a",
+        "type": "integer",
+        "covey": {"learn": True, "from_table": True},
+    }
 
 
 def test_declared_fields_beside_learned_ones_are_checked_in_the_first_reading():

@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 
 from covey.errors import ParameterError
 from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
 from covey.table.schema import Field, Schema
 from tests.table.examples import RULED, rng, some_codes
 
@@ -74,3 +77,22 @@ def test_codes_outside_the_domain_are_refused():
     for codes in ([[3]], [[-1]], [[0, 0]], [[0.5]]):
         with pytest.raises(ParameterError):
             codec.decode(np.array(codes), rng())
+
+
+def test_distances_from_other_fields_hold_after_rules_have_moved_these():
+    """A program that mended the order alone left stays of years where at most 9 days are declared."""
+    fields = [
+        {"name": "in", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2020-12-31"}},
+        {"name": "out", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2021-12-31"}},
+        {"name": "ward", "type": "boolean"},
+    ]
+    fields[1]["covey"] = {"after": "in", "difference": {"minimum": 2, "maximum": 9}}
+    rules = [{"forbid": {"in": {"minimum": "2020-02-01"}, "ward": True}}]
+    schema = Schema.from_dict({"fields": fields, "covey": {"rules": rules}})
+    fine = NumberCodec(Codec(schema))
+    codes = np.stack([rng(1).integers(0, kind.size, 2000) for kind in fine.attributes], axis=1)
+    columns = fine.decode(codes, rng(2))
+    apart = (columns["out"] - columns["in"]).dt.total_days().drop_nulls()
+    assert (apart.min(), apart.max()) == (2, 9)
+    assert schema.validate(columns) == []
+    assert "'after': 'in'" in schema.validate({**columns, "out": columns["out"] + timedelta(1)})[0]

@@ -193,3 +193,12 @@ def test_a_reader_that_takes_every_carriage_return_for_a_line_end_is_found_out(t
     WRITERS["pandas"](pl.DataFrame({"age": ["1", "2"], "sex": ["f", "a\rb"]}), path)
     assert len(path.read_bytes().splitlines()) == 4
     assert read_table(path, SCHEMA).rows == 2
+
+
+def test_a_single_column_with_missing_cells_has_as_many_lines_as_rows(tmp_path):
+    """A line without anything in it is no row to most readers."""
+    write_csv({"a": pl.Series(["x", None, "y"])}, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().splitlines() == ['"a"', '"x"', '""', '"y"']
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert [row["a"] for row in csv.DictReader(file)] == ["x", "", "y"]
+    assert read_table(tmp_path / "t.csv").rows == 3

@@ -13,6 +13,7 @@ import pytest
 
 from covey.errors import ParameterError
 from covey.privacy.budget import budget_for
+from covey.table.dialects import Spelling
 from covey.web import desk as desk_module
 from covey.web.blur import blurred
 from covey.web.forms import read_field
@@ -70,7 +71,6 @@ BAD_TABLES = [
     (b"a,b\n", "visits.csv", "no rows"),
     (b'a,b\n1,"2\n', "visits.csv", "unbalanced quote in line 2"),
     (b"\xff\xfe\xfa\x00", "visits.csv", "no rows"),  # a header of one letter, in UTF-16
-    (b"a,a\n1,2\n", "visits.csv", "two columns named 'a'"),
     (b"not parquet", "visits.parquet", "visits.parquet is not a file that can be read"),
     (b"not gzip", "visits.csv.gz", "cannot read visits.csv.gz"),
     (gzip.compress(b"a\n" + b"1\n" * 2**22), "visits.csv.gz", "more than"),
@@ -460,6 +460,22 @@ def test_rows_of_one_person_count_as_one_where_a_column_says_whose_they_are(page
     assert b"MRN-" not in written
     # From now on the dataset's unit is the person.
     assert page.post(f"/work/{work}/privacy", asked | {"person": "", "epsilon": "0.5"}).status_code == 409
+
+
+def test_learned_columns_are_read_as_their_owner_has_said(page):
+    rows = "".join(f"{'abc'[i % 3]};{i % 60},5;{i % 28 + 1:02}.03.2024\n" for i in range(600))
+    for said, spellings in (
+        ({}, (Spelling(), Spelling())),
+        ({"decimal": ",", "date_format": "%d.%m.%Y"}, (Spelling(","), Spelling(date_format="%d.%m.%Y"))),
+    ):
+        work = page.new_work()
+        assert page.upload(work, f"ward;cost;seen\n{rows}", **said).status_code == 303
+        drafted = [column.field.spelling for column in page.desk.work(work).columns[1:]]
+        assert drafted == [Spelling(","), Spelling(date_format="%d.%m.%Y")]
+        assert page.post(f"/work/{work}/columns/learn").status_code == 303
+        learned = [column.field for column in page.desk.work(work).columns]
+        assert tuple(field.spelling for field in learned[1:]) == spellings
+        assert all(field.learn and field.from_table for field in learned)
 
 
 def test_limits_and_categories_are_learned_where_the_steward_cannot_write_them_down(page):

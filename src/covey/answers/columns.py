@@ -19,7 +19,7 @@ from covey.release.load import Wish
 from covey.table.attributes import Grid
 from covey.table.codec import Codec
 from covey.table.fields import Field
-from covey.table.values import typed
+from covey.table.values import BITS, FALSE_TRUE, typed
 
 MISSING = "missing"
 NAMED = 3  # categories of a merged group that its label names
@@ -134,9 +134,14 @@ class Columns:
             return self._range(scale, value, out)
         if isinstance(value, tuple):
             raise ParameterError(f"{name!r} has categories: a range of them is not defined. Give a list.")
-        word = str(value).lower() if field.type == "boolean" else str(value)
-        if field.type == "boolean" and word in ("0", "1"):
-            word = labels[int(word)]
+        word = str(value)
+        if field.type == "boolean":
+            known = {
+                form: label
+                for pair in (FALSE_TRUE, BITS, field.flags)
+                for form, label in zip(pair, labels, strict=True)
+            }
+            word = known.get(word, {form.lower(): label for form, label in known.items()}.get(word.lower(), word))
         if word not in labels:
             rest = "" if field.other is None else f" Values that are not listed are in {field.other!r}."
             raise ParameterError(f"{name!r} has no category {word!r}. {nearest(word, labels, 'categories')}{rest}")

@@ -111,10 +111,10 @@ def require_steady(moments: Moments, names: Sequence[str]) -> None:
     """Refuse regressors whose covariance drowns in its noise: more terms than the measurements support."""
     mean, second = moments.mean, moments.second
     C = (second - np.outer(mean, mean))[1:, 1:]
-    k, size = len(C), np.sqrt(np.diagonal(C))
     if not np.all(np.diagonal(C) > 0):
         flat = names[int(np.argmin(np.diagonal(C)))]
         raise CannotAnswerError(f"the term {flat!r} does not vary beyond its noise. Leave it out.")
+    k, size = len(C), np.sqrt(np.diagonal(C))
     _, slopes = slopes_of(lambda m, S: (S - np.outer(m, m))[1:, 1:][np.triu_indices(k)], mean, second)
     sd = np.sqrt(moments.noise(slopes).variance) / np.outer(size, size)[np.triu_indices(k)]
     values, vectors = np.linalg.eigh(C / np.outer(size, size))

@@ -71,8 +71,7 @@ class LinkedAnswers(LinkedRelease):
         if not len(tables[1][self.package.events.link]):  # nothing to compare, and nothing to claim
             return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
         names = [part.name for part in self.package.tables]
-        linked = PackageReader(self.package.plain()).read(dict(zip(names, tables, strict=True))).linked
-        return found.of(self.fitted.measured.bins(linked))
+        return found.of(PackageReader(self.package.plain()).read(dict(zip(names, tables, strict=True))).linked)
 
     @cached_property
     def evidence(self) -> LinkedEvidence:
@@ -95,11 +94,11 @@ class LinkedAnswers(LinkedRelease):
         wanted = {name: self.evidence.find(name) for name in (*of, *given)}
         self._require_few(list(wanted.values()), per)
         question = f"share {said(of)}" + (f" given {said(given)}" if given else "")
-        scores = []
+        scores, fine = [], self._fine(per, len(set(wanted.values())))
         for own in dict.fromkeys(wanted.values()):
-            top, bottom = (self._mask(own, side, wanted, per) for side in ({**given, **of}, given))
+            top, bottom = (self._mask(own, side, wanted, fine) for side in ({**given, **of}, given))
             if any(wanted[name] == own for name in of) and any(wanted[name] == own for name in given):
-                top = self._mask(own, of, wanted, per) * bottom
+                top = self._mask(own, of, wanted, fine) * bottom
             scores.append(Scores(own, top, bottom, np.zeros(len(top))))
         found = self._answer(question, scores, per, (confidence, about), (0.0, 1.0))
         return replace(found, note=self.evidence.notes({**of, **given}))
@@ -119,6 +118,8 @@ class LinkedAnswers(LinkedRelease):
         if by is None:
             return self._mean(column, {}, where, per, (confidence, about))
         own = self.evidence.find(by)
+        if own == self.evidence.find(column):
+            raise ParameterError(f"{column!r} cannot be its own groups: group by another column.")
         self._require_few([self.evidence.find(column), own, *(self.evidence.find(name) for name in where)], per)
         wish = (confidence, about)
         return by_group(
@@ -145,7 +146,7 @@ class LinkedAnswers(LinkedRelease):
                     "a rate is one of all events, with groups of persons, or of the events that meet one condition: three things "
                     "at once were not measured. Compute others from the rows, without an interval."
                 )
-            mask = self._mask(names[0], of, dict.fromkeys(of, names[0]), "event")
+            mask = self._mask(names[0], of, dict.fromkeys(of, names[0]), fine=False)
             table, number, left = self._weighed(names[0])
             both = table.flat(number, mask), self.privacy.n
             found = self._capped(self._finish(question, table.entries, both, left, wish))
@@ -230,9 +231,8 @@ class LinkedAnswers(LinkedRelease):
     def _fine(self, per: Per, columns: int) -> bool:
         return columns == 1 and (per == "person" or self.package.link.at_most == 1)
 
-    def _mask(self, own: Attribute, of: Conditions, found: Mapping[str, Attribute], per: Per) -> Floats:
+    def _mask(self, own: Attribute, of: Conditions, found: Mapping[str, Attribute], fine: bool) -> Floats:
         """1 for the units, or bins, of an attribute that meet the conditions on it."""
-        fine = self._fine(per, len(set(found.values())))
         columns = (self.evidence.fine if fine else self.evidence.binned)[own.side]
         mask = np.ones(columns.size(own.name))
         for name, value in of.items():
@@ -254,7 +254,8 @@ class LinkedAnswers(LinkedRelease):
         among = list(dict.fromkeys([own, *group, *found.values()]))
         self._require_few(among, per)
         places = {str(i): one for i, one in enumerate(among)} | found
-        if self._fine(per, len(among)):
+        fine = self._fine(per, len(among))
+        if fine:
             columns = self.evidence.fine[own.side]
             (scores, half), there = columns.number(own.name), columns.there(own.name)
             half, wide = half * there, 0.0
@@ -263,7 +264,7 @@ class LinkedAnswers(LinkedRelease):
             half = np.zeros(len(scores))
         asked = []
         for one in among:
-            mask = self._mask(one, where, places, per) * group.get(one, 1.0)
+            mask = self._mask(one, where, places, fine) * group.get(one, 1.0)
             if one == own:
                 asked.append(Scores(one, scores * there * mask, there * mask, half * mask))
             else:

@@ -10,9 +10,9 @@ import numpy as np
 
 from covey.answers.linked import LinkedAnswers
 from covey.answers.linkedevidence import Attribute
-from covey.answers.tables import write_rows
+from covey.answers.tables import labels_of, write_rows
 from covey.core.tables.linked import count_bins
-from covey.errors import CannotAnswerError, ParameterError
+from covey.errors import ParameterError
 from covey.methods.persons.certify import WORDS
 from covey.methods.persons.measure import folded
 
@@ -58,12 +58,8 @@ def _tables(release: LinkedAnswers) -> Iterator[tuple[object, ...]]:
 
 
 def _labels(release: LinkedAnswers, own: Attribute) -> list[str]:
-    """What the bins of a column are called; a number that follows another one has bins of their distance."""
-    bins = release.fitted.measured.bins
-    j = release.evidence.index(own)
-    try:
-        columns = release.evidence.binned[own.side]
-        to = bins.maps[j] if bins.edges[j] is None else np.arange(columns.size(own.name))
-        return [label for label, _ in columns.groups(own.name, to)]
-    except CannotAnswerError:
-        return [f"distance, bin {k + 1}" for k in range(int(bins.maps[j].max()) + 1)]
+    """What the bins of a column are called."""
+    measured, j = release.fitted.measured.bins, release.evidence.index(own)
+    columns = release.evidence.binned[own.side]
+    bins = measured.maps[j] if measured.edges[j] is None else np.arange(columns.size(own.name))
+    return labels_of(columns, own.name, bins)

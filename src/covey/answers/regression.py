@@ -81,6 +81,10 @@ def read(formula: str, family: str, release: Release) -> Model:
             numbers |= {len(features): name} if label == name and columns.scale(name) is not None else {}
             features.append(found)
             labels.append(label)
+    if not labels[1:]:
+        raise CannotAnswerError(
+            f"only one group of {' or '.join(map(repr, terms))} stands out of the noise: there is nothing to regress on."
+        )
     picked = ((column, columns.condition(column, category) if category else None), *((name, None) for name in terms))
     return Model(family, tuple(features), tuple(labels), numbers, there, picked)
 

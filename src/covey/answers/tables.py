@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from covey.answers.columns import Columns
 from covey.answers.release import Release
 from covey.answers.triples import three_ways
+from covey.core.arrays import Integers
 from covey.errors import CannotAnswerError, ParameterError
 
 COLUMNS_FILE, PAIRS_FILE, TRIPLES_FILE = "columns.csv", "pairs.csv", "triples.csv"
@@ -36,7 +38,7 @@ def one_way(release: Release) -> Iterator[tuple[object, ...]]:
     """Counts of every category of every column; they sum to n."""
     evidence, n = release.evidence, release.privacy.n
     for a, name in enumerate(release.codec.names):
-        labels = [label for label, _ in release.columns.groups(name, np.arange(evidence.sizes[a]))]
+        labels = labels_of(release.columns, name, np.arange(evidence.sizes[a]))
         sds = np.sqrt(evidence.noise({a: np.eye(len(labels))}, {}).variance)
         for label, share, sd in zip(labels, evidence.one_way(a), sds, strict=True):
             yield name, label, f"{n * share:.6g}", f"{n * sd:.6g}"
@@ -45,7 +47,7 @@ def one_way(release: Release) -> Iterator[tuple[object, ...]]:
 def pairs(release: Release) -> Iterator[tuple[object, ...]]:
     """Counts of every pair of bins of every two columns."""
     evidence, n, names = release.evidence, release.privacy.n, release.codec.names
-    groups = [[label for label, _ in release.columns.groups(m, evidence.bins(a))] for a, m in enumerate(names)]
+    groups = [labels_of(release.columns, name, evidence.bins(a)) for a, name in enumerate(names)]
     for a in range(len(names)):
         for b in range(a + 1, len(names)):
             table = evidence.pair(a, b)
@@ -60,13 +62,21 @@ def triples(release: Release) -> Iterator[tuple[object, ...]]:
     n, names = release.privacy.n, release.codec.names
     for found in three_ways(release):
         parts = zip(found.triple, found.levels, strict=True)
-        labels = [[label for label, _ in release.columns.groups(names[a], levels)] for a, levels in parts]
+        labels = [labels_of(release.columns, names[a], levels) for a, levels in parts]
         one = np.zeros(found.shares.shape)
         one[0, 0, 0] = 1.0
         sd = found.noise(one)[0] ** 0.5  # the same in every cell
         for cell in np.ndindex(*found.shares.shape):
             where = [part for a, own, k in zip(found.triple, labels, cell, strict=True) for part in (names[a], own[k])]
             yield *where, f"{n * found.shares[cell]:.6g}", f"{n * sd:.6g}"
+
+
+def labels_of(columns: Columns, name: str, bins: Integers) -> list[str]:
+    """What the bins of a column are called; a number that follows another one has bins of their distance."""
+    try:
+        return [label for label, _ in columns.groups(name, bins)]
+    except CannotAnswerError:
+        return [f"distance, bin {k + 1}" for k in range(int(bins.max()) + 1)]
 
 
 def write_rows(path: Path, names: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> Path:

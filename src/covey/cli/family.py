@@ -101,5 +101,5 @@ def advice() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CoveyWarning)
         yield
-    for warning in caught:
-        click.echo(f"warning: {warning.message}", err=True)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        click.echo(f"warning: {message}", err=True)

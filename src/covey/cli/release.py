@@ -43,7 +43,7 @@ from covey.cli.options import (
     "--learn",
     is_flag=True,
     help="Learn limits and categories that no schema confirms, with noise, for a tenth of the budget; texts need --delta. "
-    "Names and types of all columns become public.",
+    "Names and types of all columns become public; cells are read as --decimal, --thousands and --date-format say.",
 )
 @epsilon_option
 @delta_option

@@ -8,10 +8,13 @@ a complete public schema; the rest of the release is what it would be had somebo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from covey.core.arrays import Array, Floats
 from covey.core.numbers.grid import Attribute, Category, NumberGrid
@@ -25,7 +28,6 @@ from covey.core.tables.learned import (
     number_bins,
 )
 from covey.engines.rows import Rows
-from covey.errors import LostReleaseError
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate, Moves
 from covey.privacy.selection import selection_threshold
@@ -35,6 +37,7 @@ from covey.table.guessing import holds_names
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import ORDERED_TYPES, Schema
+from covey.table.values import FALSE_TRUE
 from covey.table.zeros import structural_zeros
 
 SHARE = Fraction(1, 10)  # of the budget
@@ -56,6 +59,7 @@ def learns_labels(schema: Schema) -> bool:
 
 def check_learning(schema: Schema, delta: Fraction) -> None:
     """Refuse, before any table is opened, what cannot be learned."""
+    schema = with_known_domains(schema)
     for field in schema.learns:
         if field.type == "string" and not delta:
             names = "Its name says that it holds names of persons: leave it out."
@@ -79,14 +83,48 @@ class Learned:
     schema: Schema
     learned: tuple[str, ...]
     left_out: tuple[str, ...]
+    guessed: bool = False  # whether nothing stood out anywhere, so that limits are no more than noise
 
     @property
     def advice(self) -> str:
         """What became of columns that were left out, and how to keep them: names of persons should stay away."""
+        if self.guessed:
+            return (
+                "nothing in any column stands out of the noise: limits are a guess, and texts are one category. More rows, a "
+                "larger epsilon or fewer learned columns help, and limits and categories that are declared."
+            )
+        if not self.left_out:
+            return ""
         told = f"left out, because nothing in them stands out of the noise: {', '.join(map(repr, self.left_out))}."
         others = [repr(name) for name in self.left_out if not holds_names(name)]
         which = "them" if len(others) == len(self.left_out) else ", ".join(others)
         return f"{told} To keep {which}, declare limits or categories." if others else told
+
+
+def assumed(schema: Schema) -> tuple[str, ...]:
+    """What the promise takes as public beside the schema, in sentences: of columns whose types were read off the table."""
+    read = [field for field in schema.fields if field.from_table]
+    if not read:
+        return ()
+    kinds = [f"{f.name!r} ({f.type}{'' if f.flags == FALSE_TRUE else f', {f.flags[0]} or {f.flags[1]}'})" for f in read]
+    told = [
+        "Names of the columns, and how their file is laid out (separator, encoding, line of the header), are taken from it.",
+        f"Types were read off the table without noise, by rules that overlook an odd cell in a thousand: {', '.join(kinds)}.",
+        "Columns of the table that looked like identifiers, names of persons, addresses or free text, or were empty, were left "
+        "out by such rules.",
+        "The promise compares tables for which these rules give the same.",
+    ]
+    numbers = [field for field in read if field.type in ("integer", "number")]
+    dates = [field for field in read if field.type in ("date", "datetime", "time")]
+    for spelling in dict.fromkeys(field.spelling for field in numbers):
+        grouped = f"digits grouped by {spelling.thousands!r}" if spelling.thousands else "no thousands mark"
+        told.append(
+            f"Numbers were read with decimal mark {spelling.decimal!r} and {grouped}: as the call said, not as cells look."
+        )
+    for spelling in dict.fromkeys(field.spelling for field in dates):
+        form = "in ISO 8601" if spelling.date_format is None else f"as {spelling.date_format}, or in ISO 8601"
+        told.append(f"Dates and times were read {form}: as the call said, not as cells look.")
+    return (*told, "Cells in any other spelling count as words or as missing.") if numbers or dates else tuple(told)
 
 
 def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
@@ -106,19 +144,23 @@ def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
         column.field.name: _learned_field(column, noisy.values[j], least, words.get(column.field.name, ()))
         for j, column in enumerate(columns)
     }
-    fields = tuple(field for f in provisional.schema.fields if (field := found.get(f.name, f)) is not None)
-    if not any(field.categories > 1 for field in fields):
-        raise LostReleaseError(
-            "nothing in any column stands out of the noise. More rows, a larger epsilon or fewer learned columns help, and "
-            "limits and categories that are declared."
-        )
+    fields = _kept(provisional.schema, found)
+    guessed = not any(field.categories > 1 for field in fields)
+    if guessed:  # the budget is spent: what is known least is released rather than nothing
+        found = {column.field.name: _guessed_field(column, noisy.values[j], least) for j, column in enumerate(columns)}
+        fields = _kept(provisional.schema, found)
     learned = tuple(name for name, field in found.items() if field is not None)
     # What matters most is forgotten where its column is left out: the budget is spent, and a refusal would lose it.
     before, names = provisional.schema, {field.name for field in fields}
     important = tuple(group for group in before.important if names.issuperset(group))
     target = before.target if before.target in names else None
     schema = replace(before, fields=fields, drafted=False, important=important, target=target)
-    return Learned(schema, learned, tuple(name for name in found if name not in learned))
+    return Learned(schema, learned, tuple(name for name in found if name not in learned), guessed)
+
+
+def _kept(schema: Schema, found: Mapping[str, Field | None]) -> tuple[Field, ...]:
+    """The declared fields, and those of which something was learned."""
+    return tuple(field for f in schema.fields if (field := found.get(f.name, f)) is not None)
 
 
 def column_moves(columns: int) -> Moves:
@@ -157,6 +199,17 @@ def _learned_field(column: LearnedColumn, counts: Array, least: Floats, words: t
         return None
     limits = _dates(column, kept) if dates else _numbers(column, counts, kept, float(least[0]))
     return replace(field, learn=False, learned=True, special=(*field.special, *words), **limits)
+
+
+def _guessed_field(column: LearnedColumn, counts: Array, least: Floats) -> Field:
+    """A field with two categories at least where nothing stands out: the fullest bin and the next one; of texts none is named."""
+    field = replace(column.field, required=False) if column.is_text else column.field
+    if column.is_text:
+        return replace(field, learn=False, learned=True, enum=(), other=field.other or OTHER)
+    first = min(int(np.argmax(counts[: column.bins])), column.bins - 2)
+    dates, kept = field.type in ("date", "datetime"), (first, first + 1)
+    limits = _dates(column, kept) if dates else _numbers(column, counts[: column.bins], kept, float(least[0]))
+    return replace(field, learn=False, learned=True, **limits)
 
 
 def _numbers(column: LearnedColumn, counts: Array, kept: tuple[int, int], least: float) -> dict[str, Any]:

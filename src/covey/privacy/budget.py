@@ -331,6 +331,7 @@ class PrivacyStatement:
     unused: tuple[Charge, ...] = ()
     learned: tuple[str, ...] = ()  # fields whose limits or categories were learned with noise
     left_out: tuple[str, ...] = ()  # and those in which nothing stood out of it
+    assumed: tuple[str, ...] = ()  # what the promise takes as public beside the schema, in sentences
     prior: str | None = None  # the fingerprint of an earlier bundle that was used as public information
 
     @property
@@ -363,5 +364,5 @@ class PrivacyStatement:
         columns = len(self.learned) + len(self.left_out)
         share, delta = float(spent[0].amount / self.budget.amount), float(spent[0].delta)
         part = f" and {delta:.3g} of δ" if delta else ""
-        public = "column names and types are public"
+        public = "column names and types are public" + (", read off the table without noise" if self.assumed else "")
         return f"; domains of {columns} columns learned with noise, for {share:.3g} of the budget{part} ({public})"

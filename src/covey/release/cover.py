@@ -113,6 +113,7 @@ def foundations(privacy: PrivacyStatement) -> Part:
     rows = [
         ("Who saw the true table", "its owner, on a machine of their own; the promise is about what left it"),
         ("Whose word counts", f"that {privacy.budget.protects} is what one person has in the table"),
+        *([("What it takes as public", " ".join(privacy.assumed))] if privacy.assumed else []),
         (
             "Noise",
             "whole numbers, drawn exactly, from the operating system’s secure source"
@@ -138,7 +139,7 @@ def example_question(schema: Schema, of: str = "") -> tuple[str, str]:
     plain = [own for own in schema.encoded if own.name.isidentifier()]  # no name that would need quoting
     for own in plain:
         if own.type == "boolean":
-            return f"share {of}{own.name}=true", f'release.share({{"{of}{own.name}": True}})'
+            return f"share {of}{own.name}={own.flags[1]}", f'release.share({{"{of}{own.name}": True}})'
         if own.type == "string" and own.enum and own.enum[0].isidentifier():
             return f"share {of}{own.name}={own.enum[0]}", f'release.share({{"{of}{own.name}": "{own.enum[0]}"}})'
     numbers = [own.name for own in plain if own.type in ("integer", "number")]

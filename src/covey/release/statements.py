@@ -108,6 +108,7 @@ def _learned_facts(privacy: PrivacyStatement) -> dict[str, Any]:
     return {
         "learned": list(privacy.learned),
         "left_out": list(privacy.left_out),
+        **({"assumed": list(privacy.assumed)} if privacy.assumed else {}),
         "delta_for_labels": str(privacy.budget.selection),
     }
 
@@ -169,7 +170,8 @@ def _persons_facts(found: LinkedCertificate) -> dict[str, Any]:
         "sentence": found.sentence,
         "confidence": found.confidence,
         "joint": True,
-        "measure": "mean total variation distance of the tables of a group, numbers in bins of about equal mass",
+        "measure": "mean total variation distance of the tables of a group, numbers in bins of about equal mass; "
+        "of numbers the largest distance of a distribution function, averaged by person",
         "bound": {WORDS[kind]: bound for kind, bound in found.bound.items()},
         "estimate": found.estimate,
         "about": f"a draw of {found.persons} persons from the model",
@@ -298,6 +300,13 @@ def _learned_words(privacy: PrivacyStatement) -> list[str]:
     lines.append("The names and types of all columns are public; rare categories are counted as other.")
     if privacy.left_out:
         lines.append(f"Nothing stood out of the noise in {', '.join(f'`{n}`' for n in privacy.left_out)}: left out.")
+    if privacy.assumed:
+        lines += [
+            "",
+            "What the promise takes as public, without noise:",
+            "",
+            *(f"- {line}" for line in privacy.assumed),
+        ]
     return [*lines, ""]
 
 

@@ -116,7 +116,7 @@ def domain_words(field: Field) -> str:
     if field.derived is not None:
         return f"derived from {', '.join(field.derived.bases)}"
     if field.type == "boolean":
-        return "true or false"
+        return " or ".join(reversed(field.flags))
     if field.type == "string":
         return f"{len(field.labels)} categories"
     low, high = field.axis.low, field.axis.high

@@ -17,6 +17,7 @@ from covey.release.measurements import read_measurements
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
+from covey.table.columns import unguarded
 from covey.table.description import Description
 from covey.table.resources import Resource
 from covey.table.sources import joined, open_source
@@ -151,7 +152,10 @@ def verify_rows(described: Description, tables: list[tuple[Resource, Path]]) -> 
                 of = "" if described.schema is not None else f" of {part.name}"
                 raise InputError(f"the synthetic rows{of} break their schema: {wrong[0]}")
             rows += piece.rows
-            held.append({name: piece.columns[name] for name in wanted})
+            named = {
+                own if own in codec.schema.names else unguarded(own): cells for own, cells in piece.columns.items()
+            }
+            held.append({name: named[name] for name in wanted})
         counts[part.name] = rows
         kept |= {f"{part.name}.{name}": column for name, column in joined(held).items()} if rows and wanted else {}
     if not counts[described.unit.name]:

@@ -20,7 +20,15 @@ from covey.engines.weights import STEPS
 from covey.errors import CoveyWarning, ParameterError
 from covey.linking import MakePersons, PackageReader, TreeForm
 from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, draw_of
-from covey.methods.learning import SHARE, Learned, check_learning, expected_attributes, learn, with_known_domains
+from covey.methods.learning import (
+    SHARE,
+    Learned,
+    assumed,
+    check_learning,
+    expected_attributes,
+    learn,
+    with_known_domains,
+)
 from covey.methods.method import Fitted
 from covey.methods.paper import Algorithm4, check_options
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
@@ -298,7 +306,7 @@ class PrivateSynthesizer(_Private):
         first = reader.read(X)
         self.check(first.n)
         found = learn(first.rows, reader.provisional, gate)
-        if found.left_out:
+        if found.advice:
             warnings.warn(found.advice, CoveyWarning, stacklevel=5)
         self._take(found.schema)
         return first.read_again(self._table_reader()), found
@@ -353,6 +361,7 @@ class PrivateSynthesizer(_Private):
             unused=tuple(charge for gate in gates for charge in gate.unused),
             learned=domains.learned if domains else (),
             left_out=domains.left_out if domains else (),
+            assumed=() if self._learning is None else assumed(self._learning.provisional.schema),
             prior=None if self._prior is None else self._by_number.prior_digest,
         )
 

@@ -7,6 +7,7 @@ makes reading several times faster than any reader that does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,13 +56,15 @@ class ArrowFile:
             # Encodings repeat values without storing them, so the number of cells is bounded as well.
             budget.check(16 * cells)
             self._names = names
-            self._places, self.ignored = match(names, schema)
+            self._places, self.ignored, self._twice = match(names, schema)
 
     def parts(self) -> Iterator[Any]:
         """Record batches of bounded length."""
-        wanted = [self._names[j] for j in self._places.values()] or self._names[:1]
+        # Of two columns of one name neither can be asked for by it: then all are read.
+        named = [self._names[j] for j in self._places.values()] or self._names[:1]
+        wanted = None if self._twice else named
         with self._guard():
-            rows = min(PART_ROWS, max(1, PART_CELLS // len(wanted)))
+            rows = min(PART_ROWS, max(1, PART_CELLS // len(wanted or self._names)))
             for batch in self._parquet(wanted, rows) if self.origin == "parquet" else self._ipc(wanted):
                 for start in range(0, len(batch), rows):
                     yield batch.slice(start, rows)
@@ -69,8 +72,9 @@ class ArrowFile:
     def table(self, part: Any) -> Table:
         """The needed columns of a batch."""
         with self._guard():
-            columns = {name: part.column(self._names[j]) for name, j in self._places.items()}
-            return batch_table(columns, len(part), self.origin, self.ignored, self.field_limit, self._seen)
+            columns = {name: part.column(j if self._twice else self._names[j]) for name, j in self._places.items()}
+            table = batch_table(columns, len(part), self.origin, self.ignored, self.field_limit, self._seen)
+            return replace(table, twice=self._twice)
 
     def _look(self) -> tuple[list[str], int]:
         """The names of the columns, and how many cells there are, as far as the file tells."""
@@ -88,26 +92,27 @@ class ArrowFile:
                 self._stream = True
                 return list(ipc.open_stream(data).schema.names), 0
 
-    def _parquet(self, wanted: list[str], rows: int) -> Iterator[Any]:
+    def _parquet(self, wanted: list[str] | None, rows: int) -> Iterator[Any]:
         parquet, pa = optional("pyarrow.parquet"), optional("pyarrow")
         with parquet.ParquetFile(self.path) as file:
             stored = file.schema_arrow
-            words = [name for name in wanted if stored.field(name).type in (pa.string(), pa.large_string())]
+            words = [name for name in wanted or () if stored.field(name).type in (pa.string(), pa.large_string())]
         with parquet.ParquetFile(self.path, read_dictionary=words) as file:
             # Who reads some row groups is one of several that do.
             alone = self._groups is None
             yield from file.iter_batches(rows, row_groups=self._groups, columns=wanted, use_threads=alone)
 
-    def _ipc(self, wanted: list[str]) -> Iterator[Any]:
+    def _ipc(self, wanted: list[str] | None) -> Iterator[Any]:
         ipc = optional("pyarrow.ipc")
         with optional("pyarrow").memory_map(str(self.path)) as data:
             if self._stream:
                 for batch in ipc.open_stream(data):
-                    yield batch.select(wanted)
+                    yield batch.select(wanted) if wanted else batch
                 return
             file = ipc.open_file(data)
             for i in range(file.num_record_batches):
-                yield file.get_batch(i).select(wanted)
+                batch = file.get_batch(i)
+                yield batch.select(wanted) if wanted else batch
 
     def _guard(self) -> _Guard:
         return _Guard(self.path)

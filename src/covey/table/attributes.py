@@ -37,6 +37,7 @@ class ColumnLog:
     unknown: int = 0
     clipped: int = 0
     unparseable: int = 0
+    grouped: int = 0  # numbers such as 5.123, which are thousands where a point groups digits
 
     def add(self, other: ColumnLog, times: int = 1) -> None:
         """Count another part of the same column."""
@@ -44,6 +45,7 @@ class ColumnLog:
         self.unknown += times * other.unknown
         self.clipped += times * other.clipped
         self.unparseable += times * other.unparseable
+        self.grouped += times * other.grouped
 
 
 class Labels:
@@ -55,15 +57,14 @@ class Labels:
         self.field, self.missing_values = field, frozenset(missing_values)
         self.size = len(field.labels)
         if field.type == "boolean":
-            words = dict.fromkeys(_FALSE, 0) | dict.fromkeys(_TRUE, 1)
+            own = {form: j for j, word in enumerate(field.flags) for form in (word, word.lower())}
+            words = dict.fromkeys(_FALSE, 0) | dict.fromkeys(_TRUE, 1) | own
         else:
             words = {label: j for j, label in enumerate(field.labels)}
         self.words = {word: j for word, j in words.items() if word not in self.missing_values}
         self.dtype = optional("polars").Enum(list(self.words))
-        fallback = (
-            field.default if field.default is None or isinstance(field.default, str) else str(field.default).lower()
-        )
-        self.default = None if fallback is None else field.labels.index(fallback)
+        said = field.default
+        self.default = None if said is None else int(said) if isinstance(said, bool) else field.labels.index(str(said))
         self.fill = MISSING if not field.required else self.default or 0
         self.unknown = self.fill if self.default is None else self.default
         if field.other is not None:
@@ -118,9 +119,9 @@ class Labels:
     def render(self, cells: Integers) -> Series:
         """A column of values."""
         pl = optional("polars")
-        if self.field.type == "boolean":
+        if self.field.type == "boolean" and self.field.written != "string":
             flags: Series = pl.Series(self.field.name, cells == 1)
-            return _with_holes(flags, cells)
+            return _with_holes(flags if self.field.written == "boolean" else flags.cast(pl.Int64), cells)
         names = pl.Series(self.field.name, self.field.labels, dtype=pl.String)
         return _with_holes(names.gather(np.where(cells == MISSING, 0, cells)), cells)
 
@@ -307,6 +308,8 @@ class Grid:
         """The column as text, with its special values: no other type holds both."""
         pl = optional("polars")
         written = as_text(series)
+        if self.field.type == "datetime":
+            written = written.str.replace(" ", "T", literal=True)  # as a column without special values is written
         for word, cell in self.words.items():
             written = written.set(pl.Series(cells == cell), word)
         return written.alias(self.field.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +22,14 @@ def constant_column(field: Field, rows: int) -> Series:
     return out
 
 
-def derived_column(field: Field, columns: Mapping[str, Series]) -> Series:
-    """A column that follows from others, in the field's type; an expression is rounded to its precision."""
+def derived_column(field: Field, columns: Mapping[str, Series], fields: Sequence[Field] = ()) -> Series:
+    """A column that follows from others, in the field's type; an expression is rounded to its precision.
+
+    `fields` are those of the schema: a special value of theirs is no number, even where it looks like one.
+    """
     pl = optional("polars")
     assert field.derived is not None  # nosec B101 # for the type checker
-    found = field.derived.compute(columns)
+    found = field.derived.compute(columns, {own.name: own.special for own in fields if own.special})
     if isinstance(found, list):
         typed = [None if v is None else field.value(v, "derived value") for v in found]
         listed: Series = pl.Series(field.name, typed, _dtype(field))

@@ -65,7 +65,7 @@ def _differs(book: RuleBook, field: Field, columns: Mapping[str, Series], cells:
     given = {name: book.attributes[name].render(cells[name]) for name in field.derived.bases if name in cells}
     if len(given) < len(field.derived.bases):
         return 0  # derived from a derived column: that one is compared
-    wanted = derived_column(field, given)
+    wanted = derived_column(field, given, book.domain.fields)
     own = as_text(columns[field.name])
     if field.type in ("integer", "number"):
         one, other = own.cast(pl.Float64, strict=False), wanted.cast(pl.Float64)

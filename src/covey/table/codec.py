@@ -198,7 +198,7 @@ class Codec:
             if f.derived is None
         }
         for f in self.schema.derived:
-            found[f.name] = derived_column(f, found)
+            found[f.name] = derived_column(f, found, self.schema.fields)
         return {f.name: found[f.name] for f in self.schema.fields}
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as entry
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from covey.core.arrays import Array
-from covey.errors import InputError
+from covey.errors import CoveyWarning, InputError
 from covey.table.dialects import Spelling
 from covey.table.domain import Domain
 from covey.table.extras import optional
@@ -55,6 +57,7 @@ class Table:
     short_rows: int = 0
     long_rows: int = 0
     ignored: tuple[str, ...] = ()
+    twice: tuple[str, ...] = ()  # columns whose name another one has too, as they are called instead
     plain: bool = True  # whether text has decimal points and ISO dates, whatever the file had
     types: Mapping[str, Any] = entry(default_factory=dict)  # of a frame: what is remembered of its columns' types
 
@@ -90,19 +93,38 @@ def unguarded(label: str) -> str:
     return label[1:] if label.startswith("'") and label[1:].startswith(GUARDED) else label
 
 
-def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Where each needed column is, and the names that are passed over."""
+def unique_names(names: list[str]) -> list[str]:
+    """Names without white space around them, of which no two are the same: a second `name` is `name_2`."""
+    bare = [name.strip() for name in names]
+    taken, seen, out = set(bare), set(), []
+    for name in bare:
+        again = name and name in seen
+        own = next(f"{name}_{k}" for k in count(2) if f"{name}_{k}" not in taken) if again else name
+        taken.add(own)
+        seen.add(name)
+        out.append(own)
+    return out
+
+
+def renamed(name: str) -> str:
+    """The word for a column whose own name was taken."""
+    return f"a column is called {name!r}: another one has its name."
+
+
+def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
+    """Where each needed column is, the names that are passed over, and those of columns whose own name was taken."""
     places: dict[str, int] = {}
     known = None if schema is None else set(schema.names)
-    for j, name in enumerate(names):
-        name = name.strip()
+    unique = unique_names(names)
+    twice = tuple(own for own, name in zip(unique, names, strict=True) if own != name.strip())
+    for j, name in enumerate(unique):
         read = name if known is None or name in known else unguarded(name)
         if read in places and read:
             raise InputError(f"the table has two columns named {read!r}. Rename one.")
         places[read] = j
     if schema is None:
         places.pop("", None)
-        return places, ()
+        return places, (), twice
     needed = [field.name for field in schema.encoded]
     for name in needed:
         if name not in places:
@@ -110,7 +132,11 @@ def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tupl
                 f"the table has no column {name!r}. It has {', '.join(map(repr, names[:20]))}; names must match exactly, "
                 "and so must the separator."
             )
-    return {name: places[name] for name in needed}, tuple(n for n in places if known is not None and n not in known)
+    for own in twice:
+        if own not in places or (known is not None and own not in known):
+            warnings.warn(renamed(own), CoveyWarning, stacklevel=4)
+    passed = tuple(name for name in places if known is not None and name not in known)
+    return {name: places[name] for name in needed}, passed, twice
 
 
 def as_series(name: str, values: Any, spelling: Spelling = Spelling()) -> Series:  # noqa: B008 # frozen

@@ -47,7 +47,7 @@ class CsvFile:
         self.separator, self.line = dialect.separator or ",", 1 + (dialect.skip_rows or 0)
         self.text = TextFile(path, dialect.encoding or "utf-8", dialect.skip_rows or 0, budget)
         self.names = self._header()
-        self._places, self.ignored = match(self.names, schema)
+        self._places, self.ignored, self.twice = match(self.names, schema)
 
     def parts(self) -> Iterator[Block]:
         """Blocks of whole records behind the header; none where all of them are blank."""
@@ -110,7 +110,7 @@ class CsvFile:
         if shape.longest > self.field_limit:
             for name, series in columns.items():
                 check_cells(name, series, self.field_limit)
-        return Table(columns, shape.records, self.origin, shape.short, shape.long, self.ignored)
+        return Table(columns, shape.records, self.origin, shape.short, shape.long, self.ignored, self.twice)
 
     def _header(self) -> list[str]:
         pending = b""

@@ -177,7 +177,11 @@ class DatabaseTable:
             columns = self._look()
         if not columns:
             raise InputError("the table has no columns.")
-        self._places, self.ignored = match([name for name, _ in columns], schema)
+        self._places, self.ignored, twice = match([name for name, _ in columns], schema)
+        if twice:
+            raise InputError(
+                f"two columns would be called {twice[0].rpartition('_')[0]!r}. Give one another name: … AS name."
+            )
         types = {} if schema is None else {f.name: f.type for f in schema.fields}
         chosen = [(*columns[j], types.get(name)) for name, j in self._places.items()] or [(*columns[0], None)]
         written = ", ".join(self._written(*column) for column in chosen)

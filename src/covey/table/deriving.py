@@ -148,10 +148,13 @@ class Derived:
         """All values that a list or classes can give."""
         return (*(value for _, value in self.entries), *self.labels)
 
-    def compute(self, columns: Mapping[str, Series]) -> list[Any] | Floats:
-        """The value of every row: numbers (NaN for missing) of an expression, else entries of the list (None for missing)."""
+    def compute(self, columns: Mapping[str, Series], special: Mapping[str, Sequence[str]]) -> list[Any] | Floats:
+        """The value of every row: numbers (NaN for missing) of an expression, else entries of the list (None for missing).
+
+        `special` are words of columns that stand where there is no number.
+        """
         if self.expression:
-            known = {name: _floats(columns[name]) for name in self.bases}
+            known = {name: _floats(columns[name], special.get(name, ())) for name in self.bases}
             found = _value(_parsed(self.expression, "").body, known)
             with np.errstate(all="ignore"):
                 return np.broadcast_to(np.asarray(found, dtype=np.float64), len(columns[self.bases[0]])).copy()
@@ -159,7 +162,7 @@ class Derived:
         texts = [columns[name].cast(optional("polars").String).to_list() for name in self.bases]
         out = [listed.get(key) for key in zip(*texts, strict=True)]
         if self.edges:
-            values = _floats(columns[self.bases[0]])
+            values = _floats(columns[self.bases[0]], special.get(self.bases[0], ()))
             place = np.searchsorted(np.array(self.edges), values, side="right") - 1
             for i in np.flatnonzero(np.isfinite(values) & (place >= 0) & (place < len(self.labels))):
                 out[i] = self.labels[place[i]] if out[i] is None else out[i]
@@ -224,9 +227,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def _floats(column: Series) -> Floats:
-    """A column as numbers; dates and times as seconds; NaN for what is neither."""
+def _floats(column: Series, special: Sequence[str]) -> Floats:
+    """A column as numbers; dates and times as seconds; NaN for what is neither, and for special values."""
     pl = optional("polars")
+    if special:  # such a column is text, whatever else it holds
+        column = column.set(column.is_in(list(special)), None)
+        for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"):
+            moments = column.str.to_datetime(form, strict=False, time_unit="ms")
+            if moments.null_count() == column.null_count() < len(column):
+                column = moments
+                break
     if column.dtype == pl.Date:
         return np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64) * _DAY
     if isinstance(column.dtype, pl.Datetime):

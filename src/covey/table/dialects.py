@@ -1,8 +1,9 @@
 """How a file writes its table: separators, decimal commas, dates, encodings, sheets; and the way from there to plain cells.
 
 A dialect is found once, when a schema is drafted on the owner's machine, and recorded in the schema as Frictionless has it. From
-then on the schema rules, so that no record decides how others are read. Text in a dialect is turned into plain text (a decimal
-point, ISO 8601 dates) cell by cell; numbers and dates that come with a type need no dialect.
+then on the schema rules, so that no record decides how others are read; learned columns take none of what was found.
+Text in a dialect is turned into plain text (a decimal point, ISO 8601 dates) cell by cell; numbers and dates that come
+with a type need no dialect.
 """
 
 from __future__ import annotations

@@ -20,7 +20,17 @@ MOST_ITEMS = 10**6  # of a YAML file, references unfolded: far more than any sch
 # What covey reads of a file, and where. Entries of PROPERTIES may hold other properties too, as Frictionless allows.
 PROPERTIES = {
     "at the top level of the schema": ("fields", "missingValues", "covey", "dialect", "encoding"),
-    'directly in an entry of "fields"': ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar"),
+    'directly in an entry of "fields"': (
+        "name",
+        "type",
+        "constraints",
+        "covey",
+        "format",
+        "decimalChar",
+        "groupChar",
+        "trueValues",
+        "falseValues",
+    ),
 }
 SECTIONS = {
     'under "covey" of the schema': ("draft", "rules", "important", "target", "triples"),
@@ -37,6 +47,7 @@ SECTIONS = {
         "special",
         "learn",
         "learned",
+        "from_table",
         "after",
         "difference_from",
         "difference",

@@ -19,10 +19,11 @@ from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.guessing import PUBLIC_CODES, is_hierarchy
 from covey.table.pairing import functions, propose_links
-from covey.table.proposing import BLANK, FEW, ColumnDraft, Note, Proposal, number_values, present
+from covey.table.proposing import BLANK, CALLED, FEW, ColumnDraft, Note, Proposal, number_values, present
 from covey.table.sniffing import assumptions, sniff
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
 
+GLANCE = 20  # cells that rule most copies out before whole columns are compared
 _TOTALS = ("total", "totals", "sum", "grand total", "subtotal", "gesamt", "summe", "total général", "totale")
 
 
@@ -37,8 +38,11 @@ class Draft:
     table: Table
 
 
-def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT) -> Draft:
-    """Describe a table: what was said of its dialect holds, the rest is found."""
+def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT, learning: bool = False) -> Draft:
+    """Describe a table: what was said of its dialect holds, the rest is found.
+
+    Where its columns are to be learned every row is a record: what a single one looks like refuses nothing.
+    """
     said = said or Dialect()
     missing = ("",) if said.missing is None else tuple(dict.fromkeys(("", *said.missing)))
     found = said
@@ -48,14 +52,17 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
         if words := assumptions(found, said):
             notes.append(Note(None, words, "so it looks; the schema records it as dialect"))
     table = read_table(source, dialect=found.of_file, size_limit=size_limit)
-    _refuse_odd_rows(table, missing)
+    if not learning:
+        _refuse_odd_rows(table, missing)
     if table.long_rows:
         warning = "is the separator inside unquoted cells?"
         notes.append(Note(None, f"surplus cells of {table.long_rows} rows ignored", "the header has fewer", warning))
+    notes += [Note(None, f"{CALLED}'{name}'", "another one has its name") for name in table.twice]
     columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
     drafted = [column.draft() for column in columns]
     _hint_levels(columns, drafted)
     _hint_functions(columns, drafted)
+    _hint_copies(columns, drafted)
     _hint_order(columns, drafted, missing)
     fields = tuple(field for field, _ in drafted if field is not None)
     if not fields:
@@ -102,6 +109,24 @@ def _hint_functions(columns: list[ColumnDraft], drafted: list[Proposal]) -> None
         field, note = drafted[kept[own]]
         hint = f"each value of {columns[kept[base]].name!r} has one value of it: if that is public, declare it derived"
         drafted[kept[own]] = field, Note(note.field, note.choice, f"{note.reason}; {hint}", note.warning)
+
+
+def _hint_copies(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
+    """Say which columns are copies of earlier ones."""
+    seen: dict[Any, list[int]] = {}
+    for place, column in enumerate(columns):
+        alike = seen.setdefault((column.distinct, *column.text.head(GLANCE)), [])
+        first = next((p for p in alike if columns[p].text.equals(column.text) and _holes(columns[p], column)), None)
+        alike.append(place)
+        if first is not None and column.distinct > 1:
+            field, note = drafted[place]
+            reason = f"{note.reason}; it is a copy of {columns[first].name!r}: leave one of them out"
+            drafted[place] = field, Note(note.field, note.choice, reason, note.warning)
+
+
+def _holes(one: ColumnDraft, other: ColumnDraft) -> bool:
+    """Whether two columns have holes in the same rows."""
+    return bool((one.series.is_null() == other.series.is_null()).all())
 
 
 def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as entry
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from covey.errors import ParameterError, whole_number
-from covey.table.axis import Axis
+from covey.table.axis import LARGEST as LARGEST
+from covey.table.axis import MOST_DECIMALS, Axis, enough_decimals
 from covey.table.deriving import Derived
 from covey.table.dialects import USUAL_FORMATS, Spelling
 from covey.table.document import (
@@ -30,21 +31,19 @@ from covey.table.document import (
     spelt_like,
 )
 from covey.table.following import Follows
+from covey.table.values import BITS, FALSE_TRUE, as_written, below, flag_words, is_label, is_whole, read_flags, typed
 from covey.table.values import Value as Value
-from covey.table.values import as_written, below, is_label, typed
 
 TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
 ORDERED_TYPES = TYPES[2:]
 DEFAULT_BINS = 20  # a histogram that a person takes in at a glance, and noise that is spread over few cells
 LEVELS = {"icd10": 3, "nace": 2}  # first letters that name the group of a code
-MOST_DECIMALS = 15  # a float holds no more digits
 # A spreadsheet runs what starts like this; CSV puts an apostrophe before it. Some take full-width signs for the others, or pass
 # over characters without width that stand before them.
 GUARDED = (*"=+-@\t\r＝＋－＠", *"\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
-LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 
 _EPOCH = datetime(1970, 1, 1)
-_READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar")
+_READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar", "trueValues", "falseValues")
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,11 @@ class Field:
     decimals: int | None = None
     constant: Constant | None = None
     ordered: bool = False
+    flags: tuple[str, str] = FALSE_TRUE  # how a boolean field is written, false first: No and Yes, 0 and 1
     confirmed: bool = True
     learn: bool = False  # limits or categories are to be learned with noise, from the data
     learned: bool = False  # they were
+    from_table: bool = False  # its type was read off the table, without noise: what the promise takes as public
     special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
     follows: Follows | None = None  # another field, from which this one is measured
     derived: Derived | None = None  # a public function of other fields: computed, not measured
@@ -182,6 +183,10 @@ class Field:
         if self.type == "boolean":
             if self.enum is not None or self.other is not None:
                 raise self.wrong("is boolean and lists categories", 'Use type "string" for categories.')
+            if len({word.lower() for word in self.flags}) < 2 or not all(map(is_label, self.flags)):
+                raise self.wrong(
+                    f"is written {' or '.join(self.flags)}", "Give trueValues and falseValues a word each."
+                )
             return
         if self.enum is not None:
             if isinstance(self.enum, str) or not isinstance(self.enum, Sequence):
@@ -199,9 +204,9 @@ class Field:
                     raise self.wrong(
                         f"lists {label!r} with and without an apostrophe", "CSV could not tell them apart."
                     )
-            twice = sorted({label for label in self.enum if self.enum.count(label) > 1}) if self._repeats() else []
-            if twice:
-                raise self.wrong(f"lists category {twice[0]!r} twice", "List each category once.")
+            if len(set(self.enum)) < len(self.enum):
+                twice = min(label for label, count in Counter(self.enum).items() if count > 1)
+                raise self.wrong(f"lists category {twice!r} twice", "List each category once.")
             if self.default is not None and self.default not in self.labels:
                 raise self.wrong(f"has default {self.default!r}, not a category", "Choose one of its categories.")
         if self.other is not None and (not isinstance(self.other, str) or not is_label(self.other)):
@@ -222,9 +227,6 @@ class Field:
         if self.type not in ("integer", "number") and not numbers.is_plain:
             raise self.wrong(f"has type {self.type} and decimalChar or groupChar", "They belong to numbers.")
 
-    def _repeats(self) -> bool:
-        return self.enum is not None and len(set(self.enum)) < len(self.enum)
-
     def require_complete(self) -> None:
         """Refuse a field whose public domain is not declared yet."""
         if not self.measured:
@@ -239,16 +241,24 @@ class Field:
             )
 
     def to_learn(self) -> Field:
-        """The field with everything forgotten but its name, its type and how its cells are written, to be learned with noise."""
-        return Field(self.name, self.type, learn=True, spelling=self.spelling)
+        """The field by name and type, to be learned with noise: a draft has guessed the rest, the spelling of cells too."""
+        codes = self.type == "string" and bool(self.enum) and all(map(is_whole, self.enum or ()))
+        return Field(self.name, "integer" if codes else self.type, flags=self.flags, learn=True, from_table=True)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The categories of a boolean or string field, the one for unknown labels last unless it is among them."""
         if self.type == "boolean":
-            return ("false", "true")
+            return self.flags
         enum = self.enum or ()
         return enum if self.other is None or self.other in enum else (*enum, self.other)
+
+    @property
+    def written(self) -> str:
+        """The type of the cells that synthetic rows hold: flags may be written as numbers or as words."""
+        if self.type != "boolean" or self.flags == FALSE_TRUE:
+            return self.type
+        return "integer" if self.flags == BITS else "string"
 
     @property
     def categories(self) -> int:
@@ -286,17 +296,9 @@ class Field:
         """Declared decimals, or, from the public bounds alone, enough for a thousand values in the narrowest bin."""
         if self.type != "number" or self.decimals is not None:
             return self.decimals or 0
-        given = self.bins if isinstance(self.bins, tuple) else (self.minimum, self.maximum)
-        points = [as_written(v) for v in given]
-        width = min(b - a for a, b in pairwise(points))
-        if not isinstance(self.bins, tuple):
-            width /= self.bins or DEFAULT_BINS
-        wanted = max(
-            math.ceil(3 - math.log10(width)) if width else 0, *(-int(p.as_tuple().exponent) for p in points), 0
-        )
-        largest = max(abs(p) for p in points)
-        room = math.floor(math.log10(LARGEST / largest)) if largest else MOST_DECIMALS
-        return max(0, min(wanted, room, MOST_DECIMALS))
+        if isinstance(self.bins, tuple):
+            return enough_decimals([as_written(edge) for edge in self.bins], 1)
+        return enough_decimals([as_written(self.minimum), as_written(self.maximum)], self.bins or DEFAULT_BINS)
 
     def on_grid(self, value: Any, rounding: str = ROUND_HALF_EVEN, decimals: int | None = None) -> int:
         """A public value in steps of the field's precision."""
@@ -311,6 +313,8 @@ class Field:
 
     def value(self, value: Any, word: str) -> Value:
         """A public value in the field's type, or a refusal that names it."""
+        if self.type == "boolean" and isinstance(value, str) and value in self.flags:
+            return value == self.flags[1]
         read = typed(self.type, value)
         if read is None:
             raise self.wrong(f"has {word} {shown(value)}, not a value of type {self.type}", "Correct it in the schema.")
@@ -327,7 +331,7 @@ class Field:
         only(own, OWN_OF_FIELD, f"covey of field {name!r}")
         # A constraint that is not understood could not be guaranteed in the output.
         only(limits, LIMITS_OF_FIELD, f"constraints of field {name!r}")
-        for word in spelt_like(data, ("trueValues", "falseValues", "bareNumber")):
+        for word in spelt_like(data, ("bareNumber",)):
             raise ParameterError(f"field {name!r} has {word}, which covey does not read. Leave it out.")
         bins, other, special = own.get("bins"), own.get("other"), own.get("special", ())
         return cls(
@@ -343,9 +347,11 @@ class Field:
             decimals=own.get("decimals"),
             constant=Constant(own["constant"]) if "constant" in own else None,
             ordered=flag(own, "ordered", False, name),
+            flags=read_flags(data, name),
             confirmed=flag(own, "confirmed", confirmed, name),
             learn=flag(own, "learn", False, name),
             learned=flag(own, "learned", False, name),
+            from_table=flag(own, "from_table", False, name),
             special=tuple(special) if isinstance(special, list) else special,
             follows=Follows.from_dict(own, name),
             derived=Derived.from_dict(own.get("derived"), name),
@@ -371,6 +377,7 @@ class Field:
             "ordered": self.ordered or None,
             "learn": self.learn or None,
             "learned": self.learned or None,
+            "from_table": self.from_table or None,
             "special": list(self.special) or None,
             **({} if self.follows is None else self.follows.to_dict()),
             "derived": None if self.derived is None else self.derived.to_dict(),
@@ -378,7 +385,8 @@ class Field:
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }
-        out: dict[str, Any] = {"name": self.name, "type": self.type, **self.spelling.to_field(), **self.notes}
+        words = self.spelling.to_field() | (flag_words(self.flags) if self.type == "boolean" else {})
+        out: dict[str, Any] = {"name": self.name, "type": self.type, **words, **self.notes}
         if given := {k: v for k, v in limits.items() if v is not None}:
             out["constraints"] = given
         given = {k: v for k, v in own.items() if v is not None}

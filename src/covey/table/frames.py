@@ -47,13 +47,13 @@ class Type:
 
     def fits(self, field: Field) -> bool:
         """Whether every value that the schema allows has a place in this type: nothing else is asked."""
-        text = field.type == "string" or bool(field.special)
+        text = field.written == "string" or bool(field.special)
         if self.family in ("text", "labels"):
-            return text if self.family == "text" else field.type == "string" and field.measured
+            return text if self.family == "text" else field.written == "string" and field.measured
         if text:
             return False
         if self.family == "flag":
-            return field.type == "boolean"
+            return field.written == "boolean"
         if self.family == "moment":
             return field.type == "datetime" or (field.type == "date" and self.zone is None)
         if field.type not in ("boolean", "integer", "number") or (field.type == "number" and self.family != "float"):

@@ -56,18 +56,28 @@ _DAY_NUMBER = r"^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$"
 _TIME = r"^([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 
 
-def all_match(words: Series, form: str) -> bool:
-    """Whether every word has this form."""
-    return bool(words.str.contains(form).all())
+def strays(cells: int) -> int:
+    """How many of so many cells may be odd before a column is taken for something else: one record decides nothing."""
+    return 0 if cells < 20 else max(1, cells // 1000)
+
+
+def nearly_all(flags: Any) -> bool:
+    """Whether all are so but a few strays."""
+    return len(flags) - int(flags.sum()) <= strays(len(flags))
+
+
+def most_match(words: Series, form: str) -> bool:
+    """Whether nearly every word has this form."""
+    return nearly_all(words.str.contains(form))
 
 
 def number_spelling(words: Series, separator: str | None) -> tuple[Spelling, str] | None:
-    """A spelling in which every word is a number and some need it, and what speaks for it; None if there is none."""
+    """A spelling in which nearly every word is a number and some need it, and what speaks for it; None if there is none."""
     for form, needed, spelling in _SPELLINGS:
-        if not all_match(words, form) or not bool(words.str.contains(needed).any()):
+        if not most_match(words, form) or int(words.str.contains(needed).sum()) <= strays(len(words)):
             continue
         # "1,234" may be a thousand or one and a bit: other cells tell, or the separator of the file.
-        if all_match(words, r"^[+-]?(\d{1,3}(,\d{3})+|\d+)$"):
+        if most_match(words, r"^[+-]?(\d{1,3}(,\d{3})+|\d+)$"):
             comma = separator not in (None, ",")
             chosen = Spelling(",", "") if comma else Spelling(".", ",")
             return chosen, f"every comma is followed by three digits; taken as {'decimal' if comma else 'thousands'}"
@@ -98,29 +108,29 @@ _SPELLINGS = _forms()
 
 
 def date_formats(words: Series) -> list[tuple[str, str | None]]:
-    """Types and formats in which every word is a date, time of day or both; None is ISO 8601, which needs no format."""
-    if all_match(words, _ISO_DAY) and _read_all(words, "%Y-%m-%d"):
+    """Types and formats in which nearly every word is a date, time of day or both; None is ISO 8601, which needs no format."""
+    if most_match(words, _ISO_DAY) and _most_read(words, "%Y-%m-%d"):
         return [("date", None)]
-    if all_match(words, _DAY_NUMBER) and _read_all(words, "%Y%m%d"):
+    if most_match(words, _DAY_NUMBER) and _most_read(words, "%Y%m%d"):
         return [("date", None)]
-    if all_match(words, _ISO_TIME):
+    if most_match(words, _ISO_TIME):
         return [("datetime", None)]
-    if all_match(words, _TIME):
+    if most_match(words, _TIME):
         return [("time", None)]
-    if not all_match(words, r"^\d{1,4}[./ -]([A-Za-z]{3}|\d{1,2})[./ -]\d{2,4}([T ]\d{1,2}:\d\d(:\d\d)?)?$"):
+    if not most_match(words, r"^\d{1,4}[./ -]([A-Za-z]{3}|\d{1,2})[./ -]\d{2,4}([T ]\d{1,2}:\d\d(:\d\d)?)?$"):
         return []
     found: list[tuple[str, str | None]] = []
     for clock in _CLOCKS:
         for day in _DATES:
-            if _read_all(words, day + clock):
+            if _most_read(words, day + clock):
                 found.append(("datetime" if clock else "date", day + clock))
     return found
 
 
-def _read_all(words: Series, form: str) -> bool:
+def _most_read(words: Series, form: str) -> bool:
     read = words.str.to_datetime(form, strict=False, time_unit="ms")
     # A year of two digits that was written with four, or the other way round, is read as another century.
-    return not read.null_count() and bool((read.dt.year().is_between(1800, 2200)).all())
+    return nearly_all(read.dt.year().is_between(1800, 2200).fill_null(False))
 
 
 def convention(labels: list[str]) -> tuple[tuple[str, ...], bool] | None:
@@ -205,3 +215,19 @@ def looks_coded(values: Any, n: int) -> bool:
     common = float((digits == np.bincount(digits.astype(int)).argmax()).mean())
     step = math.gcd(*(int(v) for v in distinct[:1000]))
     return common > 0.9 and (distinct[-1] - distinct[0]) / len(distinct) > 5 and step % 5 != 0
+
+
+def decades(low: float, high: float) -> tuple[float, float]:
+    """Decades for years, the 1-2-5 grid for other whole numbers; tight where the range is short."""
+    if low >= 1800 and high <= 2200:
+        return float(low // 10 * 10), float(-(-high // 10) * 10)
+    low, high = outward(low, high)
+    return float(np.floor(low)), float(np.ceil(high))
+
+
+def decimals_of(values: Any) -> int | None:
+    """The decimals that all of these numbers have, up to four; None for more."""
+    for decimals in range(1, 5):
+        if np.allclose(values, np.round(values, decimals), rtol=0, atol=1e-9):
+            return decimals
+    return None

@@ -73,15 +73,20 @@ class NumberCodec:
             if link is None:
                 codes = apart + own - grid.axis.low
             else:
-                base, has = self._base(link, cells[:, self.names.index(link.base)])
+                base, has = self._base(link, cells)
                 codes = apart + link.difference.encode(base, np.where(there, own, 0), has)
             special = np.where(own == MISSING, len(grid.words), own - SPECIAL)
             out[:, j] = np.where(there, codes, special)
         return out
 
-    def _base(self, link: Link, cells: Integers) -> tuple[Integers, Array]:
-        has = self.fine[link.base].has_value(cells)
-        return np.where(has, cells, 0) * link.times, has
+    def _base(self, link: Link, cells: Array) -> tuple[Integers, Array]:
+        """What a number is measured from, in its own steps, and where that is there; a base of one value is not encoded."""
+        if link.base not in self.names:
+            own = self.codec.book.single(self.codec.attributes[link.base], len(cells))
+            return own * link.times, np.ones(len(cells), dtype=bool)
+        own = cells[:, self.names.index(link.base)]
+        has = self.fine[link.base].has_value(own)
+        return np.where(has, own, 0) * link.times, has
 
     def decode(self, codes: Array, generator: np.random.Generator) -> dict[str, Series]:
         """Columns of values; they satisfy the schema and all its rules."""
@@ -97,7 +102,7 @@ class NumberCodec:
             if link is None:
                 values = grid.axis.low + own - apart
             else:
-                base, has = self._base(link, cells[:, self.names.index(link.base)])
+                base, has = self._base(link, cells)
                 values = link.difference.decode(np.where(there, own - apart, 0), base, has, generator)
             special = np.where(own < len(grid.words), SPECIAL + own, MISSING)
             cells[:, j] = np.where(there, values, special)
@@ -110,7 +115,7 @@ class NumberCodec:
             chain = [name]
             while chain[-1] in self.links:
                 chain.append(self.links[chain[-1]].base)
-            order += [link for link in reversed(chain) if link not in order]
+            order += [link for link in reversed(chain) if link in self.names and link not in order]
         return order
 
 

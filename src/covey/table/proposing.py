@@ -21,17 +21,22 @@ from covey.table.extras import optional
 from covey.table.fields import LARGEST, Constant, Field
 from covey.table.guessing import (
     PUBLIC_CODES,
-    all_match,
     convention,
     date_formats,
+    decades,
+    decimals_of,
     holds_births,
     holds_names,
     looks_coded,
+    most_match,
     named_for_persons,
+    nearly_all,
     number_spelling,
     outward,
     personal,
+    strays,
 )
+from covey.table.values import BITS, FALSE_TRUE, is_whole
 
 if TYPE_CHECKING:
     from polars import Series
@@ -47,7 +52,9 @@ BIRTHS = "its name says that it holds dates of birth, which point to persons, an
 AT_MIDNIGHT = "every time of day in it is midnight"
 
 BLANK = ("", "nan", "null")
-_FLAGS = ("true", "false", "yes", "no", "0", "1")
+CALLED = "a column is called "
+TWO_READINGS = "its dates can be read as "
+_FLAGS = (FALSE_TRUE, BITS, ("no", "yes"), ("No", "Yes"), ("NO", "YES"))
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,7 @@ class ColumnDraft:
         self.text = present(series, missing)
         self.counts: dict[str, int] = dict(self.text.value_counts(sort=True).rows())
         self.required = len(self.text) == len(series)
+        self.odd = 0  # cells that do not fit what the column is taken for
 
     @property
     def distinct(self) -> int:
@@ -106,14 +114,13 @@ class ColumnDraft:
         """The field, or None where the column is left out, and why."""
         pl = optional("polars")
         dtype = self.series.dtype
-        if not self.distinct:
-            return self._field(
-                "a constant, always missing", "no cell holds anything", "string", constant=Constant(None)
-            )
-        if dtype == pl.String and all_match(self.text, r"^[\[{].*[\]}]$"):
+        if len(self.text) <= strays(self.rows):
+            why = "hardly any cell holds anything" if self.distinct else "no cell holds anything"
+            return self._field("a constant, always missing", why, "string", constant=Constant(None))
+        if dtype == pl.String and most_match(self.text, r"^[\[{].*[\]}]$"):
             return self._leave("its cells are lists or records: give each part a column of its own")
-        if dtype == pl.Boolean or {word.lower() for word in self.counts} <= set(_FLAGS):
-            return self._field("true or false", "its cells are flags", "boolean")
+        if (flags := self._flags()) is not None:
+            return self._field(" or ".join(reversed(flags)), self._but("its cells are flags"), "boolean", flags=flags)
         if dtype.is_temporal():
             return self._dates(dtype)
         for attempt in (self._day_numbers, self._numbers, self._text_dates, self._numbers_with_words):
@@ -122,9 +129,28 @@ class ColumnDraft:
         return self._labels()
 
     def _field(self, choice: str, reason: str, type_: str, warning: str | None = None, **parts: Any) -> Proposal:
-        parts.setdefault("required", self.required and "constant" not in parts)
+        parts.setdefault("required", self.required and not self.odd and "constant" not in parts)
         field = Field(self.name, type_, confirmed=False, warning=warning, **parts)
         return field, Note(self.name, choice, reason, warning)
+
+    def _flags(self) -> tuple[str, str] | None:
+        """The words for false and true, where nearly all cells are one of two; true and false where they are mixed."""
+        for pair in _FLAGS:
+            if self._fit(sum(self.counts.get(word, 0) for word in pair)):
+                return pair
+        lower = [word.lower() for pair in _FLAGS[:3] for word in pair]
+        known = sum(count for word, count in self.counts.items() if word.lower() in lower)
+        return FALSE_TRUE if self._fit(known) else None
+
+    def _fit(self, fitting: int) -> bool:
+        """Whether all cells fit but a few strays, which would be missing."""
+        odd = len(self.text) - fitting
+        self.odd = odd if odd <= strays(len(self.text)) else 0
+        return self.odd == odd
+
+    def _but(self, reason: str) -> str:
+        """The reason, and how many cells it does not hold for."""
+        return f"{reason}, but for {self.odd}, which would be missing" if self.odd else reason
 
     def _leave(self, reason: str) -> tuple[None, Note]:
         return None, Note(self.name, "left out", reason, "it is in no file unless you add it by hand")
@@ -133,25 +159,23 @@ class ColumnDraft:
 
     def _numbers(self) -> Proposal | None:
         """A column of numbers alone, in plain spelling or another one."""
-        pl = optional("polars")
-        if self.series.dtype == pl.String and self.text.str.contains(r"^[+-]?0\d").any():
+        if self._padded():
             return None  # codes: a number would lose its zeros
         said = Spelling(self.dialect.decimal or ".", self.dialect.thousands or "")
         values = number_values(said.plain(self.text) if not said.is_plain else self.text)
-        if not np.isnan(values).any():
-            return self._limits(values, "its cells are numbers", said)
+        if self._fit((~np.isnan(values)).sum()):
+            return self._limits(values, self._but("its cells are numbers"), said)
         if self.dialect.decimal is None and self.dialect.thousands is None:
             found = number_spelling(self.text, self.dialect.separator)
             if found is not None:
-                return self._limits(
-                    number_values(found[0].plain(self.text)), f"its cells are numbers, {found[1]}", found[0]
-                )
+                values = number_values(found[0].plain(self.text))
+                if self._fit((~np.isnan(values)).sum()):
+                    return self._limits(values, self._but(f"its cells are numbers, {found[1]}"), found[0])
         return None
 
     def _numbers_with_words(self) -> Proposal | None:
         """Mostly numbers, and a few words that say why there is none."""
-        pl = optional("polars")
-        if self.series.dtype == pl.String and self.text.str.contains(r"^[+-]?0\d").any():
+        if self._padded():
             return None
         said = Spelling(self.dialect.decimal or ".", self.dialect.thousands or "")
         plain = said.plain(self.text) if not said.is_plain else self.text
@@ -178,24 +202,26 @@ class ColumnDraft:
         numbers = values[~np.isin(values, [float(word) for word in special if _is_number(word)])]
         if not len(numbers):
             numbers = np.array([0.0, 1.0])
+        whole = nearly_all(numbers == np.rint(numbers))
+        if whole:
+            numbers = np.rint(numbers)
         low, high = float(numbers.min()), float(numbers.max())
-        whole = bool((numbers == np.rint(numbers)).all())
         distinct = len(np.unique(numbers))
         if whole and (odd := self._identifies(numbers, distinct)):
             return self._leave(odd)
         if whole and not special and distinct <= FEW and len(values) >= 5 * distinct:
-            return self._labels(
-                f"it has {distinct} different whole numbers: codes? If they count something, use type integer"
-            )
+            doubt = f"it has {distinct} different whole numbers: codes? If they count something, use type integer"
+            return self._labels(doubt, spelling)
         if whole and not special and looks_coded(numbers, len(values)):
-            return self._labels("its whole numbers look like codes. If they measure something, use type integer")
+            doubt = "its whole numbers look like codes. If they measure something, use type integer"
+            return self._labels(doubt, spelling)
         warning = LIMITS
         if whole and distinct == len(numbers) > FEW:
             warning = f"every value is different: an identifier? And {LIMITS}"
-        low, high = _years(low, high) if whole else outward(low, high)
+        low, high = decades(low, high) if whole else outward(low, high)
         parts: dict[str, Any] = {"minimum": low, "maximum": high}
         if not whole:
-            decimals = _decimals(numbers)
+            decimals = decimals_of(numbers)
             parts["decimals"] = (
                 decimals if decimals is not None and max(abs(low), abs(high)) * 10**decimals < LARGEST else None
             )
@@ -207,18 +233,19 @@ class ColumnDraft:
         try:
             return self._field(choice, reason, kind, warning, special=special, spelling=spelling, **parts)
         except ParameterError:  # too large for exact steps: the steward declares bounds
-            return self._field("numbers", f"{reason}, too large to bound", "number", warning, spelling=spelling)
+            return self._field("numbers", f"{reason}, too large to bound", kind, warning, spelling=spelling)
 
     def _identifies(self, numbers: Floats, distinct: int) -> str | None:
-        n = len(numbers)
-        if float(np.abs(numbers).max()) >= LARGEST:
+        n, few = len(numbers), strays(len(numbers))
+        if not nearly_all(np.abs(numbers) < LARGEST):
             return "its whole numbers are larger than 2^53, as identifiers are"
-        running = distinct == n > 3 and numbers.min() in (0, 1) and numbers.max() == numbers.min() + n - 1
+        running = n > 3 and distinct >= n - few and nearly_all((numbers >= 0) & (numbers <= n + few))
         if running:
             return "its numbers run through the rows, as identifiers do"
         if distinct > 0.5 * n and n > FEW and named_for_persons(self.name):
             return "its name and its many different values say that it identifies somebody"
-        wide = numbers.min() >= 10**6 and len({len(f"{v:.0f}") for v in numbers[:1000]}) == 1
+        digits = np.floor(np.log10(np.maximum(numbers, 1)))
+        wide = nearly_all((numbers >= 10**6) & (digits == np.median(digits)))
         return (
             "its long numbers are nearly all different, as identifiers are"
             if wide and distinct > 0.9 * n > 20
@@ -228,7 +255,7 @@ class ColumnDraft:
     # Dates and times.
 
     def _day_numbers(self) -> Proposal | None:
-        if self.distinct > 1 and all_match(self.text, r"^\d{8}$") and date_formats(self.text) == [("date", None)]:
+        if self.distinct > 1 and most_match(self.text, r"^\d{8}$") and date_formats(self.text) == [("date", None)]:
             return self._moments("date", None, "its numbers are days, yyyymmdd")
         return None
 
@@ -239,11 +266,11 @@ class ColumnDraft:
         series = self.series.drop_nulls()
         if isinstance(dtype, pl.Datetime) and dtype.time_zone:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        try:
-            first, last = series.min(), series.max()
-        except (ValueError, OverflowError):  # years before 1 or after 9999 are no dates here
+        inside = series.filter(series.dt.year().is_between(1, 9999))  # others are no dates here
+        if not self._fit(len(inside)):
             return self._leave("its dates lie beyond the calendar")
-        if dtype != pl.Date and bool((series.dt.time() == time(0)).all()):
+        first, last = inside.min(), inside.max()
+        if dtype != pl.Date and nearly_all(inside.dt.time() == time(0)):
             return self._between("date", first, last, None, AT_MIDNIGHT)
         days = dtype == pl.Date
         return self._between("date" if days else "datetime", first, last, None, "its cells have that type")
@@ -256,14 +283,14 @@ class ColumnDraft:
         if said is not None:
             clock = any(mark in said for mark in ("%H", "%I", "%M", "%S", "%T", "%X"))
             spelled = Spelling(date_format=said).plain(self.text)
-            if all_match(spelled, r"^\d{4}-\d\d-\d\dT"):
+            if most_match(spelled, r"^\d{4}-\d\d-\d\dT"):
                 return self._moments("datetime" if clock else "date", said, f"its cells are written {said}")
         found = date_formats(self.text)
         if not found:
             return None
         if len({form for _, form in found}) > 1:
             forms = " and ".join(str(form) for _, form in found[:2])
-            return self._leave(f"its dates can be read as {forms}: say which by date_format (--date-format)")
+            return self._leave(f"{TWO_READINGS}{forms}: say which by date_format (--date-format)")
         [(type_, form)] = found[:1]
         return self._moments(type_, form, f"its cells are written {form or 'as ISO 8601 has it'}")
 
@@ -273,11 +300,12 @@ class ColumnDraft:
             return self._field("times of day", reason, "time", spelling=Spelling(date_format=form), **day)
         text = self.text if form is None else Spelling(date_format=form).plain(self.text)
         seconds = parse_times(text, True)
-        if np.isnan(seconds).any():
+        if not self._fit((~np.isnan(seconds)).sum()):
             return self._labels()
+        seconds, reason = seconds[~np.isnan(seconds)], self._but(reason)
         epoch = np.datetime64("1970-01-01T00:00:00")
         first, last = ((epoch + np.timedelta64(int(s), "s")).astype(datetime) for s in (seconds.min(), seconds.max()))
-        if type_ == "datetime" and not (seconds % 86400).any():
+        if type_ == "datetime" and nearly_all(seconds % 86400 == 0):
             type_, reason = "date", AT_MIDNIGHT
         return self._between(type_, first, last, form, reason)
 
@@ -293,7 +321,8 @@ class ColumnDraft:
 
     # Labels.
 
-    def _labels(self, doubt: str | None = None) -> Proposal:
+    def _labels(self, doubt: str | None = None, spelling: Spelling | None = None) -> Proposal:
+        """Categories; with a spelling only those that are whole numbers in it."""
         n = len(self.text)
         public = convention(list(self.counts))
         if public is not None:
@@ -308,7 +337,11 @@ class ColumnDraft:
         if named_for_persons(self.name) and self.distinct > max(FEW, 0.1 * n):
             return self._leave("its name and its many different values say that it may identify somebody")
         least = rare(self.rows)
-        kept = [word for word, count in self.counts.items() if count >= least and _is_safe(word)][:MOST_CATEGORIES]
+        kept = [
+            word
+            for word, count in self.counts.items()
+            if count >= least and _is_safe(word) and (spelling is None or is_whole(spelling.plain_word(word)))
+        ][:MOST_CATEGORIES]
         if not kept:
             return self._leave(f"no label is held by {least} rows or more")
         dropped = self.distinct - len(kept)
@@ -317,12 +350,15 @@ class ColumnDraft:
         warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else None
         if named_for_persons(self.name) or holds_names(self.name):
             warning = "its name says that it may identify somebody"
-        reason = doubt or ("codes with leading zeros are no numbers" if self._padded() else "its cells are words")
+        padded = self._padded() and most_match(self.text, r"^\d+$")
+        reason = doubt or ("codes with leading zeros are no numbers" if padded else "its cells are words")
         enum = tuple(sorted(kept, key=_in_order))
         return self._field(f"{len(kept)} labels{rest}", reason, "string", warning, enum=enum, other=other)
 
     def _padded(self) -> bool:
-        return all_match(self.text, r"^\d+$") and bool(self.text.str.contains(r"^0\d").any())
+        """Whether cells have leading zeros, as codes have."""
+        text = self.series.dtype == optional("polars").String
+        return text and int(self.text.str.contains(r"^[+-]?0\d").sum()) > strays(len(self.text))
 
 
 def number_values(text: Series) -> Floats:
@@ -346,21 +382,6 @@ def _is_number(word: str) -> bool:
         return bool(np.isfinite(float(word)))
     except ValueError:
         return False
-
-
-def _years(low: float, high: float) -> tuple[float, float]:
-    """Decades for years, the 1-2-5 grid for other whole numbers; tight where the range is short."""
-    if low >= 1800 and high <= 2200:
-        return float(low // 10 * 10), float(-(-high // 10) * 10)
-    low, high = outward(low, high)
-    return float(np.floor(low)), float(np.ceil(high))
-
-
-def _decimals(values: Floats) -> int | None:
-    for decimals in range(1, 5):
-        if np.allclose(values, np.round(values, decimals), rtol=0, atol=1e-9):
-            return decimals
-    return None
 
 
 def _is_safe(word: str) -> bool:

@@ -7,6 +7,7 @@ where numbers are expected, are kept if they are short: nobody's category is a p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 LONGEST = 100  # characters of a learned label, public; longer texts become "other"
 _EPOCH = datetime(1970, 1, 1)
+_NUMBER = re.compile(r"[+-]?[\d.,'\u2019_ \u00a0\u202f]*\d[\d.,'\u2019_ \u00a0\u202f]*")
+_DATE = re.compile(r".*\d.*")
+_GROUPED = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
 
 
 class LearnedColumn:
@@ -68,8 +72,15 @@ class LearnedColumn:
             labels = [self._label(word) for word in known.tolist()]
             words = tuple(sorted({label for label in labels if label is not None}))
             at = {label: self.bins + j for j, label in enumerate(words)}
+            if (
+                self.bins
+            ):  # words among numbers are words; what looks like a number or a date and is none is spelled otherwise
+                counts = np.bincount(places, minlength=len(known))
+                log.unparseable += sum(int(c) for c, label in zip(counts, labels, strict=True) if self._odd(label))
             codes[rest] = np.array([-1 if label is None else at[label] for label in labels], dtype=np.int64)[places]
         log.missing += int(np.count_nonzero(codes < 0))
+        if self.field.type in ("integer", "number") and series.dtype == optional("polars").String:
+            log.grouped += int(series.str.contains(_GROUPED).sum())
         return codes, words
 
     def _on_grid(self, series: Series) -> tuple[Integers, Mask]:
@@ -85,6 +96,11 @@ class LearnedColumn:
         places = np.searchsorted(self._starts, values[measured], side="right") - 1
         codes[measured] = np.clip(places, 0, self.bins - 1)
         return codes, ~there
+
+    def _odd(self, label: str | None) -> bool:
+        """Whether a word that is no value here would be one in another spelling."""
+        form = _NUMBER if self.field.type in ("integer", "number") else _DATE
+        return label is not None and form.fullmatch(label) is not None
 
     def _label(self, word: str) -> str | None:
         """The label that a word is, if it is one that can be learned."""

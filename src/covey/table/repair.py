@@ -16,8 +16,8 @@ from covey.core.arrays import Array, Integers
 from covey.errors import ParameterError
 from covey.table.attributes import Attribute, Grid, attributes
 from covey.table.domain import Cells, Domain, Mask, Rule
+from covey.table.rules.distance import distances
 from covey.table.rules.region import Region, regions
-from covey.table.rules.sums import LessEqual
 
 _ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced
 
@@ -26,10 +26,11 @@ class RuleBook:
     """The attributes of a schema, and the rules that its rows obey."""
 
     def __init__(self, domain: Domain) -> None:
-        self.domain, self.rules = domain, (*domain.rules, *_orders(domain))
+        self.domain = domain
         self.mended = 0  # synthetic rows that were altered so far, because they broke a rule
         for field in domain.fields:
             field.require_complete()
+        self.rules = (*domain.rules, *distances(domain))
         self.attributes = attributes(domain)
         self.regions = regions(self.rules, self.attributes)
         encoded = domain.encoded
@@ -135,10 +136,3 @@ class RuleBook:
             rule.mend(self.attributes, cells, rows, generator)
         else:
             region.settle(cells, rows, turns=0)
-
-
-def _orders(domain: Domain) -> list[Rule]:
-    """That fields which come after others do: those that were decoded by their distance do anyway, averages need not."""
-    after = [f for f in domain.fields if f.follows is not None and not f.follows.signed]
-    orders = [LessEqual(f.follows.base, f.name) for f in after if f.follows is not None]
-    return [order for order in orders if order not in domain.rules]

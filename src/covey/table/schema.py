@@ -111,7 +111,9 @@ class Schema:
                 )
         for rule in self.rules:
             for name in rule.fields:
-                if self[name].learn:  # a rule could turn out impossible once the budget is spent
+                if (
+                    self[name].learn and self[name].type != "boolean"
+                ):  # a rule could turn out impossible once the budget is spent
                     raise self[name].wrong("is to be learned and stands in a rule", "Declare it, or drop the rule.")
             check_rule(rule, {name: self[name] for name in rule.fields})
         for group in self.important:
@@ -251,7 +253,7 @@ class Schema:
 
     def read_as(self, dialect: Dialect) -> Schema:
         """The schema for a table that is written so: what the dialect says overrules what the schema says."""
-        fields = tuple(replace(field, spelling=_overruled(field, dialect)) for field in self.fields)
+        fields = tuple(spelled_as(field, dialect) for field in self.fields)
         missing = self.missing_values if dialect.missing is None else dialect.missing
         return replace(self, fields=fields, missing_values=missing, dialect=dialect.of_file.over(self.dialect))
 
@@ -277,10 +279,19 @@ class Schema:
         """What to look at, by field, before it is confirmed."""
         return {field.name: field.warning for field in self.fields if field.warning is not None and not field.confirmed}
 
-    def to_learn(self, names: Iterable[str] | None = None) -> Schema:
-        """The schema with these fields, or all that are not confirmed, to be learned with noise: `Field.to_learn`."""
+    def to_learn(self, names: Iterable[str] | None = None, dialect: Dialect | None = None) -> Schema:
+        """The schema with these fields, or all that are not confirmed, to be learned with noise: `Field.to_learn`.
+
+        Their numbers have a decimal point and no thousands mark, and their dates are ISO 8601, unless the dialect says otherwise:
+        what a draft has guessed from the cells is forgotten. So are columns that were drafted as empty.
+        """
         chosen = {f.name for f in self.fields if not f.confirmed} if names is None else {self[n].name for n in names}
-        fields = tuple(field.to_learn() if field.name in chosen else field for field in self.fields)
+        said = dialect or Dialect()
+        fields = tuple(
+            spelled_as(field.to_learn(), said) if field.name in chosen else field
+            for field in self.fields
+            if field.name not in chosen or names is not None or field.constant != Constant(None)
+        )
         return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
 
     def require_confirmed(self) -> None:
@@ -299,7 +310,7 @@ class Schema:
 
     @classmethod
     def draft_with_notes(
-        cls, table: Any, dialect: Dialect | None = None, size_limit: int = SIZE_LIMIT
+        cls, table: Any, dialect: Dialect | None = None, size_limit: int = SIZE_LIMIT, learning: bool = False
     ) -> tuple[Schema, tuple[Note, ...]]:
         """A draft, and for each column what was chosen, why, and what to look at. Private.
 
@@ -307,8 +318,9 @@ class Schema:
             table: a file, a database, a frame or columns.
             dialect: what is known of the way the file is written; the rest is found by looking.
             size_limit: bytes that a compressed file may unfold to.
+            learning: whether its columns are to be learned: then every row is a record, whatever it looks like.
         """
-        found = draft(table, dialect, size_limit)
+        found = draft(table, dialect, size_limit, learning)
         return cls(found.fields, found.missing_values, drafted=True, dialect=found.dialect), found.notes
 
     def validate(self, table: Any) -> list[str]:
@@ -316,12 +328,13 @@ class Schema:
         return problems(RuleBook(self), table)
 
 
-def _overruled(field: Field, dialect: Dialect) -> Spelling:
-    """A field's spelling, with what a dialect says of it."""
+def spelled_as(field: Field, dialect: Dialect) -> Field:
+    """A field whose cells are spelled as a dialect says, as far as it does."""
     before = field.spelling
     if field.type in ("integer", "number"):
         decimal = before.decimal if dialect.decimal is None else dialect.decimal
-        return Spelling(decimal, before.thousands if dialect.thousands is None else dialect.thousands)
-    if field.type in ("date", "datetime", "time"):
-        return before if dialect.date_format is None else Spelling(date_format=dialect.date_format)
-    return before
+        marks = Spelling(decimal, before.thousands if dialect.thousands is None else dialect.thousands)
+        return replace(field, spelling=marks)
+    if field.type in ("date", "datetime", "time") and dialect.date_format is not None:
+        return replace(field, spelling=Spelling(date_format=dialect.date_format))
+    return field

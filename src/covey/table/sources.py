@@ -224,6 +224,7 @@ def _joined(tables: list[Table], origin: str) -> Table:
         sum(table.short_rows for table in tables),
         sum(table.long_rows for table in tables),
         tables[0].ignored,
+        tables[0].twice,
         tables[0].plain,
     )
 
@@ -268,12 +269,14 @@ def writing_csv(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
 
         def add(columns: ColumnValues) -> None:
             frame = _guarded_frame(columns)
-            if not file.tell():  # a single name may look like several: in quotes it cannot
-                quotes = "always" if frame.width == 1 else "necessary"
+            # A single name may look like several, and a single cell that is missing like no row at all: in quotes they cannot.
+            quotes = "always" if frame.width == 1 else "necessary"
+            if not file.tell():
                 frame.clear().write_csv(file, quote_style=quotes)
             frame.write_csv(
                 file,
                 include_header=False,
+                quote_style=quotes,
                 datetime_format="%Y-%m-%dT%H:%M:%S",
                 date_format="%Y-%m-%d",
                 time_format="%H:%M:%S",
@@ -348,7 +351,7 @@ def _origin(frame: Any) -> str:
     try:
         return str(nw.from_native(frame, eager_only=True).implementation.name).lower()
     except nw.exceptions.DuplicateError:
-        raise InputError("the frame has two columns of the same name. Rename one.") from None
+        return "pyarrow" if hasattr(frame, "rename_columns") else "pandas"
     except TypeError:
         raise ParameterError(
             "a table is a path, a covey.Database, a pandas, polars or pyarrow frame, or a mapping of columns, got "
@@ -366,9 +369,12 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
         if len(lengths) > 1:
             raise InputError("the columns have different lengths.")
         return Table(columns, lengths.pop() if lengths else 0, origin, ignored=ignored)
+    names = [str(name) for name in (frame.column_names if origin == "pyarrow" else frame.columns)]
+    places, ignored, twice = match(names, schema)
+    if twice:  # by place: no library gives one of two columns by a name that both have
+        numbers = [str(j) for j in range(len(names))]
+        frame = frame.rename_columns(numbers) if origin == "pyarrow" else frame.set_axis(numbers, axis=1)
     wide = optional("narwhals").from_native(frame, eager_only=True)
-    names = [str(name) for name in wide.columns]
-    places, ignored = match(names, schema)
     columns, types = {}, {}
     for name, j in sorted(places.items(), key=lambda place: place[1]):
         column = wide.get_column(wide.columns[j])
@@ -379,7 +385,7 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
         columns[name] = (
             spelled(plain(column.to_polars()).alias(name), spelling) if own is None else _one_by_one(name, own)
         )
-    return Table(columns, len(wide), origin, ignored=ignored, types=types)
+    return Table(columns, len(wide), origin, ignored=ignored, twice=twice, types=types)
 
 
 def _choose_again(table: Table, schema: Domain | None) -> Table:
@@ -392,5 +398,5 @@ def _choose_again(table: Table, schema: Domain | None) -> Table:
 
 def _choose(columns: dict[str, Series], schema: Domain | None) -> tuple[dict[str, Series], tuple[str, ...]]:
     names = list(columns)
-    places, ignored = match(names, schema)
+    places, ignored, _ = match(names, schema)
     return {name: columns[names[j]] for name, j in places.items()}, ignored

@@ -32,7 +32,7 @@ def is_spark(table: Any) -> bool:
 
 def needed_columns(frame: Any, schema: Domain) -> tuple[Any, tuple[str, ...]]:
     """The frame with the schema's columns alone, in its order and under plain names, and the names that are passed over."""
-    places, ignored = match(list(frame.columns), schema)
+    places, ignored, _ = match(list(frame.columns), schema)
     # By place: names may hold dots, differ in case only, or be there twice where they are not needed.
     renamed = frame.toDF(*(f"c{j}" for j in range(len(frame.columns))))
     return renamed.select(*(f"c{j}" for j in places.values())), ignored
@@ -88,7 +88,7 @@ def spark_schema(schema: Schema) -> Any:
     }
     return types.StructType(
         [
-            types.StructField(field.name, types.StringType() if field.special else dtypes[field.type])
+            types.StructField(field.name, types.StringType() if field.special else dtypes[field.written])
             for field in schema.fields
         ]
     )
@@ -106,6 +106,6 @@ def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any
         "datetime": pa.timestamp("us"),
         "time": pa.string(),
     }
-    wanted = pa.schema([(f.name, pa.string() if f.special else dtypes[f.type]) for f in schema.fields])
+    wanted = pa.schema([(f.name, pa.string() if f.special else dtypes[f.written]) for f in schema.fields])
     frame = pl.DataFrame({name: made(name, columns[name]) for name in wanted.names})
     yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()

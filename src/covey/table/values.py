@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+
+from covey.errors import ParameterError
+
+FALSE_TRUE = ("false", "true")
+BITS = ("0", "1")
 
 Value = bool | int | float | str | date | datetime | time
 
@@ -40,11 +47,35 @@ def typed(type_: str, value: Any) -> Value | None:
         return None
 
 
+def read_flags(data: Mapping[str, Any], name: Any) -> tuple[str, str]:
+    """Frictionless' falseValues and trueValues of a boolean field, one word each."""
+    given = data.get("falseValues"), data.get("trueValues")
+    if given == (None, None):
+        return FALSE_TRUE
+    false, true = (words if isinstance(words, list) and len(words) == 1 else [None] for words in given)
+    if data.get("type") != "boolean" or not isinstance(false[0], str) or not isinstance(true[0], str):
+        raise ParameterError(
+            f"field {name!r} has falseValues {given[0]!r} and trueValues {given[1]!r}. A boolean field may have both, a list of "
+            "one text each."
+        )
+    return false[0], true[0]
+
+
+def flag_words(flags: tuple[str, str]) -> dict[str, Any]:
+    """The same for a schema's file, where they are not the usual ones."""
+    return {} if flags == FALSE_TRUE else {"falseValues": [flags[0]], "trueValues": [flags[1]]}
+
+
 def is_label(text: str) -> bool:
     """Whether a category survives being written to a file and read again."""
     if not text or text != text.strip() or "\0" in text or "\r" in text:
         return False
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number, and no code that would lose a leading zero."""
+    return re.fullmatch(r"[+-]?(0|[1-9]\d{0,14})(\.0+)?", text, re.ASCII) is not None
 
 
 def as_written(value: Any) -> Decimal:

@@ -46,7 +46,7 @@ class Workbook:
         if not any(name.strip() for name in names):
             raise InputError(f"{path} has no header in row {header + 1}. That row must name the columns.")
         self._rows = cells.slice(header + 1)
-        self._places, self.ignored = match(names, schema)
+        self._places, self.ignored, self.twice = match(names, schema)
 
     def parts(self) -> Iterator[int]:
         """Where each slice of the rows starts."""
@@ -58,7 +58,7 @@ class Workbook:
         columns = {name: rows.to_series(j).alias(name) for name, j in self._places.items()}
         for name, series in columns.items():
             check_cells(name, series, self.field_limit)
-        return Table(columns, rows.height, self.origin, ignored=self.ignored)
+        return Table(columns, rows.height, self.origin, ignored=self.ignored, twice=self.twice)
 
 
 def first_rows(path: Path, sheet: str | None, rows: int) -> list[list[str | None]]:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from dataclasses import field as entry
 
 from covey.errors import CoveyError, ParameterError
+from covey.table.dialects import Dialect
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.proposing import Note, may_identify
-from covey.table.schema import Schema
+from covey.table.schema import Schema, spelled_as
 from covey.web.forms import read_field, shown
 from covey.web.security import Form
 
@@ -152,10 +153,13 @@ def published(column: ColumnDraft) -> ColumnDraft:
     return replace(column, field=replace(column.field, confirmed=True, warning=None))
 
 
-def to_learn(column: ColumnDraft) -> ColumnDraft:
-    """The column with limits or categories that are learned with noise: then only its name and kind are public."""
+def to_learn(column: ColumnDraft, said: Dialect) -> ColumnDraft:
+    """The column with limits or categories that are learned with noise: then only its name and kind are public.
+
+    Its cells are read as was said when the table was given, not as they look.
+    """
     others = {**column.others, column.field.type: replace(column.field, confirmed=False)}
-    return replace(column, field=column.field.to_learn(), others=others, typed={}, problem="")
+    return replace(column, field=spelled_as(column.field.to_learn(), said), others=others, typed={}, problem="")
 
 
 def reopened(column: ColumnDraft, kept: bool = True) -> ColumnDraft:

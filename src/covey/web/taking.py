@@ -40,6 +40,7 @@ class Given:
     schema: File | None = None
     events: File | None = None
     whose: str = ""
+    said: Dialect = Dialect()  # noqa: RUF009 # frozen; marks of numbers and the format of dates
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ def columns_of(package: Description, notes: Sequence[Sequence[Note]] = ()) -> tu
 
 
 def _written(given: Given) -> Dialect:
-    return Dialect(encoding=None if given.encoding == "utf-8" else given.encoding)
+    return given.said.over(Dialect(encoding=None if given.encoding == "utf-8" else given.encoding))
 
 
 def _assumed(name: str, notes: Sequence[Note]) -> str:

@@ -52,6 +52,7 @@ class Work:
         self.tables: tuple[Uploaded, ...] = ()
         self.start = NOTHING  # names, keys and dialects of the tables; fields and rules are those below
         self.columns: tuple[ColumnDraft, ...] = ()
+        self.said = Dialect()  # what the owner has said of it: learned columns are read so
         self.assumed = ""  # how the file was read, where it is not plain
         self.rules: tuple[Rule, ...] = ()
         self.taken: tuple[Any, ...] = ()  # columns, link and rules before anything was said of them
@@ -88,7 +89,7 @@ class Work:
                 remove(taken.tables)
                 raise
             self.forget_table()
-            self.tables, self.columns, self.assumed = taken.tables, taken.columns, taken.assumed
+            self.tables, self.columns, self.assumed, self.said = taken.tables, taken.columns, taken.assumed, given.said
             self.start, self.rules = taken.described, rules_of(taken.described)
             self.taken = self.columns, self.start, self.rules
             if self.words is not None:
@@ -196,7 +197,7 @@ class Work:
     def learn_rest(self) -> None:
         """Learn with noise what nobody has described: nothing that was drafted becomes public."""
         chosen = set(map(id, self.learnable))
-        self.set_columns(tuple(to_learn(c) if id(c) in chosen else c for c in self.columns))
+        self.set_columns(tuple(to_learn(c, self.said) if id(c) in chosen else c for c in self.columns))
 
     def shown_key(self) -> str:
         """Changes whenever what `confirm_shown` would make public changes."""

@@ -98,7 +98,7 @@ def main(place: str) -> int:
             voice.say(error=f"The release failed inside covey ({type(error).__name__}). Please report this.")
         else:
             advice = [str(w.message) for w in caught if issubclass(w.category, CoveyWarning)]
-            voice.say(advice=advice, done={**asdict(done), "bundle": str(done.bundle)})
+            voice.say(advice=list(dict.fromkeys(advice)), done={**asdict(done), "bundle": str(done.bundle)})
     return 0
 
 

@@ -100,3 +100,19 @@ def test_the_place_of_an_event_tilts_its_attributes():
         assert (drawn.events[:, 1] == drawn.places).all()
         assert (drawn.events[first, 0] == 0).mean() == pytest.approx(share, abs=0.02)
         assert (drawn.events[~first, 0] == 0).mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_where_everybody_has_events_nobody_is_drawn_without():
+    """Centres leave a quarter of the persons without: what is known of all of them overrules a fit."""
+    counts = np.array([0.0, 0.5, 0.25, 0.25])
+    drawn = replace(law(), counts=counts).draw(4000, np.random.default_rng(0))
+    assert drawn.counts.min() == 1
+    assert (law().draw(4000, np.random.default_rng(0)).counts == 0).mean() == pytest.approx(0.25, abs=0.01)
+
+
+def test_a_draw_has_an_event_even_where_the_law_has_none():
+    persons = np.array([[1.0, 0.0, 1.0, 0.0, 0.0, 0.0]])
+    model = LinkedModel(persons, np.array([[0.5, 0.5]]), np.eye(2), np.eye(2), 0.5)
+    never = LinkedLaw([model, model], PERSONS, EVENTS, np.array([1.0, 0.0, 0.0, 0.0]))
+    for n in (1, 2, 50):
+        assert len(never.draw(n, np.random.default_rng(n)).owner) == 1

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.cells import CELLS, HEAVY, category_bins, cell_bins, make_cells
+from covey.core.numbers.cells import CELLS, HEAVY, category_bins, cell_bins, make_cells, without_light
+from covey.core.numbers.distance import released_below
 from covey.core.numbers.grid import NumberGrid
 from covey.core.numbers.measure import Measure
 from tests.core.numbers.growing import incomes
@@ -68,10 +69,23 @@ def test_values_follow_the_measure_inside_every_cell_better_than_chance():
     assert (cells.of(uniform.astype(np.int64)) == drawn).all()
 
 
-def test_a_cell_without_mass_has_values_all_the_same():
-    measure = Measure(NumberGrid(100), np.array([0]), np.array([50]), np.array([1.0]))
+def test_a_cell_without_mass_gives_the_value_next_to_the_mass_and_never_the_maximum():
+    measure = Measure(NumberGrid(100), np.array([20]), np.array([50]), np.array([1.0]))
     cells = make_cells(measure)
-    empty = cells.of(np.array([99]))[0]
-    assert cells.share[empty] == 0
-    drawn = cells.values(np.full(50, empty), np.random.default_rng(2))
-    assert sorted(drawn.tolist()) == list(range(50, 100))
+    above, below = cells.of(np.array([99, 0]))
+    assert cells.share[[above, below]].tolist() == [0, 0]
+    drawn = cells.values(np.repeat([above, below], 25), np.random.default_rng(2))
+    assert np.unique(drawn).tolist() == [19, 50]  # drawn evenly, as it was, one of them was 99
+    # The certificate's distribution function is that of these rows.
+    share = np.zeros(len(cells.share))
+    share[above] = 1.0
+    assert released_below(cells, share, np.array([50, 51, 100])).tolist() == [0, 1, 1]
+
+
+def test_light_runs_join_the_bins_beside_them_unless_a_wall_is_between():
+    bins, share = np.array([0, 1, 1, 2, 3, 4]), np.array([0.0, 0.4, 0.1, 0.0, 0.5, 0.01])
+    walls = np.array([True, True, False, False, False, False])
+    assert without_light(bins, share, 0.02, walls).tolist() == [0, 1, 1, 1, 2, 2]  # the first is special: it stays
+    assert without_light(bins, share, 0.02, np.zeros(6, dtype=bool)).tolist() == [0, 0, 0, 0, 1, 1]
+    assert without_light(bins, share, 0.0, walls).tolist() == bins.tolist()
+    assert without_light(np.array([0, 1]), np.array([1.0, 0.0]), 0.02, walls[1:3]).tolist() == [0, 1]

@@ -25,6 +25,7 @@ def test_order_and_bounds_hold_whatever_the_codes():
     codes = generator.integers(0, YEAR.steps + 1, 2000)
     end = YEAR.decode(codes, base, there, generator)
     assert (end[there] >= base[there]).all()
+    assert (end[there] <= base[there] + 365).all()  # also where a distance is missing and the end is another row's
     assert end.min() >= 1000
     assert end.max() <= 9000
     assert (generator.permutation(end)[there] < base[there]).mean() > 0.3
@@ -77,3 +78,9 @@ def test_bounds_that_cannot_hold_are_refused():
     with pytest.raises(ParameterError, match="too small"):
         Difference(0, 10, 100, 200).check_base(0, 50)
     YEAR.check_base(1000, 9000)
+
+
+def test_a_base_beyond_what_its_end_can_follow_is_refused():
+    with pytest.raises(ParameterError, match="raise the later maximum"):
+        Difference(-5, 5, 0, 100).check_base(0, 106)
+    Difference(-5, 5, 0, 100).check_base(0, 105)

@@ -3,7 +3,15 @@
 import numpy as np
 
 from covey.core.tables.domain import Domain
-from covey.core.tables.merging import merge_maps, merge_nominal, merge_ordered, unmerge, unmerge_block
+from covey.core.tables.merging import (
+    merge_maps,
+    merge_nominal,
+    merge_ordered,
+    nearest_end,
+    unmerge,
+    unmerge_block,
+    without_empty,
+)
 from tests.core.tables.examples import DOMAIN
 
 
@@ -32,3 +40,21 @@ def test_merge_maps_look_at_noisy_tables_and_public_numbers_only():
     merged = Domain(tuple(int(m.max()) + 1 for m in maps), DOMAIN.ordered)
     y = np.hstack([np.full((2, c), 1 / c) for c in merged.sizes])
     assert unmerge(y, np.full(2, 0.5), shares, maps, merged).shape == (2, 9)
+
+
+def test_nobody_gets_a_bin_without_one_way_mass():
+    p, maps = (
+        np.array([0.0, 0.6, 0.4, 0.0, 0.0, 0.0]),
+        np.array([0, 1, 2, 3, 3, 3]),
+    )  # missing, values, a tail up to the maximum
+    y = np.array([[0.1, 0.5, 0.3, 0.1], [0.0, 0.7, 0.3, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    weights, merged = np.array([0.5, 0.49, 0.01]), Domain((4,), (True,))
+    fine = unmerge(y, weights, [p], [maps], merged)
+    assert fine[:2, [0, 3, 4, 5]].max() == 0
+    np.testing.assert_allclose(fine[0, 1:3], np.array([0.5, 0.3]) / 0.8)
+    assert fine[2].tolist() == [0, 0, 0, 1, 0, 0]  # a rule leaves it nothing else: the value beside the others
+    np.testing.assert_allclose(without_empty(y, np.array([0.1, 0.5, 0.3, 0.1])), y)
+    assert nearest_end(np.array([0, 0, 1]), np.array([0.0, 0.0, 1.0])).tolist() == [0, 1, 1]
+    # The program before put a part of every empty bin at the maximum.
+    even = y[:, maps] / np.bincount(maps)[maps]
+    assert (weights @ even)[-1] > 0.01

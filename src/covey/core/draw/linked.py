@@ -51,18 +51,24 @@ class LinkedLaw:
         """n persons and their events, as codes; `mended` is told how many events were drawn anew, for their person's sake."""
         sizes = np.full(len(self.models), n // len(self.models))
         sizes[public.permutation(len(sizes))[: n % len(sizes)]] += 1
-        parts = [
-            self._draw(own, int(size), public, mended) for own, size in zip(self.models, sizes, strict=True) if size
-        ]
+        shares = [(own, int(size)) for own, size in zip(self.models, sizes, strict=True) if size]
+        parts = [self._draw(own, size, public, mended) for own, size in shares]
+        if not any(len(part.owner) for part in parts):
+            parts[0] = self._draw(*shares[0], public, mended, some=True)
         first = np.cumsum([0, *(part.n for part in parts[:-1])])
         owner = np.concatenate([part.owner + start for part, start in zip(parts, first, strict=True)])
         persons, events = (np.concatenate([getattr(part, name) for part in parts]) for name in ("persons", "events"))
         return shuffled(Linked(persons, events, owner, len(self.counts) - 1), public)
 
-    def _draw(self, own: LinkedModel, n: int, public: np.random.Generator, mended: Callable[[int], None]) -> Linked:
+    def _draw(
+        self, own: LinkedModel, n: int, public: np.random.Generator, mended: Callable[[int], None], some: bool = False
+    ) -> Linked:
+        """n persons of one model; with `some` at least one of them has an event, for a table needs a row."""
         cloud = WeightedPoints(np.full(len(own.persons), 1 / len(own.persons)), own.persons)
         drawn, centre = sample_by_centre(cloud, self.persons, n, public, EXCHANGES)
         many = self._how_many(drawn[:, -1].astype(np.int64), public)
+        if some and not many.any():
+            many[public.integers(n)] = 1
         who = np.flatnonzero(many > 0)
         meets = self.barred.meets(drawn[:, :-1]) if self.barred else None
         blocks = [own.events[:, self.events.block(a)] for a in range(len(self.events.sizes))]
@@ -114,6 +120,9 @@ class LinkedLaw:
     def _how_many(self, bins: Integers, public: np.random.Generator) -> Integers:
         """Numbers of events inside their bins."""
         starts = count_bins(len(self.counts) - 1)
+        if not self.counts[0] > 0:  # everybody has events: centres are fitted, and may have left some persons without
+            none = np.flatnonzero(bins == 0)
+            bins[none] = _pick(np.add.reduceat(self.counts, starts)[None], np.zeros_like(none), public)
         stops = np.append(starts[1:], len(self.counts))
         law = np.zeros((len(starts), int((stops - starts).max())))
         for j, (a, b) in enumerate(zip(starts, stops, strict=True)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from covey.core.numbers.measure import Measure
 from covey.core.tables.merging import by_run, merge_nominal, merge_ordered
 
 CELLS = 48  # more hardly change a rank, and make the pair tables that rows are swapped toward sparse
+LIGHT = 1 / 16  # of a bin's mass: what is lighter has no bin of its own
 HEAVY = 0.5 / CELLS  # a single value with such a share has a cell of its own
 MOST_BINS = (
     256  # besides special codes: at most 2·CELLS heavy values, a run of cells after each, and CELLS/1.5 full cells
@@ -40,7 +42,7 @@ class Cells:
         return np.searchsorted(self.edges, codes, side="right") - 1
 
     def values(self, cells: Integers, public: np.random.Generator) -> Integers:
-        """Codes drawn systematically from the measure inside each cell; evenly where the cell has no mass."""
+        """Codes drawn systematically from the measure inside each cell; the nearest to any mass where the cell has none."""
         order = np.argsort(cells + public.random(len(cells)))  # those of a cell together, in random order
         own = cells[order]
         count = np.bincount(own, minlength=len(self.share))
@@ -49,10 +51,19 @@ class Cells:
         low, high = self.edges[own], self.edges[own + 1]
         below = self.measure.below(self.edges)
         codes = self.measure.at(below[own] + u * np.diff(below)[own], low, high)
-        even = low + np.floor(u * (high - low)).astype(np.int64)
         out = np.empty(len(cells), dtype=np.int64)
-        out[order] = np.where(self.share[own] > 0, codes, np.minimum(even, high - 1))
+        out[order] = np.where(self.share[own] > 0, codes, self.nearest[own])
         return out
+
+    @cached_property
+    def nearest(self) -> Integers:
+        """The end of each cell that looks towards the mass: its first code, or its last if all values with mass lie above.
+
+        It is drawn where a rule leads to a cell without mass: evenly drawn, a wide cell would reach the public maximum.
+        """
+        low, high = self.edges[:-1], self.edges[1:]
+        values = self.measure.start[self.measure.start >= self.measure.grid.specials]
+        return np.where(high <= (values[0] if len(values) else 0), high - 1, low)
 
 
 def make_cells(measure: Measure, cuts: Sequence[int] = ()) -> Cells:
@@ -89,7 +100,23 @@ def cell_bins(cells: Cells, mass: float, cuts: Sequence[int] = ()) -> Integers:
     single = special | (cells.alone & (cells.share > mass / 2))
     ends = np.isin(cells.edges[1:-1], np.asarray(cuts, dtype=np.int64))
     run = np.cumsum(np.concatenate([[False], ends | single[1:] | single[:-1]]))
-    return by_run(run, lambda own: merge_ordered(cells.share[own], mass))
+    bins = by_run(run, lambda own: merge_ordered(cells.share[own], mass))
+    return without_light(bins, cells.share, LIGHT * mass, np.concatenate([[True], ends | special[1:] | special[:-1]]))
+
+
+def without_light(bins: Integers, share: Floats, least: float, walls: Array) -> Integers:
+    """Bins below a mass join their neighbours, the one before first; `walls` says before which cells nothing is joined.
+
+    A tail that is too light for pair tables is measured together with what it is the tail of, and taken apart by the one-way
+    measure: by itself a fit would give it what noise says.
+    """
+    first = np.flatnonzero(np.diff(bins, prepend=-1))
+    mass = np.add.reduceat(share, first)
+    begins, held = np.ones(len(first), dtype=bool), float(mass[0])
+    for k in range(1, len(first)):
+        begins[k] = walls[first[k]] or min(held, mass[k]) >= least
+        held = float(mass[k]) if begins[k] else held + float(mass[k])
+    return bins if begins.sum() == 1 else np.asarray((np.cumsum(begins) - 1)[bins])  # never down to a single bin
 
 
 def category_bins(share: Floats, ordered: bool, mass: float, cut: float, most: int, signature: Integers) -> Integers:

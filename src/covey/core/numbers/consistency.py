@@ -25,6 +25,7 @@ from covey.core.numbers.tree import Tree
 
 FAR = {False: 3.1, True: 3.7}  # by whether the noise has Laplace's tails: passed by chance once in a thousand
 NEAR = 0.0  # any positive sum stays: false mass within reach hardly moves a mean, and lost mass moves shares
+NONE = 2.0  # deviations up to which nobody has a special code: columns without missing values keep none
 POINT = 2.5  # deviations below which a sibling is empty, if siblings are point masses
 STEEPEST = 30.0  # logarithm of a density's change across a node: beyond it everything lies at one end
 MUTE = 1e12  # times a variance: such counts say nothing
@@ -98,10 +99,12 @@ def upward(tree: Tree) -> Nodes:
 def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes, Array]:
     """Which nodes at both ends are noise alone; their counts go to the first node that stays, on every level.
 
+    Special codes that do not stand out are empty too; values share what these have.
     Where neither a sum nor a count stands out inside a node that is wider than the reach, its children say nothing at all.
     """
     count, variance = nodes.count.copy(), nodes.variance.copy()
-    gone = np.zeros(len(count), dtype=bool)
+    single = _single(tree, nodes)
+    gone = single & (nodes.start < tree.grid.specials) & (count <= NONE * np.sqrt(variance))
     top = (
         next((int(c) for c in nodes.children[0] if nodes.start[c] == tree.grid.specials), 0)
         if tree.grid.specials
@@ -118,6 +121,8 @@ def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes,
                 variance[line] *= MUTE
                 break
             k = int(np.argmax(seen)) if seen.any() else int(np.argmax(count[line]))
+            if least:
+                k = _near(nodes, line[: k + 1], np.where(single[line], -np.inf, count[line])[: k + 1], reach, turn)
             node = int(line[k])
             gone[line[:k]] = True
             count[node] += count[line[:k]].sum()
@@ -125,12 +130,29 @@ def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes,
     return Nodes(nodes.start, nodes.stop, count, variance, nodes.depth, nodes.children), gone
 
 
+def _single(tree: Tree, nodes: Nodes) -> Array:
+    """Which nodes are values that are measured by themselves in every round."""
+    return np.asarray(np.isin(nodes.start, tree.grid.single) & (nodes.stop == nodes.start + 1))
+
+
+def _near(nodes: Nodes, line: Integers, count: Floats, reach: int, turn: int) -> int:
+    """The first sibling that stays, of those up to one that stands out: within reach of its far side a positive sum is enough.
+
+    Values that are measured by themselves, such as a public maximum, stand out or are empty.
+    """
+    last, others = line[-1], line[:-1]
+    away = nodes.stop[last] - nodes.start[others] if turn > 0 else nodes.stop[others] - nodes.start[last]
+    close = np.flatnonzero((away <= reach) & np.isfinite(count[:-1]))
+    positive = close[np.cumsum(count[close]) > NEAR]
+    return int(positive[0]) if len(positive) else len(others)
+
+
 def _downward(tree: Tree, nodes: Nodes, gone: Array, public: np.random.Generator, draws: int) -> Measure:
     """Children share out what their parent has, from the root's public n."""
     mass = np.zeros(len(gone))
     mass[0] = tree.n
     dead = gone.copy()
-    single = np.isin(nodes.start, tree.grid.single) & (nodes.stop == nodes.start + 1)
+    single = _single(tree, nodes)
     pieces = np.array([0])  # a partition of what is alive, one level finer each time
     for level in range(1, int(nodes.depth.max()) + 1):
         own = np.flatnonzero(nodes.depth == level)
@@ -142,7 +164,8 @@ def _downward(tree: Tree, nodes: Nodes, gone: Array, public: np.random.Generator
         first = np.flatnonzero(np.diff(tree.parent[own], prepend=-1))
         specials = nodes.start[own] < tree.grid.specials
         slope = np.zeros(len(mass))
-        body = pieces[~single[pieces]]
+        # A value that most records have is what a range beside it is the tail of; other single values part no ranges.
+        body = pieces[~single[pieces] | (mass[pieces] > tree.n / 2)]
         slope[body] = slopes(nodes.start[body], nodes.stop[body], mass[body])
         family = Family(
             nodes.variance[own],

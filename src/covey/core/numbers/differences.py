@@ -44,7 +44,7 @@ class Difference:
 
     def check_base(self, base_low: int, base_high: int) -> None:
         """Refuse bounds under which an end could not follow its base."""
-        if base_high + max(self.low, 0) > self.end_high and self.low >= 0:
+        if base_high + self.low > self.end_high:
             raise ParameterError(
                 f"a field that comes after another one has maximum {self.end_high}, and the other one reaches {base_high}: "
                 "raise the later maximum, or lower the earlier one."
@@ -58,15 +58,16 @@ class Difference:
         return np.where(has_base, 1 + distance - self.low, 0)
 
     def decode(self, codes: Integers, base: Integers, has_base: Mask, public: np.random.Generator) -> Integers:
-        """Ends, inside their bounds and never nearer to their bases than `low` where these allow it.
+        """Ends, inside their bounds and as far from their bases as `low` and `high` say (`check_base`: there is room).
 
         An end without a base, or a distance without one, takes the end of a random row that has both.
         """
         whole = has_base & (codes > 0)
         low = np.maximum(self.end_low, np.where(has_base, base, self.end_low - self.low) + self.low)
+        high = np.minimum(self.end_high, np.where(has_base, base, self.end_high - self.high) + self.high)
         ends = np.where(whole, base + codes - 1 + self.low, self.end_low)
         pool = np.flatnonzero(whole)
         rest = np.flatnonzero(~whole)
         if len(pool) and len(rest):
             ends[rest] = ends[public.choice(pool, len(rest))]
-        return np.asarray(np.minimum(np.maximum(ends, low), self.end_high))
+        return np.asarray(np.clip(ends, low, high))

@@ -14,13 +14,12 @@ FINE = 1024  # ranges of at most this part of the mass are told apart
 
 
 def released_below(cells: Cells, share: Floats, codes: Integers) -> Floats:
-    """The released distribution function: shares of cells as given, and inside cells the private measure."""
+    """The released distribution function: shares of cells as given, and inside cells the private measure, as rows are drawn."""
     inside = cells.measure.below(cells.edges)
     at = np.clip(np.searchsorted(cells.edges, codes, side="right") - 1, 0, len(share) - 1)
-    low, high = cells.edges[at], cells.edges[at + 1]
     mass = inside[at + 1] - inside[at]
-    even = (codes - low) / (high - low)
-    part = np.where(mass > 0, (cells.measure.below(codes) - inside[at]) / np.where(mass > 0, mass, 1.0), even)
+    step = codes > cells.nearest[at]
+    part = np.where(mass > 0, (cells.measure.below(codes) - inside[at]) / np.where(mass > 0, mass, 1.0), step)
     start = np.concatenate([[0.0], np.cumsum(share)])[at]
     return np.asarray(start + share[at] * np.clip(part, 0.0, 1.0))
 
@@ -34,13 +33,14 @@ def comparison_edges(cells: Cells) -> Integers:
     return np.append(np.repeat(edges[:-1], count) + place * np.repeat(width // count, count), edges[-1])
 
 
-def kolmogorov_bound(counts: Integers, edges: Integers, released: Floats) -> float:
+def kolmogorov_bound(counts: Integers, edges: Integers, released: Floats, whole: int | None = None) -> float:
     """At least the sup distance between records, counted between these edges, and the released function at the edges.
 
     Inside a range both functions rise, so they differ by no more than the one's end and the other's start do. Ranges of a
-    single code have no inside: with those alone the bound is the distance itself.
+    single code have no inside: with those alone the bound is the distance itself. The records are parts of `whole`, if that is
+    not their sum.
     """
-    true = np.concatenate([[0], np.cumsum(counts)]) / counts.sum()
+    true = np.concatenate([[0], np.cumsum(counts)]) / (counts.sum() if whole is None else whole)
     wide = np.diff(edges) > 1
     inside = np.maximum(true[1:] - released[:-1], released[1:] - true[:-1])[wide]
     return float(max(np.abs(true - released).max(), inside.max(initial=0.0)))

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 from covey.core.tables.domain import Domain
+
+TINY = 1e-12  # what is divided by is never less
 
 
 def merge_maps(shares: Sequence[Floats], sds: Floats, n: int, tau: float, most: int, domain: Domain) -> list[Integers]:
@@ -66,9 +68,22 @@ def by_run(run: Integers, merge: Callable[[Integers], Integers]) -> Integers:
 
 def unmerge(y: Floats, weights: Floats, shares: Sequence[Floats], maps: Sequence[Integers], merged: Domain) -> Floats:
     """Centres over bins → centres over categories, attribute by attribute."""
-    return np.hstack(
-        [unmerge_block(y[:, merged.block(a)], weights, p, maps[a], merged.ordered[a]) for a, p in enumerate(shares)]
-    )
+    found = []
+    for a, (p, bins) in enumerate(zip(shares, maps, strict=True)):
+        own = without_empty(y[:, merged.block(a)], np.bincount(bins, p, minlength=merged.sizes[a]))
+        found.append(unmerge_block(own, weights, p, bins, merged.ordered[a]))
+    return np.hstack(found)
+
+
+def without_empty(y: Floats, mass: Array) -> Floats:
+    """Laws of bins that give nothing to a bin without one-way mass.
+
+    A fit to noisy pairs leaves false mass where the one-way table, with less noise, sees nobody: in far tails, in missing values.
+    A law of nothing but empty bins, as rules may want it, stays as it is.
+    """
+    found = np.where(mass > 0, y, 0.0)
+    total = found.sum(axis=1, keepdims=True)
+    return np.where(total > TINY, found / np.maximum(total, TINY), y)
 
 
 def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered: bool) -> Floats:
@@ -80,7 +95,8 @@ def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered
     """
     size = y.shape[1]
     mass, members = np.bincount(bins, p, minlength=size), np.bincount(bins, minlength=size)
-    within = np.where(mass[bins] > 0, p / np.where(mass[bins] > 0, mass[bins], 1), 1 / members[bins])
+    empty = nearest_end(bins, p) if ordered else 1 / members[bins]
+    within = np.where(mass[bins] > 0, p / np.where(mass[bins] > 0, mass[bins], 1), empty)
     if not ordered or size < 3 or size == len(p):
         return np.asarray(y[:, bins] * within)
     w = p + 1e-12
@@ -101,3 +117,10 @@ def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered
         fine *= within * mean[bins] / np.maximum(weights @ fine, 1e-15)
         fine *= (y / np.maximum(np.add.reduceat(fine, edges, axis=1), 1e-15))[:, bins]
     return np.asarray(fine)
+
+
+def nearest_end(bins: Integers, p: Floats) -> Floats:
+    """1 for the end of every ordered bin that looks towards the mass: its first category, or its last if all mass lies above."""
+    below = np.arange(len(p)) < np.argmax(p > 0)
+    first, last = np.diff(bins, prepend=-1) > 0, np.diff(bins, append=bins[-1] + 1) > 0
+    return np.where(below[last][bins], last, first).astype(np.float64)

@@ -1,20 +1,29 @@
 """The certificate of persons with events: one noisy number that bounds the mean total variation of every group of tables.
 
 Replacing a person moves what a table holds by at most 2 in ℓ1, of n persons: its total variation distance from a fixed table by
-at most 1/n, and so do means over tables and the largest of them (docs/proofs/persons.md).
+at most 1/n, and so do means over tables and the largest of them. Distribution functions of numbers, averaged by person, move by
+at most 1/n at every value: so does their distance from fixed ones (docs/proofs/persons.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.tables.linked import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
-from covey.engines.linked import LinkedRows
+from covey.core.numbers.distance import kolmogorov_bound
+from covey.core.tables.linked import (
+    WEIGHT_STEPS,
+    Linked,
+    LinkedTable,
+    event_counts,
+    event_ranges,
+    linked_table,
+    person_ranges,
+)
+from covey.methods.persons.measure import ToBins
 from covey.privacy.budget import Charge
 from covey.privacy.certificate import CONFIDENCE, certify, of_hundred
 from covey.privacy.gate import Exact, Gate
@@ -27,6 +36,7 @@ WORDS = {
     "event": "two attributes of one event",
     "step": "an attribute of an event and of the next",
     "two": "an attribute of two events of one person",
+    "numbers": "the distribution function of a number",
 }
 
 
@@ -53,13 +63,15 @@ class LinkedCertificate:
     def sentence(self) -> str:
         """What a steward reads."""
         worst = of_hundred(max(self.bound.values()))
+        side = ", or on the wrong side of any value of a number" if "numbers" in self.bound else ""
+        groups = "; ".join(WORDS[kind] for kind in self.bound if kind != "numbers")
         return (
             f"Of 100 persons at most {worst} stand in the wrong cell of a typical table of any group "
-            f"({'; '.join(WORDS[kind] for kind in self.bound)}; numbers in the bins that were measured), with 95% confidence."
+            f"({groups}; numbers in the bins that were measured){side}, with 95% confidence."
         )
 
     def of(self, drawn: Linked) -> LinkedCertificate:
-        """The bound for these synthetic persons, in bins: the certified one, and their exact distance from the compared draw.
+        """The bound for these synthetic persons: the certified one, and their exact distance from the compared draw.
 
         Few persons, drawn again, lie farther from the truth than the draw that was compared. As it is where that is not at hand.
         """
@@ -74,43 +86,89 @@ class LinkedCertificate:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """How codes become bins, and at which codes distribution functions are compared: by attribute, None for categories."""
+
+    bins: ToBins
+    edges: tuple[Integers | None, ...]
+
+    def counts(self, linked: Linked) -> list[Integers]:
+        """Persons between the edges of each number, in steps; for numbers of events averaged by person."""
+        found, first = [], self.bins.first
+        for j, edges in enumerate(self.edges):
+            if edges is not None:
+                own = person_ranges(linked, j, edges) if j < first else event_ranges(linked, j - first, edges)
+                found.append(own)
+        return found
+
+
+@dataclass(frozen=True)
 class Reference:
-    """Shares of a public draw in every table that a certificate compares, at the bins of the measured tables."""
+    """Shares of a public draw in every table that a certificate compares, at the bins of the measured tables.
+
+    With `numbers` persons and events are codes, and `functions` are the distribution functions of the draw; else they are bins.
+    """
 
     tables: tuple[LinkedTable, ...]
     shares: tuple[Floats, ...]
     counts: Floats
     sizes: tuple[tuple[int, ...], tuple[int, ...]]
+    numbers: Numbers | None = None
+    functions: tuple[Floats, ...] = ()
 
     @classmethod
     def of(
-        cls, drawn: Linked, tables: Sequence[LinkedTable], sizes: tuple[tuple[int, ...], tuple[int, ...]]
+        cls,
+        drawn: Linked,
+        tables: Sequence[LinkedTable],
+        sizes: tuple[tuple[int, ...], tuple[int, ...]],
+        numbers: Numbers | None = None,
     ) -> Reference:
-        """Of drawn persons and events in bins."""
+        """Of drawn persons and events."""
         whole = drawn.n * WEIGHT_STEPS
-        shares = tuple(linked_table(drawn, table, sizes) / whole for table in tables)
-        return cls(tuple(tables), shares, event_counts(drawn) / whole, sizes)
+        binned = drawn if numbers is None else numbers.bins(drawn)
+        shares = tuple(linked_table(binned, table, sizes) / whole for table in tables)
+        counts = [] if numbers is None else numbers.counts(drawn)
+        functions = tuple(np.concatenate([[0.0], np.cumsum(own) / whole]) for own in counts)
+        return cls(tuple(tables), shares, event_counts(drawn) / whole, sizes, numbers, functions)
 
     def distances(self, linked: Linked) -> dict[str, float]:
-        """For each group of tables the mean total variation distance of persons and events, in bins, from the draw."""
-        return self._gaps(event_counts(linked), *(linked_table(linked, table, self.sizes) for table in self.tables))
+        """For each group of tables the mean total variation distance of persons and events from the draw.
 
-    def _gaps(self, counts: Integers, *tables: Integers) -> dict[str, float]:
-        """The same from exact sums: how many persons have 0, 1, … events, and every table."""
+        Of numbers the largest distance of a distribution function, or a little more.
+        """
+        return self._gaps(self.sums(linked))
+
+    def sums(self, linked: Linked) -> Integers:
+        """All that is compared, in steps, one after the other: a sum over persons."""
+        binned = linked if self.numbers is None else self.numbers.bins(linked)
+        tables = [linked_table(binned, table, self.sizes).ravel() for table in self.tables]
+        numbers = self.numbers.counts(linked) if self.numbers is not None and self.functions else []
+        return np.concatenate([event_counts(linked), *tables, *numbers])
+
+    def _gaps(self, sums: Integers) -> dict[str, float]:
+        lengths = [len(self.counts), *(share.size for share in self.shares), *(len(own) - 1 for own in self.functions)]
+        counts, *rest = np.split(sums, np.cumsum(lengths)[:-1])
         whole = int(counts.sum())  # everybody has some number of events
         gaps: dict[str, list[float]] = {"events": [_gap(counts, whole, self.counts)]}
-        for table, own, share in zip(self.tables, tables, self.shares, strict=True):
-            gaps.setdefault(table.kind, []).append(_gap(own, whole, share))
-        return {kind: float(np.mean(found)) for kind, found in gaps.items()}
+        for table, share, own in zip(self.tables, self.shares, rest, strict=False):
+            gaps.setdefault(table.kind, []).append(_gap(own.reshape(share.shape), whole, share))
+        found = {kind: float(np.mean(own)) for kind, own in gaps.items()}
+        if self.numbers is not None and self.functions:
+            edges = [own for own in self.numbers.edges if own is not None]
+            each = zip(rest[len(self.shares) :], edges, self.functions, strict=True)
+            found["numbers"] = max(kolmogorov_bound(*own, whole) for own in each)
+        return found
 
-    def farthest(self, counts: Integers, *tables: Integers) -> float:
-        """The largest of these distances."""
-        return max(self._gaps(counts, *tables).values())
+    @property
+    def kinds(self) -> list[str]:
+        """The groups."""
+        named = dict.fromkeys(["events", *(table.kind for table in self.tables)])
+        return [*named, "numbers"] if self.functions else list(named)
 
-    def farthest_from(self, rows: LinkedRows) -> Exact[float]:
-        """That of confidential persons and events, in bins: sealed."""
-        sums = [rows.reduce(partial(linked_table, table=table, sizes=self.sizes)) for table in self.tables]
-        return Exact.of(self.farthest, rows.reduce(event_counts), *sums)
+    def farthest(self, sums: Integers) -> float:
+        """The largest of these distances, from `sums`."""
+        return max(self._gaps(sums).values())
 
 
 def _gap(counts: Integers, whole: int, share: Floats) -> float:
@@ -120,6 +178,5 @@ def _gap(counts: Integers, whole: int, share: Floats) -> float:
 def certify_linked(farthest: Exact[float], reference: Reference, n: int, drawn: int, gate: Gate) -> LinkedCertificate:
     """Release the largest of the groups' distances with noise, and bound all of them by it; spends "certificate"."""
     found = certify([2], farthest, n, gate)
-    kinds = dict.fromkeys(["events", *(table.kind for table in reference.tables)])
-    bound = dict.fromkeys(kinds, found.bound[2])
+    bound = dict.fromkeys(reference.kinds, found.bound[2])
     return LinkedCertificate(bound, found.estimate[2], found.charge, drawn, reference=reference)

@@ -17,6 +17,7 @@ from covey.core.arrays import Floats
 from covey.core.draw.linked import LinkedLaw, laid_in_order
 from covey.core.fit.linked import LinkedGoal, LinkedModel, fit_linked
 from covey.core.numbers.cells import Cells
+from covey.core.numbers.distance import comparison_edges
 from covey.core.tables.across import Across
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram
@@ -26,7 +27,7 @@ from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Zeros
 from covey.core.threads import blas_threads
 from covey.engines.linked import LinkedRows
 from covey.methods.method import Public
-from covey.methods.persons.certify import LinkedCertificate, Reference, certify_linked
+from covey.methods.persons.certify import LinkedCertificate, Numbers, Reference, certify_linked
 from covey.methods.persons.goal import make_goal
 from covey.methods.persons.measure import (
     LinkedCounts,
@@ -104,6 +105,7 @@ class RegainPersons:
                 )
                 / n
             )
+            own = some_events(own) if plan.everybody else own
             having = n * float(1 - own[0])
             counted = LinkedCounts(rows, plan.persons, plan.events, having)
             one_way = measure_one_way(counted, plan.numbers, gate)
@@ -138,8 +140,10 @@ class RegainPersons:
             if not self.certificate:
                 return kept
             drawn = kept.codes(law.draw(int(np.clip(n, *COMPARED)), public("reference")), public("reference values"))
-            reference = Reference.of(split.to_bins(drawn), [table for table, _ in tables], split.sizes)
-            farthest = reference.farthest_from(binned)
+            edges = tuple(comparison_edges(seen.cells[j]) if j in seen.cells else None for j in range(len(totals)))
+            compared = Numbers(split.to_bins, edges)
+            reference = Reference.of(drawn, [table for table, _ in tables], split.sizes, compared)
+            farthest = rows.reduce(reference.sums).map(reference.farthest)
             return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
 
     def _barred(self, seen: Looks) -> Across:
@@ -162,6 +166,14 @@ class RegainPersons:
             rest = np.ones(domain.total - merged.total, dtype=bool)  # no box names the number of events
             found.append(Zeros(domain, tuple((names, np.append(mask, rest)) for names, mask in own.boxes)))
         return found[0], found[1]
+
+
+def some_events(law: Floats) -> Floats:
+    """A law of the number of events of persons each of whom is known to have some."""
+    rest = np.append(0.0, law[1:])
+    return np.asarray(
+        rest / rest.sum() if rest.sum() > 0 else np.append(0.0, np.full(len(law) - 1, 1 / (len(law) - 1)))
+    )
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ class LinkedPlan:
     most: int
     ordered: bool
     timing: Timing = NOT_TIMED
+    everybody: bool = False  # whether it is known that nobody is without events
 
     @property
     def last(self) -> int:

@@ -160,7 +160,7 @@ def act(work: Work, place: int, form: Form) -> None:
         work.set_column(place, reopened(column, action != "drop"))
         return
     if action == "learn":
-        work.set_column(place, to_learn(column))
+        work.set_column(place, to_learn(column, work.said))
         return
     work.edit_column(place, form)
     if action == "confirm":

@@ -10,11 +10,13 @@ from starlette.concurrency import run_in_threadpool
 
 from covey.demo import example_visits
 from covey.errors import CoveyError, ParameterError
+from covey.table.dialects import DECIMALS, Dialect
 from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, the_desk, turned_away
 from covey.web.taking import Given
 from covey.web.uploads import Upload
 from covey.web.work import Work
 
+MARKS = {"point": ".", "comma": ",", "space": " ", "apostrophe": "'", "none": ""}
 ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")  # those that spreadsheets write
 
 router = APIRouter()
@@ -23,7 +25,14 @@ router = APIRouter()
 def table_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
     """The first step."""
     desk = the_desk(request)
-    values = {"step": "table", "encodings": ENCODINGS, "limit": desk.upload_limit, "error": error}
+    values = {
+        "step": "table",
+        "encodings": ENCODINGS,
+        "decimals": DECIMALS,
+        "marks": tuple(MARKS),
+        "limit": desk.upload_limit,
+        "error": error,
+    }
     values["aftermath"] = desk.aftermath(work)
     return page(request, "table.html", code, work=work, **values)
 
@@ -52,6 +61,11 @@ async def upload_table(request: Request, desk: OnDesk, work: Named) -> Response:
             files.get("schema"),
             files.get("events"),
             said("whose", "").strip(),
+            Dialect(
+                decimal=said("decimal") or None,
+                thousands=MARKS.get(said("thousands", "")),
+                date_format=said("date_format", "").strip() or None,
+            ),
         )
         await run_in_threadpool(work.take, given, desk.upload_limit)
     except CoveyError as error:
