@@ -16,7 +16,7 @@ import covey.core.fit.linked
 import covey.methods.persons.method
 import covey.synthesizers.private
 from audits.planting import Fault, replaced
-from covey import linking
+from covey import tree
 from covey.core.tables.linked import WEIGHT_STEPS, Linked
 from covey.release.linkedfiles import write_fitted
 from covey.synthesizers import PrivateSynthesizer
@@ -207,9 +207,7 @@ def events_published():
     def telling(real):
         return lambda budget, charges, n, *rest, **options: real(budget, charges, seen[-1], *rest, **options)
 
-    return replaced(
-        (linking.PackageReader, "read", counting), (covey.synthesizers.private, "PrivacyStatement", telling)
-    )
+    return replaced((tree.TreeReader, "read", counting), (covey.synthesizers.private, "PrivacyStatement", telling))
 
 
 def cap_looks_at_others():
@@ -253,7 +251,7 @@ def gaps_ranked():
 
         return timed
 
-    return replaced((linking, "timed", ranked))
+    return replaced((tree, "timed", ranked))
 
 
 def faults():

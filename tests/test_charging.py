@@ -29,8 +29,8 @@ from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 from covey.workflow import AnonymousOrder, PrivateOrder, anonymize, release, resume
-from tests.test_linkedflow import write as write_linked
-from tests.test_linking import SMALL, clinic
+from tests.test_tables import write as write_linked
+from tests.test_tree import SMALL, clinic
 
 pytestmark = [
     pytest.mark.usefixtures("few_steps"),

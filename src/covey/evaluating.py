@@ -11,7 +11,6 @@ import numpy as np
 
 from covey.core.tables.linked import Linked, LinkedTable, places_within
 from covey.errors import InputError, ParameterError
-from covey.linking import PackageReader
 from covey.methods.persons.certify import WORDS, Reference
 from covey.preparing import PLAIN, fit_of
 from covey.release import evaluation
@@ -23,6 +22,7 @@ from covey.table.codec import Codec
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
+from covey.tree import TreeReader
 
 BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for single tables
 
@@ -92,10 +92,10 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, wanted: b
     described = Description.load(file)
     if [part.name for part in described.tables] != [part.name for part in own.tables]:
         raise InputError("the package and the bundle name different tables.")
-    reader = PackageReader(described)
+    reader = TreeReader(described)
     read = reader.read(described.places(file))
     changed = fit_of(reader.prepared(read), described).words
-    drawn = PackageReader(own).read({part.name: path for part, path in tables_of(bundle, own)}).linked
+    drawn = TreeReader(own).read({part.name: path for part, path in tables_of(bundle, own)}).linked
     binned, sizes = _same_bins(read.linked, drawn)
     several = own.link.at_most > 1
     tables = _all_tables(sizes, own.link.order is not None and several, several)

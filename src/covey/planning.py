@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 from covey.errors import ArgumentError
-from covey.linking import PackageReader
 from covey.methods.learning import (
     check_learning,
     expected_attributes,
@@ -26,6 +25,7 @@ from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
+from covey.tree import TreeReader
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _of_persons(described: Description, n: int, epsilon: Fraction | None, delta:
         raise ArgumentError(
             "no error of persons with events is predicted that an epsilon could be found for: give ", "epsilon", "."
         )
-    found = predict_persons(PackageReader(described).plan, n, make_budget(epsilon, delta, n=n, persons=True))
+    found = predict_persons(TreeReader(described).plan, n, make_budget(epsilon, delta, n=n, persons=True))
     return Plan(found, tuple(found.words), found.as_dict())
 
 

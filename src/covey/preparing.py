@@ -12,7 +12,6 @@ from typing import Any
 
 from covey.engines.persons import Keyring, PersonCounts, nameless
 from covey.errors import InputError, ParameterError, nearest
-from covey.linking import PackageReader, PreparedPackage
 from covey.records import Prepared
 from covey.table import metadata
 from covey.table.codec import Codec, EncodeLog
@@ -28,6 +27,7 @@ from covey.table.resources import BARE, LONGEST, MOST_EVENTS, UNNAMED, Parent, R
 from covey.table.rules import Rule, shown_rule
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT, no_rows, open_source
+from covey.tree import PreparedTree, TreeReader
 
 PLAIN = Dialect()  # as covey writes tables itself
 # What a draft of persons with events leaves to its reader.
@@ -285,7 +285,7 @@ class Fit:
         return out | {name: share for one in self.tables for name, share in one.misfits.items()}
 
 
-def fit_of(prepared: Prepared | PreparedPackage, described: Description) -> Fit:
+def fit_of(prepared: Prepared | PreparedTree, described: Description) -> Fit:
     """How tables that were prepared fit."""
     if isinstance(prepared, Prepared):
         schema = prepared.schema or described.unit.schema
@@ -315,7 +315,7 @@ def check(tables: Any, described: Schema | Description, person: str | None = Non
     """Read tables as their description says, confirmed or not, and count what does not fit. Nothing is charged."""
     whole = Description.of(described)
     if whole.schema is None:
-        return fit_of(PackageReader(whole).prepare(tables), whole)
+        return fit_of(TreeReader(whole).prepare(tables), whole)
     own = whole.schema if person is None else without(whole.schema, person)
     # Fields that are to be learned are read on public grids, the others as the schema says.
     codec = Provisional(own) if own.learns else Codec(own)

@@ -12,8 +12,8 @@ from covey.table.description import Description
 from covey.web import taking
 from covey.web.jobs import Job
 from tests.table.test_description import GOOD
-from tests.test_linkedflow import run
-from tests.test_linking import clinic
+from tests.test_tables import run
+from tests.test_tree import clinic
 from tests.web.conftest import words
 
 CHOSEN = {"epsilon": "5", "guarantee": "delta", "delta": "1e-5", "dataset": "clinic"}

@@ -10,7 +10,7 @@ from covey.privacy.ledger import Ledger
 from covey.web import desk as desk_module
 from covey.web.folders import hold
 from covey.web.jobs import Job
-from tests.test_linking import clinic
+from tests.test_tree import clinic
 from tests.web.conftest import opened_desk, served, words
 from tests.web.test_desk import mode
 from tests.web.test_linked import as_csv

@@ -24,10 +24,10 @@ from covey.drawing import Drawn
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
-from covey.linking import PART_PERSONS, MakePersons, PackageReader
 from covey.methods.persons.certify import LinkedCertificate
 from covey.release.contents import LinkedRelease
 from covey.table.sources import joined
+from covey.tree import PART_PERSONS, MakePersons, TreeReader
 
 Per = Literal["person", "event"]
 PERS = {"person": "a random event of a random person", "event": "a random event"}
@@ -57,7 +57,7 @@ class LinkedAnswers(LinkedRelease):
         """m more synthetic persons with their events, at no cost: both tables by name."""
         m = whole_number(m, "m", 1, "It counts the synthetic persons.")
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
-        return self._frames(list(Drawn(m, MakePersons(PackageReader(self.package), self.fitted), streams)), library)
+        return self._frames(list(Drawn(m, MakePersons(TreeReader(self.package), self.fitted), streams)), library)
 
     def _frames(self, parts: list[Any], library: str) -> dict[str, Any]:
         names = [part.name for part in self.package.tables]
@@ -71,7 +71,7 @@ class LinkedAnswers(LinkedRelease):
         if not len(tables[1][self.package.events.link]):  # nothing to compare, and nothing to claim
             return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
         names = [part.name for part in self.package.tables]
-        return found.of(PackageReader(self.package.plain()).read(dict(zip(names, tables, strict=True))).linked)
+        return found.of(TreeReader(self.package.plain()).read(dict(zip(names, tables, strict=True))).linked)
 
     @cached_property
     def evidence(self) -> LinkedEvidence:

@@ -14,7 +14,6 @@ from covey.drawing import Decode, Drawn, Maker, MakeRows, Restore
 from covey.engines.spark import generate
 from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
-from covey.linking import TreeForm
 from covey.methods.draws import Draw
 from covey.privacy.budget import Budget
 from covey.records import (
@@ -30,6 +29,7 @@ from covey.table.numbers import NumberCodec
 from covey.table.persons import without
 from covey.table.schema import Schema
 from covey.table.sparkframe import arrow_batches, spark_schema
+from covey.tree import TreeForm
 
 
 class _Synthesizer(Parameterized):

@@ -14,7 +14,6 @@ from covey.core.tables.sparse import canonical, is_sparse
 from covey.drawing import Maker
 from covey.entropy import SEEDED_MARK
 from covey.errors import NotFittedError, ParameterError
-from covey.linking import MakePersons
 from covey.methods.draws import NumberCells, all_distances
 from covey.methods.paper import PaperParameters
 from covey.methods.persons.certify import LinkedCertificate
@@ -24,6 +23,7 @@ from covey.privacy.certificate import Certificate, TableBounds
 from covey.synthesizers.base import _Synthesizer
 from covey.synthesizers.cards import private_card
 from covey.table.description import Description
+from covey.tree import MakePersons
 from covey.version import __version__
 
 

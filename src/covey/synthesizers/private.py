@@ -18,7 +18,6 @@ from covey.engines.local import ArrayRows
 from covey.engines.rows import Mapped
 from covey.engines.weights import STEPS
 from covey.errors import CoveyWarning, ParameterError
-from covey.linking import MakePersons, PackageReader, TreeForm
 from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, draw_of
 from covey.methods.learning import (
     SHARE,
@@ -67,6 +66,7 @@ from covey.table.description import Description
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
+from covey.tree import MakePersons, TreeForm, TreeReader
 
 # What is about rows of one table or array alone, and what it is where nothing is said.
 OF_ROWS: dict[str, Any] = {
@@ -148,13 +148,13 @@ class PrivateSynthesizer(_Private):
         seed: int | None = None,
     ) -> None:
         options = dict(locals())
-        self._tree: PackageReader | None = None
+        self._tree: TreeReader | None = None
         if isinstance(schema, Description) and schema.schema is None:
             wrong = sorted(name for name, plain in OF_ROWS.items() if options[name] != plain)
             if wrong:
                 raise ParameterError(f"{', '.join(wrong)}: a package of persons and events takes no such parameter.")
             schema.require_confirmed()
-            self._tree = PackageReader(schema)
+            self._tree = TreeReader(schema)
         own: Any = schema.schema if isinstance(schema, Description) else schema
         own = synthesized(with_known_domains(own) if isinstance(own, Schema) else own, person)
         super().__init__(body, seed, own)

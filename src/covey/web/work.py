@@ -14,7 +14,6 @@ from threading import RLock
 from typing import Any
 
 from covey.errors import CoveyError, ParameterError
-from covey.linking import PackageReader
 from covey.methods.learning import expected_attributes, expected_sizes, with_known_domains
 from covey.methods.regain.predict import Prediction, predict
 from covey.privacy.budget import Budget, budget_for
@@ -24,6 +23,7 @@ from covey.table.description import Description
 from covey.table.dialects import Dialect
 from covey.table.resources import BARE, Parent
 from covey.table.schema import Rule, Schema
+from covey.tree import TreeReader
 from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
 from covey.web.drafts import ColumnDraft, edited, published, refused, to_learn
@@ -224,7 +224,7 @@ class Work:
         before, self.rules = self.rules, rules
         try:
             found = self.described()  # rules that contradict each other are refused
-            _ = PackageReader(found) if found.schema is None else Codec(found.schema)
+            _ = TreeReader(found) if found.schema is None else Codec(found.schema)
         except CoveyError:
             self.rules = before
             raise

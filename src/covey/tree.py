@@ -14,55 +14,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers, require_memory
+from covey.core.arrays import Integers
 from covey.core.numbers.grid import Attribute, Category
 from covey.core.tables.linked import Linked, timed
 from covey.core.tables.zeros import held_in
 from covey.engines.linked import LinkedRows
-from covey.engines.local import in_order_of_parts
 from covey.engines.persons import Keyring, Keys
-from covey.engines.spark import spark_errors
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
+from covey.keyed import NOTHING, bare, read, ties
 from covey.methods.persons.method import LinkedFitted, RegainPersons
 from covey.methods.persons.plan import LinkedPlan
 from covey.table.attributes import ColumnLog
 from covey.table.codec import Codec, EncodeLog
-from covey.table.columns import made, match
-from covey.table.databases import Database
+from covey.table.columns import made
 from covey.table.description import Description
 from covey.table.frames import FrameForm
 from covey.table.numbers import NumberCodec
-from covey.table.persons import WithPerson, named
 from covey.table.resources import Resource
-from covey.table.schema import Schema
-from covey.table.sources import form_of, joined, open_source, read_table
+from covey.table.sources import joined
 from covey.table.sparkfiles import PERSONS, SparkParquet
-from covey.table.sparkframe import is_spark, needed_columns
 from covey.table.zeros import across_zeros, structural_zeros
 
 if TYPE_CHECKING:
     from polars import Series
 
-NOTHING = "Nothing was charged."
-CELL = 64  # bytes of a cell of a Spark frame while it is read: text and its copy
 PART_PERSONS = 1 << 16  # synthetic persons that are drawn, decoded and written at a time, with up to 50 events each
 
 
 @dataclass(frozen=True)
-class ReadTable:
-    """One table as codes at full resolution, its keys, and the cells of the order column. Private."""
-
-    codes: Array
-    keys: Keys
-    order: Integers | None
-    log: EncodeLog
-    form: FrameForm
-    schema: Schema
-
-
-@dataclass(frozen=True)
-class ReadPackage:
+class ReadTree:
     """Persons with their events as codes, how the tables looked, what encoding met, and how many events were read. Private."""
 
     linked: Linked
@@ -71,11 +52,11 @@ class ReadPackage:
     events: int
 
     def __repr__(self) -> str:
-        return f"ReadPackage({self.linked.n} persons)"
+        return f"ReadTree({self.linked.n} persons)"
 
 
 @dataclass(frozen=True)
-class PreparedPackage:
+class PreparedTree:
     """Persons with their events as codes. Private: it has no serializer, and its repr shows no record.
 
     Args:
@@ -102,10 +83,10 @@ class PreparedPackage:
         return self.rows.n
 
     def __repr__(self) -> str:
-        return f"PreparedPackage({self.n} persons)"
+        return f"PreparedTree({self.n} persons)"
 
 
-class PackageReader:
+class TreeReader:
     """Reads and writes the two tables of a package."""
 
     def __init__(self, package: Description) -> None:
@@ -144,13 +125,13 @@ class PackageReader:
             *self.attributes, link.at_most, link.order is not None, self.package.events.timing, self.package.alone
         )
 
-    def prepare(self, given: Any) -> PreparedPackage:
+    def prepare(self, given: Any) -> PreparedTree:
         """Read, encode and link two tables for a fit. What does not link is refused."""
         return self.prepared(self.read(given))
 
     def opened(self, given: Any) -> tuple[LinkedRows, TreeForm]:
         """Persons with their events, of tables that were prepared or not; only the kinds of frames are remembered."""
-        prepared = given if isinstance(given, PreparedPackage) else self.prepare(given)
+        prepared = given if isinstance(given, PreparedTree) else self.prepare(given)
         if prepared.package != self.package:
             raise ParameterError("these tables were prepared under another package. Prepare them with this one.")
         return prepared.rows, TreeForm(self, prepared.forms)
@@ -161,11 +142,11 @@ class PackageReader:
         zeros = structural_zeros(persons), structural_zeros(events)
         return RegainPersons(certificate, self.plan, zeros, across_zeros(self.package, persons, events))
 
-    def prepared(self, found: ReadPackage) -> PreparedPackage:
+    def prepared(self, found: ReadTree) -> PreparedTree:
         """The same of tables that were read."""
         cut = found.events - len(found.linked.owner)
         rows, broken = LinkedRows(found.linked), self._broken(found.linked)
-        return PreparedPackage(rows, found.forms, found.logs, self.package, found.events, cut, broken)
+        return PreparedTree(rows, found.forms, found.logs, self.package, found.events, cut, broken)
 
     def _broken(self, linked: Linked) -> int:
         """How many events break a rule across the tables."""
@@ -180,13 +161,13 @@ class PackageReader:
             bad |= inside
         return int(bad.sum())
 
-    def read(self, given: Any) -> ReadPackage:
+    def read(self, given: Any) -> ReadTree:
         """The same, open to the owner of the tables: for checks and evaluations, which are confidential."""
         own, ring = self.package, Keyring()
         first, second = self.tables(given)
-        events = _read(second, own.events, own.events.schema, ring, own.link.order)
+        events = read(second, own.events, own.events.schema, ring, own.link.order)
         unit = own.unit
-        persons = _bare(first, unit, ring, events) if unit.bare else _read(first, unit, unit.schema, ring, None)
+        persons = bare(first, unit, ring, events) if unit.bare else read(first, unit, unit.schema, ring, None)
         if own.link.numbered:
             keep = [self._full.index(name) for name in self.events.names if name in self._full]
             events = replace(events, codes=events.codes[:, keep])
@@ -199,14 +180,14 @@ class PackageReader:
                 f"{own.events.name}: {holes:,} of {len(owner):,} rows have no {own.link.order!r}, which orders them. Fill it, or "
                 f"leave out order. {NOTHING}"
             )
-        order = np.lexsort((*_ties(second, events), *(() if events.order is None else (events.order,)), owner))
+        order = np.lexsort((*ties(second, events), *(() if events.order is None else (events.order,)), owner))
         codes = events.codes[order]
         if own.link.positions or own.link.gaps:
             place, gap = timed(owner[order], np.asarray(events.order)[order].astype(np.int64), own.link.at_most)
             more = [place] * own.link.positions + [gap] * own.link.gaps
             codes = np.column_stack([codes, *more]).astype(np.int64)
         linked = Linked.capped(persons.codes, codes, owner[order], own.link.at_most)
-        return ReadPackage(linked, (persons.form, events.form), (persons.log, events.log), len(owner))
+        return ReadTree(linked, (persons.form, events.form), (persons.log, events.log), len(owner))
 
     @cached_property
     def _full(self) -> list[str]:
@@ -302,7 +283,7 @@ class PackageReader:
 class MakePersons:
     """Synthetic persons with their events, from their fitted law: columns of both tables."""
 
-    reader: PackageReader
+    reader: TreeReader
     fitted: LinkedFitted
     book: dict[int, int] = field(default_factory=dict)  # events that were drawn anew, by the first person of a part
 
@@ -336,77 +317,9 @@ class MakePersons:
 class TreeForm:
     """The forms of the frames that tables came in, and go out in."""
 
-    reader: PackageReader
+    reader: TreeReader
     frames: tuple[FrameForm, FrameForm]
 
     def join(self, parts: list[Any]) -> dict[str, Any]:
         """All parts together, as frames by the names of their tables."""
         return self.reader.restore(parts, self.frames)
-
-
-def _read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str | None) -> ReadTable:
-    """One table in parts, as codes with keys."""
-    codec = Codec(schema)
-    fine = NumberCodec(codec)
-    wanted = WithPerson(schema, part.link)
-    source = open_source(_collected(table, wanted) if is_spark(table) else table, wanted)
-
-    def read(piece: Any) -> tuple[Array, Keys, Any, EncodeLog]:
-        found = source.table(piece)
-        cells, log = codec.encode_part(found, cells=True)
-        keys = ring.keys(*named(found.columns[part.link], schema.missing_values))
-        place = [codec.names.index(order)] if order in codec.names else []
-        own = (
-            None if order is None else cells[:, place].sum(axis=1)
-        )  # an order of one value is not encoded, and tells nothing
-        return fine.codes(cells), keys, own, log
-
-    batches: list[tuple[Array, Keys, Any]] = []
-    log, size = EncodeLog(), 0
-    for batch in in_order_of_parts(source.parts(), read, len(codec.names)):
-        log = batch[3] if not batches else log + batch[3]
-        batches.append(batch[:3])
-        size += batch[0].nbytes + batch[1].nbytes
-        require_memory(4 * size, "linking persons and events", "Use a machine with more memory.")
-    if not batches:
-        empty = np.zeros((0, len(codec.names)), dtype=np.int64)
-        return ReadTable(empty, np.zeros((0, 2), dtype=np.uint64), None, log, form_of(source), schema)
-    codes, keys = (np.concatenate([batch[j] for batch in batches]) for j in (0, 1))
-    cells = None if batches[0][2] is None else np.concatenate([batch[2] for batch in batches])
-    return ReadTable(codes, keys, cells, log, form_of(source), schema)
-
-
-def _ties(table: Any, events: ReadTable) -> tuple[Array, ...]:
-    """What sorts events that the order column does not tell apart: in a file they stand as they stand, and nothing does.
-
-    A database and Spark bring rows in whatever order suits them, which may follow from the rows of others. There a fixed hash of
-    what an event holds decides, so that which events of a person are kept still follows from that person alone.
-    """
-    if not isinstance(table, Database) and not is_spark(table):
-        return ()
-    factors = np.random.default_rng(0).integers(1, 1 << 63, events.codes.shape[1], dtype=np.uint64) | np.uint64(1)
-    with np.errstate(over="ignore"):
-        return (np.asarray((events.codes.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)),)
-
-
-def _bare(table: Any, part: Resource, ring: Keyring, events: ReadTable) -> ReadTable:
-    """Persons without attributes: those whom a table lists, or without one those whom events name."""
-    if table is None:
-        named_ = events.keys[events.keys.any(axis=1)]
-        keys = np.unique(named_, axis=0)
-        form = FrameForm(events.form.origin)
-    else:
-        read = read_table(table, dialect=part.schema.dialect)
-        if part.link not in read.columns:
-            raise InputError(f"{part.name} has no column {part.link!r}. {NOTHING}")
-        keys, form = ring.keys(*named(read.columns[part.link], part.schema.missing_values)), FrameForm(read.origin)
-    return ReadTable(np.zeros((len(keys), 1), dtype=np.int64), keys, None, EncodeLog(), form, part.schema)
-
-
-def _collected(frame: Any, wanted: WithPerson) -> Any:
-    """The needed columns of a Spark frame, on this machine: linking looks at persons and events together."""
-    chosen, _ = needed_columns(frame, wanted)
-    with spark_errors():
-        size = CELL * chosen.count() * len(chosen.columns)
-        require_memory(size, "linking a Spark frame's rows on this machine", "Use a machine with more memory.")
-        return chosen.toArrow().rename_columns(list(match(list(frame.columns), wanted)[0]))
