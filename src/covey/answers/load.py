@@ -83,11 +83,10 @@ def load(folder: str | Path) -> Any:
     Of persons with events, `LinkedAnswers`: both tables, shares, means, rates; of a single table, `Release`.
     """
     place = Path(folder)
-    checked = checked_bundle(place)
     if described_by(place).schema is None:
         return load_linked(place)
     if not (place / "centres.npz").is_file():
-        facts = checked.facts
+        facts = checked_bundle(place).facts
         raise InputError(
             f"{place} is an anonymous bundle: its rows are averages of groups of {facts.get('group_size')} records, without "
             "noise of a known law, so no honest interval can be computed from them. Its rows are in "
