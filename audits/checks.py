@@ -17,7 +17,7 @@ import numpy as np
 
 import covey.core.fit.spectrum
 import covey.methods.regain.bits
-import covey.methods.regain.categories
+import covey.methods.regain.tables
 from audits.filters import filter_kept
 from audits.gates import fit_bits, fit_categories, paper_gate
 from audits.instruments import spy_on_noise
@@ -141,8 +141,8 @@ def fresh(seed):
 POSTPROCESSING = (
     (covey.methods.regain.bits, ("denoise", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
     (
-        covey.methods.regain.categories,
-        ("denoise_histogram", "merge_maps", "fit_category_centres", "unmerge"),
+        covey.methods.regain.tables,
+        ("denoise_histogram", "category_bins", "fit_category_centres", "unmerge"),
     ),
     (covey.core.fit.spectrum.Denoisers, ("combined",)),
 )

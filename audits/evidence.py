@@ -63,7 +63,7 @@ def evidence(one, subject, tape):
     privacy = subject.privacy
     if privacy is not None and not linked.is_linked(subject):
         shown["learned"] = len(privacy.learned)
-        shown["prior"] = len(subject._by_number.prior.codes) if privacy.prior else 0
+        shown["prior"] = len(subject._by_table.prior.codes) if privacy.prior else 0
         holes = [np.mean([cell == "" for cell in one.table[name]]) for name in privacy.learned]
         shown["missing"] = max(holes, default=0)
     shown["drafted"] = getattr(subject, "drafted", 0)

@@ -11,9 +11,9 @@ import covey.core.noise.samplers
 import covey.core.paper.bingham
 import covey.methods.draws
 import covey.methods.paper
-import covey.methods.regain.categories
+import covey.methods.regain.bits
 import covey.methods.regain.measure
-import covey.methods.regain.pipeline
+import covey.methods.regain.tables
 import covey.privacy.gate
 import covey.synthesizers.private
 from audits.filters import filter_faults
@@ -156,7 +156,7 @@ def rank_from_data():
 
         return bit_centres
 
-    return replaced((covey.methods.regain.pipeline, "bit_centres", by_rank))
+    return replaced((covey.methods.regain.bits, "bit_centres", by_rank))
 
 
 def noise_not_rounded():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from covey.core.numbers.grid import Category
 from covey.entropy import Streams
 from covey.methods.paper import Algorithm4
-from covey.methods.regain.pipeline import RegainBits, RegainCategories
+from covey.methods.regain.bits import RegainBits
+from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Gate
 
@@ -54,7 +56,8 @@ def fit_bits(rows, budget, streams, share=CERTIFICATE, declared=None, make_gate=
 
 def fit_categories(rows, domain, budget, streams, share=CERTIFICATE, make_gate=Gate):
     """`regain` on rows of category codes."""
-    return fitted(rows, RegainCategories(share, domain), budget, streams, make_gate)[0]
+    attributes = tuple(map(Category, domain.sizes, domain.ordered))
+    return fitted(rows, RegainTables(share, attributes), budget, streams, make_gate)[0]
 
 
 def paper_gate(par, streams, make_gate=Gate, rows_per_person=1):

@@ -14,7 +14,7 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-import covey.methods.regain.numbers as numbers
+import covey.methods.regain.tables as tables
 import covey.release.bundle
 from audits.odometer import Ride, cheap_fits
 from audits.planting import Fault, replaced
@@ -129,13 +129,13 @@ def prior_dropped():
 
     def doubting(real):
         def fit(self, rows, gate, public):
-            exact = numbers.OneWayCounts.of(rows, self.attributes).codes(1)._sealed
+            exact = tables.OneWayCounts.of(rows, self.attributes).codes(1)._sealed
             apart = np.abs(exact / exact.sum() - self.prior.shares(1, len(exact))).max() if self.prior else 0
             return real(replace(self, prior=None) if apart > 0.05 else self, rows, gate, public)
 
         return fit
 
-    return replaced((numbers.RegainNumbers, "fit", doubting))
+    return replaced((tables.RegainTables, "fit", doubting))
 
 
 def rules_dropped():
@@ -148,7 +148,7 @@ def rules_dropped():
 
         return fit
 
-    return replaced((numbers.RegainNumbers, "fit", doubting))
+    return replaced((tables.RegainTables, "fit", doubting))
 
 
 def within(boxes, codes):

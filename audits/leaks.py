@@ -13,16 +13,14 @@ import numpy as np
 
 import covey.core.noise.samplers
 import covey.core.noise.signs
-import covey.methods.regain.bits
-import covey.methods.regain.categories
-import covey.methods.regain.measure as measure
-import covey.methods.regain.pipeline as pipeline
+import covey.methods.regain.bits as bits
+import covey.methods.regain.measure_tables as measure_tables
+import covey.methods.regain.tables as tables
 from audits import bodies, commands, knowledge, linked, persons
 from audits.planting import Fault, replaced, told
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
 from covey.entropy import Streams
-from covey.methods.regain.plan import pair_moves
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Moves
 
@@ -36,12 +34,12 @@ def better_cloud():
         def bit_centres(rows, gate, fit):
             cloud, *rest = real(rows, gate, fit)
             both = [cloud, WeightedPoints(cloud.weights, 1 - cloud.points)]
-            exact = [pipeline.farthest_bits(rows, c)[1]._sealed for c in both]
+            exact = [bits.farthest_bits(rows, c)[1]._sealed for c in both]
             return both[int(np.argmin(exact))], *rest
 
         return bit_centres
 
-    return replaced((pipeline, "bit_centres", choosing))
+    return replaced((bits, "bit_centres", choosing))
 
 
 def exact_radius():
@@ -61,29 +59,30 @@ def exact_merging():
     """Categories are merged on their exact counts."""
 
     def peeking(real):
-        def measure_histograms(tables, gate):
-            found = real(tables, gate)
-            exact = tables.one_way._sealed.astype(np.float64)
-            return replace(found, counts=[exact[tables.domain.block(a)] for a in range(len(found.counts))])
+        def measure_one_way(counts, plan, gate):
+            found = real(counts, plan, gate)
+            exact = {j: replace(own, values=counts.codes(j)._sealed) for j, own in found.categories.items()}
+            return replace(found, categories=exact)
 
-        return measure_histograms
+        return measure_one_way
 
-    return replaced((covey.methods.regain.categories, "measure_histograms", peeking))
+    return replaced((tables, "measure_one_way", peeking))
 
 
 def exact_counts_kept():
     """The counts that travel beside a release are those of the records, not those that got noise."""
 
     def peeking(real):
-        def category_centres(tables, gate, *others):
-            cloud, spectrum, measured = real(tables, gate, *others)
-            exact = tables.one_way._sealed.astype(np.float64)
-            counts = [exact[tables.domain.block(a)] for a in range(len(measured.maps))]
-            return cloud, spectrum, replace(measured, one_way=replace(measured.one_way, counts=counts))
+        def fit(self, rows, gate, public):
+            found = real(self, rows, gate, public)
+            exact = tables.OneWayCounts.of(rows, self.attributes)
+            kept = enumerate(found.measurements.one_way)
+            own = [replace(ranges, counts=exact.codes(j)._sealed.astype(np.float64)) for j, ranges in kept]
+            return replace(found, measurements=replace(found.measurements, one_way=own))
 
-        return category_centres
+        return fit
 
-    return replaced((pipeline, "category_centres", peeking))
+    return replaced((tables.RegainTables, "fit", peeking))
 
 
 # Sensitivities and factors.
@@ -135,9 +134,9 @@ def rows_not_squared():
 
 def half_trace():
     def half(real):
-        return lambda domain: replace(real(domain), trace=pair_moves(domain).trace / 2)
+        return lambda domain: replace(real(domain), trace=real(domain).trace / 2)
 
-    return replaced((measure, "pair_moves", half))
+    return replaced((measure_tables, "pair_moves", half))
 
 
 def half_trace_of_signs():
@@ -160,7 +159,7 @@ def uncentred():
 
         return centred_counts
 
-    return replaced((measure, "centred_counts", plain))
+    return replaced((measure_tables, "centred_counts", plain))
 
 
 def cut_too_little():

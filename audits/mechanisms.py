@@ -19,6 +19,7 @@ from audits.statistics import gaussian_delta, lattice_gaussian_delta
 from covey.core.noise.chi import Chi
 from covey.core.noise.samplers import CoveyNoise
 from covey.core.noise.wishart import degrees
+from covey.core.numbers.grid import Category
 from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import BlockSums
 from covey.core.paper.bodies import Ball
@@ -29,18 +30,17 @@ from covey.methods import paper
 from covey.methods.paper import paper_parameters
 from covey.methods.records import real_records
 from covey.methods.regain.measure import (
-    Tables,
     measure_ball,
     measure_coding,
-    measure_histograms,
     measure_matrix,
     measure_means,
-    measure_pairs,
     measure_parities,
     measure_scores,
     measure_sizes,
 )
-from covey.methods.regain.plan import pair_law, plan_bits
+from covey.methods.regain.measure_tables import Tables, measure_one_way, measure_pairs
+from covey.methods.regain.plan import plan_bits
+from covey.methods.regain.plan_tables import TablePlan, pair_law
 from covey.privacy.certificate import certify
 from covey.privacy.gate import Exact, Moves
 
@@ -195,6 +195,12 @@ def pure_means():
     return Case("means, cube noise", "all bits flip", 1.0, draw, 250_000, 5_000, floor=TIGHT)
 
 
+def one_category(rows, own_gate):
+    """The one-way table of a single attribute of three categories."""
+    found = measure_one_way(Tables(rows, THREE).counts, TablePlan((Category(3),)), own_gate).categories[0]
+    return ((found.values.astype(np.float64), found.sd),)
+
+
 def pure_cases():
     def sizes(rows, noise):
         found = measure_sizes(rows, gate("row sums", noise))
@@ -205,8 +211,7 @@ def pure_cases():
         return ((found.shares, found.sd),)
 
     def one_way(rows, noise):
-        found = measure_histograms(Tables(rows, THREE), gate("histograms", noise))
-        return ((found.counts[0], found.sds[0]),)
+        return one_category(rows, gate("histograms", noise))
 
     law = pair_law(TWELVE, a_budget(EPSILON))
 
@@ -281,8 +286,7 @@ def gaussian_cases():
         return ((found.shares, found.sd),)
 
     def one_way(rows, noise):
-        found = measure_histograms(Tables(rows, THREE), gate("histograms", noise, pure=False))
-        return ((found.counts[0], found.sds[0]),)
+        return one_category(rows, gate("histograms", noise, pure=False))
 
     law = pair_law(TWELVE, a_budget(RHO, pure=False))
 

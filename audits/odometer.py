@@ -21,9 +21,9 @@ from scipy.stats import norm
 
 import covey.core.fit.reals
 import covey.core.fit.stack
-import covey.methods.regain.categories
-import covey.methods.regain.pipeline
+import covey.methods.regain.bits
 import covey.methods.regain.reals
+import covey.methods.regain.tables
 import covey.synthesizers.private
 from audits import linked
 from audits.evidence import unproven
@@ -301,16 +301,16 @@ def fitted(one, table, make_gate, seed):
 @contextmanager
 def cheap_fits():
     """Few centres and few steps: what is looked at here does not depend on how good the fit is."""
-    pipeline, categories = covey.methods.regain.pipeline, covey.methods.regain.categories
-    plan = pipeline.plan_bits
+    bits, tables = covey.methods.regain.bits, covey.methods.regain.tables
+    plan = bits.plan_bits
     with ExitStack() as stack:
 
         def small(*arguments):
             return replace(plan(*arguments), centres=30, final_steps=8, parity_steps=8)
 
-        stack.enter_context(patch.object(pipeline, "plan_bits", small))
-        stack.enter_context(patch.object(categories, "CENTRES", 30))
-        stack.enter_context(patch.object(categories, "fit_steps", lambda *_: 10))
+        stack.enter_context(patch.object(bits, "plan_bits", small))
+        stack.enter_context(patch.object(tables, "CENTRES", 30))
+        stack.enter_context(patch.object(tables, "fit_steps", lambda *_: 10))
         stack.enter_context(patch.object(covey.methods.regain.reals, "POINTS", 40))
         stack.enter_context(patch.object(covey.core.fit.reals, "ROUNDS", 2))
         stack.enter_context(patch.object(covey.core.fit.stack, "DRAWS", 1))

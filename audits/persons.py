@@ -100,7 +100,7 @@ def whole_rows():
     """Every row weighs as much as a person."""
 
     def heavy(_):
-        return lambda rows: np.where(rows > 0, weights.STEPS, 0)
+        return lambda rows: np.where(rows > 0, weights.WEIGHT_STEPS, 0)
 
     return replaced((persons, "row_weights", heavy), (weights, "row_weights", heavy))
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-import covey.methods.regain.measure_numbers as measure
-import covey.methods.regain.plan_numbers as plan
+import covey.methods.regain.measure_tables as measure
+import covey.methods.regain.plan_tables as plan
 import covey.methods.regain.triples as triples
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
@@ -107,7 +107,7 @@ def levels_at_the_parents_charge():
 
         return measure_it
 
-    return replaced((plan.NumberPlan, "round_part", noting), (Gate, "measure", once))
+    return replaced((plan.TablePlan, "round_part", noting), (Gate, "measure", once))
 
 
 def found_law(gate):
@@ -161,7 +161,7 @@ def one_cell_moves():
 
 def ranks_halved():
     """Signs of ranks that turn are forgotten: a product is said to move by U², not 2U²."""
-    return replaced((plan, "flips", lambda real: lambda p: max(1, real(p) // 4)))
+    return replaced((measure, "flips", lambda real: lambda p: max(1, real(p) // 4)))
 
 
 def one_important_pair():

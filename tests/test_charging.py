@@ -194,8 +194,8 @@ class Failing:
 
     def __call__(self, frame, event, _):
         code = frame.f_code
-        claims = code.co_filename.endswith("claim.py") or code.co_name == "claim_target"  # the way out of their block
-        if event != "call" or not code.co_filename.startswith(ABOVE_THE_DATA) or claims:
+        lock = code.co_filename.endswith("claim.py") or code.co_name == "claim_target"  # no part of the words
+        if event != "call" or not code.co_filename.startswith(ABOVE_THE_DATA) or lock:
             return
         key = (code.co_filename, code.co_name, code.co_firstlineno)
         self.seen.setdefault(key)

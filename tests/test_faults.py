@@ -64,7 +64,7 @@ def command(order, *more, limit=None):
 
 
 # What is killed here is the writing: the fit takes a few steps.
-FEW_STEPS = "import covey.methods.regain.categories as c; c.fit_steps = lambda *_: 20"
+FEW_STEPS = "import covey.methods.regain.tables as c; c.fit_steps = lambda *_: 20"
 
 
 def run_faults(*words, before=""):

@@ -24,7 +24,7 @@ from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper
 from covey.methods.records import boolean_records, real_records
-from covey.methods.regain.plan import pair_law
+from covey.methods.regain.plan_tables import pair_law
 from covey.privacy import gate as gate_module
 from covey.privacy.budget import make_budget
 
@@ -51,14 +51,14 @@ def test_only_these_functions_read_records():
         "measure.measure_coding",
         "measure.measure_sizes",
         "measure.measure_scores",
-        "measure.__init__",  # Tables: exact counts, which leave through measure_histograms and measure_pairs
-        "measure.pairs",
-        "measure.triples",  # which leave through Gate.choose and find_triples: docs/proofs/choice.md
-        "measure.farthest",  # the certificate
-        "pipeline.farthest_bits",
-        "pipeline.yardstick_of_bits",
-        "measure_numbers.of",  # codes of numbers and categories, which leave through measure_one_way: docs/proofs/trees.md
-        "measure_numbers.ranges",  # the same, by ranges
+        "bits.farthest_bits",  # the certificate
+        "bits.yardstick_of_bits",
+        "measure_tables.__init__",  # Tables: exact counts, which leave through measure_one_way and measure_pairs
+        "measure_tables.pairs",
+        "measure_tables.triples",  # which leave through Gate.choose and find_triples: docs/proofs/choice.md
+        "measure_tables.farthest",  # the certificate
+        "measure_tables.of",  # codes of numbers and categories, which leave through measure_one_way: docs/proofs/trees.md
+        "measure_tables.ranges",  # the same, by ranges
         "reals.measure_scales",  # real records in a body: docs/proofs/bodies.md
         "reals.measure_radius",
         "reals.measure_moments",

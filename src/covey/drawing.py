@@ -12,7 +12,7 @@ from covey.core.draw.balanced import REFINE_CATEGORIES
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.threads import blas_threads
 from covey.entropy import Streams
-from covey.methods.draws import Draw, DrawNumbers
+from covey.methods.draws import Draw, DrawCodes
 from covey.methods.regain.memory import CODE
 from covey.records import Form
 from covey.table.codec import Codec
@@ -83,7 +83,7 @@ class MakeRows:
     def memory(self, units: int) -> int:
         """Bytes of rows, with the pair tables that they are to match."""
         draw = self.draw
-        domain = draw.numbers.domain if isinstance(draw, DrawNumbers) else getattr(draw, "domain", None)
+        domain = draw.numbers.domain if isinstance(draw, DrawCodes) else None
         width = int(self.centres.points.shape[1])
         cells = 8 * width if domain is None else CODE * len(domain.sizes)
         tables = 20 * width**2 if domain is None or width <= REFINE_CATEGORIES else 40 * self.centres.points.size

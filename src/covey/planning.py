@@ -15,10 +15,10 @@ from covey.methods.learning import (
     with_known_domains,
 )
 from covey.methods.persons.predict import PersonsPrediction, predict_persons
-from covey.methods.regain.numbers import RegainNumbers
-from covey.methods.regain.plan_numbers import Focus, NumberPlan, TripleForecast, forecast
-from covey.methods.regain.plan_numbers import expected_focus as focus
+from covey.methods.regain.plan_tables import Focus, TablePlan, TripleForecast, forecast
+from covey.methods.regain.plan_tables import expected_focus as focus
 from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, focus_words, predict
+from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import Budget, budget_for, make_budget, shown
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.codec import Codec
@@ -94,15 +94,15 @@ def _of_persons(described: Description, n: int, epsilon: Fraction | None, delta:
 
 def expected_focus(schema: Schema, n: int, budget: Budget) -> Focus | None:
     """What the important columns of a schema gain, and the others lose, from public sizes alone; None if there are none."""
-    plan = _number_plan(schema, budget)
+    plan = _table_plan(schema, budget)
     return focus(plan, n, budget, LEFT_AFTER_DENOISING) if plan.important.pairs else None
 
 
 def expected_triples(schema: Schema, n: int, budget: Budget) -> TripleForecast | None:
     """How many triples would be chosen and measured, from public sizes alone; None if none are wanted."""
-    plan = _number_plan(schema, budget)
+    plan = _table_plan(schema, budget)
     return forecast(plan, n, budget) if plan.wish else None
 
 
-def _number_plan(schema: Schema, budget: Budget) -> NumberPlan:
-    return RegainNumbers.of(NumberCodec(Codec(schema)), Fraction(0), budget.pure).plan
+def _table_plan(schema: Schema, budget: Budget) -> TablePlan:
+    return RegainTables.of(NumberCodec(Codec(schema)), Fraction(0), budget.pure).plan

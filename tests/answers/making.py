@@ -12,8 +12,10 @@ from covey.core.noise.pairlaw import PairLaw
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
 from covey.core.tables.domain import Domain
-from covey.methods.regain.measure import Means, OneWay, merge_pairs
-from covey.methods.regain.measured import MeasuredBits, MeasuredCategories
+from covey.methods.draws import NumberCells
+from covey.methods.regain.measure import Means
+from covey.methods.regain.measure_tables import merge_pairs
+from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers, MeasuredRanges
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.codec import Codec
 
@@ -51,9 +53,12 @@ def categories(schema, codes, sd=0.0, generator=None, maps=None, family="gaussia
         draw = generator.normal if gaussian else generator.laplace
         counts = counts + draw(0, sd if gaussian else sd / 2**0.5, len(counts))
         pairs = pairs + law.simulate(generator)
-    one_way = OneWay([counts[domain.block(a)] for a in range(len(sizes))], np.full(len(sizes), max(sd, 1e-9)))
-    measured = MeasuredCategories(n, domain, family != "gaussian", one_way, maps, law, pairs)
-    return released(schema, n, hot, measured, codes)
+    edges = [np.arange(size + 1) for size in sizes]
+    one_way = [
+        MeasuredRanges(e, counts[domain.block(a)], np.full(sizes[a], max(sd, 1e-9))) for a, e in enumerate(edges)
+    ]
+    measured = MeasuredNumbers(n, family != "gaussian", one_way, edges, maps, law, pairs)
+    return released(schema, n, hot, measured, codes, NumberCells(domain))
 
 
 def bits(schema, X, sd=0.0, generator=None, centre=0.5):
@@ -79,11 +84,11 @@ def weighted(points, shape):
     return WeightedPoints(counts / counts.sum(), rows)
 
 
-def released(schema, n, points, measured, drawn=None):
+def released(schema, n, points, measured, drawn=None, numbers=None):
     """A release with these centres; `drawn` are rows of codes to use in place of rows drawn from them."""
     privacy = PrivacyStatement(make_budget(1.0), (), n, "regain", False)
     cloud = weighted(np.ascontiguousarray(points).tobytes(), points.shape)
-    release = Release(Rows(), schema, cloud, privacy, None, "0", measurements=measured)
+    release = Release(Rows(), schema, cloud, privacy, None, "0", measurements=measured, numbers=numbers)
     if drawn is not None:
         release.__dict__["drawn"] = moments.Rows(np.asarray(drawn))
     return release

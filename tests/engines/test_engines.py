@@ -13,8 +13,9 @@ import pytest
 import covey
 from audits.gates import opened
 from covey import records
+from covey.core.numbers.counting import CodeCounts
 from covey.core.tables.counts import column_counts, size_counts
-from covey.core.tables.crosstabs import OneWayTables, PairTables
+from covey.core.tables.crosstabs import PairTables
 from covey.core.tables.moments import moments
 from covey.engines import spark
 from covey.engines.rows import Mapped
@@ -156,7 +157,7 @@ def test_sums_are_those_of_the_matrix(place, memory):
     rows = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(place(survey())).rows
     assert (rows.n, rows.p) == codes.shape
     sizes = Codec(SCHEMA).domain_sizes
-    for kernel in (PairTables(sizes), OneWayTables(sizes), OneWayTables((64, *sizes[1:]))):
+    for kernel in (PairTables(sizes), CodeCounts((0, 1), sizes[:2]), CodeCounts((0,), (64,))):
         found, wanted = opened(rows.reduce(kernel)).integers(), kernel(codes).integers()
         assert all((a == b).all() for a, b in zip(found, wanted, strict=True))
     assert (opened(rows.whole(lambda X: np.sort(X, axis=0))) == np.sort(codes, axis=0)).all()
@@ -231,7 +232,7 @@ def test_a_table_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     rows = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(path).rows
     survey(N + 1).write_csv(path)
     with pytest.raises(InputError, match="changed"):
-        rows.reduce(OneWayTables((50,) * 4))
+        rows.reduce(CodeCounts((0, 1, 2, 3), (50,) * 4))
 
 
 def test_records_prepared_for_another_synthesizer_are_refused():

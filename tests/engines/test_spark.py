@@ -18,7 +18,8 @@ import pytest
 import covey
 import covey.privacy.pure
 from audits.gates import opened
-from covey.core.tables.crosstabs import OneWayTables, PairTables
+from covey.core.numbers.counting import CodeCounts
+from covey.core.tables.crosstabs import PairTables
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.table import sparkfiles
 from covey.table.codec import Codec
@@ -163,7 +164,7 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(files, tmp_path):
     """In a task that reads files; below, in one that reads a frame."""
     rows = synth().prepare(files(survey())).rows
     marker, sizes = str(tmp_path / "killed"), Codec(SCHEMA).domain_sizes
-    tables = OneWayTables(sizes)
+    tables = CodeCounts(tuple(range(len(sizes))), sizes)
 
     def deadly(batch):
         found = tables(batch)
@@ -238,7 +239,7 @@ def test_a_frame_that_changes_between_passes_is_refused(spark, tmp_path):
     rows = synth().prepare(frame.mapInArrow(shrinking, frame.schema)).rows
     Path(marker).touch()
     with pytest.raises(InputError, match="changed"):
-        rows.reduce(OneWayTables((50,) * 4))
+        rows.reduce(CodeCounts((0, 1, 2, 3), (50,) * 4))
     with pytest.raises(InputError, match="changed"):
         rows.whole(len)
 

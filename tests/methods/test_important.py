@@ -11,7 +11,7 @@ import covey
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError
 from covey.methods.regain.important import Important, ImportantPairs
-from covey.methods.regain.plan_numbers import Focus
+from covey.methods.regain.plan_tables import Focus
 from covey.methods.regain.predict import focus_words
 from covey.table.schema import Schema
 

@@ -13,7 +13,7 @@ from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import LostReleaseError, ParameterError
 from covey.methods.learning import expected_attributes
 from covey.methods.regain.memory import release_memory
-from covey.methods.regain.plan_numbers import MOST_MERGED, NumberPlan
+from covey.methods.regain.plan_tables import MOST_MERGED, TablePlan
 from covey.methods.regain.predict import NO_ROOM
 from covey.orders import PrivateOrder
 from covey.privacy.budget import make_budget
@@ -62,7 +62,7 @@ def test_more_rows_never_take_less_and_streams_end_their_growth(attributes, delt
 def test_very_many_numbers_get_fewer_bins_and_few_keep_theirs():
     rich = make_budget(1000, 1e-9)
     for q, bins in ((5, 40), (20, 20), (300, 12), (1000, 4)):
-        mass = NumberPlan((NumberGrid(10**6),) * q).bin_mass(10**7, rich)
+        mass = TablePlan((NumberGrid(10**6),) * q).bin_mass(10**7, rich)
         assert round(1 / mass) == bins
         assert q * bins <= MOST_MERGED
 

@@ -13,11 +13,11 @@ from covey.core.numbers.counting import CodeCounts
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
-from covey.methods.draws import DrawNumbers
-from covey.methods.regain import measure_numbers
-from covey.methods.regain.measure_numbers import OneWayCounts
-from covey.methods.regain.numbers import RegainNumbers
-from covey.methods.regain.plan_numbers import NumberPlan, matrix_is_better, rank_moves
+from covey.methods.draws import DrawCodes
+from covey.methods.regain import measure_tables
+from covey.methods.regain.measure_tables import OneWayCounts, matrix_is_better, rank_moves
+from covey.methods.regain.plan_tables import TablePlan
+from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 from covey.release.statements import certificate_facts
@@ -40,10 +40,10 @@ def people(n=N, seed=0):
 
 def release(epsilon, delta, seed=1, share=Fraction(1, 20)):
     rows = ArrayRows(people())
-    method, streams = RegainNumbers(share, ATTRIBUTES), Streams.from_seed(seed)
+    method, streams = RegainTables(share, ATTRIBUTES), Streams.from_seed(seed)
     budget = make_budget(epsilon, delta)
     found, gate = fitted(rows, method, budget, streams)
-    return found, gate, DrawNumbers(found.numbers)(found.cloud, N, streams.child("rows"))
+    return found, gate, DrawCodes(found.numbers)(found.cloud, N, streams.child("rows"))
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -62,7 +62,7 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
     assert ranks[0] > 0.8
     assert abs(ranks[0] - ranks[1]) < 0.08
     worst = opened(
-        measure_numbers.farthest_numbers(
+        measure_tables.farthest_numbers(
             OneWayCounts.of(ArrayRows(true), ATTRIBUTES), found.numbers.cells, found.cloud, found.numbers.domain
         )
     )
@@ -78,11 +78,23 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
     assert "distribution_functions" not in certificate_facts(without)
 
 
+@pytest.mark.parametrize(
+    ("places", "ranked"), [((0, 1), True), ((0, 3), True), ((0, 2), False), ((2, 3), False), ((0,), False)]
+)
+def test_swaps_keep_ranks_where_two_columns_have_some_and_one_is_a_number(places, ranked):
+    """Ordered categories alone keep their ranks better by their pair tables."""
+    method = RegainTables(Fraction(0), tuple(ATTRIBUTES[j] for j in places))
+    rows = ArrayRows(people(500)[:, places])
+    found = fitted(rows, method, make_budget(1), Streams.from_seed(1))[0]
+    assert (found.numbers.score is not None) == ranked
+    assert len(found.numbers.cells) == sum(isinstance(a, NumberGrid) for a in method.attributes)
+
+
 def test_charges_of_trees_are_fixed_by_public_numbers():
     """Whatever the table, the gate's book has the same lines for one-way measures: a tree that stops early would tell."""
     books = []
     for table in (people(), np.zeros((N, 4), np.int64), people(seed=5)[::-1] // 2):
-        method, streams = RegainNumbers(Fraction(1, 20), ATTRIBUTES), Streams.from_seed(2)
+        method, streams = RegainTables(Fraction(1, 20), ATTRIBUTES), Streams.from_seed(2)
         gate = fitted(ArrayRows(table), method, make_budget(1, 1e-6), streams)[1]
         books.append([line for line in gate.book if line.purpose == "histograms"])
     assert books[0] == books[1] == books[2]
@@ -93,12 +105,12 @@ def test_charges_of_trees_are_fixed_by_public_numbers():
 def test_passes_by_ranges_count_what_codes_counted_in_one_pass(monkeypatch):
     whole = release(1.0, 1e-6)[2]
     monkeypatch.setattr("covey.core.numbers.counting.FULL_CODES", 0)
-    assert measure_numbers.codes_kernel(ATTRIBUTES) == CodeCounts((2, 3), (4, 6))
+    assert measure_tables.codes_kernel(ATTRIBUTES) == CodeCounts((2, 3), (4, 6))
     assert (release(1.0, 1e-6)[2] == whole).all()
 
 
 def test_one_way_shares_sum_to_one_and_public_shares_to_the_rest():
-    plan = NumberPlan(ATTRIBUTES)
+    plan = TablePlan(ATTRIBUTES)
     for pure in (True, False):
         assert sum(plan.one_way(pure)) == 1
     for delta in (0, 1e-9):
@@ -106,7 +118,7 @@ def test_one_way_shares_sum_to_one_and_public_shares_to_the_rest():
             shares = plan.shares(n, make_budget(1, delta), Fraction(19, 20))
             assert sum(shares.values()) == Fraction(19, 20)
             assert min(shares.values()) >= 0
-    alone = NumberPlan((NumberGrid(100),)).shares(100, make_budget(1), Fraction(1))
+    alone = TablePlan((NumberGrid(100),)).shares(100, make_budget(1), Fraction(1))
     assert alone == {"histograms": 1, "pairs": 0}
 
 
@@ -181,5 +193,5 @@ def test_the_gate_sees_every_round():
             return super()._release(exact, noise, payment, weight, block)
 
     rows = ArrayRows(people())
-    fitted(rows, RegainNumbers(Fraction(0), ATTRIBUTES), make_budget(1), Streams.from_seed(3), Watching)
+    fitted(rows, RegainTables(Fraction(0), ATTRIBUTES), make_budget(1), Streams.from_seed(3), Watching)
     assert seen == [N] * len(seen)  # each is a partition of all records

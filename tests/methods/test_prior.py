@@ -50,7 +50,7 @@ def error(prior, seed):
 
 
 def test_a_good_prior_lowers_the_error_and_a_wrong_one_costs_little(bundles, monkeypatch):
-    monkeypatch.setattr("covey.methods.regain.categories.fit_steps", lambda *_: 150)
+    monkeypatch.setattr("covey.methods.regain.tables.fit_steps", lambda *_: 150)
     none, good, wrong = (
         np.mean([error(prior, seed) for seed in range(2)]) for prior in (None, bundles / "alike", bundles / "otherwise")
     )

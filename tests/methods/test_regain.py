@@ -10,6 +10,7 @@ import covey
 from audits.gates import a_budget, a_gate, fit_bits
 from covey.core.noise import integers as noise_module
 from covey.core.noise.matrix import MatrixNoise
+from covey.core.numbers.grid import Category
 from covey.core.tables.coding import UNIT, wide_enough
 from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import misplaced_bits
@@ -19,17 +20,16 @@ from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CoveyWarning, InputError, MissingExtraError, ParameterError
 from covey.methods.regain.measure import (
-    Tables,
     measure_ball,
     measure_coding,
-    measure_histograms,
     measure_matrix,
-    measure_pairs,
     measure_parities,
     measure_scores,
     measure_sizes,
 )
-from covey.methods.regain.plan import declared_coding, histogram_share, pair_law, plan_bits
+from covey.methods.regain.measure_tables import Tables, measure_one_way, measure_pairs
+from covey.methods.regain.plan import declared_coding, plan_bits
+from covey.methods.regain.plan_tables import TablePlan, histogram_share, pair_law
 from covey.methods.regain.predict import predict
 from covey.privacy import gate as gate_module
 from covey.privacy.budget import make_budget
@@ -363,7 +363,9 @@ def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is
     assert on_grid(scores.shares, n)
     domain = Domain((3, 4), (False, False))
     codes = Tables(ArrayRows(generator.integers(0, 3, (n, 2))), domain)
-    assert on_grid(np.concatenate(measure_histograms(codes, a_gate("histograms", **rho)).counts), 1)
+    plan = TablePlan((Category(3), Category(4)))
+    found = measure_one_way(codes.counts, plan, a_gate("histograms", **rho)).categories
+    assert on_grid(np.concatenate([own.values for own in found.values()]), 1)
     maps = [np.arange(3), np.arange(4)]
     for pure in (True, False):
         law = pair_law(domain, a_budget(1, pure))

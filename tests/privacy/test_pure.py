@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import covey.privacy.pure
-from covey.core.tables.crosstabs import OneWayTables, PairTables
+from covey.core.numbers.counting import CodeCounts
+from covey.core.tables.crosstabs import PairTables
 from covey.core.tables.moments import moments
 from covey.engines.rows import Then
 from covey.errors import InternalError
@@ -244,7 +245,7 @@ def test_the_same_passes_where_nobody_looks(monkeypatch):
         moments,
         PairTables((2, 3)),
         PairTables((2, 3)).matrix,
-        OneWayTables((2, 3)),
+        CodeCounts((0, 1), (2, 3)),
     ],
 )
 def test_what_reads_its_arguments_and_constants_alone_passes(function):

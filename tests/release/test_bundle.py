@@ -16,7 +16,7 @@ from covey.demo import example_visits
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
-from covey.methods.regain.numbers import RegainNumbers
+from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
 from covey.progress import listening
 from covey.release import bundle as module
@@ -262,7 +262,7 @@ def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monk
     path, schema = visits
     synth = covey.PrivateSynthesizer(1.0, schema=schema)
     fixed, _ = fitted(synth.prepare(path).rows, synth._regain(), make_budget(1.0), Streams.from_seed(1))
-    monkeypatch.setattr(RegainNumbers, "fit", lambda *_: fixed)
+    monkeypatch.setattr(RegainTables, "fit", lambda *_: fixed)
     header, *lines = path.read_text().splitlines()
     other = tmp_path / "other.csv"
     other.write_text("\n".join([header] + [lines[0]] * len(lines)) + "\n")

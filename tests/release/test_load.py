@@ -14,9 +14,11 @@ import covey
 from covey.answers.columns import Columns
 from covey.cli import main
 from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.domain import Domain
 from covey.demo import example_visits
 from covey.entropy import Streams
 from covey.errors import ParameterError
+from covey.methods.draws import NumberCells
 from covey.release.bundle import write_bundle
 from covey.release.load import Centres, conditioned, draw_rows, load_centres
 from covey.release.verify import Verified, bundle_digest
@@ -35,10 +37,11 @@ def some_centres(schema, seed=0):
     generator, codec = np.random.default_rng(seed), Codec(schema)
     sizes = codec.domain_sizes
     if all(size == 2 for size in sizes):
-        points = generator.random((5, len(sizes)))
+        points, cells = generator.random((5, len(sizes))), None
     else:
         points = np.hstack([generator.dirichlet(np.ones(size), 5) for size in sizes])
-    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified({}, {}))
+        cells = NumberCells(Domain(sizes, codec.ordered))
+    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified({}, {}), cells)
 
 
 def wished(centres, where):

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import covey
 from audits.gates import opened
 from covey.cli import main
-from covey.core.tables.crosstabs import OneWayTables
+from covey.core.numbers.counting import CodeCounts
 from covey.demo import example_visits
 from covey.errors import InputError, MissingExtraError, ParameterError
 from covey.table import databases
@@ -201,7 +201,7 @@ def test_postgresql_readings_see_one_snapshot_while_others_write(postgresql, mon
     name = ages(postgresql)
     rows = covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare(Database(postgresql.url(), table=name)).rows
     postgresql.run(f'UPDATE "{name}" SET age = 99, ill = true', f'INSERT INTO "{name}" VALUES (1, true)')
-    sums = opened(rows.reduce(OneWayTables((20, 20)))).integers()
+    sums = opened(rows.reduce(CodeCounts((0, 1), (20, 20)))).integers()
     assert rows.n == 400
     assert sums[0][:10].tolist() == [50] * 8 + [0] * 2
     fresh = covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare(Database(postgresql.url(), table=name)).rows
@@ -242,7 +242,7 @@ def test_what_is_kept_lets_the_connection_go(postgresql):
     del source
     prepared = covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare(Database(postgresql.url(), table=name))
     assert postgresql.run(busy) == [(0,)]
-    assert opened(prepared.rows.reduce(OneWayTables((20, 20)))).integers()[0].sum() == 2 * 400
+    assert opened(prepared.rows.reduce(CodeCounts((0, 1), (20, 20)))).integers()[0].sum() == 2 * 400
 
 
 WRITES = (
@@ -307,7 +307,7 @@ def test_a_connection_that_breaks_between_two_readings_is_an_input_error(postgre
     others = f"FROM pg_stat_activity WHERE query LIKE '%{name}%' AND pid <> pg_backend_pid()"
     assert postgresql.run(f"SELECT pg_terminate_backend(pid) {others}") == [(True,)]
     with pytest.raises(InputError, match="cannot be read"):
-        rows.reduce(OneWayTables((20, 20)))
+        rows.reduce(CodeCounts((0, 1), (20, 20)))
 
 
 def test_names_are_taken_as_they_are(postgresql, tmp_path):

@@ -138,6 +138,6 @@ def test_a_release_keeps_rules_in_the_fit_and_hardly_repairs(delta, monkeypatch)
     rows = synth.sample(4000)
     assert mended == [0]
     assert not schema(rules).validate(rows)
-    monkeypatch.setattr("covey.methods.regain.numbers.structural_zeros", lambda fine: covey.core.tables.zeros.NO_BOXES)
+    monkeypatch.setattr("covey.methods.regain.tables.structural_zeros", lambda fine: covey.core.tables.zeros.NO_BOXES)
     covey.PrivateSynthesizer(2.0, delta, schema=schema(rules), seed=4).fit(table).sample(4000)
     assert mended[1] > 0.02

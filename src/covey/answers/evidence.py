@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.noise.pairlaw import PairLaw
 from covey.errors import CannotAnswerError
-from covey.methods.regain.measured import MeasuredBits, MeasuredCategories
+from covey.methods.regain.measured import MeasuredBits
 
 One = Mapping[int, Floats]
 Two = Mapping[tuple[int, int], Floats]
@@ -113,54 +112,6 @@ class BitEvidence:
         for slope in slopes.values():
             variance = variance + (m.means.sd * slope) ** 2
         return Noise(variance, zero)
-
-
-@dataclass(frozen=True)
-class CategoryEvidence:
-    """Categories: noisy counts, and noisy centred pair tables of bins."""
-
-    measured: MeasuredCategories
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Of the domain."""
-        return self.measured.domain.sizes
-
-    def bins(self, a: int) -> Integers:
-        """As they were merged."""
-        return self.measured.maps[a]
-
-    @cached_property
-    def _shares(self) -> list[Floats]:
-        """Counts divided by n; what they miss of 1 is shared out evenly, which keeps them unbiased."""
-        return [v / self.measured.n + (1 - v.sum() / self.measured.n) / len(v) for v in self.measured.one_way.counts]
-
-    def one_way(self, a: int) -> Floats:
-        """As measured."""
-        return self._shares[a]
-
-    def binned(self, a: int) -> Floats:
-        """Shares of the bins."""
-        return np.asarray(np.bincount(self.bins(a), self._shares[a]), dtype=np.float64)
-
-    def pair(self, a: int, b: int) -> Floats:
-        """The centred table plus what its margins add: row share/columns + column share/rows − 1/(rows·columns)."""
-        m = self.measured
-        if m.law.family == "none":
-            raise CannotAnswerError(NOT_MEASURED)
-        d = m.law.domain
-        return from_centred(m.pairs[d.block(a), d.block(b)] / m.n, self.binned(a), self.binned(b))
-
-    def noise(self, one: One, two: Two) -> Noise:
-        """Both kinds of noise live on centred tables: the mean of the slopes, in rows and columns, does not count."""
-        m = self.measured
-        slopes, found = pair_noise(lambda a, b: CellNoise.of(m.law, m.n), self.bins, one, two)
-        variance, fourth = found.variance, found.fourth
-        for a, slope in slopes.items():
-            sd, free = m.one_way.sds[a] / m.n, slope - slope.mean(axis=1, keepdims=True)
-            variance = variance + sd**2 * (free**2).sum(axis=1)
-            fourth = fourth + (TAILS if m.pure else 0.0) * sd**4 * (free**4).sum(axis=1)
-        return Noise(variance, fourth)
 
 
 def from_centred(centred: Floats, rows: Floats, columns: Floats) -> Floats:

@@ -25,6 +25,7 @@ from covey.release.reading import read_json
 from covey.release.verify import checked_bundle, described_by, promised, rows_path, tables_of
 from covey.table.codec import Codec
 from covey.table.description import Description
+from covey.table.numbers import NumberCodec
 from covey.table.sources import ColumnValues, joined, open_source
 
 STORED_ROWS = 1 << 18  # that are read and decoded at a time: as many as are drawn at a time
@@ -102,7 +103,7 @@ def load(folder: str | Path) -> Any:
         _certificate(place / "certificate.json", facts),
         facts["covey"],
         centres.spectrum,
-        measurements=read_measurements(place, codec.domain_sizes, codec.ordered),
+        measurements=read_measurements(place, NumberCodec(codec).sizes, codec.ordered),
         numbers=centres.numbers,
     )
 

@@ -1,4 +1,4 @@
-"""Evidence of tables with numbers at their own precision: noisy counts of ranges, and pair tables of bins of cells.
+"""Evidence of tables of categories and numbers: noisy counts of ranges, and pair tables of bins of cells.
 
 A number's categories are units: the codes between all edges of its ranges and of its cells. A range that an edge of a cell cuts
 is split evenly: only ranges that hold next to nothing beyond their noise are left whole by a tree, so what this may miss is of
@@ -16,7 +16,6 @@ from covey.answers.evidence import (
     NOT_MEASURED,
     TAILS,
     BitEvidence,
-    CategoryEvidence,
     CellNoise,
     Evidence,
     Noise,
@@ -99,7 +98,7 @@ class NumberEvidence:
         return np.asarray(self._ranges[a][unit.ranges] * unit.part)
 
     def pair(self, a: int, b: int) -> Floats:
-        """As for categories; of an important pair both measurements, averaged by their variances."""
+        """The centred table plus what its margins add; of an important pair both measurements, averaged by their variances."""
         m, d = self.measured, self.measured.law.domain
         second = m.important is not None and (a, b) in m.important.pairs
         if m.law.family == "none" and not second:
@@ -156,6 +155,4 @@ def _weights(sds: Floats) -> Floats:
 
 def evidence_of(measured: Measurements) -> Evidence:
     """The evidence of a release."""
-    if isinstance(measured, MeasuredNumbers):
-        return NumberEvidence(measured)
-    return BitEvidence(measured) if isinstance(measured, MeasuredBits) else CategoryEvidence(measured)
+    return BitEvidence(measured) if isinstance(measured, MeasuredBits) else NumberEvidence(measured)

@@ -20,17 +20,16 @@ from covey.answers.answer import About, Answer, in_library
 from covey.core.arrays import Array
 from covey.core.draw.balanced import keep_limits
 from covey.core.draw.rounding import bootstrap, round_bits, round_categories
-from covey.core.tables.domain import Domain
 from covey.core.threads import processors
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.methods.draws import NumberCells, draw_of
 from covey.methods.method import Fitted, Method
-from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
-from covey.methods.regain.numbers import RegainNumbers
-from covey.methods.regain.pipeline import RegainBits, RegainCategories
+from covey.methods.regain.bits import RegainBits
+from covey.methods.regain.measured import MeasuredBits
 from covey.methods.regain.plan import declared_coding
+from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate
@@ -70,17 +69,15 @@ class Mechanism:
         return privacy.budget.part(spent / privacy.budget.amount)
 
     def method(self) -> Method:
-        """The method for bits, categories or numbers, as public facts decide it."""
+        """The method for bits, or for categories and numbers, as public facts decide it."""
         codec, measured = self.release.codec, self.release.measurements
-        if isinstance(measured, MeasuredNumbers):
-            method = RegainNumbers.of(NumberCodec(codec), NONE, self.budget.pure)
-            if measured.triples is None:
-                return method
-            return replace(method, wish=Wish(len(measured.triples.tables), codec.target))  # whoever asked for them
         if isinstance(measured, MeasuredBits):
             width = len(codec.names)
             return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)
-        return RegainCategories(NONE, Domain(codec.domain_sizes, codec.ordered))
+        method = RegainTables.of(NumberCodec(codec), NONE, self.budget.pure)
+        if measured is None or measured.triples is None:
+            return method
+        return replace(method, wish=Wish(len(measured.triples.tables), codec.target))  # whoever asked for them
 
     @property
     def known(self) -> bool:
@@ -92,8 +89,7 @@ class Mechanism:
     def codes(self, cloud: Any, numbers: NumberCells | None, m: int, streams: Streams) -> Array:
         """Rows of codes drawn from centres."""
         release, codec = self.release, self.release.codec
-        domain = None if release.flags else Domain(codec.domain_sizes, codec.ordered)
-        return np.asarray(draw_of(domain, codec.limits if release.flags else [], numbers)(cloud, m, streams))
+        return np.asarray(draw_of(codec.limits if release.flags else [], numbers)(cloud, m, streams))
 
     def table(self, m: int, streams: Streams) -> Array:
         """Rows of codes as independent as people are. Balanced rows, which a release draws, would hide what sampling adds."""

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covey.core.arrays import Array, Integers, require_memory
+from covey.core.tables.linked import WEIGHT_STEPS
 from covey.engines.local import KEEP_BYTES, Kept, in_order_of_parts, keep
 from covey.engines.rows import S, T
-from covey.engines.weights import NO_PERSON, STEPS, public_record, remainders, row_weights, weighted
+from covey.engines.weights import NO_PERSON, public_record, remainders, row_weights, weighted
 from covey.errors import CHANGED, InputError, InternalError
 from covey.privacy.gate import Exact
 from covey.privacy.pure import pure
@@ -115,7 +116,7 @@ class Read:
 
 
 class PersonRows:
-    """Records of persons that are read in parts; n counts persons, and each weighs STEPS, however many rows are theirs.
+    """Records of persons that are read in parts; n counts persons, and each weighs WEIGHT_STEPS, however many rows are theirs.
 
     Args:
         parts: brings the parts of the source, from the beginning, each time it is called.
@@ -124,7 +125,7 @@ class PersonRows:
         keep_bytes: encoded records are kept in memory up to here.
     """
 
-    steps = STEPS
+    steps = WEIGHT_STEPS
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class PersonRows:
 
         for weight, found in in_order_of_parts(self._parts(), task, self.p):
             seen, total = seen + weight, total + found
-        if seen != self.n * STEPS:
+        if seen != self.n * WEIGHT_STEPS:
             raise InputError(CHANGED)
         return Exact(total)
 

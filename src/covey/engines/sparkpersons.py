@@ -12,9 +12,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from covey.core.arrays import Array
+from covey.core.tables.linked import WEIGHT_STEPS
 from covey.engines.rows import First, S, T
 from covey.engines.spark import Encode, gathering, spark_errors, summed
-from covey.engines.weights import NO_PERSON, STEPS, public_record, weighted
+from covey.engines.weights import NO_PERSON, public_record, weighted
 from covey.errors import CHANGED, InputError, InternalError
 from covey.privacy.gate import Exact
 from covey.privacy.pure import pure
@@ -35,7 +36,7 @@ class SparkPersonRows:
         ahead: kernels whose sums will be asked for; they are computed during the first reading.
     """
 
-    steps = STEPS
+    steps = WEIGHT_STEPS
 
     def __init__(
         self, frame: Any, encode: Encode, p: int, missing: Sequence[str], ahead: Sequence[Callable[[Array], Any]] = ()
@@ -63,7 +64,7 @@ class SparkPersonRows:
     def _sum(self, kernels: tuple[Callable[[Array], Any], ...]) -> First:
         kernels = tuple(map(pure, kernels))
         total = summed(self._frame, _weighed(self._encode, kernels, self.p), gathering(self.p))
-        if total.n + self._remainder != self.n * STEPS:
+        if total.n + self._remainder != self.n * WEIGHT_STEPS:
             raise InputError(CHANGED)
         record = public_record(self.p)
         rest: list[Any] = [kernel(record) for kernel in kernels]
@@ -106,7 +107,7 @@ def _rows_of_persons(frame: Any) -> Any:
     from pyspark.sql import functions as F
 
     counted = frame.where(F.col("person").isNotNull()).groupBy("person").agg(F.count(F.lit(1)).alias("rows"))
-    return counted.withColumn("weight", F.floor(F.lit(STEPS) / F.col("rows")).cast("bigint"))
+    return counted.withColumn("weight", F.floor(F.lit(WEIGHT_STEPS) / F.col("rows")).cast("bigint"))
 
 
 def _with_weights(frame: Any, persons: Any) -> Any:
@@ -122,6 +123,6 @@ def _totals(persons: Any) -> tuple[int, int]:
     """The number of persons, and what rounding leaves of all weights."""
     from pyspark.sql import functions as F
 
-    left = F.sum(F.lit(STEPS) - F.col("rows") * F.col("weight"))
+    left = F.sum(F.lit(WEIGHT_STEPS) - F.col("rows") * F.col("weight"))
     (found,) = persons.agg(F.count(F.lit(1)).alias("persons"), left.alias("remainder")).collect()
     return int(found.persons), int(found.remainder or 0)

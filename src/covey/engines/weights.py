@@ -1,6 +1,6 @@
 """Persons with several rows: the rows of a person share one weight, so that a person counts once, however many rows there are.
 
-A person with N rows weighs STEPS = 2^20 in all: each row ⌊2^20/N⌋, and what rounding leaves, fewer than N steps, goes to a fixed
+A person with N rows weighs 2^20 steps in all: each row ⌊2^20/N⌋, and what rounding leaves, fewer than N steps, goes to a fixed
 public record, the one whose codes are all 0. So the weights of a person sum to 2^20 exactly, they depend on N alone and not on
 the order of rows, and a person is an average of records: whatever bounds hold for how far one replaced record moves a sum hold
 for one replaced person (docs/proofs/persons.md). A row that names no person weighs nothing.
@@ -16,21 +16,19 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-
-WEIGHT_BITS = 20  # steps of a person's weight: fine against a row, and sums of two million persons stay exact
-STEPS = 1 << WEIGHT_BITS  # what one person weighs
+from covey.core.tables.linked import WEIGHT_BITS, WEIGHT_STEPS
 
 NO_PERSON = "no row of the table names a person: the column of persons is empty. There is nothing to synthesize."
 
 
 def row_weights(rows: Integers) -> Integers:
     """What each row weighs, from the number of rows of its person; 0 for a row without one, which is given as 0."""
-    return np.where(rows > 0, STEPS // np.maximum(rows, 1), 0)
+    return np.where(rows > 0, WEIGHT_STEPS // np.maximum(rows, 1), 0)
 
 
 def remainders(rows: Integers) -> int:
     """What rounding leaves of the weights of persons with so many rows each, all together."""
-    return int((STEPS - rows * row_weights(rows)).sum())
+    return int((WEIGHT_STEPS - rows * row_weights(rows)).sum())
 
 
 def weighted(kernel: Callable[[Array], Any], batch: Array, weights: Integers, total: Any) -> Any:

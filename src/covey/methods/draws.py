@@ -6,7 +6,8 @@ Every draw takes the centres, the number of rows and fresh streams, and sees not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -50,43 +51,30 @@ class DrawBits:
 
 
 @dataclass(frozen=True)
-class DrawCodes:
-    """Rows of category codes, or of one-hot columns, by systematic rounding."""
-
-    domain: Domain
-    as_one_hot: bool = False
-
-    def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
-        """m rows of codes."""
-        drawn = sample_categories(centres, self.domain, m, streams.postprocessing("rows"))
-        return one_hot(drawn.astype(np.int64), self.domain.sizes) if self.as_one_hot else drawn
-
-
-def on_cells(boxes: Boxes, domain: Domain, cells: Mapping[int, Cells]) -> Zeros:
-    """Boxes of codes over categories and cells of numbers; cells were cut so that none lies across a side."""
-    first = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(domain.sizes)]
-    return boxes.on(domain, first)
-
-
-@dataclass(frozen=True)
 class NumberCells:
-    """Public: what centres over cells mean.
+    """Public: what centres over categories and cells of numbers mean.
 
-    Their domain, the cells of numbers by attribute, ranks of categories and cells, combinations of codes that cannot occur, and
-    triples of attributes whose tables were measured.
+    Their domain, the cells of numbers by attribute, ranks that swaps between rows keep (None where there are no two of numbers),
+    combinations of codes that cannot occur, and triples of attributes whose tables were measured.
     """
 
     domain: Domain
-    cells: dict[int, Cells]
-    score: Floats
+    cells: Mapping[int, Cells] = field(default_factory=dict)
+    score: Floats | None = None
     boxes: Boxes = NO_BOXES
     triples: Triples | None = None
 
     @property
     def kept(self) -> Kept:
         """What swaps between rows keep."""
-        zeros = on_cells(self.boxes, self.domain, self.cells) if self.boxes else None
-        return Kept(self.score, zeros, triples=self.triples)
+        return Kept(self.score, self.zeros, triples=self.triples)
+
+    @cached_property
+    def zeros(self) -> Zeros | None:
+        """What cannot occur, over categories and cells; cells were cut so that none lies across a side of a box."""
+        sizes = enumerate(self.domain.sizes)
+        first = [self.cells[j].edges[:-1] if j in self.cells else np.arange(size) for j, size in sizes]
+        return self.boxes.on(self.domain, first) if self.boxes else None
 
     def of(self, codes: Array) -> Integers:
         """Cells of codes, a column per attribute; categories stay."""
@@ -97,47 +85,45 @@ class NumberCells:
 
 
 @dataclass(frozen=True)
-class DrawNumbers:
-    """Rows of codes: cells by systematic rounding, then numbers from their private measures inside the cells."""
+class DrawCodes:
+    """Rows of codes, or of one-hot columns: cells by systematic rounding, then numbers from their private measures in cells."""
 
     numbers: NumberCells
+    as_one_hot: bool = False
 
     def __call__(self, centres: WeightedPoints, m: int, streams: Streams) -> Array:
         """m rows of codes."""
         own = self.numbers
-        drawn = sample_categories(centres, own.domain, m, streams.postprocessing("rows"), own.kept)
-        rows = drawn.astype(np.int64)
-        public = streams.postprocessing("values")
+        rows = sample_categories(centres, own.domain, m, streams.postprocessing("rows"), own.kept)
+        if self.as_one_hot:
+            return one_hot(rows.astype(np.int64), own.domain.sizes)
+        if not own.cells:
+            return rows
+        rows, public = rows.astype(np.int64), streams.postprocessing("values")
         for j, cells in own.cells.items():
             rows[:, j] = cells.values(rows[:, j], public)
         return rows
 
 
-def draw_of(domain: Domain | None, limits: Limits, numbers: NumberCells | None) -> Draw:
-    """How rows of `regain` are drawn: numbers, categories, or bits."""
-    if numbers is not None:
-        return DrawNumbers(numbers)
-    return DrawBits(limits) if domain is None else DrawCodes(domain)
+def draw_of(limits: Limits, numbers: NumberCells | None) -> Draw:
+    """How rows of `regain` are drawn: categories and numbers, or bits."""
+    return DrawBits(limits) if numbers is None else DrawCodes(numbers)
 
 
 def distances(draw: Draw | None, rows: Array, centres: WeightedPoints) -> dict[int, float]:
     """How far public rows are from the centres that `regain` draws them from, by degree: exact."""
-    if isinstance(draw, DrawNumbers):
+    if isinstance(draw, DrawCodes):
         return category_distances(draw.numbers.of(rows), draw.numbers.domain.sizes, centres)
     if isinstance(draw, DrawBody):
         inside, points = (draw.grid.scaled(np.asarray(x, dtype=np.float64)) for x in (rows, centres.points))
         return distances_between(inside, points, centres.weights)
-    if isinstance(draw, DrawCodes):
-        return category_distances(rows.astype(np.int64), draw.domain.sizes, centres)
     return bit_distances(rows.astype(np.uint8), centres)
 
 
 def out_of_place(draw: Draw | None, rows: Array, centres: WeightedPoints) -> float | None:
     """The share of public rows that are out of place among the centres that `regain` draws them from: exact."""
-    if isinstance(draw, DrawNumbers):
-        return misplaced_rows(draw.numbers.of(rows), draw.numbers.domain, centres)
     if isinstance(draw, DrawCodes):
-        return misplaced_rows(rows.astype(np.int64), draw.domain, centres)
+        return misplaced_rows(draw.numbers.of(rows), draw.numbers.domain, centres)
     return None if isinstance(draw, DrawBody) else misplaced_bits(moments(rows.astype(np.uint8)), centres)
 
 
@@ -146,7 +132,7 @@ def function_distance(draw: Draw | None, rows: Array, centres: WeightedPoints) -
 
     None where there are no numbers. The triangle inequality holds for it as for shares: docs/proofs/trees.md.
     """
-    if not isinstance(draw, DrawNumbers) or not draw.numbers.cells:
+    if not isinstance(draw, DrawCodes) or not draw.numbers.cells:
         return None
     share, found = centres.weights @ centres.points, []
     for j, cells in draw.numbers.cells.items():
@@ -207,7 +193,7 @@ def balanced(body: Body | None, rounded: bool, codes: bool) -> Draw:
     if body is None:
         return DrawBits([])
     if isinstance(body, ProductOfSimplices) and rounded:
-        return DrawCodes(Domain(body.sizes, (False,) * len(body.sizes)), as_one_hot=not codes)
+        return DrawCodes(NumberCells(Domain(body.sizes, (False,) * len(body.sizes))), as_one_hot=not codes)
     return DrawPoints()
 
 

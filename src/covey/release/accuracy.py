@@ -8,7 +8,6 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.core.tables.distance import DEGREES, bit_distances, category_distances
-from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
 from covey.core.tables.moments import moments
 from covey.core.threads import blas_threads
@@ -159,7 +158,7 @@ def technical(certificate: Certificate, whole: TableBounds) -> Html:
     )
 
 
-def table_bounds(release: PrivateRelease, codes: Integers, codec: Codec) -> TableBounds:
+def table_bounds(release: PrivateRelease, codes: Integers) -> TableBounds:
     """Bounds for these very rows, if all are here, for as many degrees as their distance to the centres is cheap to find."""
     certificate = release.certificate
     if certificate is None or len(codes) < release.parts.m:
@@ -167,9 +166,8 @@ def table_bounds(release: PrivateRelease, codes: Integers, codec: Codec) -> Tabl
     q, step = codes.shape[1], len(codes) * len(release.centres)
     degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]
     with blas_threads(1):
-        if certificate.categorical:
-            domain = Domain(tuple(codec.domain_sizes), tuple(codec.ordered))
-            domain = domain if release.numbers is None else release.numbers.domain
+        if release.numbers is not None:
+            domain = release.numbers.domain
             misplaced = misplaced_rows(codes, domain, release.centres)
             distance = category_distances(codes, domain.sizes, release.centres, degrees) if degrees else {}
         else:

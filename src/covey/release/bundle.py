@@ -241,7 +241,7 @@ def number_arrays(numbers: NumberCells) -> dict[str, Any]:
     "3 stop" and "3 share" the measure from which values inside cells are drawn; "score" has the ranks that swaps of rows keep.
     "triples" has the places of triples whose tables were measured, and "3 level" the levels of a field in these.
     """
-    arrays: dict[str, Any] = {"score": numbers.score}
+    arrays: dict[str, Any] = {} if numbers.score is None else {"score": numbers.score}
     for j, cells in numbers.cells.items():
         arrays[f"{j} edges"] = cells.edges
         arrays |= {f"{j} {name}": getattr(cells.measure, name) for name in ("start", "stop", "share")}

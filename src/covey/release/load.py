@@ -46,18 +46,13 @@ class Centres:
     codec: Codec
     cloud: WeightedPoints
     checked: Verified
-    numbers: NumberCells | None = None  # what its cells of numbers are
+    numbers: NumberCells | None = None  # its categories and cells of numbers; None where every column is a flag
     spectrum: Spectrum | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many categories or cells each column has."""
         return self.codec.domain_sizes if self.numbers is None else self.numbers.domain.sizes
-
-    @property
-    def domain(self) -> Domain:
-        """Those, and which columns are ordered."""
-        return Domain(self.sizes, tuple(a in self.codec.ordinal for a in range(len(self.sizes))))
 
     def grid(self, a: int) -> Grid | None:
         """How the values of a number or date are counted in steps; None for labels."""
@@ -67,7 +62,7 @@ class Centres:
     @property
     def flags(self) -> bool:
         """Whether every column is a flag: then a centre has one probability for each."""
-        return all(size == 2 for size in self.codec.domain_sizes)
+        return self.numbers is None
 
 
 def load_centres(folder: Path) -> Centres:
@@ -93,8 +88,8 @@ def _spectrum(arrays: Mapping[str, Any]) -> Spectrum | None:
 
 
 def _numbers(codec: Codec, arrays: Mapping[str, Any]) -> NumberCells | None:
-    """The cells of numbers that a bundle's centres speak of."""
-    if "score" not in arrays:
+    """The categories and cells of numbers that a bundle's centres speak of; None where all columns are flags."""
+    if all(size == 2 for size in codec.domain_sizes):
         return None
     cells: dict[int, Cells] = {}
     fine = NumberCodec(codec)
@@ -103,10 +98,10 @@ def _numbers(codec: Codec, arrays: Mapping[str, Any]) -> NumberCells | None:
             measure = Measure(kind, *(arrays[f"{j} {name}"] for name in ("start", "stop", "share")))
             cells[j] = Cells(measure, arrays[f"{j} edges"], measure.mass(arrays[f"{j} edges"]))
     sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(fine.attributes))
-    domain = Domain(sizes, tuple(a in codec.ordinal for a in range(len(sizes))))
+    domain = Domain(sizes, codec.ordered)
     names = tuple((int(a), int(b), int(c)) for a, b, c in arrays["triples"]) if "triples" in arrays else ()
     triples = Triples(names, {x: arrays[f"{x} level"] for triple in names for x in triple})
-    return NumberCells(domain, cells, arrays["score"], structural_zeros(fine), triples or None)
+    return NumberCells(domain, cells, arrays.get("score"), structural_zeros(fine), triples or None)
 
 
 @dataclass(frozen=True)
@@ -186,7 +181,7 @@ def draw_rows(centres: Centres, m: int, wishes: Sequence[Wish], streams: Streams
     A row that lies beyond the ends of a range, or that the rules of its schema move out of the condition, is drawn again.
     """
     cloud, codec = conditioned(centres, wishes), centres.codec  # refused here, before anything is written
-    draw = draw_of(None if centres.flags else centres.domain, codec.limits, centres.numbers)
+    draw = draw_of(codec.limits, centres.numbers)
     fine = codec if centres.numbers is None else NumberCodec(codec)
 
     def rows(count: int, own: Streams) -> Mapping[str, Any]:

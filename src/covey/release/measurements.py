@@ -22,10 +22,9 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.triples import Triples
 from covey.errors import InputError
 from covey.methods.regain.important import ImportantPairs
-from covey.methods.regain.measure import Means, OneWay
+from covey.methods.regain.measure import Means
 from covey.methods.regain.measured import (
     MeasuredBits,
-    MeasuredCategories,
     MeasuredGroups,
     MeasuredNumbers,
     MeasuredRanges,
@@ -44,8 +43,6 @@ def pack(measured: Measurements) -> tuple[dict[str, Any], dict[str, Array]]:
     """A description, and arrays by name."""
     if isinstance(measured, MeasuredBits):
         return _pack_bits(measured)
-    if isinstance(measured, MeasuredCategories):
-        return _pack_categories(measured)
     if isinstance(measured, MeasuredNumbers):
         return _pack_numbers(measured)
     raise TypeError("only measurements that a gate gave back can be written.")
@@ -60,7 +57,7 @@ def write_measurements(measured: Measurements, names: tuple[str, ...], folder: P
 
 
 def read_measurements(folder: Path, sizes: tuple[int, ...], ordered: tuple[bool, ...]) -> Measurements | None:
-    """The measurements of a bundle, if it has any, checked against the sizes of its schema."""
+    """The measurements of a bundle, if it has any, checked against the codes that its schema gives each column."""
     if not (folder / DESCRIPTION).is_file() or not (folder / NUMBERS).is_file():
         return None
     facts = read_json(folder / DESCRIPTION)
@@ -70,7 +67,7 @@ def read_measurements(folder: Path, sizes: tuple[int, ...], ordered: tuple[bool,
         )
     arrays = read_arrays(folder / NUMBERS)
     try:
-        found = _unpack(facts, arrays, Domain(sizes, ordered))
+        found = _unpack(facts, arrays, ordered)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(f"{NUMBERS} and {DESCRIPTION} do not fit together: {error}.") from None
     problem = _problem(found, sizes)
@@ -79,12 +76,10 @@ def read_measurements(folder: Path, sizes: tuple[int, ...], ordered: tuple[bool,
     return found
 
 
-def _unpack(facts: Mapping[str, Any], arrays: Mapping[str, Array], domain: Domain) -> Measurements:
+def _unpack(facts: Mapping[str, Any], arrays: Mapping[str, Array], ordered: tuple[bool, ...]) -> Measurements:
     if facts["kind"] == "bits":
         return _unpack_bits(facts, arrays)
-    if facts["kind"] == "categories":
-        return _unpack_categories(facts, arrays, domain)
-    return _unpack_numbers(facts, arrays, domain.ordered)
+    return _unpack_numbers(facts, arrays, ordered)
 
 
 def _problem(found: Measurements, sizes: tuple[int, ...]) -> str:
@@ -93,20 +88,15 @@ def _problem(found: Measurements, sizes: tuple[int, ...]) -> str:
         if found.means.values.shape != (len(sizes),) or any(size != 2 for size in sizes):
             return f"it has {len(found.means.values)} flags, and the schema has others"
         sds = [found.means.sd, *([] if found.moments is None else [found.moments.mean_sd, found.moments.pair_sd])]
-    elif isinstance(found, MeasuredCategories):
-        if tuple(map(len, found.one_way.counts)) != sizes:
-            return "its tables have other sizes than the schema's columns"
-        sds = [*found.one_way.sds, *([] if found.law.family == "none" else [found.law.sd])]
     else:
-        if len(found.one_way) != len(sizes):
-            return "it has another number of columns than the schema"
+        if tuple(int(own.edges[-1]) for own in found.one_way) != sizes:
+            return "its tables have other sizes than the schema's columns"
         if any(not len(own.counts) == len(own.sds) == len(own.edges) - 1 for own in found.one_way):
             return "its tables have other sizes than their ranges"
         if any(len(e) != len(m) + 1 for e, m in zip(found.cells, found.maps, strict=True)):
             return "its bins are made of other cells"
         sds = [sd for own in found.one_way for sd in own.sds]
         sds += [] if found.triples is None else [found.triples.sd]
-    if not isinstance(found, MeasuredBits):
         total = found.law.domain.total
         if found.pairs.shape != (total, total) or len(found.maps) != len(sizes):
             return "its pair tables have other sizes than their bins"
@@ -177,26 +167,6 @@ def _placed(values: Array, mask: Array) -> Floats:
     return out
 
 
-# Categories.
-
-
-def _pack_categories(m: MeasuredCategories) -> tuple[dict[str, Any], dict[str, Array]]:
-    facts = {
-        "kind": "categories",
-        "n": m.n,
-        "pure": m.pure,
-        "one_way": {"sds": m.one_way.sds.tolist(), "about": "counts of every category, column after column"},
-        "pairs": _law_facts(m.law, "category"),
-    }
-    above = np.triu_indices(len(m.pairs), 1)
-    arrays = {
-        "counts": np.concatenate(m.one_way.counts),
-        "maps": np.concatenate(m.maps),
-        "pairs": m.pairs[above],
-    }
-    return facts, arrays
-
-
 def _law_facts(law: PairLaw, what: str) -> dict[str, Any]:
     return {
         "law": law.family,
@@ -212,19 +182,7 @@ def _law(said: Mapping[str, Any], maps: list[Array], ordered: tuple[bool, ...]) 
     return PairLaw(said["law"], merged, Fraction(said["scale"]), said["steps"])
 
 
-def _unpack_categories(facts: Mapping[str, Any], arrays: Mapping[str, Array], domain: Domain) -> MeasuredCategories:
-    counts, maps = (
-        [np.asarray(arrays[name][domain.block(a)]) for a in range(len(domain.sizes))] for name in ("counts", "maps")
-    )
-    if len(arrays["counts"]) != domain.total or len(arrays["maps"]) != domain.total:
-        raise ValueError("tables of other sizes than the schema's columns")
-    law = _law(facts["pairs"], maps, domain.ordered)
-    pairs = symmetric(arrays["pairs"], law.domain.total)
-    one_way = OneWay(counts, np.array(facts["one_way"]["sds"]))
-    return MeasuredCategories(facts["n"], domain, facts["pure"], one_way, maps, law, pairs)
-
-
-# Numbers.
+# Categories and numbers.
 
 _PARTS = ("edges", "counts", "sds", "cells", "maps")  # arrays of a column; the first three are about its own counts
 

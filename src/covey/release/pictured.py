@@ -87,7 +87,7 @@ class Pictured:
         self.first: ColumnValues = {}
         self._codes: Integers | None = None  # of the first part
         self.rows = 0
-        self._numbers = numbers
+        self._numbers = numbers if numbers is not None and numbers.cells else None
         self._step = max(1, -(-m // MAPPED_ROWS))
         self._some: list[tuple[Integers, Integers]] = []
 

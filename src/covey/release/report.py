@@ -113,7 +113,7 @@ def rows_bounds(release: PrivateRelease | LinkedRelease, seen: Seen) -> Bounds:
     """What the certificate says of these very rows, where they came in one part."""
     if isinstance(release, LinkedRelease):
         return release.certified(seen.first)
-    return table_bounds(release, seen.only.fine(seen.only.first), seen.only.codec)
+    return table_bounds(release, seen.only.fine(seen.only.first))
 
 
 @dataclass(frozen=True)

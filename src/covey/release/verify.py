@@ -19,6 +19,7 @@ from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
 from covey.table.columns import unguarded
 from covey.table.description import Description
+from covey.table.numbers import NumberCodec
 from covey.table.resources import Resource
 from covey.table.sources import joined, open_source
 
@@ -127,7 +128,7 @@ def verify_bundle(folder: Path) -> Verified:
         _verify_budget(facts)
     if described.schema is not None:
         codec = Codec(described.schema)
-        measured = read_measurements(folder, codec.domain_sizes, codec.ordered)
+        measured = read_measurements(folder, NumberCodec(codec).sizes, codec.ordered)
         if measured is not None and measured.n != facts["n"]:
             raise InputError(
                 f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}."

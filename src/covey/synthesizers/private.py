@@ -14,9 +14,9 @@ from covey.core.numbers.cells import MOST_BINS
 from covey.core.numbers.grid import Category
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import require_exact
+from covey.core.tables.linked import WEIGHT_STEPS
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Mapped
-from covey.engines.weights import STEPS
 from covey.errors import CoveyWarning, ParameterError
 from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, draw_of
 from covey.methods.learning import (
@@ -31,11 +31,11 @@ from covey.methods.learning import (
 from covey.methods.method import Fitted
 from covey.methods.paper import Algorithm4, check_options
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
+from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.memory import refuse_too_large
-from covey.methods.regain.numbers import RegainNumbers
-from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
 from covey.methods.regain.reals import RegainBody
+from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.gate import WHOLE, Gate
@@ -218,15 +218,13 @@ class PrivateSynthesizer(_Private):
         fine = NumberCodec(codec)
         if self._learning is None:
             refuse_too_large(fine.attributes, 1, self._budget)  # whatever its rows, before any data is opened
-        method = RegainNumbers.of(fine, self._share, self._budget.pure)
+        method = RegainTables.of(fine, self._share, self._budget.pure)
         method = replace(method, wish=Wish(self._wish.count or method.wish.count, codec.target))
         if (method.important or method.wish or self._prior is not None) and flags and self._learning is None:
             raise ParameterError("a table of required flags has no important columns, target, triples or prior.")
         known = None if self._prior is None else read_prior(self._prior, fine, self.seeded)
-        self._by_number = replace(method, prior=known)
-        levels = any(field.levels is not None for field in schema.encoded)
-        apart = fine.fine or method.boxes or method.important or levels or method.wish or known is not None
-        self._numbers = fine if apart and not flags else None
+        self._by_table = replace(method, prior=known)
+        self._numbers = None if flags else fine
         reader = TableReader(codec, "codes" if self._numbers is None else "numbers")
         self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
 
@@ -259,18 +257,16 @@ class PrivateSynthesizer(_Private):
         if self._of_persons is not None:
             return self._of_persons
         if self._numbers is not None:
-            return self._by_number
-        if self.domain is not None and self._wish:
-            attributes = tuple(map(Category, self.domain.sizes, self.domain.ordered))
-            return RegainNumbers(self._share, attributes, wish=self._wish)
+            return self._by_table
         if self.domain is not None:
-            return RegainCategories(self._share, self.domain)
+            attributes = tuple(map(Category, self.domain.sizes, self.domain.ordered))
+            return RegainTables(self._share, attributes, wish=self._wish)
         if self.body is not None:
             return RegainBody(self._share, self.body, self._grid)
         width = p if p is not None or self._codec is None else len(self._codec.names)
         limited = self._limits and width is not None
         declared = declared_coding(width, self._limits) if limited and width is not None else None
-        steps = 1 if self.person is None else STEPS
+        steps = 1 if self.person is None else WEIGHT_STEPS
         return RegainBits(self._share, declared, find_device(self.device), width, bool(self._limits), steps)
 
     def _fit_regain(self, X: Any) -> None:
@@ -295,7 +291,7 @@ class PrivateSynthesizer(_Private):
             self._persons = MakePersons(self._tree, fitted)
             self._finish(fitted, None, gates, n)
             return
-        draw = draw_of(self.domain, self._limits, fitted.numbers)
+        draw = draw_of(self._limits, fitted.numbers)
         if self.body is not None:
             rounded = isinstance(self._form, Form) and self._form.dtype.kind in "biu"
             draw = DrawBody(self.body, self._grid, rounded)
@@ -362,7 +358,7 @@ class PrivateSynthesizer(_Private):
             learned=domains.learned if domains else (),
             left_out=domains.left_out if domains else (),
             assumed=() if self._learning is None else assumed(self._learning.provisional.schema),
-            prior=None if self._prior is None else self._by_number.prior_digest,
+            prior=None if self._prior is None else self._by_table.prior_digest,
         )
 
     @property
@@ -373,8 +369,10 @@ class PrivateSynthesizer(_Private):
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
         check_delta(self.delta, n)
-        widest = (max(self.domain.sizes) if self.domain else 1) + (MOST_BINS if self._numbers is not None else 0)
-        require_exact(n, widest, STEPS if self._by_person else 1)
+        widest = (max(self.domain.sizes) if self.domain else 1) + (
+            MOST_BINS if self._numbers is not None and self._numbers.fine else 0
+        )
+        require_exact(n, widest, WEIGHT_STEPS if self._by_person else 1)
         # What is learned comes after the charge, when nothing may be refused any more: a guess at it was checked before.
         if self.schema is not None and (self._learning is None or self.schema.learns):
             refuse_too_large(expected_attributes(self.schema), n, self._budget)

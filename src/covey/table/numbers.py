@@ -29,7 +29,12 @@ class NumberCodec:
         self.fine = {name: grid for name in codec.names if (grid := fine_grid(codec, name)) is not None}
         self.links = codec.schema.links
         self.attributes: tuple[Attribute, ...] = tuple(self._attribute(j) for j in range(len(self.names)))
-        self.dtype = np.min_scalar_type(max(attribute.size for attribute in self.attributes) - 1)
+        self.dtype = np.min_scalar_type(max(self.sizes) - 1)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes each column has."""
+        return tuple(attribute.size for attribute in self.attributes)
 
     def _attribute(self, j: int) -> Attribute:
         name = self.names[j]
@@ -52,11 +57,15 @@ class NumberCodec:
 
     def encode(self, table: Any) -> tuple[Array, EncodeLog]:
         """Codes of a whole table, and the private log."""
+        if not self.fine:
+            return self.codec.encode(table)
         cells, log = self.codec.encode(table, cells=True)
         return self.codes(cells), log
 
     def encode_part(self, table: Table) -> tuple[Array, EncodeLog]:
         """Codes of one part of a table, in the smallest integers that hold them, and the private log."""
+        if not self.fine:
+            return self.codec.encode_part(table)
         cells, log = self.codec.encode_part(table, cells=True)
         return self.codes(cells), log
 
@@ -90,6 +99,8 @@ class NumberCodec:
 
     def decode(self, codes: Array, generator: np.random.Generator) -> dict[str, Series]:
         """Columns of values; they satisfy the schema and all its rules."""
+        if not self.fine:
+            return self.codec.decode(codes.astype(np.int64), generator)
         cells = np.empty(codes.shape, dtype=np.int64)
         for name in self._in_order():
             j = self.names.index(name)

@@ -10,7 +10,7 @@ from covey.core.fit.centres import Goal, fit_category_centres
 from covey.core.fit.spectrum import Denoisers, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
-from covey.methods.regain.plan import pair_law
+from covey.methods.regain.plan_tables import pair_law
 from tests.core.noise.test_pairlaw import measured
 from tests.core.tables.examples import table
 

@@ -11,8 +11,8 @@ from covey.core.noise.samplers import CoveyNoise
 from covey.core.tables.domain import Domain
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
-from covey.methods.regain.measure import Tables, _on_cells, measure_pairs
-from covey.methods.regain.plan import pair_law, pair_moves
+from covey.methods.regain.measure_tables import Tables, _on_cells, measure_pairs, pair_moves
+from covey.methods.regain.plan_tables import pair_law
 from covey.privacy.gate import Exact, Moves
 from tests.core.tables.examples import DOMAIN, table
 

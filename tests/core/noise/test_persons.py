@@ -13,7 +13,8 @@ from covey.core.noise.sensitivity import (
     simplex_radius_squared,
 )
 from covey.core.tables.coding import UNIT, Coding
-from covey.engines.weights import STEPS, row_weights
+from covey.core.tables.linked import WEIGHT_STEPS
+from covey.engines.weights import row_weights
 
 SIZES = (3, 2, 4)
 P = 4
@@ -74,7 +75,7 @@ CASES = {
 def weighed(values, chosen):
     """A person with these rows, as engines weigh them; the first record takes what rounding leaves."""
     weight = int(row_weights(np.array([len(chosen)]))[0])
-    return (weight * values[chosen].sum(axis=0) + (STEPS - weight * len(chosen)) * values[0]) / STEPS
+    return (weight * values[chosen].sum(axis=0) + (WEIGHT_STEPS - weight * len(chosen)) * values[0]) / WEIGHT_STEPS
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,7 +17,6 @@ from covey.core.tables.linked import (
     position_starts,
     timed,
 )
-from covey.engines.weights import STEPS
 
 MOST = 6
 SIZES = (2, 3), (3, 2)
@@ -48,24 +47,35 @@ CAT = (1, 1), [(1, 0)]
 
 
 def test_steps_are_those_of_rows_of_persons():
-    assert WEIGHT_STEPS == STEPS
+    assert WEIGHT_STEPS == WEIGHT_STEPS
 
 
 def test_tables_average_over_the_events_of_a_person():
     three = linked(ANN, BOB, CAT)
-    third = STEPS // 3
-    assert event_counts(three).tolist() == [STEPS, STEPS, 0, STEPS, 0, 0, 0]
-    assert person_ranges(three, 1, np.array([0, 1, 3])).tolist() == [STEPS, 2 * STEPS]
-    assert event_ranges(three, 0, np.arange(4)).tolist() == [2 * third, STEPS, third]
-    assert linked_table(three, LinkedTable("across", 1, 1), SIZES).tolist() == [[0, 0], [STEPS, 0], [third, 2 * third]]
+    third = WEIGHT_STEPS // 3
+    assert event_counts(three).tolist() == [WEIGHT_STEPS, WEIGHT_STEPS, 0, WEIGHT_STEPS, 0, 0, 0]
+    assert person_ranges(three, 1, np.array([0, 1, 3])).tolist() == [WEIGHT_STEPS, 2 * WEIGHT_STEPS]
+    assert event_ranges(three, 0, np.arange(4)).tolist() == [2 * third, WEIGHT_STEPS, third]
+    assert linked_table(three, LinkedTable("across", 1, 1), SIZES).tolist() == [
+        [0, 0],
+        [WEIGHT_STEPS, 0],
+        [third, 2 * third],
+    ]
     steps = linked_table(three, LinkedTable("step", 0, 0), SIZES)
-    assert steps.tolist() == [[0, 0, STEPS // 2], [0, 0, 0], [STEPS // 2, 0, 0]]
-    sixth = STEPS // 6
+    assert steps.tolist() == [[0, 0, WEIGHT_STEPS // 2], [0, 0, 0], [WEIGHT_STEPS // 2, 0, 0]]
+    sixth = WEIGHT_STEPS // 6
     two = linked_table(three, LinkedTable("two", 0, 0), SIZES)
     assert two.tolist() == [[2 * sixth, 0, 4 * sixth], [0, 0, 0], [0, 0, 0]]  # folded: 0 and 2 in either order
     crossed = linked_table(three, LinkedTable("two", 0, 1), SIZES)
     assert crossed.tolist() == [[sixth, 3 * sixth], [0, 0], [sixth, sixth]]
-    assert linked_table(three, LinkedTable("person", 0, 2), SIZES)[1].tolist() == [STEPS, STEPS, 0, 0, 0, 0]
+    assert linked_table(three, LinkedTable("person", 0, 2), SIZES)[1].tolist() == [
+        WEIGHT_STEPS,
+        WEIGHT_STEPS,
+        0,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_a_cap_keeps_the_first_events_of_each_person_and_looks_at_nobody_else():
@@ -87,7 +97,7 @@ def statistics(person, weights=None):
     if weights is not None:
         own.__dict__.update(weights(own))
     whole = [event_counts(own), person_ranges(own, 0, np.arange(3)), event_ranges(own, 0, np.arange(4))]
-    return [part.ravel() / STEPS for part in [*whole, *(linked_table(own, table, SIZES) for table in TABLES)]]
+    return [part.ravel() / WEIGHT_STEPS for part in [*whole, *(linked_table(own, table, SIZES) for table in TABLES)]]
 
 
 def people(generator):
@@ -119,9 +129,9 @@ def test_one_replaced_person_moves_every_table_by_at_most_2_whatever_the_number_
 
 
 WRONG = {
-    "each event weighs a person": lambda own: {"single": np.full(len(own.owner), STEPS)},
-    "each step weighs a person": lambda own: {"steps": (own.steps[0], np.full(len(own.steps[0]), STEPS))},
-    "each pair of events weighs a person": lambda own: {"pair": np.where(own.counts > 1, STEPS, 0)},
+    "each event weighs a person": lambda own: {"single": np.full(len(own.owner), WEIGHT_STEPS)},
+    "each step weighs a person": lambda own: {"steps": (own.steps[0], np.full(len(own.steps[0]), WEIGHT_STEPS))},
+    "each pair of events weighs a person": lambda own: {"pair": np.where(own.counts > 1, WEIGHT_STEPS, 0)},
 }
 
 

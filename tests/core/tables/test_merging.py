@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from covey.core.numbers.cells import category_bins
 from covey.core.tables.domain import Domain
 from covey.core.tables.merging import (
-    merge_maps,
     merge_nominal,
     merge_ordered,
     nearest_end,
@@ -32,9 +32,10 @@ def test_merging_and_taking_apart_again():
             np.testing.assert_allclose(fine[:, bins == b].sum(axis=1), y[:, b], atol=1e-9)
 
 
-def test_merge_maps_look_at_noisy_tables_and_public_numbers_only():
+def test_bins_look_at_noisy_tables_and_public_numbers_only():
     shares = [np.full(3, 1 / 3), np.array([0.5, 0.5]), np.array([0.9, 0.06, 0.02, 0.02])]
-    maps = merge_maps(shares, np.array([10.0, 10.0, 10.0]), 1000, 0.2, 50, DOMAIN)
+    each = zip(shares, DOMAIN.ordered, strict=True)
+    maps = [category_bins(p, ordered, 0.2, 0.03, 50, np.zeros(len(p), dtype=int)) for p, ordered in each]
     assert maps[1].tolist() == [0, 1]
     assert maps[2].tolist() == [0, 1, 2, 2]
     merged = Domain(tuple(int(m.max()) + 1 for m in maps), DOMAIN.ordered)

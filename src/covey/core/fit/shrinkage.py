@@ -67,6 +67,11 @@ def empirical_bayes(observed: Floats, sd: float) -> tuple[Floats, Floats, SpikeS
     return prior.posterior_means(observed, probability), probability, prior
 
 
+def beyond_noise(difference: Floats, variance: float) -> float:
+    """The part of a difference that is more than noise of this variance, over all entries: (1 − v/‖x‖²)₊ (James and Stein)."""
+    return max(0.0, 1 - variance / max(float((difference**2).sum()), 1e-300))
+
+
 def thinning_weights(gram: Floats, moment: Floats, ridge: float) -> Floats:
     """Weights ≥ 0 of sum ≤ 1 for estimates with these inner products among themselves and with what judges them."""
     root = np.linalg.cholesky(gram + ridge * np.eye(len(gram)))

@@ -120,7 +120,10 @@ def without_light(bins: Integers, share: Floats, least: float, walls: Array) -> 
 
 
 def category_bins(share: Floats, ordered: bool, mass: float, cut: float, most: int, signature: Integers) -> Integers:
-    """Category → bin: as `merge_maps`, but only among categories that rules treat alike (equal signatures)."""
+    """Category → bin, among categories that rules treat alike (equal signatures).
+
+    Ordered ones go into bins of about a mass, rare nominal ones into one.
+    """
     if len(share) <= 2:
         return np.arange(len(share))
     if ordered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -79,3 +80,8 @@ class Category:
 
 
 Attribute = Category | NumberGrid
+
+
+def grids(attributes: Sequence[Attribute]) -> dict[int, NumberGrid]:
+    """The numbers among attributes, by place."""
+    return {j: a for j, a in enumerate(attributes) if isinstance(a, NumberGrid)}

@@ -92,7 +92,12 @@ class Counts:
 
 def part(counts: Counts, i: int = 0) -> Integers:
     """One of several sums, as integers."""
-    return counts.integers()[i]
+    return np.asarray(counts.values[i].astype(np.int64))
+
+
+def side_by_side(counts: Counts) -> Integers:
+    """All sums, one after the other."""
+    return np.concatenate(counts.integers())
 
 
 def parity_sums(batch: Batch) -> Counts:

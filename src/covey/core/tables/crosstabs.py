@@ -1,4 +1,4 @@
-"""Exact one- and two-way tables of categorical records, as kernels from a batch to a sum that can be merged."""
+"""Exact two-way tables of categorical records, as kernels from a batch to a sum that can be merged."""
 
 from __future__ import annotations
 
@@ -19,18 +19,6 @@ TABLE_ROWS = 1 << 15  # counted together at least: their joint codes stay in the
 LONG_ROWS, LONG_CODES = 1 << 17, 1 << 21
 FULL_TABLES = 1000  # up to so many categories all pair tables are counted in one pass, and the rest follows from them
 MOST_CELLS = 1 << 21  # cells of all joint tables together
-
-
-@dataclass(frozen=True)
-class OneWayTables:
-    """Kernel: one-way counts of every attribute, side by side."""
-
-    sizes: tuple[int, ...]
-
-    def __call__(self, batch: Array) -> Counts:
-        """Count a batch of category codes."""
-        counts = [np.bincount(column, minlength=c) for column, c in zip(batch.T, self.sizes, strict=True)]
-        return Counts((np.concatenate(counts),))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from covey.core.arrays import Floats
+from covey.core.fit.shrinkage import beyond_noise
 
 # (noisy counts, noise sd, total) → non-negative counts with that total
 Denoiser = Callable[[Floats, float, float], Floats]
@@ -56,8 +57,7 @@ def denoisers(size: int, ordered: bool, prior: Floats | None = None) -> list[Den
 def _toward(prior: Floats, v: Floats, sd: float, total: float) -> Floats:
     """Shrunk toward the expected counts, as far as the noise explains the difference (James and Stein)."""
     gap = v - total * prior
-    kept = max(0.0, 1 - (len(v) - 1) * sd**2 / max(float(gap @ gap), 1e-300))
-    return project_to_total(total * prior + kept * gap, total)
+    return project_to_total(total * prior + beyond_noise(gap, (len(v) - 1) * sd**2) * gap, total)
 
 
 def _apart(prior: Floats, t: float, v: Floats, sd: float, total: float) -> Floats:

@@ -15,17 +15,6 @@ from covey.core.tables.domain import Domain
 TINY = 1e-12  # what is divided by is never less
 
 
-def merge_maps(shares: Sequence[Floats], sds: Floats, n: int, tau: float, most: int, domain: Domain) -> list[Integers]:
-    """For every attribute, category → bin: ordered ones into bins of mass about tau, rare nominal ones into one."""
-    maps = []
-    for p, sd, c, ordered in zip(shares, sds, domain.sizes, domain.ordered, strict=True):
-        if c <= 2:
-            maps.append(np.arange(c))
-        else:
-            maps.append(merge_ordered(p, tau) if ordered else merge_nominal(p, 3 * sd / n, most))
-    return maps
-
-
 def merge_ordered(p: Floats, tau: float) -> Integers:
     """Sweep neighbouring categories into bins of mass about tau; a heavy category starts its own bin."""
     bins = np.zeros(len(p), dtype=np.int64)

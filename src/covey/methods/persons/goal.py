@@ -15,11 +15,12 @@ import numpy as np
 
 from covey.core.arrays import Floats
 from covey.core.fit.linked import LinkedGoal
+from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.domain import Domain
 from covey.core.tables.linked import LinkedTable, count_bins
 from covey.methods.persons.measure import NoisyTable, folded
-from covey.methods.regain.measure_numbers import OneWayMeasured
-from covey.methods.regain.numbers import Looks
+from covey.methods.regain.measure_tables import OneWayMeasured
+from covey.methods.regain.tables import OneWayModel
 
 if TYPE_CHECKING:
     from covey.methods.persons.method import Split
@@ -29,8 +30,7 @@ TINY = 1e-12  # what is divided by is never less
 
 def make_goal(
     split: Split,
-    seen: Looks,
-    one_way: OneWayMeasured,
+    seen: OneWayModel,
     counts: tuple[Floats, float],
     tables: list[NoisyTable],
     n: int,
@@ -46,7 +46,7 @@ def make_goal(
         size = int(to.max()) + 1
         having = 1.0 if j in split.parts[0] else float(1 - law[0])
         one.append((j, np.asarray(having * np.bincount(to, share, minlength=size), dtype=np.float64)))
-        own.append(np.full(size, (n / _noise(j, one_way, len(to) / size)) ** 2))
+        own.append(np.full(size, (n / _noise(j, seen.measured, len(to) / size)) ** 2))
     persons = [values for j, values in one if j in split.parts[0]] + [np.add.reduceat(law, starts)]
     events = [values for j, values in one if j in split.parts[1]]
     heavy = [own[j] for j in split.parts[0]] + [n**2 / (sd**2 * widths)]
@@ -86,8 +86,7 @@ def shrunk(values: Floats, alone: Floats, sd: float) -> Floats:
     apart = values - alone
     apart = apart - apart.mean(axis=0) - apart.mean(axis=1, keepdims=True) + apart.mean()
     noise = sd**2 * (values.shape[0] - 1) * (values.shape[1] - 1)
-    kept = max(0.0, 1 - noise / max(float((apart**2).sum()), TINY))
-    return np.asarray(values - (1 - kept) * apart)
+    return np.asarray(values - (1 - beyond_noise(apart, noise)) * apart)
 
 
 def _place(

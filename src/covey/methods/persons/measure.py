@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Floats, Integers
 from covey.core.numbers.grid import Attribute
 from covey.core.tables.linked import (
     Linked,
@@ -25,6 +25,7 @@ from covey.core.tables.linked import (
 )
 from covey.engines.linked import LinkedRows
 from covey.methods.persons.plan import table_moves
+from covey.methods.regain.measure_tables import Recode
 from covey.methods.regain.measured import MeasuredRanges
 from covey.privacy.gate import Exact, Gate, Measured, Moves
 
@@ -80,17 +81,8 @@ class ToBins:
         """The bins of everyone."""
         k = self.first
         return linked.recoded(
-            self._bins(linked.persons, self.edges[:k], self.maps[:k]),
-            self._bins(linked.events, self.edges[k:], self.maps[k:]),
+            Recode(self.edges[:k], self.maps[:k])(linked.persons), Recode(self.edges[k:], self.maps[k:])(linked.events)
         )
-
-    @staticmethod
-    def _bins(codes: Array, edges: Sequence[Integers | None], maps: Sequence[Integers]) -> Array:
-        out = np.empty(codes.shape, dtype=np.int64)
-        for j, (e, to) in enumerate(zip(edges, maps, strict=True)):
-            own = codes[:, j].astype(np.int64)
-            out[:, j] = to[own if e is None else np.searchsorted(e[1:-1], own, side="right")]
-        return out
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A fit of persons with events: the number of events, one-way tables and trees, tables of two attributes, centres, a certificate.
 
-Numbers are looked at one by one first, as for single tables (`methods.regain.numbers`): trees on person-averaged counts, cells of
+Numbers are looked at one by one first, as for single tables (`methods.regain.tables`): trees on person-averaged counts, cells of
 about equal mass, bins of cells for tables of two attributes. Centres are fitted over bins and taken apart to cells again.
 """
 
@@ -38,9 +38,9 @@ from covey.methods.persons.measure import (
 )
 from covey.methods.persons.places import leave_places, tilted
 from covey.methods.persons.plan import LinkedPlan
-from covey.methods.regain.measure_numbers import measure_one_way
+from covey.methods.regain.measure_tables import measure_one_way
 from covey.methods.regain.measured import MeasuredRanges
-from covey.methods.regain.numbers import Looks, RegainNumbers
+from covey.methods.regain.tables import OneWayModel, RegainTables
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Gate
 from covey.progress import Progress
@@ -79,11 +79,11 @@ class RegainPersons:
     across: Boxes = NO_BOXES  # over the attributes of both tables, each with one of events
 
     @cached_property
-    def own(self) -> RegainNumbers:
+    def own(self) -> RegainTables:
         """All attributes side by side, as one-way tables see them."""
         first = len(self.plan.persons)
         moved = tuple(Box({j + first: side for j, side in box.sides.items()}) for box in self.boxes[1].boxes)
-        return RegainNumbers(
+        return RegainTables(
             self.certificate,
             (*self.plan.persons, *self.plan.events),
             Boxes((*self.boxes[0].boxes, *moved, *self.across.boxes)),
@@ -117,7 +117,7 @@ class RegainPersons:
             binned = rows.mapped(split.to_bins)
             found = measure_tables(binned, tables, split.sizes, plan.count_size, gate)
             barred = self._barred(seen)
-            goal = make_goal(split, seen, one_way, (own, counts.sd), found, n)
+            goal = make_goal(split, seen, (own, counts.sd), found, n)
             goal = replace(goal, growth=plan.growth(n, gate.budget))
             place = plan.timing.position
             if place is not None:
@@ -135,7 +135,7 @@ class RegainPersons:
             numbers = MeasuredRanges(
                 np.arange(rows.most + 2), counts.values.astype(np.float64), np.full(rows.most + 1, counts.sd)
             )
-            measured = LinkedMeasured(n, pure, numbers, seen.ranges(one_way), found, split.to_bins)
+            measured = LinkedMeasured(n, pure, numbers, seen.ranges, found, split.to_bins)
             kept = LinkedFitted(law, seen.cells, measured, None, plan.last)
             if not self.certificate:
                 return kept
@@ -146,13 +146,11 @@ class RegainPersons:
             farthest = rows.reduce(reference.sums).map(reference.farthest)
             return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
 
-    def _barred(self, seen: Looks) -> Across:
+    def _barred(self, seen: OneWayModel) -> Across:
         """What no event of some persons can be, over categories and cells."""
-        sizes = seen.domain.sizes
-        first = [seen.cells[j].edges[:-1] if j in seen.cells else np.arange(size) for j, size in enumerate(sizes)]
-        return Across.of(self.across, len(self.plan.persons), first)
+        return Across.of(self.across, len(self.plan.persons), [edges[:-1] for edges in seen.edges])
 
-    def _zeros(self, seen: Looks, split: Split) -> tuple[Zeros | None, Zeros | None]:
+    def _zeros(self, seen: OneWayModel, split: Split) -> tuple[Zeros | None, Zeros | None]:
         """What cannot occur, over the bins of persons (and the number of their events) and of events."""
         found: list[Zeros | None] = []
         for boxes, part, domain in zip(self.boxes, split.parts, (split.persons, split.events), strict=True):
@@ -160,7 +158,7 @@ class RegainPersons:
                 found.append(None)
                 continue
             fine = Domain(tuple(seen.domain.sizes[j] for j in part), tuple(seen.domain.ordered[j] for j in part))
-            first = [seen.cells[j].edges[:-1] if j in seen.cells else np.arange(seen.domain.sizes[j]) for j in part]
+            first = [seen.edges[j][:-1] for j in part]
             merged = Domain(domain.sizes[: len(part)], domain.ordered[: len(part)])
             own = boxes.on(fine, first).gathered([seen.maps[j] for j in part], merged)
             rest = np.ones(domain.total - merged.total, dtype=bool)  # no box names the number of events
@@ -186,21 +184,20 @@ class Split:
     to_bins: ToBins
 
     @classmethod
-    def of(cls, seen: Looks, first: int, counts: int) -> Split:
+    def of(cls, seen: OneWayModel, first: int, counts: int) -> Split:
         """From what one-way tables say."""
         parts = range(first), range(first, len(seen.maps))
         sizes = [tuple(int(seen.maps[j].max()) + 1 for j in part) for part in parts]
         ordered = [tuple(seen.domain.ordered[j] for j in part) for part in parts]
-        edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(seen.maps)))
         persons = Domain((*sizes[0], counts), (*ordered[0], True))
-        return cls(parts, persons, Domain(sizes[1], ordered[1]), ToBins(edges, tuple(seen.maps), first))
+        return cls(parts, persons, Domain(sizes[1], ordered[1]), ToBins(seen.to_cells.edges, tuple(seen.maps), first))
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Bins of persons' attributes and of events'."""
         return self.persons.sizes[:-1], self.events.sizes
 
-    def law(self, models: list[LinkedModel], seen: Looks, counts: Floats) -> LinkedLaw:
+    def law(self, models: list[LinkedModel], seen: OneWayModel, counts: Floats) -> LinkedLaw:
         """Models over cells, from models over bins."""
         fine = [
             Domain(tuple(seen.domain.sizes[j] for j in part), tuple(seen.domain.ordered[j] for j in part))
@@ -210,7 +207,7 @@ class Split:
         whole = Domain((*fine[0].sizes, size), (*fine[0].ordered, True))
         return LinkedLaw([self._fine(own, seen) for own in models], whole, fine[1], counts)
 
-    def _fine(self, own: LinkedModel, seen: Looks) -> LinkedModel:
+    def _fine(self, own: LinkedModel, seen: OneWayModel) -> LinkedModel:
         equal = np.full(len(own.persons), 1 / len(own.persons))
         last = self.persons.block(len(self.persons.sizes) - 1)
         having = 1 - own.persons[:, last.start]

@@ -14,12 +14,13 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.draw.linked import LinkedLaw
 from covey.core.fit.linked import LinkedGoal
+from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.linked import count_bins, position_starts
 from covey.methods.persons.measure import NoisyTable
 
 if TYPE_CHECKING:
     from covey.methods.persons.method import Split
-    from covey.methods.regain.numbers import Looks
+    from covey.methods.regain.tables import OneWayModel
 
 LOST = 3.0  # a class of places with less than so many deviations of its noise is drawn as all others are
 LEAST = 0.02  # of what a value would have at any place: no factor is smaller, whatever noise says
@@ -39,7 +40,7 @@ def leave_places(goal: LinkedGoal, place: int) -> None:
 
 
 def tilted(
-    tables: Sequence[NoisyTable], place: int, split: Split, seen: Looks, law: LinkedLaw
+    tables: Sequence[NoisyTable], place: int, split: Split, seen: OneWayModel, law: LinkedLaw
 ) -> dict[tuple[int, int], Floats]:
     """Factors for the cells of an attribute, by class of places and attribute."""
     first = len(split.parts[0])
@@ -67,7 +68,7 @@ def _aim(counts: Floats, sd: float, usual: Floats, to: Integers) -> Floats | Non
         return None
     binned = total * np.bincount(to, usual)
     apart = counts - binned
-    kept = max(0.0, 1 - len(counts) * sd**2 / max(float((apart**2).sum()), 1e-12))
+    kept = beyond_noise(apart, len(counts) * sd**2)
     if not kept:
         return None
     ratio = np.maximum(binned + kept * apart, LEAST * binned) / np.maximum(binned, 1e-12)

@@ -12,7 +12,7 @@ import numpy as np
 from covey.core.draw.linked import NOT_TIMED
 from covey.core.numbers.grid import Attribute, NumberGrid
 from covey.core.tables.linked import LinkedTable, Timing, count_bins
-from covey.methods.regain.plan_numbers import NumberPlan
+from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
 
@@ -50,9 +50,9 @@ class LinkedPlan:
         return 0 if self.timing.order is None else self.events[self.timing.order].size - 1
 
     @cached_property
-    def numbers(self) -> NumberPlan:
+    def numbers(self) -> TablePlan:
         """Formulas for one-way tables of all attributes, the persons' first."""
-        return NumberPlan((*self.persons, *self.events))
+        return TablePlan((*self.persons, *self.events))
 
     def shares(self, n: int, budget: Budget, certificate: Fraction) -> Mapping[str, Fraction]:
         """Parts of the budget: number of events, one-way tables and trees, tables of two attributes, certificate."""

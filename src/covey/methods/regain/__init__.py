@@ -6,6 +6,7 @@ the covariance is lost:
 
     moments → noise → shrinkage → weighted centres in K → certificate → (per sample) bootstrapping → balanced rounding
 
-`plan` fixes every choice from public numbers, `measure` is all that sees records (through the gate), `bits` and `categories` are
-post-processing, `pipeline` puts them together. Why each step is private: docs/proofs/; what was tried: docs/decisions/.
+`plan` fixes every choice from public numbers, `measure` is all that sees records (through the gate), `bits` (flags) and `tables`
+(categories and numbers, with `plan_tables` and `measure_tables`) put them together. Why each step is private: docs/proofs/; what
+was tried: docs/decisions/.
 """

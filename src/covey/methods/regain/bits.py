@@ -1,20 +1,21 @@
-"""`regain` for bits, after the measurements: noisy moments → factors and sparse pairs → scores → centres.
+"""`regain` for bits: noisy moments → factors and sparse pairs → scores → centres → certificate.
 
-Nothing here sees a record, except that scores are measured along fitted directions, through the gate.
+Nothing here sees a record but through the gate: scores are measured along fitted directions, and the certificate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
-from covey.core.arrays import Floats, hollow
+from covey.core.arrays import Array, Floats, hollow
 from covey.core.fit.centres import Tick
-from covey.core.fit.devices import Device
+from covey.core.fit.devices import PROCESSOR, Device
 from covey.core.fit.factors import Denoised, Factors, denoise, fit_factors
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.shrinkage import empirical_bayes
@@ -26,7 +27,24 @@ from covey.core.fit.wide import LowRankPairs
 from covey.core.noise.matrix import simulated_matrix
 from covey.core.noise.signs import pair_deviation, simulated_signs
 from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.coding import Coding
+from covey.core.tables.counts import part
+from covey.core.tables.distance import (
+    DEGREES,
+    GRAM_LIMIT,
+    HighBits,
+    SubsetCounts,
+    affordable_products,
+    affordable_subsets,
+    largest,
+    low_bit_distances,
+    subset_distance,
+)
+from covey.core.tables.misplaced import misplaced_bits
+from covey.core.tables.moments import moments
+from covey.core.threads import blas_threads, processors
 from covey.engines.rows import Rows
+from covey.methods.method import Fitted, Public, with_certificate
 from covey.methods.regain.measure import (
     Means,
     measure_ball,
@@ -37,15 +55,69 @@ from covey.methods.regain.measure import (
     measure_sizes,
 )
 from covey.methods.regain.measured import MeasuredBits
-from covey.methods.regain.plan import SIGN_COLUMNS, Plan
-from covey.privacy.gate import Gate
+from covey.methods.regain.plan import SIGN_COLUMNS, Plan, plan_bits
+from covey.privacy.budget import Budget
+from covey.privacy.certificate import Yardstick, certify
+from covey.privacy.gate import Exact, Gate
+from covey.progress import Progress
 
 BINS = 16  # of a score's histogram: more bins are noisier and tell the fit nothing more
 SCORES = 6  # leading directions whose scores are measured
 HOLD = Fraction(1, 10)  # weight that keeps the factors near their first fit while the scores bend them
 STEPS = 150  # of a fit, where the plan says nothing else
+NARROW = (
+    500  # columns; pair sums of so many are added up while a table is first read, beyond it they would slow that down
+)
 
-MakeGenerator = Callable[[str], np.random.Generator]
+
+@dataclass(frozen=True)
+class RegainBits:
+    """`regain` for rows of 0 and 1.
+
+    Args:
+        certificate: the share of the budget that buys the certificate.
+        declared: the coding that declared limits allow, if any.
+        device: where wide tables are fitted.
+        width: columns, if they are known before the table is read.
+        trimmed: whether rows are trimmed to declared limits before they are measured.
+        steps: what one of the n weighs in the sums.
+    """
+
+    certificate: Fraction
+    declared: Coding | None = None
+    device: Device = PROCESSOR
+    width: int | None = None
+    trimmed: bool = False
+    steps: int = 1
+
+    @property
+    def first_pass(self) -> Sequence[Callable[[Array], Any]]:
+        """Moments of all columns, unless they are many or the rows are trimmed to declared limits first."""
+        return (moments,) if self.width is not None and self.width <= NARROW and not self.trimmed else ()
+
+    def plan(self, n: int, p: int, budget: Budget) -> Plan:
+        """All public choices."""
+        return plan_bits(n, p, budget.part(1 - self.certificate), self.declared, self.steps)
+
+    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
+        """The plan's shares, and the certificate's."""
+        return with_certificate(self.plan(n, p, budget).shares, self.certificate)
+
+    def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
+        """Private centres and their certificate."""
+        n, p = rows.n, rows.p
+        with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
+            progress.next()
+            with blas_threads(1 if p <= LOW_RANK_COLUMNS else processors()):
+                fit = BitFit(self.plan(n, p, gate.budget), public, self.device, progress.tick)
+                cloud, spectrum, measured = bit_centres(rows, gate, fit)
+            progress.next()
+            if not self.certificate:
+                return Fitted(cloud, None, spectrum, measured)
+            with blas_threads(processors()):
+                degrees, farthest = farthest_bits(rows, cloud)
+                yardstick = yardstick_of_bits(rows, cloud)
+            return Fitted(cloud, certify(degrees, farthest, n, gate, yardstick=yardstick), spectrum, measured)
 
 
 @dataclass(frozen=True)
@@ -53,7 +125,7 @@ class BitFit:
     """What the fit of one table of bits needs besides the measurements: the plan, public randomness, a device, progress."""
 
     plan: Plan
-    public: MakeGenerator
+    public: Public
     device: Device
     tick: Tick
 
@@ -202,3 +274,28 @@ def parity_target(seen: Parities, y: Floats) -> Parities:
     triple[mask3] += empirical_bayes((seen.triple - triple)[mask3], seen.triple_sd)[0]
     quad[mask4] += empirical_bayes((seen.quad - quad)[mask4], seen.quad_sd)[0]
     return Parities(triple, seen.triple_sd / CLOSE, quad, seen.quad_sd / CLOSE)
+
+
+# Certificate.
+
+
+def yardstick_of_bits(rows: Rows, cloud: WeightedPoints) -> Yardstick:
+    """Rows out of place between the records and the centres, sealed."""
+    return Yardstick(rows.reduce(moments).map(misplaced_bits, cloud), columns=min(rows.p, 2))
+
+
+def farthest_bits(rows: Rows, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
+    """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
+    n, p = rows.n, rows.p
+    degrees = [d for d in DEGREES if d <= min(2, p)]
+    parts: list[Exact[Any]] = [rows.reduce(moments).map(low_bit_distances, cloud)]
+    if n <= GRAM_LIMIT and rows.steps == 1:
+        high = affordable_products(n, p, [d for d in DEGREES if d > 2])
+        if high:
+            parts.append(rows.whole(HighBits(cloud)))
+    else:
+        high = affordable_subsets(n, p)
+        for d in high:
+            counts = rows.reduce(SubsetCounts(d))
+            parts.append(counts.map(part).map(subset_distance, n * rows.steps, d, cloud))
+    return [*degrees, *high], Exact.of(largest, *parts)

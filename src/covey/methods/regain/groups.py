@@ -14,8 +14,8 @@ from math import e, sqrt
 from covey.core.numbers.grid import Attribute, NumberGrid
 from covey.core.tables.domain import Domain
 from covey.methods.regain.memory import expected_bins
-from covey.methods.regain.plan import CERTIFICATE_SHARE, pair_law
-from covey.methods.regain.plan_numbers import NumberPlan
+from covey.methods.regain.plan import CERTIFICATE_SHARE
+from covey.methods.regain.plan_tables import TablePlan, pair_law
 from covey.privacy.budget import Budget
 
 
@@ -47,7 +47,7 @@ def small_groups(attributes: Sequence[Attribute], n: int, budget: Budget) -> Sma
     numbers = [j for j, a in enumerate(attributes) if isinstance(a, NumberGrid)]
     if not numbers or sum(a.size > 1 for a in attributes) < 2:
         return None
-    plan, bins = NumberPlan(tuple(attributes)), expected_bins(attributes, n, budget)
+    plan, bins = TablePlan(tuple(attributes)), expected_bins(attributes, n, budget)
     merged = Domain(tuple(max(1, round(size)) for size in bins), plan.declared.ordered)
     law = pair_law(merged, budget.part(plan.shares(n, budget, 1 - CERTIFICATE_SHARE)["pairs"]))
     if law.family == "none":

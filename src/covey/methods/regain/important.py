@@ -13,8 +13,10 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
+from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.domain import Domain
-from covey.methods.regain.measure import Tables, centred_counts, entries
+from covey.methods.regain.measure import entries
+from covey.methods.regain.measure_tables import Tables, centred_counts
 from covey.privacy.gate import Gate, Moves
 
 SHARE = Fraction(2, 5)  # of what pairs have: most of the gain, while the other pairs lose less than a third of theirs
@@ -72,6 +74,9 @@ class Important:
         return Moves(l1=2 * len(live), l2_squared=squared)
 
 
+NOTHING = Important()
+
+
 @dataclass(frozen=True)
 class ImportantPairs:
     """Noisy centred tables of the important pairs, as shares, zero elsewhere, and the deviation of their noise."""
@@ -102,8 +107,7 @@ class ImportantPairs:
             one, two = domain.block(a), domain.block(b)
             lost = noisy[one, two] - covariances[one, two]
             freedom = (domain.sizes[a] - 1) * (domain.sizes[b] - 1)
-            kept = max(0.0, 1 - variance * freedom / max(float(np.vdot(lost, lost)), 1e-300))
-            out[one, two] += kept * lost
+            out[one, two] += beyond_noise(lost, variance * freedom) * lost
             out[two, one] = out[one, two].T
         return out
 

@@ -1,4 +1,4 @@
-"""All that `regain` asks of records: each function reads them through `rows.reduce` and returns what the gate gave back.
+"""All that `regain` asks of records of bits: each function reads them through `rows.reduce` and returns what the gate gave back.
 
 The numbers in `Moves` are how far one replaced row can move a statistic; they are proved in docs/proofs/sensitivity.md and
 compared with brute force in the tests.
@@ -6,7 +6,6 @@ compared with brute force in the tests.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -18,10 +17,7 @@ from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips, s
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.targets import NoisyMoments
 from covey.core.fit.terms import Parities, Scores, parity_masks
-from covey.core.noise import helmert
-from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
-from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
 from covey.core.tables.coding import UNIT, Coding, wide_enough
 from covey.core.tables.counts import (
@@ -35,16 +31,9 @@ from covey.core.tables.counts import (
     shifted_moments,
     size_counts,
 )
-from covey.core.tables.crosstabs import FULL_TABLES, OneWayTables, PairTables
-from covey.core.tables.distance import HighTables, affordable_tables, largest, one_way_distance, pair_distances
-from covey.core.tables.domain import Domain
-from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
 from covey.core.tables.moments import Moments, moments
-from covey.core.tables.triples import TripleTables
-from covey.engines.rows import Mapped, Rows
-from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate, pair_moves
-from covey.privacy.budget import exact as fraction
-from covey.privacy.certificate import Yardstick
+from covey.engines.rows import Rows
+from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
 
 # Weights of the means in a joint Gaussian measurement of means and pairs (and more), tuned on docs/benchmarks' tables: the
@@ -63,9 +52,6 @@ class Means:
 
     values: Floats
     sd: float
-
-
-# Bits.
 
 
 def measure_means(rows: Rows, gate: Gate) -> Means:
@@ -231,160 +217,3 @@ def _strip_above(m: Moments, begin: int, end: int, above: Array) -> Integers:
 def entries(matrix: Array, *places: Any) -> Array:
     """A part of a matrix."""
     return np.asarray(matrix[places])
-
-
-# Categories.
-
-
-def first_kernel(domain: Domain) -> OneWayTables | PairTables:
-    """What the first pass over the records counts; public."""
-    return (PairTables if domain.total <= FULL_TABLES else OneWayTables)(domain.sizes)
-
-
-class Tables:
-    """Exact tables of the records, counted in one pass if they are small. Sealed: only the gate opens them."""
-
-    def __init__(self, rows: Rows, domain: Domain) -> None:
-        self._rows, self.domain, self.n, self.steps = rows, domain, rows.n, rows.steps
-        self.total = rows.n * rows.steps  # what all of them weigh
-        kernel = first_kernel(domain)
-        counts = rows.reduce(kernel)
-        self._pairs: Exact[Integers] | None = None
-        if isinstance(kernel, PairTables):
-            self._pairs = counts.map(kernel.matrix)
-            self.one_way: Exact[Integers] = self._pairs.map(np.diagonal)
-        else:
-            self.one_way = counts.map(part)
-
-    def pairs(self, maps: list[Integers]) -> Exact[Integers]:
-        """All pair tables of the merged categories maps[a][x_a], as one symmetric matrix."""
-        sizes = [int(m.max()) + 1 for m in maps]
-        if self._pairs is not None:
-            return self._pairs.map(merge_pairs, tuple(maps), tuple(sizes))
-        kernel = PairTables(tuple(sizes))
-        return Mapped(self._rows, Merge(tuple(maps))).reduce(kernel).map(kernel.matrix)
-
-    def triples(self, maps: Sequence[Integers], kernel: TripleTables) -> Exact[Integers]:
-        """Tables of triples of the levels maps[a][x_a], side by side."""
-        return Mapped(self._rows, Merge(tuple(maps))).reduce(kernel).map(part)
-
-    def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
-        """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
-        sizes, q, total = self.domain.sizes, len(self.domain.sizes), self.total
-        if self._pairs is not None:
-            low = [1, 2] if q > 1 else [1]
-            parts: list[Exact[Any]] = [self._pairs.map(pair_distances, total, self.domain, cloud)]
-        else:
-            low, parts = [1], [self.one_way.map(one_way_distance, total, q, cloud)]
-        # All records at once are asked for where public numbers say that they are few. Of persons no number says so.
-        rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if self.steps == 1 else ()
-        if rest:
-            parts.append(self._rows.whole(HighTables(sizes, cloud, rest)))
-        return [*low, *rest], Exact.of(largest, *parts)
-
-    def misplaced(self, cloud: WeightedPoints) -> Yardstick:
-        """The share of records out of place among the centres, in a typical table of two columns; sealed."""
-        glass = Glass.of(cloud, self.domain)
-        sizes, seen = glass.sizes, glass.cloud(cloud)
-        exact = self.pairs(list(glass.maps)).map(misplaced_codes, self.total, sizes, seen)
-        return Yardstick(exact, columns_of(sizes))
-
-
-def merge_pairs(pairs: Integers, maps: Sequence[Integers], sizes: Sequence[int]) -> Integers:
-    """Pair tables of merged categories, by adding up those of the categories."""
-    starts = np.cumsum([0, *sizes[:-1]])
-    place = np.concatenate([m + start for m, start in zip(maps, starts, strict=True)])
-    half = np.zeros((sum(sizes), len(place)), dtype=np.int64)
-    np.add.at(half, place, pairs)
-    out = np.zeros((sum(sizes), sum(sizes)), dtype=np.int64)
-    np.add.at(out, place, half.T)
-    return out
-
-
-@dataclass(frozen=True)
-class Merge:
-    """A step on records: categories become merged ones."""
-
-    maps: tuple[Integers, ...]
-
-    def __call__(self, batch: Array) -> Array:
-        """Merge the categories of a batch."""
-        return np.stack([m[batch[:, a]] for a, m in enumerate(self.maps)], axis=1)
-
-
-@dataclass(frozen=True)
-class OneWay:
-    """Noisy one-way counts of every attribute, and their noise."""
-
-    counts: list[Floats]
-    sds: Floats
-
-
-def measure_histograms(tables: Tables, gate: Gate) -> OneWay:
-    """One-way counts. A replaced row moves each histogram by 2 in ℓ1 and √2 in ℓ2.
-
-    Shares of the charge minimise Σ c_a·sd_a: proportional to √c_a (Laplace of scale 2/ε_a) or c_a^{2/3} (Gaussian of variance
-    1/ρ_a).
-    """
-    domain = tables.domain
-    weight = domain.counts ** (1 / 2 if gate.budget.pure else 2 / 3)
-    shares = [fraction(float(w), "share") for w in weight / weight.sum()]
-    whole = sum(shares)
-    counts, sds = [], []
-    for a, share in enumerate(shares):
-        own = tables.one_way.map(entries, domain.block(a))
-        found = gate.measure("histograms", own, domain.sizes[a], Moves(l1=2, l2_squared=2), share / whole)
-        counts.append(found.values.astype(np.float64))
-        sds.append(found.sd)
-    return OneWay(counts, np.array(sds))
-
-
-def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate) -> Floats:
-    """Noisy centred pair tables of the merged categories, in counts; one-way counts stand on the diagonal of the exact ones.
-
-    For Gaussian noise: the centred tables are multiples of 1/(c_a c_b), so that M = c_a c_b N − c_a N_i − c_b N_j + n are
-    integers; they get c_a c_b times the noise before they are divided again. Laplace noise goes on the counts themselves. What
-    is left is centred: the uncentred part was not paid for. Matrix noise has integer coordinates of its own.
-    """
-    d = law.domain
-    if law.family == "none":
-        return np.zeros((d.total, d.total))
-    moves, exact = pair_moves(d), tables.pairs(maps)
-    if law.family == "matrix":
-        return _on_contrasts(exact, d, gate, moves)
-    if law.family == "laplace":
-        counted = _on_cells(exact, law, gate, moves)
-        return d.off_blocks(d.centre(d.off_blocks(counted)))
-    c = d.counts[d.block_of]
-    noisy = _on_cells(exact.map(centred_counts, d, tables.total), law, gate, moves)
-    return d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c))))
-
-
-def centred_counts(counts: Integers, domain: Domain, n: int) -> Integers:
-    """c_a c_b times the centred pair tables: integers."""
-    c, one_way = domain.counts[domain.block_of], np.diag(counts)
-    return np.asarray(c[:, None] * c * counts - c[:, None] * one_way[:, None] - c * one_way + n)
-
-
-def _on_contrasts(exact: Exact[Integers], domain: Domain, gate: Gate, moves: Moves) -> Floats:
-    """Matrix Laplace noise on the integer contrasts of the categories, and back to centred tables."""
-    joint = gate.matrix("pairs", moves, helmert.weights(domain))
-    found = joint.add(exact.map(helmert.contrasts, domain), slice(None), slice(None))
-    return domain.off_blocks(helmert.tables(found.values.astype(np.float64), domain))
-
-
-def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Floats:
-    """Independent noise on every cell of every pair table a < b, mirrored; c_a c_b times as much on a grid that much finer."""
-    d = law.domain
-    joint = gate.joint("pairs", moves)
-    out = np.zeros((d.total, d.total))
-    for a, ca in enumerate(d.sizes):
-        # A table with an attribute of one category says nothing that is not public or one-way: it is left at zero.
-        for others, size in law.partners(a) if ca > 1 else []:
-            if size == 1:
-                continue
-            weight = Fraction(1) if law.family == "laplace" else Fraction(1, (ca * size) ** 2)
-            found = joint.add(exact.map(entries, d.block(a), others), (ca, len(others)), weight).values
-            out[d.block(a), others] = found
-            out[others, d.block(a)] = found.T
-    return out

@@ -16,9 +16,8 @@ from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.targets import NoisyMoments
 from covey.core.fit.terms import Parities
 from covey.core.noise.pairlaw import PairLaw
-from covey.core.tables.domain import Domain
 from covey.methods.regain.important import ImportantPairs
-from covey.methods.regain.measure import Means, OneWay
+from covey.methods.regain.measure import Means
 from covey.methods.regain.plan import Plan
 from covey.methods.regain.triples import MeasuredTriples
 
@@ -57,29 +56,6 @@ class MeasuredBits:
 
 
 @dataclass(frozen=True)
-class MeasuredCategories:
-    """What was measured of a table of categories.
-
-    Args:
-        n: rows or persons, public.
-        domain: numbers of categories, and which attributes are ordered.
-        pure: whether the noise is that of pure ε.
-        one_way: noisy counts of every attribute.
-        maps: category → bin, for every attribute: pairs were measured of bins.
-        law: the noise on an entry of the pair tables, in counts; its family is "none" where pairs were not measured.
-        pairs: noisy centred pair tables of the bins, in counts, as one symmetric matrix.
-    """
-
-    n: int
-    domain: Domain
-    pure: bool
-    one_way: OneWay
-    maps: list[Integers]
-    law: PairLaw
-    pairs: Floats
-
-
-@dataclass(frozen=True)
 class MeasuredRanges:
     """Noisy counts of one attribute: of the codes between edges that follow each other; `sds` has the noise on each.
 
@@ -103,7 +79,7 @@ class MeasuredGroups:
 
 @dataclass(frozen=True)
 class MeasuredNumbers:
-    """What was measured of a table with numbers.
+    """What was measured of a table of categories and numbers.
 
     Args:
         n: rows or persons, public.
@@ -130,4 +106,4 @@ class MeasuredNumbers:
     triples: MeasuredTriples | None = None
 
 
-Measurements = MeasuredBits | MeasuredCategories | MeasuredNumbers
+Measurements = MeasuredBits | MeasuredNumbers

@@ -17,9 +17,9 @@ from covey.core.fit.copula import ANGLES, ROOM
 from covey.core.fit.lowrank import LOW_RANK_CATEGORIES, LOW_RANK_COLUMNS
 from covey.core.numbers.cells import CELLS
 from covey.core.numbers.grid import Attribute, Category, NumberGrid
-from covey.methods.regain.categories import CENTRES
-from covey.methods.regain.plan import CERTIFICATE_SHARE, most_bins
-from covey.methods.regain.plan_numbers import NumberPlan
+from covey.methods.regain.plan import CERTIFICATE_SHARE
+from covey.methods.regain.plan_tables import TablePlan, most_bins
+from covey.methods.regain.tables import CENTRES
 from covey.privacy.budget import Budget
 
 LIBRARIES = 220 << 20  # Python and its libraries, once a table is read and a report written
@@ -65,7 +65,7 @@ def bin_matrices(attributes: Sequence[Attribute], n: int, budget: Budget) -> flo
 
 def expected_bins(attributes: Sequence[Attribute], n: int, budget: Budget) -> Floats:
     """Bins of each attribute whose pairs are measured: as fine as noise and plan allow."""
-    plan, pure = NumberPlan(tuple(attributes)), budget.pure
+    plan, pure = TablePlan(tuple(attributes)), budget.pure
     shares = plan.shares(n, budget, 1 - CERTIFICATE_SHARE)
     ordered = 1 / plan.bin_mass(n, budget.part(shares["pairs"]))
     own = budget.part(shares["histograms"])

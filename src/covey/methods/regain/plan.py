@@ -1,4 +1,4 @@
-"""Every choice of `regain`, fixed by public numbers before any record is read: sizes, declared limits, the budget."""
+"""Every choice of `regain` for bits, fixed by public numbers before any record is read: sizes, declared limits, the budget."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.noise.integers import MAX_SCALE
-from covey.core.noise.pairlaw import PairLaw
-from covey.core.noise.sensitivity import pair_table_sensitivity, simplex_radius_squared
 from covey.core.noise.signs import pair_deviation
 from covey.core.tables.coding import UNIT, Coding
-from covey.core.tables.domain import Domain
 from covey.privacy.budget import Budget
-from covey.privacy.gate import Moves
 
 CERTIFICATE_SHARE = Fraction(5, 100)  # buys a bound that is three times the noise of a single share at most
 # Up to so many columns, products of three and four signs are measured as well (zCDP) if n√(2ρ) is large enough: with fewer rows
@@ -26,9 +22,6 @@ CONSTANT = Fraction(
 # Up to so many columns signs get the noise of their own cone. Beyond, it would be less by 1 part in 500 at most, and entries that
 # floats leave in doubt, of which wide tables have thousands, would be decided one at a time.
 SIGN_COLUMNS = 1000
-
-
-# Bits.
 
 
 def constant_coordinate(p: int) -> Fraction:
@@ -97,78 +90,6 @@ def expected_pair_noise(n: int, p: int, budget: Budget) -> float:
     if budget.pure:
         return float(budget.laplace_scale(2 * (1 + CONSTANT) * p) / n) * pair_deviation(p) / 4
     return 1.15 * p / 4 * float(np.sqrt(float(budget.variance(1)))) / n
-
-
-# Categories: functions of n, the declared sizes and the budget.
-
-
-def pair_moves(domain: Domain) -> Moves:
-    """How far one replaced row moves the pair tables, under each law. Attributes with a single category never move.
-
-    Laplace on one-hot cells: q(q−1)/2 tables by 2 in ℓ1. Gaussian on centred tables: docs/proofs/sensitivity.md. Matrix Laplace
-    on Σzzᵀ: 2‖z‖² in nuclear norm.
-    """
-    live = [c for c in domain.sizes if c > 1]
-    q = len(live)
-    squared = pair_table_sensitivity(domain.sizes)
-    return Moves(l1=q * (q - 1), l2_squared=squared, trace=2 * simplex_radius_squared(live))
-
-
-def pair_law(domain: Domain, budget: Budget, steps: int = 1) -> PairLaw:
-    """The noise law for the pair tables of a domain: a function of public sizes alone.
-
-    Under pure ε Laplace on one-hot cells or matrix Laplace noise, whichever has the smaller standard deviation. Where no law can
-    be drawn (ε below a billionth or so; for persons, counted in steps, below a thousandth) pairs are not measured at all: they
-    would be noise alone.
-    """
-    nothing = PairLaw("none", domain, Fraction(0))
-    if sum(c > 1 for c in domain.sizes) < 2:
-        return nothing
-    moves = pair_moves(domain)
-    if not budget.pure:
-        laws = [PairLaw("gaussian", domain, budget.variance(moves.l2_squared), steps)]
-    else:
-        laws = [
-            PairLaw("laplace", domain, budget.laplace_scale(moves.l1), steps),
-            PairLaw("matrix", domain, budget.laplace_scale(moves.trace), steps),
-        ]
-    return min((law for law in laws if law.drawable), key=lambda law: law.sd, default=nothing)
-
-
-def coarse(domain: Domain) -> Domain:
-    """A public guess at the merged domain."""
-    return Domain(tuple(min(c, 12) for c in domain.sizes), domain.ordered)
-
-
-def signal_to_noise(n: int, domain: Domain, budget: Budget) -> float:
-    """n·Δ over the pair noise's standard deviation; under zCDP this is n√(2ρ)."""
-    guess = coarse(domain)
-    sd = pair_law(guess, budget).sd
-    return n * float(pair_table_sensitivity(guess.sizes)) ** 0.5 / sd if sd > 0 else float(n)
-
-
-def histogram_share(n: int, domain: Domain, budget: Budget) -> float:
-    """Share of the budget for one-way tables: more with many categories, less as the budget grows."""
-    c = domain.counts.astype(np.float64)
-    r = (0.7 * c.mean() / (np.minimum(c, 12) ** 1.5).mean()) ** (2 / 3)
-    by_size = r / (1 + r) - 0.2 * np.log10(signal_to_noise(n, domain, budget) / 8450)
-    return float(np.clip(by_size, 0.1, 0.8)) if sum(size > 1 for size in domain.sizes) > 1 else 1.0
-
-
-def bin_mass(n: int, domain: Domain, budget: Budget) -> float:
-    """Mass of a merged ordered bin: forty deviations of the pair noise, within reason."""
-    return float(np.clip(40 * pair_law(coarse(domain), budget).sd / n, 1 / most_bins(domain), 0.25))
-
-
-def most_bins(domain: Domain) -> int:
-    """Bins per attribute, so that the merged domain stays below about 800."""
-    return max(8, 800 // len(domain.sizes))
-
-
-def fit_steps(n: int, domain: Domain, budget: Budget, merged: int) -> int:
-    """Steps of the fit: more where the target is sharper, fewer where a step is dear."""
-    steps = np.clip(800 * np.sqrt(signal_to_noise(n, domain, budget) / 8450), 800, 2500)
-    return int(max(250, steps * min(1.0, (400 / merged) ** 2)))
 
 
 # Limits.

@@ -16,15 +16,8 @@ from covey.core.tables.domain import Domain
 from covey.errors import ParameterError, whole_number
 from covey.methods.regain.groups import SmallGroups, small_groups
 from covey.methods.regain.memory import release_memory
-from covey.methods.regain.plan import (
-    CERTIFICATE_SHARE,
-    coarse,
-    expected_pair_noise,
-    histogram_share,
-    pair_law,
-    plan_bits,
-)
-from covey.methods.regain.plan_numbers import Focus
+from covey.methods.regain.plan import CERTIFICATE_SHARE, expected_pair_noise, plan_bits
+from covey.methods.regain.plan_tables import Focus, coarse, histogram_share, pair_law
 from covey.privacy.budget import Budget, budget_for, check_delta
 from covey.privacy.unit import ALL_ROWS, Unit
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Floats
+from covey.core.fit.copula import Sharpened
 from covey.core.fit.triples import TripleGoal, shrunken
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.domain import Domain
 from covey.core.tables.triples import Levels, Triple, Triples, TripleTables, deviations, level_map
 from covey.errors import ParameterError, whole_number
-from covey.methods.regain.measure import Tables, entries
+from covey.methods.regain.measure import entries
+from covey.methods.regain.measure_tables import Tables
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Gate, Moves
 
@@ -96,16 +97,6 @@ def triple_shares(pairs: Fraction, wish: Wish, n: int, q: int, budget: Budget) -
 
 
 @dataclass(frozen=True)
-class Found:
-    """Centres that pairs lead to, and the public bins that they are about: category → bin, shares of the bins, their domain."""
-
-    cloud: WeightedPoints
-    maps: list[Integers]
-    shares: Floats
-    merged: Domain
-
-
-@dataclass(frozen=True)
 class MeasuredTriples:
     """Noisy counts of the chosen triples, whether they were fitted or not, and the deviation of their noise.
 
@@ -118,23 +109,23 @@ class MeasuredTriples:
 
 
 def find_triples(
-    tables: Tables, wish: Wish, found: Found, gate: Gate
+    tables: Tables, wish: Wish, cloud: WeightedPoints, bins: Sharpened, gate: Gate
 ) -> tuple[TripleGoal | None, MeasuredTriples | None]:
-    """The triples whose tables the centres miss most, measured; spends "choosing triples" and "triples".
+    """The triples whose tables the centres, over bins, miss most, measured; spends "choosing triples" and "triples".
 
     First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then what was measured,
     with levels of categories.
     """
-    merged, n = found.merged, tables.n
+    merged, n = bins.domain, tables.n
     count, most = wish.affordable(n, len(merged.sizes), gate.allowance("triples"))
-    blocks = [found.shares[merged.block(a)] for a in range(len(merged.sizes))]
+    blocks = [bins.shares[merged.block(a)] for a in range(len(merged.sizes))]
     levels = Levels(tuple(level_map(p, o, most) for p, o in zip(blocks, merged.ordered, strict=True)))
     candidates = levels.triples(wish.target)
     if not candidates or not count:
         return None, None
     kernel = TripleTables(levels.sizes, candidates)
-    model = kernel.of(found.cloud, levels, merged)
-    counts = tables.triples(levels.after(found.maps).maps, kernel)
+    model = kernel.of(cloud, levels, merged)
+    counts = tables.triples(levels.after(bins.maps).maps, kernel)
     expected = np.rint(model * tables.total).astype(np.int64)
     # What chance alone is expected to make of a table, in rows, and what the noise on it will.
     sd = noise_of(count, gate.allowance("triples"))
@@ -156,7 +147,7 @@ def find_triples(
             names.append(triple)
             goals.append(goal)
     every = tuple(candidates[place] for place in chosen)
-    kept = MeasuredTriples(_with_levels(every, levels).of(found.maps), tuple(measured), spread)
+    kept = MeasuredTriples(_with_levels(every, levels).of(bins.maps), tuple(measured), spread)
     return TripleGoal(_with_levels(tuple(names), levels), tuple(goals)) if names else None, kept
 
 

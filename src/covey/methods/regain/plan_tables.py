@@ -1,23 +1,24 @@
-"""Public choices for tables with numbers: how a budget is shared, and how fine pairs are looked at."""
+"""Public choices for tables of categories and numbers: how a budget is shared, and how fine pairs are looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from covey.core.numbers.grid import BRANCHING, Attribute, NumberGrid
-from covey.core.numbers.ranks import UNIT, flips
+from covey.core.noise.pairlaw import PairLaw
+from covey.core.noise.sensitivity import pair_table_sensitivity
+from covey.core.numbers.grid import BRANCHING, Attribute, NumberGrid, grids
 from covey.core.tables.domain import Domain
-from covey.methods.regain.important import ONE_WAY, Important
+from covey.methods.regain.important import NOTHING, ONE_WAY, Important
 from covey.methods.regain.important import SHARE as IMPORTANT
-from covey.methods.regain.plan import CERTIFICATE_SHARE, bin_mass, coarse, histogram_share, pair_law
+from covey.methods.regain.measure_tables import pair_moves
+from covey.methods.regain.plan import CERTIFICATE_SHARE
 from covey.methods.regain.triples import NO_WISH, Wish, noise_of, triple_shares
 from covey.privacy.budget import Budget, exact
-from covey.privacy.gate import Moves
 
 NUMBER = 2.0  # weight of a number among the one-way charges, beside a category with as many codes
 RANKS = Fraction(6, 100)  # share of the budget for rank covariances
@@ -30,12 +31,64 @@ LEAST_BINS = 3  # of an attribute, whatever the memory: fewer would not tell a r
 BINS = {False: 0.6, True: 1.0}  # of the mass that categories' bins have; by whether the guarantee is pure
 
 
+def pair_law(domain: Domain, budget: Budget, steps: int = 1) -> PairLaw:
+    """The noise law for the pair tables of a domain: a function of public sizes alone.
+
+    Under pure ε Laplace on one-hot cells or matrix Laplace noise, whichever has the smaller standard deviation. Where no law can
+    be drawn (ε below a billionth or so; for persons, counted in steps, below a thousandth) pairs are not measured at all: they
+    would be noise alone.
+    """
+    nothing = PairLaw("none", domain, Fraction(0))
+    if sum(c > 1 for c in domain.sizes) < 2:
+        return nothing
+    moves = pair_moves(domain)
+    if not budget.pure:
+        laws = [PairLaw("gaussian", domain, budget.variance(moves.l2_squared), steps)]
+    else:
+        laws = [
+            PairLaw("laplace", domain, budget.laplace_scale(moves.l1), steps),
+            PairLaw("matrix", domain, budget.laplace_scale(moves.trace), steps),
+        ]
+    return min((law for law in laws if law.drawable), key=lambda law: law.sd, default=nothing)
+
+
+def coarse(domain: Domain) -> Domain:
+    """A public guess at the merged domain."""
+    return Domain(tuple(min(c, 12) for c in domain.sizes), domain.ordered)
+
+
+def signal_to_noise(n: int, domain: Domain, budget: Budget) -> float:
+    """n·Δ over the pair noise's standard deviation; under zCDP this is n√(2ρ)."""
+    guess = coarse(domain)
+    sd = pair_law(guess, budget).sd
+    return n * float(pair_table_sensitivity(guess.sizes)) ** 0.5 / sd if sd > 0 else float(n)
+
+
+def histogram_share(n: int, domain: Domain, budget: Budget) -> float:
+    """Share of the budget for one-way tables: more with many categories, less as the budget grows."""
+    c = domain.counts.astype(np.float64)
+    r = (0.7 * c.mean() / (np.minimum(c, 12) ** 1.5).mean()) ** (2 / 3)
+    by_size = r / (1 + r) - 0.2 * np.log10(signal_to_noise(n, domain, budget) / 8450)
+    return float(np.clip(by_size, 0.1, 0.8)) if sum(size > 1 for size in domain.sizes) > 1 else 1.0
+
+
+def most_bins(domain: Domain) -> int:
+    """Bins per attribute, so that the merged domain stays below about 800."""
+    return max(8, 800 // len(domain.sizes))
+
+
+def fit_steps(n: int, domain: Domain, budget: Budget, merged: int) -> int:
+    """Steps of the fit: more where the target is sharper, fewer where a step is dear."""
+    steps = np.clip(800 * np.sqrt(signal_to_noise(n, domain, budget) / 8450), 800, 2500)
+    return int(max(250, steps * min(1.0, (400 / merged) ** 2)))
+
+
 @dataclass(frozen=True)
-class NumberPlan:
+class TablePlan:
     """Public formulas of the attributes, the number of rows and the budget."""
 
     attributes: tuple[Attribute, ...]
-    important: Important = Important()  # noqa: RUF009 # frozen
+    important: Important = NOTHING
     wish: Wish = NO_WISH
 
     @cached_property
@@ -55,8 +108,8 @@ class NumberPlan:
 
     def shares(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
         """One-way tables and trees, pairs, rank covariances: parts of `rest`, which is what the certificate leaves."""
-        first = Fraction(histogram_share(n, self.declared, budget)) * rest
-        ranks = min(RANKS, (1 - Fraction(histogram_share(n, self.declared, budget))) / 4) * rest
+        part = Fraction(histogram_share(n, self.declared, budget))
+        first, ranks = part * rest, min(RANKS, (1 - part) / 4) * rest
         shares = {"histograms": first, "pairs": rest - first}
         if self.ranked > 1 and first < rest:
             shares |= {"pairs": rest - first - ranks, "ranks": ranks}
@@ -84,15 +137,17 @@ class NumberPlan:
         return growth**turn / sum(growth**k for k in range(rounds))
 
     def bin_mass(self, n: int, budget: Budget) -> float:
-        """Mass of a bin of an ordered attribute: at least twelve bins if noise and memory allow it, at most forty.
+        """Mass of a bin of an ordered attribute: forty deviations of the pair noise, within reason.
 
-        Without numbers it is that of categories.
+        Where there are numbers, at least twelve bins if noise and memory allow it, and at most forty.
         """
+        noise = pair_law(coarse(self.declared), budget).sd / n
+        mass = float(np.clip(40 * noise, 1 / most_bins(self.declared), 0.25))
         if not grids(self.attributes):
-            return bin_mass(n, self.declared, budget)
+            return mass
         q = len(self.attributes)
         finest = 1 / float(np.clip(400 // q, max(LEAST_BINS, min(12, MOST_MERGED // q)), 40))
-        return max(finest, BINS[budget.pure] * bin_mass(n, self.declared, budget))
+        return max(finest, BINS[budget.pure] * mass)
 
 
 @dataclass(frozen=True)
@@ -107,18 +162,18 @@ class Focus:
     without: float
 
 
-def expected_focus(plan: NumberPlan, n: int, budget: Budget, left: float) -> Focus:
+def expected_focus(plan: TablePlan, n: int, budget: Budget, left: float) -> Focus:
     """What important pairs gain and the others lose; `left` is the part of the noise that denoising leaves."""
     guess, rest = coarse(plan.declared), 1 - CERTIFICATE_SHARE
 
-    def others(own: NumberPlan) -> float:
+    def others(own: TablePlan) -> float:
         return pair_law(guess, budget.part(own.shares(n, budget, rest)["pairs"])).sd / n
 
     share = budget.part(plan.shares(n, budget, rest)["important"])
     moves = plan.important.moves(guess.sizes)
     first, second = others(plan), share.deviation(moves.l1, moves.l2_squared) / n
     both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
-    return Focus(left * both, left * first, left * others(NumberPlan(plan.attributes, wish=plan.wish)))
+    return Focus(left * both, left * first, left * others(TablePlan(plan.attributes, wish=plan.wish)))
 
 
 @dataclass(frozen=True)
@@ -138,7 +193,7 @@ class TripleForecast:
         return f"triples: {among}, on {self.levels} levels a column at most; noise on a share about {self.noise:.2g}"
 
 
-def forecast(plan: NumberPlan, n: int, budget: Budget) -> TripleForecast:
+def forecast(plan: TablePlan, n: int, budget: Budget) -> TripleForecast:
     """What a wish for triples comes to."""
     own, q = plan.shares(n, budget, 1 - CERTIFICATE_SHARE).get("triples"), len(plan.attributes)
     candidates = plan.wish.candidates(q)
@@ -147,19 +202,3 @@ def forecast(plan: NumberPlan, n: int, budget: Budget) -> TripleForecast:
     measuring = budget.part(own)
     count, levels = plan.wish.affordable(n, q, measuring)
     return TripleForecast(count, candidates, levels, noise_of(count, measuring) / n)
-
-
-def rank_moves(p: int) -> Moves:
-    """How far one replaced row moves the sums of products of two scores of p attributes (docs/proofs/trees.md)."""
-    turned = flips(p)
-    return Moves(l1=2 * UNIT**2 * turned, l2_squared=4 * UNIT**4 * turned, trace=2 * p * UNIT**2)
-
-
-def matrix_is_better(p: int) -> bool:
-    """Whether matrix Laplace noise on p × p sums of products has the smaller deviation, under pure ε."""
-    return bool(2 * p * np.sqrt((p + 1) / 2) < np.sqrt(2) * 2 * flips(p))
-
-
-def grids(attributes: Sequence[Attribute]) -> dict[int, NumberGrid]:
-    """The numbers among attributes, by place."""
-    return {j: a for j, a in enumerate(attributes) if isinstance(a, NumberGrid)}

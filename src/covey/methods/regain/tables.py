@@ -1,0 +1,303 @@
+"""`regain` for tables of categories and numbers: one-way measures, pair tables of bins, centres, values again.
+
+Rows are codes: of a category its number, of a number its place on the public grid (`core.numbers.grid`). Numbers are looked at
+one by one first, each with a tree that grows where its noisy counts are, and cut into cells of about equal mass: from then on
+they are categories. Categories and cells are merged into bins as the noisy one-way tables suggest, pairs of bins are measured,
+and centres over bins are taken apart again. Without numbers nothing is left of trees, cells and ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.fit.centres import Directions, Goal, Tick, fit_category_centres
+from covey.core.fit.copula import NormalTables, Sharpened, sharpened
+from covey.core.fit.spectrum import Denoisers, Spectrum, noisy_spectrum
+from covey.core.noise.pairlaw import PairLaw
+from covey.core.numbers.cells import Cells, category_bins, cell_bins, make_cells
+from covey.core.numbers.consistency import tree_measure
+from covey.core.numbers.grid import Attribute, Category, grids
+from covey.core.numbers.ranks import rank_scores, restore_ranks
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.domain import Domain
+from covey.core.tables.hierarchy import grouped_bins, grouped_histogram
+from covey.core.tables.histograms import denoise_histogram
+from covey.core.tables.merging import unmerge
+from covey.core.tables.zeros import NO_BOXES, Boxes
+from covey.core.threads import blas_threads
+from covey.engines.rows import Mapped, Rows
+from covey.methods.draws import NumberCells
+from covey.methods.method import Fitted, Public
+from covey.methods.regain.important import NOTHING, Important, ImportantPairs, measure_important
+from covey.methods.regain.measure_tables import (
+    OneWayCounts,
+    OneWayMeasured,
+    Recode,
+    Tables,
+    farthest_numbers,
+    first_kernel,
+    measure_one_way,
+    measure_pairs,
+    measure_ranks,
+)
+from covey.methods.regain.measured import MeasuredGroups, MeasuredNumbers, MeasuredRanges
+from covey.methods.regain.plan_tables import TablePlan, fit_steps, most_bins, pair_law
+from covey.methods.regain.prior import Prior, prior_covariances
+from covey.methods.regain.triples import NO_WISH, Wish, find_triples
+from covey.privacy.budget import Budget
+from covey.privacy.certificate import certify
+from covey.privacy.gate import Exact, Gate
+from covey.progress import Progress
+from covey.table.numbers import NumberCodec
+from covey.table.zeros import structural_zeros
+
+CENTRES = 300  # more gave nothing on the tables of docs/benchmarks
+
+
+@dataclass(frozen=True)
+class RegainTables:
+    """`regain` for rows of codes of categories and numbers."""
+
+    certificate: Fraction
+    attributes: tuple[Attribute, ...]
+    boxes: Boxes = NO_BOXES
+    important: Important = NOTHING
+    wish: Wish = NO_WISH
+    prior: Prior | None = None
+
+    @classmethod
+    def of(cls, codec: NumberCodec, certificate: Fraction, pure: bool) -> RegainTables:
+        """The method for tables of a codec: its attributes, what its rules exclude, and what its schema says matters most."""
+        own = codec.codec
+        important = Important.of(own.important, len(codec.names), pure, own.target)
+        wish = Wish(own.schema.triples_wanted, own.target)
+        return cls(certificate, codec.attributes, structural_zeros(codec), important, wish)
+
+    @property
+    def prior_digest(self) -> str | None:
+        """The fingerprint of the bundle that serves as public information, if one does."""
+        return None if self.prior is None else self.prior.digest
+
+    @cached_property
+    def plan(self) -> TablePlan:
+        """The public formulas."""
+        return TablePlan(self.attributes, self.important, self.wish)
+
+    @property
+    def first_pass(self) -> Sequence[Callable[[Array], Any]]:
+        """Pair tables of categories, or counts of codes, as far as there is room for them."""
+        return (first_kernel(self.attributes),)
+
+    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
+        """One-way measures, pairs, ranks, certificate."""
+        return {**self.plan.shares(n, budget, 1 - self.certificate), "certificate": self.certificate}
+
+    def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
+        """Private centres over cells, what the cells are, and a certificate that covers numbers' distribution functions."""
+        with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress, blas_threads(1):
+            progress.next()
+            whole = None if grids(self.attributes) else Tables(rows, self.plan.declared)
+            counts = OneWayCounts.of(rows, self.attributes) if whole is None else whole.counts
+            one_way = measure_one_way(counts, self.plan, gate)
+            mass, totals = self.plan.bin_mass(rows.n, gate.allowance("pairs")), [float(rows.n)] * len(self.attributes)
+            generator = public("fit")
+            own = public("numbers") if whole is None else generator  # categories alone need no stream of their own
+            seen = self.look(one_way, totals, mass, gate.budget.pure, own)
+            tables = Tables(Mapped(rows, seen.to_cells), seen.domain) if whole is None else whole
+            found = self._centres(tables, seen, gate, generator, public("spectrum"), progress.tick)
+            progress.next()
+            if not self.certificate:
+                return found
+            degrees, farthest = tables.farthest(found.cloud)
+            yardstick = tables.misplaced(found.cloud)
+            if seen.cells:  # its twin for numbers, the largest of the two
+                worst = farthest_numbers(counts, seen.cells, found.cloud, seen.domain)
+                yardstick = replace(yardstick, exact=Exact.of(max, yardstick.exact, worst), numbers=True)
+            return replace(found, certificate=certify(degrees, farthest, rows.n, gate, True, yardstick))
+
+    def look(
+        self, measured: OneWayMeasured, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
+    ) -> OneWayModel:
+        """From noisy one-way counts to cells, and bins of a mass: post-processing. `totals` are what counts sum to."""
+        most = most_bins(self.plan.declared)
+        cells: dict[int, Cells] = {}
+        shares, maps = [], []
+        for j, (a, n) in enumerate(zip(self.attributes, totals, strict=True)):
+            if isinstance(a, Category):
+                found = measured.categories[j]
+                classes, cut = self.boxes.signature(j, a.size), 3 * found.sd / n
+                if a.groups:
+                    of, coarse = np.array(a.groups), measured.groups[j]
+                    p = grouped_histogram((found.values, found.sd), (coarse.values, coarse.sd), of, n, public) / n
+                    maps.append(grouped_bins(p, of, cut, most, classes))
+                else:
+                    expected = None if self.prior is None else self.prior.shares(j, a.size)
+                    counts = found.values.astype(np.float64)
+                    p = denoise_histogram(counts, found.sd, n, a.ordered, public, expected) / n
+                    maps.append(category_bins(p, a.ordered, mass, cut, most, classes))
+            else:
+                cuts = self.boxes.cuts(j)
+                cells[j] = make_cells(tree_measure(measured.trees[j], pure, public), cuts)
+                p = cells[j].share
+                maps.append(cell_bins(cells[j], mass, cuts))
+            shares.append(p)
+        domain = Domain(tuple(len(p) for p in shares), self.plan.declared.ordered)
+        numbers = grids(self.attributes)
+        specials = np.array([numbers[j].specials if j in numbers else 0 for j in range(len(shares))])
+        return OneWayModel(domain, cells, shares, maps, specials, measured)
+
+    def _centres(
+        self,
+        tables: Tables,
+        seen: OneWayModel,
+        gate: Gate,
+        generator: np.random.Generator,
+        shown: np.random.Generator,
+        tick: Tick,
+    ) -> Fitted:
+        """Centres over categories and cells from noisy pair tables of bins; spends "pairs", and what else is planned of these."""
+        n, maps, budget = tables.n, seen.maps, gate.allowance("pairs")
+        merged = Domain(tuple(int(m.max()) + 1 for m in maps), tables.domain.ordered)
+        bins = zip(maps, seen.shares, merged.sizes, strict=True)
+        shares = np.concatenate([np.bincount(m, p, minlength=size) for m, p, size in bins])
+        law = pair_law(merged, budget, tables.steps)
+        counted = measure_pairs(tables, maps, law, gate)
+        pairs, extra = counted / n, None
+        if gate.has("important") and self.important.live(merged.sizes):
+            extra = measure_important(tables, maps, self.important, merged, gate)
+            pairs = extra.joined(pairs, law.sd / n, merged)
+        noisy = NoisyPairs(pairs, law, n, shares, merged, extra)
+        spectrum = noisy.spectrum(shown)
+        tick(0.2)
+        sharp, directions = self._denoised(noisy, tables, seen, gate, generator)
+        tick(0.4)
+        steps = fit_steps(n, self.plan.declared, budget, sharp.domain.total)
+        numbers = NumberCells(seen.domain, seen.cells, seen.scores, self.boxes)
+        zeros = numbers.zeros.gathered(sharp.maps, sharp.domain) if numbers.zeros else None
+        closely = extra is not None or self.important.target is not None
+        emphasis = self.important.weights(len(merged.sizes)) if closely else None
+        goal = Goal(sharp.shares, sharp.covariances, sharp.domain, directions, zeros, emphasis)
+        last = 0.7 if gate.has("triples") else 1.0
+        found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
+        three = chosen = None
+        if gate.has("triples"):
+            three, chosen = find_triples(tables, self.wish, found, sharp, gate)
+        if three is not None:
+            goal = replace(goal, triples=three)
+            found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
+        points = unmerge(found.points, found.weights, seen.shares, sharp.maps, sharp.domain)
+        if three is not None:
+            numbers = replace(numbers, triples=three.triples.of(sharp.maps))
+        own = (n, gate.budget.pure, seen.ranges, seen.edges, maps, law, counted, extra, self._groups(seen), chosen)
+        return Fitted(WeightedPoints(found.weights, points), None, spectrum, MeasuredNumbers(*own), numbers)
+
+    def _groups(self, seen: OneWayModel) -> dict[int, MeasuredGroups]:
+        """The noisy counts of groups, by attribute."""
+        return {
+            j: MeasuredGroups(np.array(a.groups), np.asarray(found.values, dtype=np.float64), found.sd)
+            for j, found in seen.measured.groups.items()
+            if isinstance(a := self.attributes[j], Category)
+        }
+
+    def _denoised(
+        self, noisy: NoisyPairs, tables: Tables, seen: OneWayModel, gate: Gate, generator: np.random.Generator
+    ) -> tuple[Sharpened, Directions | None]:
+        """What the fit aims at: covariances, over finer bins where attributes are strongly tied, and ranks; spends "ranks"."""
+        shares, domain, sd = noisy.shares, noisy.domain, noisy.law.sd / noisy.n
+        covariances, normal = np.zeros_like(noisy.pairs), None
+        if noisy.law.family != "none":
+            normal = NormalTables(shares, domain, seen.specials) if seen.cells else None
+            prior = self.prior
+            expected = None if prior is None else prior_covariances(seen.to_cells(prior.codes), seen.maps, domain)
+            draw = lambda: noisy.law.simulate(generator) / noisy.n  # noqa: E731
+            covariances = Denoisers(shares, domain, generator, expected, normal).combined(noisy.centred, draw, sd)
+        if noisy.important is not None:
+            covariances = noisy.important.restored(covariances, noisy.centred, sd, domain)
+        if normal is None:
+            return Sharpened(domain, shares, covariances, seen.maps), None
+        ranks = rank_scores(shares, domain, seen.specials)
+        known = gate.has("ranks") and len(ranks.attributes) > 1
+        if known:
+            sums = measure_ranks(tables, seen.maps, ranks, gate)
+            covariances = restore_ranks(covariances, noisy.centred, sd, ranks, sums, shares)
+        plain = Sharpened(domain, shares, covariances, seen.maps)
+        sharp = sharpened(plain, (normal, normal.best(noisy.centred, sd)), seen.shares, seen.specials) or plain
+        return sharp, rank_scores(sharp.shares, sharp.domain, seen.specials).directions() if known else None
+
+
+@dataclass(frozen=True)
+class NoisyPairs:
+    """Noisy centred pair tables of bins as shares, the law of their noise in counts, and the bins' one-way shares.
+
+    Those of important pairs are averaged with their second measurement, which is kept beside them.
+    """
+
+    pairs: Floats
+    law: PairLaw
+    n: int
+    shares: Floats
+    domain: Domain
+    important: ImportantPairs | None
+
+    @cached_property
+    def centred(self) -> Floats:
+        """Noisy covariances."""
+        mean = self.shares - np.repeat(1 / self.domain.counts, self.domain.counts)
+        return self.domain.off_blocks(self.pairs - np.outer(mean, mean))
+
+    def spectrum(self, shown: np.random.Generator) -> Spectrum | None:
+        """Eigenvalues of the noisy covariance, beside those of simulated noise of the same law."""
+        return None if self.law.family == "none" else noisy_spectrum(self.centred, self.law.simulate(shown) / self.n)
+
+
+@dataclass(frozen=True)
+class OneWayModel:
+    """What one-way measurements say: cells of numbers, shares and bins of all categories and cells."""
+
+    domain: Domain
+    cells: dict[int, Cells]
+    shares: list[Floats]
+    maps: list[Integers]
+    specials: Integers  # how many categories of each attribute, its first ones, have no rank
+    measured: OneWayMeasured
+
+    @property
+    def edges(self) -> list[Integers]:
+        """The codes at which cells begin, and the end, of every attribute; a category's cells are its codes."""
+        return [self.cells[j].edges if j in self.cells else np.arange(c + 1) for j, c in enumerate(self.domain.sizes)]
+
+    @property
+    def to_cells(self) -> Recode:
+        """From codes to cells."""
+        return Recode(tuple(self.cells[j].edges if j in self.cells else None for j in range(len(self.maps))))
+
+    @property
+    def scores(self) -> Floats | None:
+        """Ranks that swaps between rows keep; None where no two attributes have any, or none is a number.
+
+        Pairs of ordered categories hold nearly all of their ranks: swaps that keep these as well made them worse.
+        """
+        found = rank_scores(np.concatenate(self.shares), self.domain, self.specials)
+        return found.score if self.cells and len(found.attributes) > 1 else None
+
+    @property
+    def ranges(self) -> list[MeasuredRanges]:
+        """One-way counts of every attribute, by ranges of codes, with their noise."""
+        own = []
+        for j, size in enumerate(self.domain.sizes):
+            if j in self.cells:
+                tree = self.measured.trees[j]
+                times = tree.times[tree.frontier]
+                own.append(MeasuredRanges(tree.edges, tree.total[tree.frontier] / times, tree.sd / np.sqrt(times)))
+            else:
+                found = self.measured.categories[j]
+                counts = np.asarray(found.values, dtype=np.float64)
+                own.append(MeasuredRanges(np.arange(size + 1), counts, np.full(size, found.sd)))
+        return own
