@@ -16,7 +16,6 @@ from covey.errors import CoveyError
 from covey.progress import listening
 from covey.release.bundle import number_arrays, write_bundle
 from covey.release.measurements import pack
-from covey.synthesizers.linked import LinkedSynthesizer
 
 ROWS = 20  # synthetic rows that are drawn and compared
 
@@ -50,7 +49,7 @@ def leaving(subject, files):
     """What leaves a fitted synthesizer, as text in which floats are exact and a hole, which is NaN, agrees with a hole."""
     if hasattr(subject, "leaving"):  # a whole command, which writes its own bundle
         return subject.leaving()
-    if isinstance(subject, LinkedSynthesizer):
+    if linked.is_linked(subject):
         found = linked.face(subject)
     else:
         cloud = subject.centres

@@ -14,15 +14,15 @@ import numpy as np
 
 import covey.core.fit.linked
 import covey.methods.persons.method
-import covey.synthesizers.linked
+import covey.synthesizers.private
 from audits.planting import Fault, replaced
-from covey import linking
+from covey import tree
 from covey.core.tables.linked import WEIGHT_STEPS, Linked
 from covey.release.linkedfiles import write_fitted
-from covey.synthesizers.linked import LinkedSynthesizer
+from covey.synthesizers import PrivateSynthesizer
+from covey.table.description import Description
 from covey.table.fields import Field
-from covey.table.package import Package, Resource
-from covey.table.resources import BARE
+from covey.table.resources import BARE, Parent, Resource
 from covey.table.rules import Condition, Forbid
 from covey.table.schema import Schema
 
@@ -46,21 +46,17 @@ def package(ordered=True, number=False, timed=False, ruled=False):
     value = Field("value", "integer", 0, 500) if number else labels("value", 3)
     day = Field("day", "integer", 0, 300, required=True, default=0)
     events = Schema((labels("ward", 4), value, *((day,) if ordered else ())))
-    return Package(
-        Resource("people", persons, "id"),
-        Resource("visits", events, "who"),
-        MOST,
-        "day" if ordered else None,
-        positions=timed,
-        gaps=timed,
-        rules=(Forbid((("people.sex", Condition(("1",))), ("visits.ward", Condition(("3",))))),) if ruled else (),
-    )
+    parent = Parent("people", "who", MOST, "day" if ordered else None, positions=timed, gaps=timed)
+    tables = Resource("people", persons, "id"), Resource("visits", events, parent=parent)
+    rule = Forbid((("people.sex", Condition(("1",))), ("visits.ward", Condition(("3",)))))
+    return Description(tables, (rule,) if ruled else ())
 
 
 def alone():
     """A package of one file: persons are those whom the events name."""
-    both = package()
-    return replace(both, persons=Resource("persons", BARE, "id"), alone=True)
+    events = package().events
+    events = replace(events, parent=replace(events.parent, table="persons"))
+    return Description((Resource("persons", BARE, "id"), events), alone=True)
 
 
 def town(n, seed=0, number=False, least=0):
@@ -130,7 +126,7 @@ def rides():
         stranger = with_first(town(60, seed=7, number=number), (1, 1), [(2, 1, 9)] * 3, ordered)
 
         def make(seed, described=described, arguments=arguments):
-            return LinkedSynthesizer(*arguments, schema=described, seed=seed)
+            return PrivateSynthesizer(*arguments, schema=described, seed=seed)
 
         shows = {"rule across": 1} if ruled else {}
         found.append(Ride(name, make, first, person_neighbours(table, ordered, last), stranger, shows, files=ruled))
@@ -152,9 +148,15 @@ def one_file():
     stranger = events(with_first(town(60, seed=7, least=1), (1, 1), [(2, 1, 9)] * 3))
 
     def make(seed):
-        return LinkedSynthesizer(4.0, schema=described, seed=seed)
+        return PrivateSynthesizer(4.0, schema=described, seed=seed)
 
     return Ride("linked, one file", make, first, neighbours, stranger)
+
+
+def is_linked(subject):
+    """Whether what is released are several tables."""
+    described = getattr(subject, "described", None)
+    return described is not None and described.schema is None
 
 
 def face(synth):
@@ -205,7 +207,7 @@ def events_published():
     def telling(real):
         return lambda budget, charges, n, *rest, **options: real(budget, charges, seen[-1], *rest, **options)
 
-    return replaced((linking.PackageReader, "read", counting), (covey.synthesizers.linked, "PrivacyStatement", telling))
+    return replaced((tree.TreeReader, "read", counting), (covey.synthesizers.private, "PrivacyStatement", telling))
 
 
 def cap_looks_at_others():
@@ -249,7 +251,7 @@ def gaps_ranked():
 
         return timed
 
-    return replaced((linking, "timed", ranked))
+    return replaced((tree, "timed", ranked))
 
 
 def faults():

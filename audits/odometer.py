@@ -24,7 +24,6 @@ import covey.core.fit.stack
 import covey.methods.regain.bits
 import covey.methods.regain.reals
 import covey.methods.regain.tables
-import covey.synthesizers.linked
 import covey.synthesizers.private
 from audits import linked
 from audits.evidence import unproven
@@ -294,11 +293,7 @@ def ride(one: Ride, seed, quick=True):
 def fitted(one, table, make_gate, seed):
     """A synthesizer and everything that leaves a fit through a given gate, by name, with the same post-processing each time."""
     subject = one.make(seed)
-    homes = covey.synthesizers.linked, covey.synthesizers.private
-    with ExitStack() as stack:
-        for home in homes:
-            stack.enter_context(patch.object(home, "Gate", make_gate))
-        told = stack.enter_context(hearing())
+    with patch.object(covey.synthesizers.private, "Gate", make_gate), hearing() as told:
         subject.fit(table)
         return subject, {**leaving(subject, one.files), "messages": told}
 

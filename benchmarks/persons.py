@@ -20,10 +20,11 @@ import numpy as np
 import covey
 from covey.core.tables.linked import Linked
 from covey.errors import CoveyWarning
-from covey.linkedflow import _all_tables, _resampled
+from covey.evaluating import _all_tables, _resampled
 from covey.methods.persons.certify import Reference
+from covey.table.description import Description
 from covey.table.fields import Field
-from covey.table.package import Package, Resource
+from covey.table.resources import Parent, Resource
 from covey.table.schema import Schema
 
 # The targets at 20,000 persons, (1, 1e-9), up to 20 events.
@@ -102,8 +103,9 @@ def package(sizes, ordered, most, positions=False, gaps=False):
     if gaps:
         place = Field("place", "integer", 0, LAST_DAY, required=True, default=0)
     persons = Resource("persons", Schema(fields("a", sizes[0], ordered[0])), "id")
-    events = Resource("events", Schema((*fields("x", sizes[1], ordered[1]), place)), "who")
-    return Package(persons, events, most, "place", numbered=not gaps, positions=positions, gaps=gaps)
+    parent = Parent("persons", "who", most, "place", numbered=not gaps, positions=positions, gaps=gaps)
+    events = Resource("events", Schema((*fields("x", sizes[1], ordered[1]), place)), parent=parent)
+    return Description((persons, events))
 
 
 def days(linked, seed):
@@ -143,7 +145,7 @@ def read_back(found, linked):
 
 def alone(tables, described, linked, sizes, epsilon, delta):
     """Mean total variation of tables of one event, if events are released alone, all of the budget on them."""
-    synth = covey.PrivateSynthesizer(epsilon, delta, schema=described.event_schema, person="who")
+    synth = covey.PrivateSynthesizer(epsilon, delta, schema=described.events.written, person="who")
     rows = synth.fit(tables["events"]).sample(linked.n)
     drawn = np.stack([rows[f"x{j}"].cast(int).to_numpy() for j in range(len(sizes[1]))], axis=1)
     single = Linked(np.zeros((len(drawn), 1), int), drawn, np.arange(len(drawn)), 1)
@@ -156,7 +158,7 @@ def alone(tables, described, linked, sizes, epsilon, delta):
 
 def not_linked(tables, described, linked, sizes, delta):
     """Tables of two attributes of a person, and of one event, from two releases with half of the budget each."""
-    synth = covey.PrivateSynthesizer(0.5, delta / 2, schema=described.persons.schema)
+    synth = covey.PrivateSynthesizer(0.5, delta / 2, schema=described.unit.schema)
     rows = synth.fit({name: column for name, column in tables["persons"].items() if name != "id"}).sample(linked.n)
     drawn = np.stack([rows[f"a{j}"].cast(int).to_numpy() for j in range(len(sizes[0]))], axis=1)
     single = Linked(drawn, linked.events[:0], linked.owner[:0], linked.most)

@@ -28,7 +28,7 @@ from covey.cli import main
 from covey.core.fit.descent import descend
 from covey.errors import CannotAnswerError, CoveyWarning
 from covey.privacy.ledger import Ledger
-from covey.release import bundle, linkedbundle, looks, page
+from covey.release import bundle, looks, page
 from covey.release.report import rows_bounds
 from covey.workflow import evaluate
 from fuzz.arrays import fit_arrays
@@ -116,7 +116,6 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
             (looks, "reason", told),
             (bundle, "add_words", noted),
             (bundle, "_bounds", rows_bounds),
-            (linkedbundle, "_own", lambda release: release.stated),
         ]
         for place, name, other in places:
             stack.enter_context(patch.object(place, name, other))
@@ -223,7 +222,7 @@ def _follow(journey: Journey, out: Path, first: Path) -> None:
         raise Find("the report was not made")
     given = dict(zip(case.words, [*case.words[1:], ""], strict=True))
     wanted = int(given["--rows"]) if "--rows" in given else found["privacy"]["n"]
-    if found.get("rows", found.get("persons")) != wanted:
+    if found.get("persons", found["rows"]) != wanted:
         raise Find(f"{wanted} rows were ordered, and {found} came")
     _check_rows(journey, out)
     if chance.once_in(3):

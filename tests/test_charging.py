@@ -19,19 +19,18 @@ from covey.charging import Account
 from covey.cli import main
 from covey.demo import example_visits
 from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, ParameterError
-from covey.linkedflow import release_package
 from covey.privacy.ledger import Ledger
 from covey.release import bundle as bundles
 from covey.release import looks, report
 from covey.release.contents import About
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, listed
 from covey.release.verify import bundle_digest, file_digest, verify_bundle
-from covey.table.package import Package
+from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 from covey.workflow import AnonymousOrder, PrivateOrder, anonymize, release, resume
-from tests.test_linkedflow import write as write_linked
-from tests.test_linking import SMALL, clinic
+from tests.test_tables import write as write_linked
+from tests.test_tree import SMALL, clinic
 
 pytestmark = [
     pytest.mark.usefixtures("few_steps"),
@@ -174,8 +173,8 @@ def kinds(visits, small, tmp_path_factory):
     table = dict(
         zip(("ap_lo", "ap_hi", "sex"), map(list, zip(*rows_of("pressure", random.Random(2)), strict=True)), strict=True)
     )
-    package = Package.load(folder / "package.json")
-    tables = {part.name: folder / part.path for part in package.resources}
+    package = Description.load(folder / "package.json")
+    tables = {part.name: folder / part.path for part in package.tables}
     return {
         "private": covey.PrivateSynthesizer(1.0, 1e-6, schema=schema, seed=1).fit(visits / "visits.csv").release(60),
         "ordered": covey.PrivateSynthesizer(1.0, schema=fields, seed=1).fit(table).release(60),
@@ -288,7 +287,6 @@ def test_a_sentence_about_these_very_rows_that_cannot_be_made_is_that_of_the_mod
         raise ZeroDivisionError
 
     monkeypatch.setattr(bundles, "rows_bounds", no)
-    monkeypatch.setattr(type(kinds["linked"]), "_stated", property(no))
     for kind in ("private", "linked"):
         folder = bundles.write_bundle(kinds[kind], tmp_path / kind)
         assert verify_bundle(folder).finished
@@ -365,9 +363,7 @@ def test_anonymous_and_linked_releases_without_a_report_are_finished_too(small, 
     with monkeypatch.context() as patch:
         patch.setattr(bundles, "_write_list", full)
         one = anonymize(AnonymousOrder(visits / "visits.csv", visits / "schema.json", tmp_path / "anonymous", 10))
-        two = release_package(
-            PrivateOrder(tmp_path / "package.json", None, tmp_path / "linked", epsilon=1, delta=1e-6, seed=1)
-        )
+        two = release(PrivateOrder(tmp_path / "package.json", None, tmp_path / "linked", epsilon=1, delta=1e-6, seed=1))
     for done in (one, two):
         assert not verify_bundle(done.bundle).finished
         assert replace(resume(done.bundle), agreeing=done.agreeing) == done

@@ -9,8 +9,8 @@ import pytest
 import covey
 from covey.answers.asking import ask
 from covey.answers.tables import write_tables
+from covey.table.description import Description
 from covey.table.following import Follows
-from covey.table.package import Package
 from covey.table.schema import Field, Schema
 from fuzz.releases import explore
 
@@ -65,6 +65,6 @@ def test_rates_of_events_of_which_a_person_has_one_at_most():
         "people": {"id": ids, "old": (g.random(400) < 0.5).astype(str).tolist()},
         "events": {"who": ids[:300], "cost": g.integers(0, 900, 300).astype(str).tolist()},
     }
-    package = Package.from_dict({"resources": resources})
+    package = Description.from_dict({"resources": resources})
     release = covey.PrivateSynthesizer(50.0, 1e-6, schema=package, seed=1).fit(tables).release(100)
     assert ask(release, "rate cost>=0", about="table").value == pytest.approx(0.75, abs=0.05)

@@ -24,7 +24,7 @@ def test_public_names_are_pinned():
     assert covey.__all__ == [
         "AnonymousSynthesizer",
         "Database",
-        "Package",
+        "Description",
         "PrivateSynthesizer",
         "Schema",
         "SparkParquet",
@@ -366,7 +366,7 @@ def test_every_exception_has_an_exit_code():
 
 
 def test_rows_are_drawn_in_parts_that_are_the_same_whenever_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr("covey.synthesizers.base.PART_ROWS", 100)
+    monkeypatch.setattr("covey.drawing.PART_ROWS", 100)
     X = np.random.default_rng(3).integers(0, 2, (400, 6))
     synth = covey.PrivateSynthesizer(5.0, 1e-6, seed=1).fit(X)
     drawn = synth.draw(250)

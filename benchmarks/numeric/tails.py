@@ -22,8 +22,8 @@ import polars as pl
 import covey
 from benchmarks.numeric.measures import kolmogorov
 from benchmarks.numeric.tables import DATA
-from covey.table.package import Package
-from covey.table.resources import Resource
+from covey.table.description import Description
+from covey.table.resources import Parent, Resource
 from covey.table.schema import Field, Schema
 
 SETTINGS = (1.0, 0.0), (1.0, 1e-9)
@@ -35,7 +35,7 @@ class Case:
     """One or two tables with what is public of them; columns that may be missing are numbers."""
 
     frames: dict[str, pl.DataFrame]
-    schema: Schema | Package
+    schema: Schema | Description
 
 
 def number(name, high, low=0, decimals=0):
@@ -80,13 +80,9 @@ def panel():
     own = attributes(raw)
     persons = raw.group_by("who", maintain_order=True).first().select("who", *(f.name for f in own))
     events = raw.select("who", "mdvis", "stays", "year")
-    package = Package(
-        Resource("persons", Schema(tuple(own)), "who"),
-        Resource("years", Schema((*YEARS, place)), "who"),
-        5,
-        "year",
-        True,
-    )
+    link = Parent("persons", "who", 5, "year", numbered=True)
+    years = Resource("years", Schema((*YEARS, place)), parent=link)
+    package = Description((Resource("persons", Schema(tuple(own)), "who"), years))
     return Case({"persons": persons, "years": events}, package)
 
 
@@ -128,8 +124,8 @@ TABLES = {"panel": panel, "visits": visits, "cardio": cardio, "compas": compas, 
 
 def parts(case):
     """The schema of each table."""
-    if isinstance(case.schema, Package):
-        return {own.name: own.schema for own in case.schema.resources}
+    if isinstance(case.schema, Description):
+        return {own.name: own.schema for own in case.schema.tables}
     return {"": case.schema}
 
 
@@ -139,7 +135,7 @@ def released(case, epsilon, delta, seed):
         warnings.simplefilter("ignore")
         first = next(iter(case.frames.values()))
         synth = covey.PrivateSynthesizer(epsilon, delta, schema=case.schema, seed=seed)
-        if isinstance(case.schema, Package):
+        if isinstance(case.schema, Description):
             return synth.fit(case.frames).sample(len(first))
         return {"": synth.fit(first).sample(len(first))}
 

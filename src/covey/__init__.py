@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from covey.core.tables.marginals import covariance_loss, marginal_error
     from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
     from covey.table.databases import Database
-    from covey.table.package import Package
+    from covey.table.description import Description
     from covey.table.schema import Schema
     from covey.table.sparkfiles import SparkParquet
 
 __all__ = [
     "AnonymousSynthesizer",
     "Database",
-    "Package",
+    "Description",
     "PrivateSynthesizer",
     "Schema",
     "SparkParquet",
@@ -39,7 +39,7 @@ __all__ = [
 _HOMES = {
     "AnonymousSynthesizer": "covey.synthesizers",
     "Database": "covey.table.databases",
-    "Package": "covey.table.package",
+    "Description": "covey.table.description",
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
     "SparkParquet": "covey.table.sparkfiles",

@@ -66,7 +66,7 @@ class AnonymousOrder:
     """An anonymous release: groups of at least `group_size` rows, not differentially private."""
 
     table: Path | Database
-    schema: Path
+    schema: Path | None
     out: Path
     group_size: int
     method: Literal["tree", "paper", "mdav", "best"] = "tree"

@@ -1,33 +1,77 @@
-"""Before a release: a schema drafted from a table, and how a table fits a schema. Confidential, and nothing is charged."""
+"""Before a release: a description drafted from tables, and how tables fit a description. Confidential, and nothing is charged."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from covey.engines.persons import Keyring, PersonCounts, nameless
+from covey.errors import InputError, ParameterError, nearest
+from covey.records import Prepared
 from covey.table import metadata
 from covey.table.codec import Codec, EncodeLog
 from covey.table.databases import Database
+from covey.table.description import Description, persons_beside
 from covey.table.dialects import Dialect
+from covey.table.drafting import Draft
+from covey.table.drafting import draft as look
 from covey.table.persons import WithPerson, named, without
 from covey.table.proposing import CALLED, Note
 from covey.table.provisional import Provisional
+from covey.table.resources import BARE, LONGEST, MOST_EVENTS, UNNAMED, Parent, Resource
 from covey.table.rules import Rule, shown_rule
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT, no_rows, open_source
+from covey.tree import PreparedTree, TreeReader
 
 PLAIN = Dialect()  # as covey writes tables itself
+# What a draft of persons with events leaves to its reader.
+OF_EVENTS = (
+    f"at_most {MOST_EVENTS}: the largest number there is; if it is public knowledge that a person has fewer events, say so",
+    "order: name the column of the events that orders them, if there is one, and require it",
+)
+
+# A draft.
 
 
 @dataclass(frozen=True)
 class Drafted:
-    """A schema that describes private data, and for doubtful fields what to look at. For the table's owner alone."""
+    """A description of private data, what was looked at, and what to look at in it. For the tables' owner alone."""
 
-    schema: Schema
-    notes: tuple[Note, ...]
+    description: Description
+    found: tuple[Draft, ...] = ()  # of the tables that there are
+    links: tuple[str, ...] = ()  # what was chosen between tables, and why
+
+    @property
+    def schema(self) -> Schema:
+        """That of the first table."""
+        return self.description.unit.schema
+
+    @property
+    def by_table(self) -> list[tuple[Note, ...]]:
+        """What was chosen and why, of each table that there is, but for the columns that link them."""
+        several = len(self.description.tables) > 1
+        own = [part.link if several else None for part in self.description.given]
+        return [
+            tuple(note for note in one.notes if note.field is None or note.field != link)
+            for one, link in zip(self.found, own, strict=bool(self.found))
+        ]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """All of that, of fields as the description names them."""
+        if len(self.description.tables) == 1:
+            return tuple(note for notes in self.by_table for note in notes)
+        return tuple(
+            note if note.field is None else replace(note, field=f"{part.name}.{note.field}")
+            for part, notes in zip(self.description.given, self.by_table, strict=True)
+            for note in notes
+        )
 
     @property
     def twice(self) -> tuple[str, ...]:
@@ -41,10 +85,96 @@ class Drafted:
 
 
 def draft(
-    table: Path | Database, dialect: Dialect = PLAIN, size_limit: int = SIZE_LIMIT, learning: bool = False
+    tables: Path | Database | Mapping[str, Path],
+    dialect: Dialect = PLAIN,
+    size_limit: int = SIZE_LIMIT,
+    person: str | None = None,
+    learning: bool = False,
 ) -> Drafted:
-    """A schema that fits this table. Nothing in it is public before its owner has confirmed it."""
-    return Drafted(*Schema.draft_with_notes(table, dialect, size_limit, learning))
+    """A description that fits a table, or files by the names that their owner calls them. Nothing in it is public yet.
+
+    Of two files the first has the persons. `person` names the column that says whose each row is, of the events or of the only
+    file; of two files the only one that could be is taken. `at_most` is the largest number there is, whatever the tables hold:
+    it is public, and nobody is asked to confirm it. With `learning` a single table is to be learned.
+    """
+    named_ = tables if isinstance(tables, Mapping) else {}
+    files = list(named_)
+    found = tuple(look(one, dialect, size_limit, learning) for one in (named_.values() if named_ else (tables,)))
+    if len(found) == 1 and person is None:
+        schema = Schema(found[0].fields, found[0].missing_values, drafted=True, dialect=found[0].dialect)
+        return Drafted(Description.of(schema), found)
+    if len(found) > 2 or not files:
+        raise ParameterError(
+            "a package has one table of persons and one of events: several event tables are not there yet."
+        )
+    names = [_called(file) for file in files]
+    if len(found) == 1:
+        _require_column(person or "", found[0], files[0])
+        persons, key, link = persons_beside(names[0]), "id", person or ""
+        said = f"{names[0]}.{link}: whose each row is; it is left out, and synthetic persons are numbered"
+        unit = Resource(persons, BARE, key)
+    else:
+        key, link = find_key(found[0].table.columns, found[1].table.columns, names, person)
+        said = f"{names[1]}.{link} → {names[0]}.{key}: the key; both columns are left out, and synthetic persons are numbered"
+        unit = Resource(names[0], _without(found[0], key), key, path=files[0])
+    parent = Parent(unit.name, link, MOST_EVENTS)
+    events = Resource(names[-1], _without(found[-1], link), parent=parent, path=files[-1])
+    return Drafted(Description((unit, events), alone=len(found) == 1), found, (said, *OF_EVENTS))
+
+
+def _called(file: str) -> str:
+    """The name of a table in a package, from that of its file."""
+    return re.sub(r"[^\w-]+", "_", file.split(".")[0])[:LONGEST] or "table"
+
+
+def _require_column(person: str, found: Draft, file: str) -> None:
+    if person not in found.table.columns:
+        raise ParameterError(
+            f"{file} has no column {person!r}. {nearest(person, list(found.table.columns), 'columns')}"
+        )
+
+
+def _without(found: Draft, column: str) -> Schema:
+    """The drafted schema of a table without its key."""
+    fields = tuple(field for field in found.fields if field.name != column)
+    if not fields:
+        raise ParameterError(f"a table has no column besides its key {column!r} that a draft could describe.")
+    return Schema(fields, found.missing_values, drafted=True, dialect=found.dialect)
+
+
+def find_key(persons: Any, events: Any, names: list[str], person: str | None = None) -> tuple[str, str]:
+    """The column that has a value of its own in every row of persons, and the one of events whose values are all among these.
+
+    Whom a release protects hangs on it, so that nothing is guessed: of several that could be, `person` names the events', and
+    where it could refer to several of persons also which ("patient=id").
+    """
+    sets = {name: _values(column) for name, column in persons.items()}
+    keys = {name: set(found) for name, found in sets.items() if None not in found and len(set(found)) == len(found)}
+    link, _, key = (person or "").partition("=")
+    links = []
+    for name, column in events.items():
+        own = set(_values(column)) - {None}
+        links += [(key, name) for key, there in keys.items() if own and own <= there]
+    if not links:
+        raise InputError(
+            f"no column of {names[1]} holds only values that {names[0]} has once each: which column names the person? Name the "
+            "table of persons first, and see that each person has one row there."
+        )
+    left = [pair for pair in links if link in ("", pair[1]) and key in ("", pair[0])]
+    said = ", ".join(f"{name}={key}" for key, name in left or links)
+    if not left:
+        raise ParameterError(f"{person} does not link {names[1]} to {names[0]}. What could: {said}.")
+    if len(left) > 1:
+        raise ParameterError(
+            f"several columns of {names[1]} could name the person in {names[0]}: {said}. Say which it is (--person on the "
+            "command line): it decides whose rows are protected together."
+        )
+    return left[0]
+
+
+def _values(column: Any) -> list[str | None]:
+    words, places = named(column, ("",))
+    return [words[place] for place in places]
 
 
 def imported(path: Path) -> Schema:
@@ -52,20 +182,21 @@ def imported(path: Path) -> Schema:
     return metadata.from_sdv_json(path) if path.suffix == ".json" else metadata.from_smartnoise_yaml(path)
 
 
+# A fit.
+
+
 @dataclass(frozen=True)
-class Fit:
-    """How a table fits a schema: its rows, and what its cells needed. Computed on true data: for the owner alone.
+class TableFit:
+    """How one table fits its schema: its rows, and what its cells needed."""
 
-    With a column of persons also how many there are, and how many rows name nobody and are left out.
-    """
-
+    name: str  # before the names of its columns; empty where there is one table
     rows: int
     log: EncodeLog
     schema: Schema
-    person: str | None = None
-    persons: int | None = None
-    nobodys: int = 0
-    broken: tuple[tuple[Rule, int], ...] = ()  # rules that rows break, and how many do
+
+    def called(self, column: str) -> str:
+        """A column as the description names it."""
+        return f"{self.name}.{column}" if self.name else column
 
     @property
     def words(self) -> list[str]:
@@ -83,34 +214,112 @@ class Fit:
                 (seen.missing if field.required else 0, "missing and filled with the default: the field is required"),
                 (seen.missing if seen.missing == n and not field.required else 0, "missing"),
             ]
-            said += [f"{name}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
+            said += [f"{self.called(name)}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
         ragged = [(self.log.short_rows, "too few"), (self.log.long_rows, "too many")]
-        said += [f"{count:,} of {n:,} rows have {what} cells" for count, what in ragged if count]
-        for rule, count in self.broken:
-            said.append(f"{count:,} of {n:,} rows break the rule {shown_rule(rule)}: no synthetic row will")
-        return said + [f"{self.person}: {self.nobodys:,} of {n:,} rows name nobody and are left out"] * (
-            self.nobodys > 0
-        )
+        of = f" of {self.name}" if self.name else ""
+        return said + [f"{count:,} of {n:,} rows{of} have {what} cells" for count, what in ragged if count]
 
     @property
     def misfits(self) -> dict[str, Fraction]:
-        """For each column the share of cells that would become something else: moved, emptied, or filled with a default.
-
-        Of the column of persons, the share of rows that would be left out.
-        """
-        out = {} if self.person is None else {self.person: Fraction(self.nobodys, self.rows)}
+        """For each column the share of cells that would become something else: moved, emptied, or filled with a default."""
+        out = {}
         for name, seen in self.log.columns.items():
             field = self.schema[name]
             lost = seen.unparseable + seen.clipped + (0 if field.other else seen.unknown)
-            out[name] = Fraction(lost + (seen.missing if field.required else 0), self.rows)
+            out[self.called(name)] = Fraction(lost + (seen.missing if field.required else 0), max(1, self.rows))
         return out
 
 
-def check(table: Path | Database, schema: Schema, person: str | None = None) -> Fit:
-    """Read a table as the schema says, confirmed or not, and count the cells that do not fit. Nothing is charged."""
-    own = schema if person is None else without(schema, person)
+@dataclass(frozen=True)
+class Rest:
+    """Rows of a table that are left out, or that break a rule: so many, of how many, and in words what becomes of them."""
+
+    name: str
+    count: int
+    rows: int
+    words: str
+    left_out: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name}{': ' if self.name else ''}{self.count:,} of {self.rows:,} rows {self.words}"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How tables fit their description. Computed on true data: for the owner alone.
+
+    Args:
+        tables: one by one.
+        persons: how many there are, where persons are counted.
+        rest: rows that are left out, and those that break a rule.
+        broken: rules of a single table that rows break, and how many do.
+    """
+
+    tables: tuple[TableFit, ...]
+    persons: int | None = None
+    rest: tuple[Rest, ...] = ()
+    broken: tuple[tuple[Rule, int], ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the table, or of that of the events."""
+        return self.tables[-1].rows
+
+    @property
+    def log(self) -> EncodeLog:
+        """What encoding met, by column."""
+        logs = [(one, one.log) for one in self.tables]
+        columns = {one.called(name): seen for one, log in logs for name, seen in log.columns.items()}
+        ragged = sum(log.short_rows for _, log in logs), sum(log.long_rows for _, log in logs)
+        return EncodeLog(columns, *ragged, tuple(name for _, log in logs for name in log.ignored))
+
+    @property
+    def words(self) -> list[str]:
+        """What would happen to cells and rows."""
+        return [line for one in self.tables for line in one.words] + [str(rest) for rest in self.rest if rest.count]
+
+    @property
+    def misfits(self) -> dict[str, Fraction]:
+        """Shares of cells that would become something else, by column, and of rows that would be left out."""
+        out = {rest.name: Fraction(rest.count, max(1, rest.rows)) for rest in self.rest if rest.left_out}
+        return out | {name: share for one in self.tables for name, share in one.misfits.items()}
+
+
+def fit_of(prepared: Prepared | PreparedTree, described: Description) -> Fit:
+    """How tables that were prepared fit."""
+    if isinstance(prepared, Prepared):
+        schema = prepared.schema or described.unit.schema
+        table = (TableFit("", prepared.records, prepared.log, schema),)
+        if prepared.person is None:
+            return Fit(table)
+        return Fit(table, prepared.n, (_nobodys(prepared.person, prepared.nobodys, prepared.records),))
+    tables = [
+        TableFit(part.name, rows, log, part.schema)
+        for part, rows, log in zip(described.tables, (prepared.n, prepared.read), prepared.logs, strict=True)
+    ]
+    events, most = described.events.name, described.link.at_most
+    beyond = f"are beyond the {most} that a person has at most (at_most), and are left out"
+    against = "break a rule across the tables: no synthetic one will"
+    rest = (
+        Rest(events, prepared.cut, prepared.read, beyond),
+        Rest(events, prepared.broken, prepared.read, against, left_out=False),
+    )
+    return Fit(tuple(tables), prepared.n, rest)
+
+
+def _nobodys(person: str, count: int, rows: int) -> Rest:
+    return Rest(person, count, rows, "name nobody and are left out")
+
+
+def check(tables: Any, described: Schema | Description, person: str | None = None) -> Fit:
+    """Read tables as their description says, confirmed or not, and count what does not fit. Nothing is charged."""
+    whole = Description.of(described)
+    if whole.schema is None:
+        return fit_of(TreeReader(whole).prepare(tables), whole)
+    own = whole.schema if person is None else without(whole.schema, person)
     # Fields that are to be learned are read on public grids, the others as the schema says.
     codec = Provisional(own) if own.learns else Codec(own)
+    table = tables[whole.unit.name] if isinstance(tables, Mapping) and whole.unit.name in tables else tables
     source = open_source(table, own if person is None else WithPerson(own, person))
     rows, log, ring, counts, nobodys = 0, EncodeLog(), Keyring(), PersonCounts(), 0
     broken: Counter[Rule] = Counter()
@@ -129,5 +338,13 @@ def check(table: Path | Database, schema: Schema, person: str | None = None) -> 
     if not rows:
         raise no_rows()
     counts.merge()
-    persons = None if person is None else counts.persons
-    return Fit(rows, log, own, person, persons, nobodys, tuple((r, broken[r]) for r in own.rules if broken[r]))
+    against = tuple((r, broken[r]) for r in own.rules if broken[r])
+    rest = [
+        Rest("", count, rows, f"break the rule {shown_rule(rule)}: no synthetic row will", left_out=False)
+        for rule, count in against
+    ]
+    rest += [] if person is None else [_nobodys(person, nobodys, rows)]
+    return Fit((TableFit("", rows, log, own),), None if person is None else counts.persons, tuple(rest), against)
+
+
+__all__ = ["PLAIN", "UNNAMED", "Drafted", "Fit", "check", "draft", "fit_of", "imported"]

@@ -19,7 +19,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -27,90 +27,74 @@ from typing import Any
 from covey.answers.load import statement, stored
 from covey.charging import Account, asked, carry_out
 from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
-from covey.methods.learning import expected_attributes, expected_sizes, with_known_domains
-from covey.methods.regain.plan_tables import Focus, TablePlan, TripleForecast, forecast
-from covey.methods.regain.plan_tables import expected_focus as focus
-from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, predict
-from covey.methods.regain.tables import RegainTables
+from covey.evaluating import Evaluated, evaluate
 from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, agreed, nobody
-from covey.preparing import PLAIN, Drafted, Fit, check, draft, imported
-from covey.privacy.budget import Budget, budget_for, exact, make_budget
-from covey.privacy.unit import ALL_ROWS, Unit
-from covey.release import evaluation
+from covey.planning import Plan, expected_focus, expected_triples, plan
+from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
+from covey.privacy.budget import exact, make_budget
+from covey.privacy.unit import ALL_ROWS
 from covey.release.bundle import Told, add_words, write_bundle
 from covey.release.claim import claimed
-from covey.release.confidential import evaluation_html
 from covey.release.contents import About
 from covey.release.places import WORDS_SUMS, check_disk, check_output, check_target, refuse_in_bundle, refuse_same
-from covey.release.verify import verify_bundle
-from covey.synthesizers import AnonymousSynthesizer, Prepared, PrivateSynthesizer
-from covey.table.codec import Codec
+from covey.release.verify import read_facts, verify_bundle
+from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.table.columns import renamed
 from covey.table.databases import Database
-from covey.table.dialects import Dialect
+from covey.table.description import Description, is_package
 from covey.table.document import read_document
-from covey.table.numbers import NumberCodec
 from covey.table.persons import without
 from covey.table.proposing import TWO_READINGS, Note
-from covey.table.schema import Schema
 
 __all__ = [
     "AnonymousOrder",
+    "Description",
     "Drafted",
     "Evaluated",
     "Fit",
+    "Plan",
     "PrivateOrder",
     "Released",
     "anonymize",
     "check",
+    "described",
     "draft",
     "evaluate",
+    "expected_focus",
+    "expected_triples",
     "imported",
     "plan",
     "release",
     "resume",
 ]
 
-# Before a release: `draft` and `check` are those of `preparing`.
+# What an order of persons with events does not take, and why.
+APART = {
+    "person": "the package says whose each row is",
+    "rows_per_person": "all rows of a person are protected, however many there are",
+    **dict.fromkeys(("learn", "important", "target", "triples", "prior"), "a package does not take this yet"),
+}
+
+# Before a release: `draft` and `check` are those of `preparing`, `plan` is that of `planning`.
 
 
-def plan(
-    sizes: Sequence[int] | Schema,
-    rows: int,
-    epsilon: Fraction | None,
-    delta: Fraction,
-    target_error: Fraction | None = None,
-    rows_per_person: Unit = 1,
-) -> Prediction:
-    """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε.
+def described(table: Path | Database, schema: Path | None) -> tuple[Description | None, Any]:
+    """What is known of tables, and where they lie: a schema beside one table, or a package file that says both.
 
-    A schema in place of the sizes says more about memory; of fields that are to be learned sizes are guessed.
-    With `rows_per_person` "all" the first number counts persons, as a release with a column of persons does.
+    None where neither is given: then all is to be learned.
     """
-    if (epsilon is None) == (target_error is None):
-        raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
-    if not isinstance(sizes, Schema):
-        return predict(sizes, rows, epsilon, delta, target_error, rows_per_person)
-    attributes, learning = expected_attributes(sizes), bool(with_known_domains(sizes).learns)
-    found = predict(expected_sizes(sizes), rows, epsilon, delta, target_error, rows_per_person)
-    budget = budget_for(found.epsilon, delta, rows_per_person, labels=learning)
-    return found.described(attributes, rows, budget)
-
-
-def expected_focus(schema: Schema, n: int, budget: Budget) -> Focus | None:
-    """What the important columns of a schema gain, and the others lose, from public sizes alone; None if there are none."""
-    plan = _table_plan(schema, budget)
-    return focus(plan, n, budget, LEFT_AFTER_DENOISING) if plan.important.pairs else None
-
-
-def expected_triples(schema: Schema, n: int, budget: Budget) -> TripleForecast | None:
-    """How many triples would be chosen and measured, from public sizes alone; None if none are wanted."""
-    plan = _table_plan(schema, budget)
-    return forecast(plan, n, budget) if plan.wish else None
-
-
-def _table_plan(schema: Schema, budget: Budget) -> TablePlan:
-    return RegainTables.of(NumberCodec(Codec(schema)), Fraction(0), budget.pure).plan
+    if isinstance(table, Path) and is_package(table):
+        if schema is not None:
+            raise ArgumentError("a package says all about its tables: leave out ", "schema", ".")
+        found = Description.load(table)
+        places = found.places(table)
+        return found, next(iter(places.values())) if found.schema is not None else places
+    if schema is None:
+        return None, table
+    found = Description.load(schema)
+    if found.schema is None:
+        raise ArgumentError("", "schema", f" describes several tables: give {schema} in place of the table.")
+    return found, table
 
 
 # A release.
@@ -120,71 +104,88 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     """Check, read, charge, measure, write. An exception from `before_charge` ends the order with nothing spent."""
     listen("checking")
     epsilon, delta = asked(order)
-    if order.schema is None and not order.learn:
+    found, tables = described(order.table, order.schema)
+    _check_asked(order, found)
+    persons = order.person is not None or (found is not None and found.schema is None)
+    make_budget(epsilon, delta, order.rows_per_person, persons=persons)
+    found = None if found is None else _public(found.read_as(order.dialect), order)
+    synth = None if found is None else _private(order, found)
+    _check_places(order, tables)
+    account = Account.of(order, ALL_ROWS if persons else order.rows_per_person)
+    account.check(None if synth is None else synth.rho)
+    listen("reading")
+    # The owner's machine; may fail on the table, nothing is charged yet.
+    if found is None or synth is None:
+        drafted = draft(order.table, order.dialect, learning=True)
+        refuse_two_readings(drafted.notes)
+        for name in drafted.twice:
+            warnings.warn(renamed(name), CoveyWarning, stacklevel=2)
+        found = _public(drafted.description, order)
+        synth = _private(order, found)
+    prepared = synth.prepare(tables)
+    fit = fit_of(prepared, found)
+    write_log(order.log, fit.log)
+    most = exact(order.accept_misfits, "accept_misfits")
+    unsaid = order.learn and order.dialect.decimal is None and order.dialect.thousands is None
+    for one in fit.tables:
+        refuse_other_spelling(one, most, unsaid)
+    refuse_misfits(fit.misfits, most)
+    synth.check(prepared.n)
+    rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
+    return released(carry_out(account, synth, prepared, rows, (listen, before_charge)), rows)
+
+
+def _check_asked(order: PrivateOrder, found: Description | None) -> None:
+    """Refuse what does not go together."""
+    if found is None and not order.learn:
         raise ArgumentError(
             "give ", "schema", ", the public description of the table, or ", "learn", " to have it learned with noise."
         )
     if order.learn and order.person is not None:
         raise ArgumentError("domains are learned from rows, not by person: leave out ", "learn", ", or ", "person", ".")
-    make_budget(epsilon, delta, order.rows_per_person, persons=order.person is not None)
-    unit = order.rows_per_person if order.person is None else ALL_ROWS
-    schema = None if order.schema is None else _public(Schema.load(order.schema).read_as(order.dialect), order)
-    synth = None if schema is None else _private(order, schema)
-    _check_places(order)
-    account = Account.of(order, unit)
-    account.check(None if synth is None else synth.rho)
-    listen("reading")
-    # The owner's machine; may fail on the table, nothing is charged yet.
-    if schema is None or synth is None:
-        drafted = draft(order.table, order.dialect, learning=True)
-        refuse_two_readings(drafted.notes)
-        for name in drafted.twice:
-            warnings.warn(renamed(name), CoveyWarning, stacklevel=2)
-        schema = _public(drafted.schema, order)
-        synth = _private(order, schema)
-    prepared = _prepare(order, synth)
-    fit = Fit(prepared.records, prepared.log, schema, order.person, prepared.n, prepared.nobodys)
-    most = exact(order.accept_misfits, "accept_misfits")
-    refuse_other_spelling(
-        fit, most, unsaid=order.learn and order.dialect.decimal is None and order.dialect.thousands is None
-    )
-    refuse_misfits(fit.misfits, most)
-    synth.check(prepared.n)
-    rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
-    return released(carry_out(account, synth, prepared, rows, (listen, before_charge)), rows)
+    if found is not None and found.schema is None:
+        plain = {field.name: field.default for field in fields(order)}
+        for name, why in APART.items():
+            if getattr(order, name) != plain[name]:
+                raise ArgumentError(f"{why}: leave out ", name, ".")
 
 
 def released(bundle: Path, rows: int) -> Released:
     """What came of an order, as its bundle of so many rows, or persons, says it."""
-    facts, place, certificate = read_document(bundle / "privacy.json"), bundle / "certificate.json", None
+    facts, place, certificate = read_facts(bundle), bundle / "certificate.json", None
     if "group_size" in facts:
         words = f"{facts['groups']} groups of at least {facts['group_size']}; NOT differentially private"
         return Released(bundle, rows, words, groups=facts["groups"])
     if place.is_file():
         said = read_document(place)
-        certificate = said.get("this_table", said.get("this_release", said))["sentence"]
+        certificate = said["this_table"]["sentence"]
     learned, left_out = (tuple(facts.get(name, ())) for name in ("learned", "left_out"))
     mended = facts.get("rows_altered_by_rules")
     return Released(bundle, rows, str(statement(facts)), certificate, learned=learned, left_out=left_out, mended=mended)
 
 
-def _public(schema: Schema, order: PrivateOrder) -> Schema:
-    """A schema that is confirmed, or of whose other fields nothing is used but names and types."""
-    schema = schema.focus(*order.important, target=order.target, triples=order.triples)
-    schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
-    schema = schema if order.person is None else without(schema, order.person)
-    schema.require_confirmed()
-    return schema
+def _public(found: Description, order: PrivateOrder) -> Description:
+    """A description that is confirmed, or of whose other fields nothing is used but names and types."""
+    schema = found.schema
+    if schema is not None:
+        schema = schema.focus(*order.important, target=order.target, triples=order.triples)
+        schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
+        schema = schema if order.person is None else without(schema, order.person)
+        found = replace(found, tables=(replace(found.unit, schema=schema),))
+    found.require_confirmed()
+    return found
 
 
-def _private(order: PrivateOrder, schema: Schema) -> PrivateSynthesizer:
+def _private(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
     """The synthesizer of an order."""
     epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
-    check_disk(1 if order.rows is None else order.rows, len(schema.fields), order.out)
+    check_disk(1 if order.rows is None else order.rows, len(found.fields), order.out)
+    if found.schema is None:
+        return PrivateSynthesizer(epsilon, delta, schema=found, seed=order.seed)
     return PrivateSynthesizer(
         epsilon,
         delta,
-        schema=schema,
+        schema=found,
         person=order.person,
         rows_per_person=order.rows_per_person,
         prior=order.prior,
@@ -208,7 +209,7 @@ def resume(bundle: Path) -> Released:
         except InputError:
             (bundle / WORDS_SUMS).unlink(missing_ok=True)  # if only words are damaged, the data are still whole
         release = stored(bundle)
-        facts = read_document(bundle / "privacy.json")
+        facts = read_facts(bundle)
         told = Told(About.from_dict(facts.get("about", {})).dated(), facts.get("rows_altered_by_rules"))
         try:
             add_words(release, bundle, claim, told)
@@ -225,16 +226,25 @@ def resume(bundle: Path) -> Released:
 def anonymize(order: AnonymousOrder, listen: OnStage = nobody) -> Released:
     """Check, read, group, write. Nothing is charged: this is not differential privacy."""
     listen("checking")
-    schema = Schema.load(order.schema).read_as(order.dialect)
+    found, table = described(order.table, order.schema)
+    if found is None:
+        raise ArgumentError("give ", "schema", ", the public description of the table.")
+    if found.schema is None:
+        raise ParameterError(
+            "linked tables are released with differential privacy alone: covey release. Groups of rows of one "
+            "table would be linked to rows of the other, which protects nobody."
+        )
+    schema = found.schema.read_as(order.dialect)
     schema.require_confirmed()  # it goes out with the bundle
     synth = AnonymousSynthesizer(order.group_size, method=order.method, schema=schema, seed=order.seed)
     for name in order.sensitive:
         if name not in schema.names:
             raise ArgumentError("", "sensitive", f" names {name!r}, which is not a field of the schema.")
-    _check_places(order)
+    _check_places(order, table)
     check_disk(1 if order.rows is None else order.rows, len(schema.fields), order.out)
     listen("reading")
-    prepared = _prepare(order, synth)
+    prepared = synth.prepare(table)
+    write_log(order.log, prepared.log)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(schema.fields), order.out)
     listen("measuring")
     synth.fit(prepared)
@@ -245,17 +255,14 @@ def anonymize(order: AnonymousOrder, listen: OnStage = nobody) -> Released:
     return replace(released(bundle, rows), agreeing=told)
 
 
-def _check_places(order: PrivateOrder | AnonymousOrder) -> None:
+def _check_places(order: PrivateOrder | AnonymousOrder, tables: Any) -> None:
     """Refuse, before any data is opened, what cannot be written."""
-    refuse_same(order.table, order.out)
+    read = [order.table, *(tables.values() if isinstance(tables, Mapping) else [tables])]
+    for place in dict.fromkeys(read):
+        refuse_same(place, order.out)
     check_target(order.out, order.force)
-    check_log(order.log, order.table, order.out)
-
-
-def _prepare(order: PrivateOrder | AnonymousOrder, synth: PrivateSynthesizer | AnonymousSynthesizer) -> Prepared:
-    prepared = synth.prepare(order.table)
-    write_log(order.log, prepared.log)
-    return prepared
+    for place in dict.fromkeys(read):
+        check_log(order.log, place, order.out)
 
 
 def refuse_two_readings(notes: Sequence[Note]) -> None:
@@ -267,7 +274,7 @@ def refuse_two_readings(notes: Sequence[Note]) -> None:
             )
 
 
-def refuse_other_spelling(fit: Fit, most: Fraction, unsaid: bool) -> None:
+def refuse_other_spelling(fit: TableFit, most: Fraction, unsaid: bool) -> None:
     """Stop before the charge where cells of a learned column are spelled otherwise than the call has said.
 
     Where it has not said how numbers are written, 1.234 in a file with semicolons may be a thousand. What is released never
@@ -335,39 +342,3 @@ def write_log(path: Path | None, log: Any) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump({"confidential": "computed on true data", **asdict(log)}, file, indent=2, ensure_ascii=False)
-
-
-# After a release.
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """A bundle beside the true table. Private: it holds true records and has no serializer."""
-
-    rows: evaluation.Comparison
-    figures: dict[str, Any]
-
-    def page(self) -> str:
-        """The same in pictures: a confidential page."""
-        return evaluation_html(self.rows, self.figures)
-
-    def __repr__(self) -> str:
-        return f"Evaluated({self.rows!r})"
-
-
-def evaluate(
-    table: Path | Database,
-    bundle: Path,
-    targets: Sequence[str] = (),
-    dialect: Dialect = PLAIN,
-    person: str | None = None,
-    predicting: bool = True,
-) -> Evaluated:
-    """Compare a bundle with the true table. Confidential: computed on true data, without noise.
-
-    A bundle that counts persons is compared with a table in which every person counts once: that needs the column of persons.
-    """
-    if targets:
-        evaluation.check_targets(Codec(Schema.load(bundle / "schema.json")), targets)
-    rows = evaluation.compare(table, bundle, dialect, person)
-    return Evaluated(rows, evaluation.evaluate(rows, targets, predicting))

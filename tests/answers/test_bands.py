@@ -92,7 +92,7 @@ def test_an_association_is_measured_with_a_band_around_it():
 def test_the_report_of_numbers_has_a_band_for_every_bar(few_steps):
     rows = table()
     release = covey.PrivateSynthesizer(6.0, 1e-6, schema=SCHEMA, seed=4, certificate_share=0).fit(rows).release(400)
-    page = check_page(report_html(release, "synthetic.csv", "ab" * 32))
+    page = check_page(report_html(release, {"synthetic.csv": "ab" * 32}))
     for label, _, band in table_named(page, "Shares of age"):
         low, high = (float(end.rstrip("%")) for end in band.split(" – "))
         if label == "missing":

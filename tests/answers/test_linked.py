@@ -15,24 +15,25 @@ from covey.methods.persons.measure import LinkedMeasured, NoisyTable, ToBins, ta
 from covey.methods.persons.method import LinkedFitted
 from covey.methods.regain.measured import MeasuredRanges
 from covey.privacy.budget import PrivacyStatement, make_budget
-from covey.table.package import Package, Resource
+from covey.table.description import Description
+from covey.table.resources import Parent, Resource
 from covey.table.schema import Field, Schema
 
-PACKAGE = Package(
-    Resource("patients", Schema((Field("sex", "string", enum=("f", "m"), required=True),)), "id"),
-    Resource(
-        "visits",
-        Schema(
-            (
-                Field("day", "integer", 0, 9, bins=10, required=True, default=0),
-                Field("ward", "string", enum=("a", "b", "c"), required=True),
-                Field("cost", "integer", 0, 9, bins=10, required=True, default=0),
-            )
+PACKAGE = Description(
+    (
+        Resource("patients", Schema((Field("sex", "string", enum=("f", "m"), required=True),)), "id"),
+        Resource(
+            "visits",
+            Schema(
+                (
+                    Field("day", "integer", 0, 9, bins=10, required=True, default=0),
+                    Field("ward", "string", enum=("a", "b", "c"), required=True),
+                    Field("cost", "integer", 0, 9, bins=10, required=True, default=0),
+                )
+            ),
+            parent=Parent("patients", "who", 9, "day"),
         ),
-        "who",
-    ),
-    9,
-    "day",
+    )
 )
 SIZES = ((2,), (10, 3, 10))
 N, TABLE = 1500, {"about": "table"}
@@ -180,8 +181,9 @@ def test_what_no_table_holds_is_refused_in_words(question):
 
 def test_without_times_there_is_no_waiting_and_noise_swallows_small_groups():
     found = release(persons(), 0.0)
+    unordered = replace(PACKAGE.events, parent=replace(PACKAGE.link, order=None))
     with pytest.raises(CannotAnswerError, match="no column of times"):
-        replace(found, package=replace(PACKAGE, order=None)).wait()
+        replace(found, package=Description((PACKAGE.unit, unordered))).wait()
     with pytest.raises(CannotAnswerError, match="lost in the noise"):
         release(persons(), 4000.0).mean("cost", where={"ward": "a"})
 

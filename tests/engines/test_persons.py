@@ -27,11 +27,11 @@ from covey.engines import persons
 from covey.engines.persons import Keyring, PersonCounts
 from covey.engines.weights import classes, remainders, row_weights
 from covey.errors import InputError, InternalError, ParameterError
-from covey.linking import PackageReader
 from covey.table.codec import Codec
 from covey.table.persons import named
 from covey.table.schema import AtMost, Field, Schema
-from tests.test_linking import PACKAGE, clinic
+from covey.tree import TreeReader
+from tests.test_tree import PACKAGE, clinic
 
 from .test_engines import FLAGS, NUMBERS, SCHEMA, flags, place, survey  # noqa: F401 # a fixture
 from .test_engines import visits as stays
@@ -302,7 +302,7 @@ def test_persons_and_events_in_spark_are_linked_as_those_of_files(spark):
         name: spark.createDataFrame(pl.DataFrame({**columns, "more": columns[key]}).to_arrow()).repartition(3)
         for (name, columns), key in zip(clinic(40).items(), ("id", "who"), strict=True)
     }
-    found, same = PackageReader(PACKAGE).read(tables).linked, PackageReader(PACKAGE).read(clinic(40)).linked
+    found, same = TreeReader(PACKAGE).read(tables).linked, TreeReader(PACKAGE).read(clinic(40)).linked
 
     def told(linked):
         own = [tuple(map(tuple, linked.events[linked.owner == k])) for k in range(linked.n)]

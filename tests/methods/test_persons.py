@@ -37,7 +37,7 @@ def town(n, seed=0):
 def fitted(linked, *budget, plan=PLAN):
     promise, streams = make_budget(*budget, persons=True), Streams.from_seed(1)
     rows, method = LinkedRows(linked), RegainPersons(Fraction(1, 20), plan)
-    gate = Gate(promise, method.shares(rows.n, promise), streams, steps=rows.steps)
+    gate = Gate(promise, method.shares(rows.n, rows.p, promise), streams, steps=rows.steps)
     return method.fit(rows, gate, streams.postprocessing), gate
 
 

@@ -24,7 +24,7 @@ from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.charts import percent
 from covey.release.evaluation import evaluate_bundle, total_variation
 from covey.release.load import draw_rows, load_centres
-from covey.release.pictured import Pictured
+from covey.release.pictured import Seen
 from covey.release.places import check_disk, is_bundle
 from covey.release.verify import rows_path, verify_bundle
 from covey.synthesizers import Prepared
@@ -297,7 +297,7 @@ def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
 def test_rows_are_written_part_by_part(visits, tmp_path, monkeypatch, parquet):
     """Parts leave no seam: one header, every row, the same rows as drawn, and a bundle that is verified in parts too."""
     path, schema = visits
-    monkeypatch.setattr("covey.synthesizers.base.PART_ROWS", 70)
+    monkeypatch.setattr("covey.drawing.PART_ROWS", 70)
     synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=5).fit(path)
     release = synth.release(300)
     folder = write_bundle(release, tmp_path / "bundle", parquet=parquet)
@@ -322,7 +322,7 @@ def pictures_show_all_parts(folder, release, monkeypatch):
     assert wards.items() >= shares[0].items()
     assert not wards.items() >= shares[1].items()
     monkeypatch.setattr("covey.release.pictured.MAPPED_ROWS", 100)
-    own = Pictured.of(release)
+    own = Seen.of(release).only
     codes = codec.encode(rows)[0]
     assert (own.some == codes[::3]).all()
     assert len(own.some_fine) == 100

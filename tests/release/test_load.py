@@ -41,7 +41,7 @@ def some_centres(schema, seed=0):
     else:
         points = np.hstack([generator.dirichlet(np.ones(size), 5) for size in sizes])
         cells = NumberCells(Domain(sizes, codec.ordered))
-    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified(0, {}), cells)
+    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified({}, {}), cells)
 
 
 def wished(centres, where):

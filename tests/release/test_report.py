@@ -46,7 +46,7 @@ DIGEST = "ab" * 32
 
 
 def shown(release, about=NOTHING_SAID, table="synthetic.csv"):
-    return report_html(release, table, DIGEST, about=about)
+    return report_html(release, {table: DIGEST}, about=about)
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,16 @@ def test_parquet_and_both_forms_of_arrow_are_read_alike(tmp_path, monkeypatch, s
         assert found.ignored == ("name",)
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_part_of_a_wide_table_has_fewer_rows(tmp_path, monkeypatch, suffix):
+    """A part had as many rows of 5,000 columns as of five."""
+    table = pa.table({f"c{j}": [1] * 12 for j in range(6)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    write_ipc(tmp_path / "t.arrow", table, False)
+    monkeypatch.setattr(arrowfile, "PART_CELLS", 24)
+    assert [len(part) for part in open_source(tmp_path / f"t.{suffix}").parts()] == [4, 4, 4]
+
+
 def test_text_of_few_words_stays_a_list_of_words(tmp_path):
     pq.write_table(pa.table({"age": [1, 2, 3], "sex": ["f", None, "f"]}), tmp_path / "t.parquet")
     source = open_source(tmp_path / "t.parquet", SCHEMA)

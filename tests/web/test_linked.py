@@ -8,12 +8,12 @@ from fractions import Fraction
 import pytest
 
 from covey.release.verify import verify_bundle
-from covey.table.package import Package
+from covey.table.description import Description
 from covey.web import taking
 from covey.web.jobs import Job
-from tests.table.test_package import GOOD
-from tests.test_linkedflow import run
-from tests.test_linking import clinic
+from tests.table.test_description import GOOD
+from tests.test_tables import run
+from tests.test_tree import clinic
 from tests.web.conftest import words
 
 CHOSEN = {"epsilon": "5", "guarantee": "delta", "delta": "1e-5", "dataset": "clinic"}
@@ -87,9 +87,9 @@ def test_two_files_become_columns_of_two_tables_and_their_key_stays_here(clinics
     assert clinics.post(f"/work/{work}/columns/1", {"action": "drop"}).status_code == 422  # it orders the events
     clinics.post(f"/work/{work}/columns/2", {"action": "keep"})
     assert clinics.confirm_rest(work).headers["location"].endswith("/rules")
-    package = Package.from_dict(clinics.get(f"/work/{work}/schema.json").json())
-    assert (package.at_most, package.order, package.persons.key, package.events.key) == (3, "day", "id", "who")
-    assert [part.path for part in package.resources] == ["patients.csv", "visits.csv"]
+    package = Description.from_dict(clinics.get(f"/work/{work}/schema.json").json())
+    assert (package.link.at_most, package.link.order, package.unit.link, package.events.link) == (3, "day", "id", "who")
+    assert [part.path for part in package.tables] == ["patients.csv", "visits.csv"]
     package.require_confirmed()
 
 
@@ -109,17 +109,17 @@ def test_rules_within_a_table_and_across_both(clinics, tables):
     assert answer.status_code == 422
     assert "stands in another rule of its table" in words(answer)
     assert len(found.rules) == 1
-    assert [set(rule.fields) for rule in found.package().rules] == [{"patients.age", "visits.ward"}]
+    assert [set(rule.fields) for rule in found.described().rules] == [{"patients.age", "visits.ward"}]
     assert clinics.post(f"/work/{work}/rules/0/remove").status_code == 303
     assert clinics.post(f"/work/{work}/rules", own).status_code == 303
-    assert found.package().rules == ()
-    assert [rule.fields for rule in found.package().events.schema.rules] == [("day", "ward")]
+    assert found.described().rules == ()
+    assert [rule.fields for rule in found.described().events.schema.rules] == [("day", "ward")]
     ordered = {"kind": "less_equal", "left": "patients.age", "right": "visits.day"}
     assert "the distance between them instead" in words(clinics.post(f"/work/{work}/rules", ordered))
-    again = json.dumps(found.package().to_dict()).encode()  # a package keeps its rules on the way through a file
+    again = json.dumps(found.described().to_dict()).encode()  # a package keeps its rules on the way through a file
     other, answer = two_files(clinics, tables, schema=("package.json", again))
     assert answer.status_code == 303
-    assert clinics.desk.work(other).package() == found.package()
+    assert clinics.desk.work(other).described() == found.described()
 
 
 def test_linked_tables_from_review_to_bundle(clinics, tables, tmp_path):
@@ -134,10 +134,10 @@ def test_linked_tables_from_review_to_bundle(clinics, tables, tmp_path):
     assert (clinics.desk.work(work).choices.mode, clinics.desk.work(work).choices.person) == ("private", "")
     review = words(clinics.get(f"/work/{work}/review"))
     assert "patients.csv and visits.csv, 120 persons, each with at most 3 events in the order of day" in review
-    assert "that a person has at most, and are left out" in review
+    assert "that a person has at most (at_most), and are left out" in review
     assert "for a person with all their events" in review
     assert "covey release package.json --epsilon 5 --delta 1e-5 --dataset clinic" in review
-    assert "release_package" in clinics.get(f"/work/{work}/release.py").text
+    assert "release(order)" in clinics.get(f"/work/{work}/release.py").text
     script = {"__name__": "read"}
     exec(clinics.get(f"/work/{work}/release.py").text, script)  # orders nothing, as it is not run
     assert (str(script["order"].table), script["order"].dataset) == ("package.json", "clinic")
@@ -197,7 +197,7 @@ def test_nobody_is_guessed_where_several_columns_could_name_the_person(clinics):
     files = {"events": ("visits.csv", both["visits"])}
     assert clinics.upload(work, both["patients"], "patients.csv", files, whose="patient").status_code == 303
     found = clinics.desk.work(work)
-    assert (found.link.events.key, found.link.persons.key) == ("patient", "id")
+    assert (found.start.events.link, found.start.unit.key) == ("patient", "id")
     assert "patient" not in [column.field.name for column in found.columns]
 
 
@@ -215,7 +215,7 @@ def test_released_names_of_tables_are_chosen(clinics, tables):
     for bad in ("a b", "", "a/b", "<b>", "x" * 51, "STAYS"):
         answer = clinics.post(f"/work/{work}/columns/link", named | {"persons": bad})
         assert answer.status_code == 422, bad
-    assert found.link.persons.name == "people"
+    assert found.start.unit.name == "people"
 
 
 def test_a_review_ends_with_every_change(clinics, tables):
@@ -257,11 +257,11 @@ def test_persons_without_attributes_in_a_file_of_another_dialect(clinics, tables
     assert answer.status_code == 303
     assert clinics.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 303
     found = clinics.desk.work(work)
-    assert found.package().persons.bare
-    assert found.fit_linked().persons.rows == 120
-    again = Package.from_dict(found.package().to_dict())
-    assert again.persons.bare
-    assert again.persons.schema.dialect == found.package().persons.schema.dialect
+    assert found.described().unit.bare
+    assert found.fit().persons == 120
+    again = Description.from_dict(found.described().to_dict())
+    assert again.unit.bare
+    assert again.unit.schema.dialect == found.described().unit.schema.dialect
 
 
 def test_a_rule_keeps_the_columns_that_it_needs(clinics, tables):

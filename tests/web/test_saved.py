@@ -10,7 +10,7 @@ from covey.privacy.ledger import Ledger
 from covey.web import desk as desk_module
 from covey.web.folders import hold
 from covey.web.jobs import Job
-from tests.test_linking import clinic
+from tests.test_tree import clinic
 from tests.web.conftest import opened_desk, served, words
 from tests.web.test_desk import mode
 from tests.web.test_linked import as_csv
@@ -158,7 +158,7 @@ def test_choices_rules_and_links_come_back_too(restarted):
     after = page.desk.work(work)
     assert (after.columns, after.rules, after.choices) == (before.columns, before.rules, before.choices)
     assert len(after.rules) == 1
-    assert (after.link.persons.name, after.link.events.name, after.link.at_most) == ("people", "stays", 7)
+    assert (after.start.unit.name, after.start.events.name, after.link.at_most) == ("people", "stays", 7)
     # What is paid for is chosen once more, before the eyes of whoever pays.
     assert not after.chosen
 

@@ -6,7 +6,7 @@ within reach.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -20,13 +20,14 @@ from covey.answers.estimates import Estimate
 from covey.answers.linkedevidence import COUNT, Attribute, Entries, LeftOpen, LinkedEvidence, Table
 from covey.answers.steps import KEPT, by_group, check
 from covey.core.arrays import Floats
+from covey.drawing import Drawn
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
-from covey.linking import PART_PERSONS, LinkedDrawn, PackageReader
 from covey.methods.persons.certify import LinkedCertificate
-from covey.release.linked import LinkedRelease
+from covey.release.contents import LinkedRelease
 from covey.table.sources import joined
+from covey.tree import PART_PERSONS, MakePersons, TreeReader
 
 Per = Literal["person", "event"]
 PERS = {"person": "a random event of a random person", "event": "a random event"}
@@ -56,28 +57,21 @@ class LinkedAnswers(LinkedRelease):
         """m more synthetic persons with their events, at no cost: both tables by name."""
         m = whole_number(m, "m", 1, "It counts the synthetic persons.")
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
-        return self._frames(list(LinkedDrawn(m, self.fitted, PackageReader(self.package), streams)), library)
+        return self._frames(list(Drawn(m, MakePersons(TreeReader(self.package), self.fitted), streams)), library)
 
     def _frames(self, parts: list[Any], library: str) -> dict[str, Any]:
-        names = [part.name for part in self.package.resources]
+        names = [part.name for part in self.package.tables]
         return {name: in_library(joined([both[j] for both in parts]), library) for j, name in enumerate(names)}
 
-    @cached_property
-    def _stated(self) -> LinkedCertificate | None:
+    def certified(self, tables: Sequence[Mapping[str, Any]]) -> LinkedCertificate | None:
+        """The certificate for these very tables, if they are all persons that there are."""
         found = self.certificate
-        if found is None or found.reference is None or self.parts.m > PART_PERSONS:
-            return found
-        names, both = [part.name for part in self.package.resources], next(iter(self.parts))
-        if not len(both[1][self.package.events.key]):  # nothing to compare, and nothing to claim
+        if self.own is not None or found is None or found.reference is None or self.parts.m > PART_PERSONS:
+            return self.own or found
+        if not len(tables[1][self.package.events.link]):  # nothing to compare, and nothing to claim
             return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
-        tables = dict(zip(names, both, strict=True))
-        linked = PackageReader(self.package.plain()).read(tables).linked
-        return found.of(linked)
-
-    @property
-    def stated(self) -> LinkedCertificate | None:
-        """The certificate for these very tables, if they are not too many to be read again."""
-        return self._stated if self.own is None else self.own
+        names = [part.name for part in self.package.tables]
+        return found.of(TreeReader(self.package.plain()).read(dict(zip(names, tables, strict=True))).linked)
 
     @cached_property
     def evidence(self) -> LinkedEvidence:
@@ -180,11 +174,11 @@ class LinkedAnswers(LinkedRelease):
         With gaps it was measured itself. Otherwise dates were measured in bins, two events at a time: inside them only bounds are
         known, and the interval holds these.
         """
-        if self.package.gaps:
+        if self.package.link.gaps:
             answer: Answer = self.mean("gap", confidence=confidence, about=about)
             return replace(answer, question="wait")
-        order = self.package.order
-        if order is None or self.package.numbered:
+        order = self.package.link.order
+        if order is None or self.package.link.numbered:
             raise CannotAnswerError(
                 "the package names no column of times as order, so there is no time between events."
             )
@@ -222,7 +216,7 @@ class LinkedAnswers(LinkedRelease):
         if per not in PERS:
             raise ParameterError(f"per must be 'person' or 'event', got {per!r}.")
         count = len(set(columns))
-        if per == "event" and count > 1 and self.package.at_most > 1:
+        if per == "event" and count > 1 and self.package.link.at_most > 1:
             raise CannotAnswerError(
                 f"events count equally only together with the number of events of their person: with {count} columns that is "
                 f"{count + 1} things at once, and two were measured. Ask per person, where every person counts equally, "
@@ -235,7 +229,7 @@ class LinkedAnswers(LinkedRelease):
             )
 
     def _fine(self, per: Per, columns: int) -> bool:
-        return columns == 1 and (per == "person" or self.package.at_most == 1)
+        return columns == 1 and (per == "person" or self.package.link.at_most == 1)
 
     def _mask(self, own: Attribute, of: Conditions, found: Mapping[str, Attribute], fine: bool) -> Floats:
         """1 for the units, or bins, of an attribute that meet the conditions on it."""
@@ -316,7 +310,7 @@ class LinkedAnswers(LinkedRelease):
 
     def _capped(self, answer: Answer) -> Answer:
         """An answer about events: those beyond the public limit were cut, and how many is not known here."""
-        return replace(answer, method=f"{answer.method}; of a person's first {self.package.at_most} events")
+        return replace(answer, method=f"{answer.method}; of a person's first {self.package.link.at_most} events")
 
     def _answer(
         self, question: str, asked: list[Scores], per: Per, wish: tuple[float, About], within: tuple[float, float]
@@ -380,7 +374,7 @@ class LinkedAnswers(LinkedRelease):
 
     def _repr_html_(self) -> str:
         """For notebooks: what it is, and what to ask."""
-        names = ", ".join(part.name for part in self.package.resources)
+        names = ", ".join(part.name for part in self.package.tables)
         facts = [
             ("Guarantee", str(self.privacy)),
             ("Tables", f"{names}: {self.parts.m:,} synthetic persons, of {self.privacy.n:,} confidential ones"),
@@ -389,7 +383,7 @@ class LinkedAnswers(LinkedRelease):
         return card("Release", "synthetic", facts)
 
     def __repr__(self) -> str:
-        names = " and ".join(part.name for part in self.package.resources)
+        names = " and ".join(part.name for part in self.package.tables)
         return f"LinkedAnswers({self.parts.m} synthetic persons, {names}; {self.privacy})"
 
 

@@ -24,7 +24,7 @@ from covey.core.tables.linked import count_bins
 from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.methods.persons.measure import LinkedMeasured, NoisyTable
 from covey.table.codec import Codec
-from covey.table.package import Package
+from covey.table.description import Description
 
 COUNT = -1  # the attribute "number of events", besides those of the schemas
 ROUNDS = 30  # of the search for the farthest ratio that bins leave open: it settles within a few
@@ -121,17 +121,17 @@ class LinkedEvidence:
     """The measurements of a package, asked by columns."""
 
     measured: LinkedMeasured
-    package: Package
+    package: Description
 
     @cached_property
     def codecs(self) -> tuple[Codec, Codec]:
         """How columns of both tables are categories."""
-        return Codec(self.package.persons.schema), Codec(self.package.model_schema)
+        return Codec(self.package.unit.schema), Codec(self.package.events.measured)
 
     def find(self, name: str) -> Attribute:
         """A column by its name, or as table.column where both tables have one of that name."""
         found, names = [], []
-        for side, (part, codec) in enumerate(zip(self.package.resources, self.codecs, strict=True)):
+        for side, (part, codec) in enumerate(zip(self.package.tables, self.codecs, strict=True)):
             if part.bare:
                 continue
             own = str(name).removeprefix(f"{part.name}.")
@@ -139,7 +139,7 @@ class LinkedEvidence:
             if own in codec.schema.names:
                 found.append(Attribute(side, Columns(codec).place(own), own))
         if len(found) > 1:
-            one, two = (part.name for part in self.package.resources)
+            one, two = (part.name for part in self.package.tables)
             raise ParameterError(f"both tables have a column {name!r}: write {one}.{name} or {two}.{name}.")
         if not found:
             raise ParameterError(f"neither table has a column {name!r}. {nearest(str(name), names, 'columns')}")

@@ -40,7 +40,7 @@ def _counts(release: LinkedAnswers) -> Iterator[tuple[object, ...]]:
 
 def _tables(release: LinkedAnswers) -> Iterator[tuple[object, ...]]:
     """Entry by entry; of two events in no order those on and above the diagonal, which hold both orders."""
-    most, sides = release.package.at_most, [codec.names for codec in release.evidence.codecs]
+    most, sides = release.package.link.at_most, [codec.names for codec in release.evidence.codecs]
     starts = [*(int(start) for start in count_bins(most)), most + 1]
     number = [str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(starts)]
     labels = [

@@ -17,19 +17,16 @@ from covey.errors import InputError
 from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.privacy.budget import Charge, PrivacyStatement
 from covey.privacy.certificate import Certificate, OutOfPlace
-from covey.release.contents import AnonymousRelease, PrivateRelease
-from covey.release.linked import LinkedRelease
+from covey.release.contents import AnonymousRelease, AnyRelease
 from covey.release.linkedfiles import read_fitted
-from covey.release.linkedverify import DESCRIBED, released_schema, table_paths
 from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
 from covey.release.reading import read_json
-from covey.release.verify import promised, rows_path, verify_bundle
+from covey.release.verify import checked_bundle, described_by, promised, rows_path, tables_of
 from covey.table.codec import Codec
+from covey.table.description import Description
 from covey.table.numbers import NumberCodec
-from covey.table.package import Package
-from covey.table.schema import Schema
-from covey.table.sources import ColumnValues, open_source
+from covey.table.sources import ColumnValues, joined, open_source
 
 STORED_ROWS = 1 << 18  # that are read and decoded at a time: as many as are drawn at a time
 
@@ -57,25 +54,25 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class StoredTables:
-    """The two tables of a bundle of persons with events, read when they are asked for."""
+    """The tables of a bundle of persons with events, read when they are asked for, all persons at once."""
 
     m: int
     folder: Path
-    package: Package
+    package: Description
 
-    def __iter__(self) -> Iterator[tuple[ColumnValues, ColumnValues]]:
-        found = [
-            next(iter(StoredRows(self.m, path, Codec(released_schema(part)))))
-            for part, path in zip(self.package.resources, table_paths(self.folder, self.package), strict=True)
-        ]
-        yield found[0], found[1]
+    def __iter__(self) -> Iterator[tuple[ColumnValues, ...]]:
+        yield tuple(
+            joined(StoredRows(self.m, path, Codec(part.released)))
+            for part, path in tables_of(self.folder, self.package)
+        )
 
 
-def stored(place: Path) -> PrivateRelease | AnonymousRelease | LinkedRelease:
+def stored(place: Path) -> AnyRelease:
     """The release that a bundle was written from, as far as its words need it."""
-    if (place / DESCRIBED).is_file() or (place / "centres.npz").is_file():
+    described = described_by(place)
+    if described.schema is None or (place / "centres.npz").is_file():
         return load(place)  # type: ignore[no-any-return]
-    checked, codec = verify_bundle(place), Codec(Schema.load(place / "schema.json"))
+    checked, codec = checked_bundle(place), Codec(described.schema)
     facts, rows = checked.facts, StoredRows(checked.rows, rows_path(place), codec)
     named = {name: facts[name] for name in ("group_size", "n", "groups", "covariance_loss", "method", "seeded")}
     return AnonymousRelease(rows, codec.schema, **named, version=facts["covey"])
@@ -87,10 +84,10 @@ def load(folder: str | Path) -> Any:
     Of persons with events, `LinkedAnswers`: both tables, shares, means, rates; of a single table, `Release`.
     """
     place = Path(folder)
-    if (place / DESCRIBED).is_file():
+    if described_by(place).schema is None:
         return load_linked(place)
     if not (place / "centres.npz").is_file():
-        facts = verify_bundle(place).facts
+        facts = checked_bundle(place).facts
         raise InputError(
             f"{place} is an anonymous bundle: its rows are averages of groups of {facts.get('group_size')} records, without "
             "noise of a known law, so no honest interval can be computed from them. Its rows are in "
@@ -113,20 +110,19 @@ def load(folder: str | Path) -> Any:
 
 def load_linked(place: Path) -> LinkedAnswers:
     """A private bundle of persons with events."""
-    checked = verify_bundle(place)
-    package = Package.load(place / DESCRIBED)
+    checked, package = checked_bundle(place), described_by(place)
     fitted = replace(
         read_fitted(place, package), certificate=_linked_certificate(place / "certificate.json", checked.facts)
     )
     parts, facts = StoredTables(checked.rows, place, package), checked.facts
-    own, mended = _linked_own(place / "certificate.json", fitted.certificate), facts.get("events_drawn_anew_for_rules")
-    return LinkedAnswers(parts, package, fitted, statement(facts), facts["covey"], own, mended)
+    own = _linked_own(place / "certificate.json", fitted.certificate)
+    return LinkedAnswers(parts, package, fitted, statement(facts), facts["covey"], own)
 
 
 def _linked_own(path: Path, found: LinkedCertificate | None) -> LinkedCertificate | None:
     """What a certificate says of the very tables that lie beside it."""
-    said = None if found is None else read_json(path).get("this_release")
-    if found is None or said is None:
+    said = None if found is None else read_json(path).get("this_table")
+    if found is None or said is None or "bound" not in said:
         return None
     kinds = {words: kind for kind, words in WORDS.items()}
     bound = {kinds[words]: float(value) for words, value in said["bound"].items()}

@@ -66,7 +66,7 @@ class Release(PrivateRelease):
         m = whole_number(m, "m", 1, "It counts the synthetic rows.")
         wanted = Columns(self.codec).wishes(where or {})
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
-        centres = Centres(self.codec, self.centres, Verified(0, {}), self.numbers)
+        centres = Centres(self.codec, self.centres, Verified({}, {}), self.numbers)
         return in_library(joined(list(draw_rows(centres, m, wanted, streams))), library)
 
     # What answers rest on.

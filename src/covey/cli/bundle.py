@@ -30,11 +30,11 @@ def verify(folder: Path, as_json: bool) -> None:
 
     found = verify_bundle(folder)
     note = found.facts.get("note")
-    words = f"{folder}: whole and consistent, {found.rows} {found.counted}; {found.facts['guarantee']}" + (
-        f"; {note}" if note else ""
-    )
+    words = f"{folder}: whole and consistent, {found.words}; {found.facts['guarantee']}" + (f"; {note}" if note else "")
     words += "" if found.finished else f"\nIts report is missing. To make it from the data: covey resume {folder}"
-    facts = {"bundle": str(folder), found.counted: found.rows, "finished": found.finished}
+    several = {"persons": found.rows, "rows": dict(found.tables)}
+    facts = {"bundle": str(folder), **({"rows": found.rows} if len(found.tables) == 1 else several)}
+    facts |= {"finished": found.finished}
     say(as_json, {**facts, "privacy": dict(found.facts)}, words)
 
 
@@ -80,29 +80,10 @@ def evaluate(  # click passes each option by its name
     as_json: bool,
 ) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
-    from covey.linkedflow import evaluate_package, is_linked
-    from covey.release.changed import changed_words
     from covey.release.confidential import write_confidential
-    from covey.release.evaluation import out_of_place_words
-    from covey.release.numbers import number_words
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
 
-    if is_linked(folder):
-        facts = evaluate_package(_package_of(table, targets, report, person), folder)
-        if out is not None:
-            refuse_in_bundle(out)
-            check_new_file(out, Path(table), force)
-            write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
-        lines = [
-            "CONFIDENTIAL: computed on true data",
-            *(f"NOT AS IN THE TABLES: {line}" for line in facts["changed"]),
-            "mean total variation of tables, and of true persons drawn again:",
-        ]
-        again = facts["total_variation_of_resampled_true_persons"]
-        lines += [f"  {about}: {value:.4f} ({again[about]:.4f})" for about, value in facts["total_variation"].items()]
-        say(as_json, facts, "\n".join(lines))
-        return
     source = source_of(table, relation, sql)
     if out is not None and report is not None and out.resolve() == report.resolve():
         raise ParameterError(f"--out and --report both name {out}. Give each its own file.")
@@ -111,33 +92,13 @@ def evaluate(  # click passes each option by its name
             refuse_in_bundle(path)
             check_new_file(path, source, force)
     found = compare(source, folder, targets, dialect, person)
-    facts = found.figures
+    page = None if report is None else found.page()
     if out is not None:
-        write_confidential(out, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
-    if report is not None:
-        write_confidential(report, found.page())
-    words = ["CONFIDENTIAL: computed on true data"]
-    words += [f"NOT AS IN THE TABLE: {line}" for line in changed_words(facts["changed"])]
-    words += number_words(facts["numbers"])
-    words += out_of_place_words(facts)
-    for entry in facts["prediction"] or []:
-        true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))
-        words += [f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic, {true:.3f} trained on true rows"]
-    if facts["prediction"] is None:
-        words += ["predictions left out: pip install 'covey[evaluate]'"]
-    words += [f"report → {report}"] if report is not None else []
-    say(as_json, facts, "\n".join(words))
-
-
-def _package_of(table: str, targets: tuple[str, ...], report: Path | None, person: str | None) -> Path:
-    """The package file of an evaluation of linked tables, which has figures alone."""
-    from covey.table.package import is_package
-
-    if not is_package(table):
-        raise ParameterError("the bundle holds linked tables: give the package file that names the true ones.")
-    if targets or report is not None or person is not None:
-        raise ParameterError("linked tables have figures alone: leave out --target, --report and --person.")
-    return Path(table)
+        write_confidential(out, json.dumps(found.figures, indent=2, ensure_ascii=False) + "\n")
+    if report is not None and page is not None:
+        write_confidential(report, page)
+    told = [f"report → {report}"] if report is not None else []
+    say(as_json, found.figures, "\n".join([*found.words, *told]))
 
 
 @main.command(
@@ -167,13 +128,13 @@ def sample(  # click passes each option by its name
     from covey.answers.columns import Columns
     from covey.entropy import Streams
     from covey.errors import whole_number
-    from covey.linkedflow import is_linked
     from covey.release.load import draw_rows, load_centres
     from covey.release.places import check_new_file, is_bundle
+    from covey.release.verify import described_by
     from covey.table.sources import write_csv, write_parquet
 
     m = whole_number(m, "--rows", 1, "It counts the synthetic rows.")
-    if is_linked(folder):
+    if described_by(folder).schema is None:
         _sample_linked(folder, m, conditions, (out, seed, force), as_json)
         return
     if out.suffix not in (".csv", ".parquet"):

@@ -33,9 +33,6 @@ def number(name: str) -> Callable[[Any, Any, str | None], Fraction | None]:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
-schema_option = click.option(
-    "--schema", "schema_path", type=Path, required=True, help="The public schema (JSON or YAML)."
-)
 log_option = click.option(
     "--log", "log_path", type=Path, help="Write what was missing, unknown, clipped or ragged to this private file."
 )

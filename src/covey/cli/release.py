@@ -22,13 +22,11 @@ from covey.cli.options import (
     out_option,
     person_option,
     query_option,
-    schema_option,
     source_of,
     table_option,
     target_option,
     triples_option,
 )
-from covey.errors import ParameterError
 
 
 @main.command(
@@ -124,9 +122,7 @@ def release(  # click passes each option by its name
 
     TABLE may be a package file, which describes persons with events and says in which files they lie; it takes no --schema.
     """
-    from covey.linkedflow import release_package
     from covey.release.contents import About
-    from covey.table.package import is_package
     from covey.workflow import PrivateOrder
     from covey.workflow import release as carry_out
 
@@ -156,7 +152,7 @@ def release(  # click passes each option by its name
         about=About(title, owner, purpose),
     )
     with advice():
-        done = release_package(order) if is_package(table) else carry_out(order)
+        done = carry_out(order)
     facts = {
         "bundle": str(done.bundle),
         "rows": done.rows,
@@ -176,7 +172,7 @@ def release(  # click passes each option by its name
 
 @main.command(epilog=example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))
 @click.argument("table")
-@schema_option
+@click.option("--schema", "schema_path", type=Path, help="The public schema (JSON or YAML); a package has its own.")
 @click.option("--group-size", type=int, required=True, help="Least number of rows behind every centre.")
 @click.option(
     "--method",
@@ -200,7 +196,7 @@ def release(  # click passes each option by its name
 @json_option
 def anonymize(  # click passes each option by its name
     table: str,
-    schema_path: Path,
+    schema_path: Path | None,
     group_size: int,
     method: Any,
     sensitive: tuple[str, ...],
@@ -216,15 +212,9 @@ def anonymize(  # click passes each option by its name
     as_json: bool,
 ) -> None:
     """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
-    from covey.table.package import is_package
     from covey.workflow import AnonymousOrder
     from covey.workflow import anonymize as carry_out
 
-    if is_package(table) or is_package(schema_path):
-        raise ParameterError(
-            "linked tables are released with differential privacy alone: covey release. Groups of rows of one "
-            "table would be linked to rows of the other, which protects nobody."
-        )
     order = AnonymousOrder(
         table=source_of(table, relation, sql),
         schema=schema_path,

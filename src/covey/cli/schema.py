@@ -61,67 +61,42 @@ def init(  # click passes each option by its name
     from dataclasses import asdict
 
     from covey.release.places import check_new_file
-    from covey.workflow import draft, imported
+    from covey.workflow import Description, Drafted, draft, imported
 
-    if len(tables) > 1 or person is not None:
-        if metadata is not None or relation is not None or sql is not None:
-            raise ParameterError("a package is drafted from files: leave out --import, --table and --query.")
-        _init_package(tables, person, out, (dialect, force), as_json)
-        return
-    table = tables[0]
-    source = source_of(table, relation, sql)
-    check_new_file(out, source, force)
-    notes: tuple[Any, ...] = ()
-    if metadata is not None:
-        schema = imported(metadata).read_as(dialect)
-    else:
-        drafted = draft(source, dialect)
-        schema, notes = drafted.schema, drafted.notes
-    schema.save(out)
-    names = [field.name for field in schema.fields]
-    if not as_json:
-        for note in notes:
-            click.echo(str(note), err=True)
-    say(
-        as_json,
-        {"schema": str(out), "fields": names, "draft": True, "notes": [asdict(note) for note in notes]},
-        f"draft with {counted(len(names), 'field')} → {out}\nIt describes private data. Make each field's values public "
-        f"knowledge (ranges, categories), then: covey confirm {out} FIELD … or, for what carries no warning, --all",
-    )
-
-
-def _init_package(
-    tables: tuple[str, ...], person: str | None, out: Path, reading: tuple[Any, bool], as_json: bool
-) -> None:
-    """Draft a package of persons and events, or of events alone."""
-    from covey.linkedflow import draft_alone, draft_package
-    from covey.release.places import check_new_file
-
+    several = len(tables) > 1 or person is not None
+    if several and (metadata is not None or relation is not None or sql is not None):
+        raise ParameterError("a package is drafted from files: leave out --import, --table and --query.")
     if len(tables) > 2:
         raise ParameterError(
             "a package has one table of persons and one of events: several event tables are not there yet."
         )
-    (dialect, force), places = reading, [Path(table) for table in tables]
+    places = [Path(table) for table in tables] if several else [source_of(tables[0], relation, sql)]
     for place in places:
         check_new_file(out, place, force)
-        if place.resolve().parent != out.resolve().parent:
+        if several and place.resolve().parent != out.resolve().parent:
             raise ParameterError(f"write the package beside its tables: {place.resolve().parent / out.name}.")
-    by_name = {place.name: place for place in places}
-    if len(by_name) < len(places):
+    by_name = {place.name: place for place in places} if several else {}
+    if several and len(by_name) < len(places):
         raise ParameterError(f"{places[0].name} is given twice: name the table of persons, then that of their events.")
-    two = len(places) == 2
-    found = draft_package(by_name, person, dialect) if two else draft_alone(by_name, person or "", dialect)
-    package, notes = found.package, found.notes
-    package.save(out)
+    if metadata is not None:
+        found = Drafted(Description.of(imported(metadata).read_as(dialect)))
+    else:
+        found = draft(by_name or places[0], dialect, person=person)
+    described, links, notes = found.description, found.links, found.notes
+    described.save(out)
+    names = [name for name, _ in described.fields]
     if not as_json:
-        for note in notes:
-            click.echo(note, err=True)
-    names = [name for name, _ in package.fields]
+        for note in (*links, *notes):
+            click.echo(str(note), err=True)
+    kind, field = ("package", "TABLE.FIELD") if several else ("schema", "FIELD")
+    facts = {kind: str(out), "fields": names, "draft": True, "notes": [asdict(note) for note in notes]}
+    facts |= {"at_most": described.link.at_most, "links": list(links)} if several else {}
     say(
         as_json,
-        {"package": str(out), "fields": names, "draft": True, "at_most": package.at_most, "notes": list(notes)},
-        f"draft of a package with {counted(len(names), 'field')} → {out}\nIt describes private data. Say at_most and order, make "
-        f"each field's values public knowledge, then: covey confirm {out} TABLE.FIELD … or, for what carries no warning, --all",
+        facts,
+        f"draft{' of a package' if several else ''} with {counted(len(names), 'field')} → {out}\nIt describes private data. "
+        f"{'Say at_most and order, make' if several else 'Make'} each field's values public knowledge (ranges, categories), "
+        f"then: covey confirm {out} {field} … or, for what carries no warning, --all",
     )
 
 
@@ -132,63 +107,36 @@ def _init_package(
 @json_option
 def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Say that what SCHEMA tells about these fields is public knowledge."""
-    from covey.table.package import is_package
-    from covey.table.schema import Schema
+    from covey.workflow import Description
 
     if not everything and not fields:
         raise ParameterError("name the fields to confirm, or say --all.")
-    if is_package(schema_path):
-        _confirm_package(schema_path, fields, everything, as_json)
-        return
-    before = Schema.load(schema_path)
-    schema = before.confirm(list(fields))
-    schema = schema.confirm() if everything else schema
-    schema.save(schema_path)
-    left = [field.name for field in schema.fields if not field.confirmed]
-    now = [field for field in schema.fields if field.confirmed and not before[field.name].confirmed]
-    labels = {field.name: len(field.enum or ()) for field in now if field.type == "string"}
-    told = [f"{f.name} ({counted(labels[f.name], 'label')})" if f.name in labels else _with_limits(f) for f in now]
+    before = Description.load(schema_path)
+    found = before.confirm(list(fields))
+    found = found.confirm() if everything else found
+    found.save(schema_path)
+    was = dict(before.fields)
+    left = [name for name, field in found.fields if not field.confirmed]
+    now = {name: field for name, field in found.fields if field.confirmed and not was[name].confirmed}
+    labels = {name: len(field.enum or ()) for name, field in now.items() if field.type == "string"}
+    told = [
+        f"{name} ({counted(labels[name], 'label')})" if name in labels else f"{name}{_limits(field)}"
+        for name, field in now.items()
+    ]
     words = [f"now public: {', '.join(told)}"] if told else []
-    words += [f"{name}: {warning}" for name, warning in schema.warnings.items()]
-    warned = [name for name in left if name in schema.warnings]
-    plain = [name for name in left if name not in schema.warnings]
+    words += [f"{name}: {warning}" for name, warning in found.warnings.items()]
+    warned = [name for name in left if name in found.warnings]
+    plain = [name for name in left if name not in found.warnings]
     words += [f"still to confirm, by name: {', '.join(warned)}"] if warned else []
     words += [f"still to confirm, by name or with --all: {', '.join(plain)}"] if plain else []
     words += [] if left else ["every field is confirmed"]
-    say(
-        as_json,
-        {
-            "schema": str(schema_path),
-            "confirmed": [field.name for field in now],
-            "public_labels": labels,
-            "unconfirmed": left,
-        },
-        "\n".join(words),
-    )
+    facts = {"confirmed": list(now), "public_labels": labels, "unconfirmed": left}
+    say(as_json, {"schema": str(schema_path), **facts}, "\n".join(words))
 
 
-def _with_limits(field: Any) -> str:
-    """A field's name, with both of its limits: whoever has changed one of them sees that the other becomes public too."""
-    if field.minimum is None or field.maximum is None:
-        return str(field.name)
-    return f"{field.name} (from {field.minimum} to {field.maximum})"
-
-
-def _confirm_package(path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
-    """Confirm fields of a package, named TABLE.FIELD."""
-    from covey.table.package import Package
-
-    before = Package.load(path)
-    package = before.confirm(list(fields))
-    package = package.confirm() if everything else package
-    package.save(path)
-    was = dict(before.fields)
-    now = [name for name, field in package.fields if field.confirmed and not was[name].confirmed]
-    left = [name for name, field in package.fields if not field.confirmed]
-    words = [f"now public: {', '.join(now)}"] if now else []
-    words += [f"{name}: {warning}" for name, warning in package.warnings.items()]
-    words += [f"still to confirm, by name: {', '.join(left)}"] if left else ["every field is confirmed"]
-    say(as_json, {"package": str(path), "confirmed": now, "unconfirmed": left}, "\n".join(words))
+def _limits(field: Any) -> str:
+    """Both limits of a field: whoever has changed one of them sees that the other becomes public too."""
+    return "" if field.minimum is None or field.maximum is None else f" (from {field.minimum} to {field.maximum})"
 
 
 @main.command(epilog=example("covey check patients.csv --schema schema.json"))
@@ -212,46 +160,30 @@ def check(  # click passes each option by its name
     from dataclasses import asdict
 
     from covey.release.evaluation import WATERMARK
-    from covey.table.package import is_package
-    from covey.table.schema import Schema
     from covey.workflow import check as fit_to
+    from covey.workflow import described
 
-    if is_package(table):
-        _check_package(table, schema_path, person, as_json)
-        return
-    if schema_path is None:
+    found, tables = described(source_of(table, relation, sql), schema_path)
+    if found is None:
         raise ParameterError("give --schema, the public description of the table.")
-    schema = Schema.load(schema_path).read_as(dialect)
-    checked = fit_to(source_of(table, relation, sql), schema, person)
-    words = [
-        WATERMARK,
-        f"{counted(checked.rows, 'row')}, {counted(len(checked.log.columns), 'column')}",
-        *checked.words,
-    ]
-    told = {"rows": checked.rows}
-    if checked.persons is not None:
-        told |= {"persons": checked.persons, "rows_of_nobody": checked.nobodys}
-        words[1] += f", {counted(checked.persons, 'person')}"
+    several = found.schema is None
+    if several and person is not None:
+        raise ParameterError("a package says all about its tables: leave out --person.")
+    checked = fit_to(tables, found.read_as(dialect), person)
+    told: dict[str, Any] = {"rows": checked.rows}
+    first = f"{counted(checked.rows, 'row')}, {counted(len(checked.log.columns), 'column')}"
+    if several:
+        told = {"rows": {one.name: one.rows for one in checked.tables}, "persons": checked.persons}
+        first = ", ".join(f"{counted(one.rows, 'row')} of {one.name}" for one in checked.tables)
+    elif checked.persons is not None:
+        told |= {"persons": checked.persons, "rows_of_nobody": checked.rest[-1].count}
+        first += f", {counted(checked.persons, 'person')}"
+    words = [WATERMARK, first, *checked.words]
     if len(words) == 2:
-        words.append("every cell fits the schema or is missing")
+        words.append(f"every cell fits the {'package' if several else 'schema'} or is missing")
     facts = {
         "misfits": {name: float(share) for name, share in checked.misfits.items()},
+        "left_out": {rest.name: rest.count for rest in checked.rest if rest.left_out and rest.count},
         "broken_rules": [{"rule": rule.to_dict(), "rows": count} for rule, count in checked.broken],
     }
     say(as_json, {"confidential": WATERMARK, **told, **asdict(checked.log), **facts}, "\n".join(words))
-
-
-def _check_package(table: str, schema_path: Path | None, person: str | None, as_json: bool) -> None:
-    """Hold both tables of a package against it."""
-    from covey.linkedflow import check_package
-    from covey.release.evaluation import WATERMARK
-
-    if schema_path is not None or person is not None:
-        raise ParameterError("a package says all about its tables: leave out --schema and --person.")
-    found = check_package(Path(table))
-    words = [WATERMARK, f"{counted(found.persons.rows, 'person')}, {counted(found.events.rows, 'event')}", *found.words]
-    if len(words) == 2:
-        words.append("every cell fits the package or is missing")
-    facts: dict[str, Any] = {"persons": found.persons.rows, "events": found.events.rows, "beyond_at_most": found.cut}
-    facts |= {"misfits": {name: float(share) for name, share in found.misfits.items()}}
-    say(as_json, {"confidential": WATERMARK, **facts}, "\n".join(words))

@@ -1,15 +1,15 @@
-"""Persons with their events, on this machine: seen through kernels alone, which get all of them at once."""
+"""Persons with their events, on this machine: seen through kernels alone, which get some whole persons at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
 
+from covey.core.arrays import Integers
 from covey.core.tables.linked import WEIGHT_STEPS, Linked
 from covey.privacy.gate import Exact
 from covey.privacy.pure import pure
 
-T = TypeVar("T")
+PERSONS = 1 << 16  # at a time: a table of pairs of events holds counts of every code for each of them
 
 
 class LinkedRows:
@@ -20,10 +20,18 @@ class LinkedRows:
     def __init__(self, linked: Linked) -> None:
         self._linked = linked
         self.n, self.most = linked.n, linked.most
+        self.p = linked.persons.shape[1] + linked.events.shape[1]
 
-    def reduce(self, kernel: Callable[[Linked], T]) -> Exact[T]:
-        """kernel(persons with their events), sealed. The kernel is pure."""
-        return Exact(pure(kernel)(self._linked))
+    def reduce(self, kernel: Callable[[Linked], Integers]) -> Exact[Integers]:
+        """The sum over persons, with all their events, of what a kernel finds in some of them, sealed. The kernel is pure.
+
+        No person is ever taken apart: what each adds is the same whoever else is in the batch.
+        """
+        found, own = pure(kernel), self._linked
+        total = found(own.some(0, PERSONS))
+        for first in range(PERSONS, own.n, PERSONS):
+            total = total + found(own.some(first, PERSONS))
+        return Exact(total)
 
     def mapped(self, step: Callable[[Linked], Linked]) -> LinkedRows:
         """The same persons after a step that changes codes alone, person by person."""

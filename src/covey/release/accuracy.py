@@ -12,12 +12,13 @@ from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
 from covey.core.tables.moments import moments
 from covey.core.threads import blas_threads
 from covey.html import Html, tag
+from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.methods.regain.groups import small_groups
 from covey.privacy.certificate import Certificate, OutOfPlace, TableBounds, of_hundred
 from covey.release import charts
 from covey.release.charts import number
-from covey.release.contents import PrivateRelease
-from covey.release.page import Part, section
+from covey.release.contents import LinkedRelease, PrivateRelease
+from covey.release.page import Part, facts, section
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 
@@ -27,13 +28,21 @@ HUNDRED = 100  # rows in the picture
 ACROSS = 25  # of them in a line
 
 
-def accuracy(release: PrivateRelease, whole: TableBounds) -> Part:
+Bounds = TableBounds | LinkedCertificate | None  # what a certificate says of these very rows, as far as that is known
+
+
+def accuracy(release: PrivateRelease | LinkedRelease, whole: Bounds) -> Part:
     """The certificate: of 100 rows, how many are out of place; in technical terms, by degree."""
     title, certificate, privacy = "How accurate it is", release.certificate, release.privacy
-    groups = small_groups(NumberCodec(Codec(release.schema)).attributes, privacy.n, privacy.budget)
+    schema = release.described.schema
+    kinds = None if schema is None else NumberCodec(Codec(schema)).attributes
+    groups = None if kinds is None else small_groups(kinds, privacy.n, privacy.budget)
     small = [] if groups is None else [tag("p", groups.sentence)]
     if certificate is None:
         return section("accuracy", title, tag("p", NO_CERTIFICATE), *small)
+    if isinstance(certificate, LinkedCertificate):
+        return _of_persons(whole if isinstance(whole, LinkedCertificate) else certificate, title)
+    whole = whole if isinstance(whole, TableBounds) else TableBounds({})
     paid = "The bound was measured on the true data, with noise, and paid for from the same budget: it is private too."
     parts = [tag("p", stated(certificate, whole), class_="statement")]
     if certificate.misplaced is not None:
@@ -41,10 +50,37 @@ def accuracy(release: PrivateRelease, whole: TableBounds) -> Part:
     return section("accuracy", title, *parts, *small, tag("p", paid), technical(certificate, whole))
 
 
-def stated(certificate: Certificate, whole: TableBounds) -> str:
+def _of_persons(found: LinkedCertificate, title: str) -> Part:
+    """The certificate of persons with events, by group of tables."""
+    rows = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in found.bound.items()]
+    words = (
+        "Total variation is the largest error of the share of any set of cells of a table, from 0 to 1. The bound is about the "
+        "mean over the tables of each group, was measured on the true data with noise, and is private too. It does not speak of "
+        "single rare cells."
+    )
+    shown = facts(rows, "Bounds by group of tables")
+    return section("accuracy", title, tag("p", found.sentence, class_="statement"), tag("p", words), shown)
+
+
+def headline(release: PrivateRelease | LinkedRelease, whole: Bounds) -> list[tuple[str, str]]:
+    """The certificate in one number."""
+    if isinstance(release.certificate, LinkedCertificate):
+        found = whole if isinstance(whole, LinkedCertificate) else release.certificate
+        bound = charts.up(max(found.bound.values()), 2)
+        return [("certified mean error of a table, in total variation", f"≤ {bound}")]
+    own = None if release.certificate is None else release.certificate.misplaced
+    if own is None:
+        return []
+    most = own.bound if not isinstance(whole, TableBounds) or whole.misplaced is None else whole.misplaced
+    return [("of 100 rows, out of place in a typical table", f"≤ {of_hundred(most)}")]
+
+
+def stated(certificate: Certificate | LinkedCertificate | None, whole: Bounds) -> str | None:
     """The bound in words: for these very rows where it was computed, otherwise for the model that they were drawn from."""
+    if certificate is None or isinstance(certificate, LinkedCertificate):
+        return None if certificate is None else (whole or certificate).sentence  # type: ignore[union-attr]
     own = certificate.misplaced
-    if own is None or whole.misplaced is None:
+    if own is None or not isinstance(whole, TableBounds) or whole.misplaced is None:
         return certificate.sentence
     return replace(own, bound=whole.misplaced, numbers=False).sentence
 

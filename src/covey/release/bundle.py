@@ -2,12 +2,14 @@
 
 The data, whose checksums are in SHA256SUMS:
 
-    synthetic.csv or .parquet   the rows
-    schema.json                 the public schema they satisfy
+    synthetic.csv or .parquet   the rows; of several tables a file for each, NAME.csv, in which persons are numbered from 1
+    schema.json                 the public schema they satisfy; of several tables datapackage.json
     privacy.json                guarantee, neighbours, unit, ε and how it was spent, δ, n, mechanism, version, seeded or not
     certificate.json            the private accuracy certificate (private bundles)
-    centres.npz                 the weighted centres, from which more rows can be drawn at no cost (private bundles)
-    measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles)
+    centres.npz                 the weighted centres, from which more rows can be drawn at no cost (private bundles); of several
+                                tables model.npz
+    measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles); of several tables
+                                tables.npz and .json
 
 Then the words, which are made from the data and can be made from it again, with their checksums in SHA256SUMS.report:
 
@@ -20,7 +22,7 @@ Then the words, which are made from the data and can be made from it again, with
 Data that cost a budget must not be lost because a picture of them cannot be drawn: they lie at their place, synced to the disk,
 before the first word is made. A bundle without SHA256SUMS.report is valid and not finished; `add_words` finishes it.
 
-Only a `PrivateRelease` or an `AnonymousRelease` can be written. Their fields are public by type: rows already sampled, centres
+Only an `AnyRelease` can be written. Their fields are public by type: rows already sampled, centres
 already private, a certificate that carries its noise. Nothing here accepts a table of records, moments or groups.
 """
 
@@ -29,7 +31,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,18 +40,19 @@ import numpy as np
 
 from covey.errors import CoveyWarning
 from covey.methods.draws import NumberCells
-from covey.privacy.certificate import TableBounds
+from covey.methods.persons.certify import WORDS as KINDS
+from covey.methods.persons.certify import LinkedCertificate
+from covey.privacy.certificate import Certificate, TableBounds
 from covey.progress import Progress
-from covey.release.accuracy import stated
+from covey.release.accuracy import Bounds, stated
 from covey.release.claim import claimed
 from covey.release.claim import replace as put_in_place
-from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, Parts
+from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease, LinkedRelease
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
-from covey.release.linked import LinkedRelease
-from covey.release.linkedbundle import fill_linked, tell_linked
+from covey.release.linkedfiles import write_fitted
 from covey.release.measurements import write_measurements
-from covey.release.pictured import Pictured
+from covey.release.pictured import Seen
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, check_target
 from covey.release.report import report_html, rows_bounds
 from covey.release.standards import as_yaml, croissant, dcat, deployment
@@ -62,11 +65,10 @@ from covey.release.statements import (
     private_words,
     unfinished_words,
 )
-from covey.release.verify import file_digest, rows_path
+from covey.release.verify import PACKAGE, SCHEMA, described_by, file_digest, tables_of
+from covey.table.description import Description
 from covey.table.document import write_document
-from covey.table.sources import ColumnValues, write_csv, write_parquet
-
-AnyRelease = PrivateRelease | AnonymousRelease | LinkedRelease
+from covey.table.sources import writing_csv, writing_parquet
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,14 @@ class Told:
     Args:
         about: what the owner says, and the day.
         mended: how many rows, or events, were altered for the rules' sake; None where there are no rules.
-        pictured: the rows, if they were counted while they were written.
+        seen: the rows, if they were counted while they were written.
         whole: the certificate for these very rows, if it was computed before.
     """
 
     about: About
     mended: int | None = None
-    pictured: Pictured | None = None
-    whole: TableBounds | None = None
+    seen: Seen | None = None
+    whole: Bounds = None
 
 
 def write_bundle(  # what is written where, by whose leave, and who is told
@@ -111,10 +113,7 @@ def write_bundle(  # what is written where, by whose leave, and who is told
     ready.mkdir()
     with Progress((("drawing rows", 1.0), ("report", 1.0))) as progress:
         progress.next()
-        if isinstance(release, LinkedRelease):
-            release, told = fill_linked(release, ready, parquet, about.dated()), Told(about.dated())
-        else:
-            told = _fill(release, ready, parquet, about.dated(), progress.tick)
+        told = _fill(release, ready, parquet, about.dated(), progress.tick)
         _write_sums(ready)
         (ready / "README.md").write_text(unfinished_words(ready), encoding="utf-8")
         ready.chmod(0o755)
@@ -152,56 +151,78 @@ def claim_target(folder: Path, force: bool) -> Iterator[Path]:
 
 
 def _fill(
-    release: PrivateRelease | AnonymousRelease,
+    release: AnyRelease,
     folder: Path,
     parquet: bool,
     about: About,
     tick: Callable[[float], None] = lambda _: None,
 ) -> Told:
     """Write the rows and all that cannot be made from them again."""
-    table = folder / ("synthetic.parquet" if parquet else "synthetic.csv")
-    before = getattr(release.parts, "mended", 0)
-    pictured = Pictured(release)
-    (write_parquet if parquet else write_csv)(pictured.passing(counted(release.parts, tick)), table)
-    mended = getattr(release.parts, "mended", 0) - before if release.schema.rules else None
-    write_document(folder / "schema.json", release.schema.plain().to_dict())  # what lies beside it is plain
-    said = {"about": about.to_dict()}
+    writing, suffix = (writing_parquet, "parquet") if parquet else (writing_csv, "csv")
+    seen, before = Seen(release), getattr(release.parts, "mended", 0)
+    with ExitStack() as stack:  # all tables at once: no part is drawn twice
+        add = [stack.enter_context(writing(folder / f"{name}.{suffix}")) for name in seen.rows]
+        for part in map(seen.by_table, release.parts):
+            for write, columns in zip(add, part, strict=True):
+                write(columns)
+            seen.add(part)
+            tick(next(iter(seen.rows.values())) / max(release.parts.m, 1))
+    described = release.described
+    ruled = described.rules if described.schema is None else described.schema.rules
+    mended = getattr(release.parts, "mended", 0) - before if ruled else None
+    _describe(described.plain(), folder, suffix, about)
+    said = {"synthetic_rows": seen.rows, "about": about.to_dict()}
     if isinstance(release, AnonymousRelease):
         write_document(folder / "privacy.json", anonymous_facts(release) | said)
-        return Told(about, mended, pictured)
+        return Told(about, mended, seen)
     write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended) | said)
+    _write_model(release, folder)
+    whole = _bounds(release, seen)
+    if release.certificate is not None:
+        facts = certificate_facts(release.certificate) | {"this_table": _own_facts(release.certificate, whole)}
+        if release.privacy.budget.epsilon > LARGE_EPSILON:
+            facts["note"] = WEAK
+        write_document(folder / "certificate.json", facts)
+    return Told(about, mended, seen, whole)
+
+
+def _describe(described: Description, folder: Path, suffix: str, about: About) -> None:
+    """The public description of what lies beside it: plain tables, with numbers as keys."""
+    if described.schema is not None:
+        write_document(folder / SCHEMA, described.schema.to_dict())
+        return
+    said = described.to_dict()
+    for one in said["resources"]:
+        one["path"] = f"{one['name']}.{suffix}"
+        one["schema"]["fields"][0]["type"] = "integer"  # of keys, which are numbers now
+    write_document(folder / PACKAGE, said | {"created": f"{about.made}T00:00:00Z"})
+
+
+def _write_model(release: PrivateRelease | LinkedRelease, folder: Path) -> None:
+    """What rows are drawn from, and the noisy numbers that were measured."""
+    if isinstance(release, LinkedRelease):
+        write_fitted(release.fitted, release.package, folder)
+        return
     np.savez(folder / "centres.npz", **centre_arrays(release))
     if release.measurements is not None:
         names = tuple(field.name for field in release.schema.encoded)
         write_measurements(release.measurements, names, folder)
-    whole = _bounds(release, pictured)
-    if release.certificate is not None:
-        facts = certificate_facts(release.certificate)
-        facts["this_table"] = {
-            "sentence": stated(release.certificate, whole),
-            "rows_out_of_place": whole.misplaced,
-        }
-        if release.privacy.budget.epsilon > LARGE_EPSILON:
-            facts["note"] = WEAK
-        write_document(folder / "certificate.json", facts)
-    return Told(about, mended, pictured, whole)
 
 
-def _bounds(release: PrivateRelease, pictured: Pictured) -> TableBounds:
+def _bounds(release: PrivateRelease | LinkedRelease, seen: Seen) -> Bounds:
     """The certificate for these very rows; where it cannot be computed, the certificate of their model speaks alone."""
     try:
-        return rows_bounds(release, pictured)
+        return rows_bounds(release, seen)
     except Exception:  # the rows are not lost for a sentence about them
-        return TableBounds({})
+        return None
 
 
-def counted(parts: Parts, tick: Callable[[float], None]) -> Iterator[ColumnValues]:
-    """The parts, telling after each how many of all rows there are."""
-    done = 0
-    for part in parts:
-        done += len(next(iter(part.values()), ()))
-        tick(done / max(parts.m, 1))
-        yield part
+def _own_facts(certificate: Certificate | LinkedCertificate, whole: Bounds) -> dict[str, Any]:
+    """What a certificate says of the very rows that lie beside it."""
+    said: dict[str, Any] = {"sentence": stated(certificate, whole)}
+    if isinstance(whole, LinkedCertificate):
+        return said | {"bound": {KINDS[kind]: value for kind, value in whole.bound.items()}, "persons": whole.persons}
+    return said | {"rows_out_of_place": whole.misplaced if isinstance(whole, TableBounds) else None}
 
 
 def centre_arrays(release: PrivateRelease) -> dict[str, Any]:
@@ -237,10 +258,7 @@ def add_words(release: AnyRelease, folder: Path, claim: Path, told: Told) -> Non
     """Make the words of a bundle whose data lie in the folder, and put them beside the data; their list comes last."""
     ready = claim / "words"
     ready.mkdir()
-    if isinstance(release, LinkedRelease):
-        tell_linked(release, folder, ready, told.about)
-    else:
-        _tell(release, folder, ready, told)
+    _tell(release, folder, ready, told)
     names = sorted(path.name for path in ready.iterdir())
     _write_list(ready, names, WORDS_SUMS)
     for path in ready.iterdir():
@@ -250,22 +268,20 @@ def add_words(release: AnyRelease, folder: Path, claim: Path, told: Told) -> Non
     _sync(folder)
 
 
-def _tell(release: PrivateRelease | AnonymousRelease, folder: Path, ready: Path, told: Told) -> None:
-    rows, about = rows_path(folder), told.about
-    table, digest = rows.name, file_digest(rows)
-    pictured = Pictured.of(release) if told.pictured is None else told.pictured
-    whole = told.whole
-    if isinstance(release, PrivateRelease):
-        whole = _bounds(release, pictured) if whole is None else whole
-        accuracy = None if release.certificate is None else stated(release.certificate, whole)
-        words = private_words(release, told.mended, accuracy)
-        (ready / "deployment.yaml").write_text(as_yaml(deployment(release, about.made)), encoding="utf-8")
-    else:
+def _tell(release: AnyRelease, folder: Path, ready: Path, told: Told) -> None:
+    about, paths = told.about, [path for _, path in tables_of(folder, described_by(folder))]
+    digests = {path.name: file_digest(path) for path in paths}
+    seen, whole = Seen.of(release) if told.seen is None else told.seen, told.whole
+    if isinstance(release, AnonymousRelease):
         words = anonymous_words(release)
+    else:
+        whole = _bounds(release, seen) if whole is None else whole
+        words = private_words(release, list(digests), told.mended, stated(release.certificate, whole))
+        (ready / "deployment.yaml").write_text(as_yaml(deployment(release, about.made)), encoding="utf-8")
     (ready / "README.md").write_text(words, encoding="utf-8")
-    write_document(ready / "croissant.json", croissant(release, table, digest, about.made))
-    write_document(ready / "dcat.json", dcat(release, table, digest, about.made))
-    (ready / REPORT).write_text(report_html(release, table, digest, pictured, about, whole), encoding="utf-8")
+    write_document(ready / "croissant.json", croissant(release, digests, about.made))
+    write_document(ready / "dcat.json", dcat(release, digests, about.made))
+    (ready / REPORT).write_text(report_html(release, digests, seen, about, whole), encoding="utf-8")
 
 
 def _write_sums(folder: Path) -> None:

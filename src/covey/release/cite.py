@@ -8,11 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from covey.errors import InputError
 from covey.privacy.budget import parameters
-from covey.release.linkedverify import DESCRIBED
 from covey.release.verify import bundle_digest, verify_bundle
-from covey.table.document import read_document
 
 PAPER = (
     "M. Boedihardjo, T. Strohmer, R. Vershynin: Covariance's Loss is Privacy's Gain: Computationally Efficient, Private and "
@@ -32,7 +29,7 @@ class Citation:
 def cite(folder: Path) -> Citation:
     """The citation of a bundle that is whole and consistent."""
     checked, digest = verify_bundle(folder), bundle_digest(folder)
-    made, promise, n = _made(folder), _promise(checked.facts), checked.facts["n"]
+    made, promise, n = checked.facts["about"]["made"], _promise(checked.facts), checked.facts["n"]
     if checked.counted == "persons":
         title, source = "Synthetic tables of {} persons with their events", f"confidential tables of {n:,} persons"
     else:
@@ -51,17 +48,6 @@ def cite(folder: Path) -> Citation:
         ]
     )
     return Citation(sentence, bibtex, digest)
-
-
-def _made(folder: Path) -> str:
-    """The day on which a bundle was made."""
-    day = read_document(folder / "privacy.json").get("about", {}).get("made")
-    if day is None:  # a bundle of an early covey
-        name, key = (DESCRIBED, "created") if (folder / DESCRIBED).is_file() else ("croissant.json", "datePublished")
-        day = read_document(folder / name).get(key)
-    if not isinstance(day, str):
-        raise InputError(f"{folder} does not say when it was made: ask for the bundle to be written again.")
-    return day[:10]
 
 
 def _promise(facts: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -12,10 +12,13 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.spectrum import Spectrum
 from covey.core.paper.blocks import WeightedPoints
 from covey.methods.draws import NumberCells
+from covey.methods.persons.certify import LinkedCertificate
+from covey.methods.persons.method import LinkedFitted
 from covey.methods.regain.measured import Measurements
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.release.summary import Column
+from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.table.sources import ColumnValues
 
@@ -25,14 +28,14 @@ LARGE_EPSILON = 10
 
 
 class Parts(Protocol):
-    """Synthetic rows that come part by part, so that there may be more of them than the memory holds."""
+    """Synthetic rows, or persons, that come part by part, so that there may be more of them than the memory holds."""
 
     @property
     def m(self) -> int:
-        """How many rows there are in all."""
+        """How many there are in all."""
 
-    def __iter__(self) -> Iterator[ColumnValues]:
-        """The parts, the same ones each time."""
+    def __iter__(self) -> Iterator[Any]:
+        """The parts, the same ones each time: columns, or of several tables the columns of each."""
 
 
 MEASURED, MODELLED, LOST, DISTANT = "measured", "modelled", "lost in noise", "measured by distance"
@@ -103,9 +106,40 @@ class PrivateRelease:
     numbers: NumberCells | None = None  # what the centres' cells of numbers are
 
     @property
+    def described(self) -> Description:
+        """Its one table."""
+        return Description.of(self.schema)
+
+    @property
     def bands(self) -> Bands | None:
         """Error bands for its report, where its measurements are at hand."""
         return None
+
+
+@dataclass(frozen=True)
+class LinkedRelease:
+    """Everything a differentially private release of persons with events may contain."""
+
+    parts: Parts  # each of them columns of persons and of events
+    package: Description
+    fitted: LinkedFitted
+    privacy: PrivacyStatement
+    version: str
+    own: LinkedCertificate | None = None  # the certificate of these very tables, where it was computed before
+
+    @property
+    def described(self) -> Description:
+        """Its tables."""
+        return self.package
+
+    @property
+    def certificate(self) -> LinkedCertificate | None:
+        """The private accuracy certificate, if one was bought."""
+        return self.fitted.certificate
+
+    def certified(self, tables: Sequence[ColumnValues]) -> LinkedCertificate | None:
+        """The certificate for these very tables, where it can be computed; otherwise that of the draw that was compared."""
+        return self.own or self.certificate
 
 
 @dataclass(frozen=True)
@@ -163,3 +197,11 @@ class AnonymousRelease:
     method: str
     seeded: bool
     version: str
+
+    @property
+    def described(self) -> Description:
+        """Its one table."""
+        return Description.of(self.schema)
+
+
+AnyRelease = PrivateRelease | LinkedRelease | AnonymousRelease

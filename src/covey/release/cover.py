@@ -134,14 +134,14 @@ def foundations(privacy: PrivacyStatement) -> Part:
     return section("foundations", "What it stands on", tag("p", words), facts(rows, "What it stands on"))
 
 
-def example_question(schema: Schema) -> tuple[str, str]:
-    """A question that this very table can be asked, for the command line and for Python."""
+def example_question(schema: Schema, of: str = "") -> tuple[str, str]:
+    """A question that this very table can be asked, for the command line and for Python; `of` stands before columns' names."""
     plain = [own for own in schema.encoded if own.name.isidentifier()]  # no name that would need quoting
     for own in plain:
         if own.type == "boolean":
-            return f"share {own.name}={own.flags[1]}", f'release.share({{"{own.name}": True}})'
+            return f"share {of}{own.name}={own.flags[1]}", f'release.share({{"{of}{own.name}": True}})'
         if own.type == "string" and own.enum and own.enum[0].isidentifier():
-            return f"share {own.name}={own.enum[0]}", f'release.share({{"{own.name}": "{own.enum[0]}"}})'
+            return f"share {of}{own.name}={own.enum[0]}", f'release.share({{"{of}{own.name}": "{own.enum[0]}"}})'
     numbers = [own.name for own in plain if own.type in ("integer", "number")]
     name = numbers[0] if numbers else "COLUMN"
-    return f"mean {name}", f'release.mean("{name}")'
+    return f"mean {of}{name}", f'release.mean("{of}{name}")'

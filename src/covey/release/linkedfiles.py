@@ -27,9 +27,9 @@ from covey.methods.persons.method import LinkedFitted
 from covey.methods.regain.measured import MeasuredRanges
 from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
+from covey.table.description import Description
 from covey.table.document import write_document
 from covey.table.numbers import NumberCodec
-from covey.table.package import Package
 from covey.table.zeros import across_zeros
 
 FORMAT = 1  # of these files; a reader refuses the others
@@ -41,7 +41,7 @@ NOTE = (
 )
 
 
-def write_fitted(fitted: LinkedFitted, package: Package, folder: Path) -> None:
+def write_fitted(fitted: LinkedFitted, package: Description, folder: Path) -> None:
     """All three files."""
     np.savez(folder / MODEL, **_model_arrays(fitted))
     facts, arrays = _measured(fitted.measured, package)
@@ -62,10 +62,10 @@ def _model_arrays(fitted: LinkedFitted) -> dict[str, Any]:
     return arrays
 
 
-def _measured(found: LinkedMeasured, package: Package) -> tuple[dict[str, Any], dict[str, Any]]:
+def _measured(found: LinkedMeasured, package: Description) -> tuple[dict[str, Any], dict[str, Any]]:
     """The noisy tables in persons: what each is, the deviation of its noise, and its values."""
-    own = [field.name for field in package.persons.schema.encoded]
-    its = [field.name for field in package.model_schema.encoded]
+    own = [field.name for field in package.unit.schema.encoded]
+    its = [field.name for field in package.events.measured.encoded]
     person = [*own, "number of events"]
     arrays: dict[str, Any] = {"events": found.counts.counts}
     facts: list[dict[str, Any]] = [
@@ -86,7 +86,7 @@ def _measured(found: LinkedMeasured, package: Package) -> tuple[dict[str, Any], 
     return {"format": FORMAT, "n": found.n, "law": law, "note": NOTE, "tables": facts}, arrays
 
 
-def read_fitted(folder: Path, package: Package) -> LinkedFitted:
+def read_fitted(folder: Path, package: Description) -> LinkedFitted:
     """The model and the tables of a bundle, without its certificate."""
     facts = read_json(folder / DESCRIPTION)
     if facts.get("format") != FORMAT:
@@ -111,11 +111,11 @@ def _arrays(path: Path) -> dict[str, Array]:
 
 
 def _fitted(
-    facts: Mapping[str, Any], model: Mapping[str, Array], arrays: Mapping[str, Array], package: Package
+    facts: Mapping[str, Any], model: Mapping[str, Array], arrays: Mapping[str, Array], package: Description
 ) -> LinkedFitted:
-    codecs = [NumberCodec(Codec(schema)) for schema in (package.persons.schema, package.model_schema)]
+    codecs = [NumberCodec(Codec(schema)) for schema in (package.unit.schema, package.events.measured)]
     attributes = [kind for codec in codecs for kind in codec.attributes]
-    if package.persons.bare:
+    if package.unit.bare:
         attributes[0] = Category(1)
     cells: dict[int, Cells] = {}
     for j, kind in enumerate(attributes):
@@ -135,8 +135,8 @@ def _fitted(
     starts = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(sizes)]
     barred = Across.of(across_zeros(package, *codecs), first, starts)
     events = Domain(tuple(sizes[first:]), tuple(ordered[first:]))
-    law = LinkedLaw(models, persons, events, counts, barred, package.timing, _tilts(model))
-    last = 0 if package.timing.order is None else attributes[first + package.timing.order].size - 1
+    law = LinkedLaw(models, persons, events, counts, barred, package.events.timing, _tilts(model))
+    last = 0 if package.events.timing.order is None else attributes[first + package.events.timing.order].size - 1
     bins = ToBins(
         tuple(arrays.get(f"edges {j}") for j in range(len(sizes))),
         tuple(arrays[f"bins {j}"] for j in range(len(sizes))),

@@ -26,7 +26,7 @@ from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.draws import NumberCells, draw_of
 from covey.release.reading import read_arrays
-from covey.release.verify import Verified, verify_bundle
+from covey.release.verify import Verified, checked_bundle
 from covey.table.attributes import MISSING as MISSING_CELL
 from covey.table.attributes import SPECIAL, Grid
 from covey.table.codec import Codec
@@ -67,7 +67,7 @@ class Centres:
 
 def load_centres(folder: Path) -> Centres:
     """The centres of a bundle that is whole and consistent."""
-    checked = verify_bundle(folder)
+    checked = checked_bundle(folder)
     if not (folder / "centres.npz").is_file():
         raise InputError(f"{folder} has no centres: it is an anonymous bundle, whose rows are all there is.")
     arrays = read_arrays(folder / "centres.npz")

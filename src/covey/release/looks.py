@@ -40,11 +40,12 @@ def distributions(
     private: bool,
     bands: Bands | None = None,
     even: Mapping[int, Array] = NOWHERE,
+    of: str = "",
 ) -> Part:
     """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind.
 
     `counts` has, by attribute, how many rows have each code. `even` says of numbers, by attribute, in which bars values are
-    spread evenly.
+    spread evenly. `of` names the table where there are several.
     """
     every = [(column, column.shares_of(own), j) for j, (column, own) in enumerate(zip(columns, counts, strict=True))]
     flags = [one for one in every if one[0].is_flag]
@@ -96,7 +97,8 @@ def distributions(
         words += EVEN
     if hidden:
         words += f" To stay small, the page shows {len(columns) - hidden:,} of {len(columns):,} columns: the first of each kind."
-    return section("columns", LOOKS, tag("p", words), tag("div", cards, class_="grid"))
+    key, title = (f"columns-{of}", f"What {of} look like") if of else ("columns", LOOKS)
+    return section(key, title, tag("p", words), tag("div", cards, class_="grid"))
 
 
 def _flag_list(flags: Sequence[tuple[Column, Floats, Ends | None]]) -> Html:
@@ -166,12 +168,17 @@ def _plain(value: float) -> str:
 
 
 def pair_map(
-    columns: Sequence[Column], some: Integers, rows: int, bands: Bands | None = None, fine: Integers | None = None
+    columns: Sequence[Column],
+    some: Integers,
+    rows: int,
+    bands: Bands | None = None,
+    fine: Integers | None = None,
+    of: str = "",
 ) -> Part | None:
     """The associations of the synthetic rows as a map, and the strongest of them as a list; nothing for one column.
 
     `some` are evenly chosen of so many `rows`. With bands it also says which associations the measurements show; `fine` has
-    the same rows with numbers by cells.
+    the same rows with numbers by cells; `of` names the table where there are several.
     """
     shown = columns[:MAPPED]
     if len(shown) < 2:
@@ -207,7 +214,8 @@ def pair_map(
             tag("p", "Click a pair on the map or in the list to see its table, with a 95% band for every cell.")
         )
     drawn = tag("div", picture, listed, class_="beside")
-    return section("pairs", PAIRS, tag("p", words), *told, charts.figure(title, drawn), *below)
+    key, heading = (f"pairs-{of}", f"{PAIRS}: {of}") if of else ("pairs", PAIRS)
+    return section(key, heading, tag("p", words), *told, charts.figure(title, drawn), *below)
 
 
 def _tabled(known: PairBands) -> list[tuple[int, int]]:

@@ -5,25 +5,36 @@ The pictures show the synthetic rows, the certificate, the budget and the noisy 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from covey.core.arrays import Array
+from covey.core.arrays import Array, Integers
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
-from covey.privacy.certificate import TableBounds, of_hundred
 from covey.release import charts
-from covey.release.accuracy import NO_CERTIFICATE, accuracy, stated, table_bounds
+from covey.release.accuracy import NO_CERTIFICATE, Bounds, accuracy, headline, stated, table_bounds
 from covey.release.agreement import risks, why
-from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease, Bands, PrivateRelease
+from covey.release.contents import (
+    NOT_PRIVATE,
+    NOTHING_SAID,
+    About,
+    AnonymousRelease,
+    AnyRelease,
+    Bands,
+    LinkedRelease,
+    PrivateRelease,
+)
 from covey.release.cover import cover, example_question, foundations, public_columns
 from covey.release.looks import LOOKS, PAIRS, distributions, pair_map
 from covey.release.page import Part, attempted, facts, page, points, section
-from covey.release.pictured import Pictured
+from covey.release.pictured import Seen
 from covey.release.sections import budget_bar, epsilon_words, guarantee, marks, spectrum
 from covey.release.summary import describe, even_inside
+from covey.release.verify import PACKAGE
 from covey.table.codec import Codec
-from covey.table.schema import ORDERED_TYPES, Schema
+from covey.table.description import Description
+from covey.table.schema import ORDERED_TYPES
 
 PAPER = (
     "M. Boedihardjo, T. Strohmer and R. Vershynin, “Covariance’s Loss is Privacy’s Gain: Computationally Efficient, "
@@ -33,28 +44,46 @@ HIDDEN = "What limits and categories hide"
 
 
 def report_html(
-    release: PrivateRelease | AnonymousRelease,
-    table: str,
-    digest: str,
-    pictured: Pictured | None = None,
+    release: AnyRelease,
+    digests: Mapping[str, str],
+    seen: Seen | None = None,
     about: About = NOTHING_SAID,
-    whole: TableBounds | None = None,
+    whole: Bounds = None,
 ) -> str:
-    """The page of a bundle whose rows are in the file `table` with this SHA-256 digest; `pictured` has counted these rows.
+    """The page of a bundle whose rows are in files with these SHA-256 digests; `seen` has counted these rows.
 
     `whole` has the bounds of these very rows, from `rows_bounds`, if they were computed before.
     """
-    own = Pictured.of(release) if pictured is None else pictured
-    files = Files(release.schema, release.parts.m, table, digest, release.version, about.dated())
-    columns = describe(own.codec)
-    if isinstance(release, PrivateRelease):
-        bands = release.bands
-        looks = attempted(LOOKS, lambda: distributions(columns, own.counts, True, bands, even_bars(release, own.codec)))
+    own = Seen.of(release) if seen is None else seen
+    files = Files(release.described, own.rows, digests, release.version, about.dated())
+    bands = release.bands if isinstance(release, PrivateRelease) else None
+    private, several = not isinstance(release, AnonymousRelease), files.several
+    looks = list[Part]()
+    for name, table in own.tables.items():
+        columns, of = describe(table.codec), name if several else ""
+        even = even_bars(release, table.codec) if isinstance(release, PrivateRelease) else {}
+        if not table.rows:
+            continue
+        title = f"What {of} look like" if of else LOOKS
+        looks += attempted(title, distributions, columns, table.counts, private, bands, even, of)
         looks += attempted(HIDDEN, changed, bands)
-        looks += attempted(PAIRS, lambda: pair_map(columns, own.some, own.rows, bands, own.some_fine))
-        return private_page(release, files, rows_bounds(release, own) if whole is None else whole, looks)
-    looks = attempted(LOOKS, distributions, columns, own.counts, False)
-    return anonymous_page(release, files, looks + attempted(PAIRS, pair_map, columns, own.some, own.rows))
+        fine = table.some_fine if bands is not None else None
+        looks += attempted(PAIRS, pair_map, columns, table.some, table.rows, bands, fine, of)
+    if isinstance(release, AnonymousRelease):
+        return anonymous_page(release, files, looks)
+    looks = [*([_events(files, own.events)] if several else []), *looks]
+    return private_page(release, files, rows_bounds(release, own) if whole is None else whole, looks)
+
+
+def _events(files: Files, counts: Integers) -> Part:
+    """How many events synthetic persons have."""
+    share = counts / max(1, counts.sum())
+    rows = [(str(k), f"{100 * float(value):.1f}%") for k, value in enumerate(share)]
+    return section(
+        "events",
+        f"How many {files.described.events.name} a synthetic person has",
+        tag("details", tag("summary", "Shares of persons"), facts(rows, "Number of events and share of persons")),
+    )
 
 
 def even_bars(release: PrivateRelease, codec: Codec) -> dict[int, Array]:
@@ -80,44 +109,76 @@ def changed(bands: Bands | None) -> Part | None:
     return section("limits", HIDDEN, tag("p", words), listed)
 
 
-def rows_bounds(release: PrivateRelease, own: Pictured) -> TableBounds:
+def rows_bounds(release: PrivateRelease | LinkedRelease, seen: Seen) -> Bounds:
     """What the certificate says of these very rows, where they came in one part."""
-    return table_bounds(release, own.fine(own.first))
+    if isinstance(release, LinkedRelease):
+        return release.certified(seen.first)
+    return table_bounds(release, seen.only.fine(seen.only.first))
 
 
 @dataclass(frozen=True)
 class Files:
-    """What both kinds of page say about the files of the bundle."""
+    """What both kinds of page say about the files of the bundle: tables, how many rows each has, and digests of their files."""
 
-    schema: Schema
-    rows: int
-    table: str
-    digest: str
+    described: Description
+    rows: Mapping[str, int]
+    digests: Mapping[str, str]
     version: str
     about: About
 
     @property
+    def several(self) -> bool:
+        """Whether there are several tables."""
+        return self.described.schema is None
+
+    @property
+    def units(self) -> int:
+        """How many rows, or persons, there are."""
+        return next(iter(self.rows.values()))
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What else the schema, or the package, says."""
+        return self.described.notes if self.described.schema is None else self.described.schema.notes
+
+    @property
     def title(self) -> str:
         """The owner's title, or the schema's, if it has one."""
-        return shorten(str(self.about.title or self.schema.notes.get("title") or "Synthetic data"), 120)
+        return shorten(str(self.about.title or self.notes.get("title") or "Synthetic data"), 120)
 
     @property
     def width(self) -> int:
         """How many columns there are."""
-        return len(self.schema.fields)
+        return len(self.described.fields)
+
+    @property
+    def columns(self) -> list[Html]:
+        """What is public of the columns."""
+        if self.described.schema is not None:
+            return [public_columns(self.described.schema)]
+        return [public_columns(part.schema, part.name, PACKAGE) for part in self.described.tables if not part.bare]
 
     def released(self, n: str, method: str, words: str, *columns: Html) -> Part:
-        """What was released: sizes, origin, fingerprint."""
-        notes = self.schema.notes.get("description")
-        fingerprint = [tag("code", self.digest), tag("span", f"SHA-256 of {self.table}", class_="note")]
-        rows = [
-            ("Rows", f"{self.rows:,}, in {self.table}"),
+        """What was released: sizes, origin, fingerprints."""
+        notes = self.notes.get("description")
+        tables = list(zip(self.described.tables, self.rows.values(), self.digests.items(), strict=True))
+        rows: list[tuple[str, Any]] = [
+            (f"Rows of {part.name}" if self.several else "Rows", f"{count:,}, in {file}")
+            for part, count, (file, _) in tables
+        ]
+        for part in self.described.tables:
+            if part.parent is not None:
+                own = part.parent
+                rows.append(("Link", f"{part.name}.{own.column} refers to {own.table}; numbers without meaning"))
+                rows.append((f"{part.name} of a person", f"{own.at_most} at most"))
+        rows += [
             ("Columns", f"{self.width:,}"),
-            ("Made from", f"a confidential table of {n}"),
+            ("Made from", f"{'confidential tables' if self.several else 'a confidential table'} of {n}"),
             ("Made by", f"covey {self.version}, {method}"),
             ("Date", self.about.made),
-            ("Fingerprint", fingerprint),
         ]
+        for file, digest in self.digests.items():
+            rows.append(("Fingerprint", [tag("code", digest), tag("span", f"SHA-256 of {file}", class_="note")]))
         return section(
             "released",
             "What was released",
@@ -129,11 +190,15 @@ class Files:
 
     def reuse(self, mark: str, notes: Sequence[str], more: Sequence[Html] = ()) -> Part:
         """How to check, read and cite the bundle."""
-        reader = "read_parquet" if self.table.endswith("parquet") else "read_csv"
-        check = f"covey verify .\npython -c \"import pandas; print(pandas.{reader}('{self.table}'))\""
+        table, digest = next(iter(self.digests.items()))
+        reader = "read_parquet" if table.endswith("parquet") else "read_csv"
+        check = f"covey verify .\npython -c \"import pandas; print(pandas.{reader}('{table}'))\""
+        what = (
+            f"tables of {self.units:,} persons with their events" if self.several else f"table of {self.units:,} rows"
+        )
         cite = (
-            f"{self.title}. Synthetic table of {self.rows:,} rows, {mark}. Made by covey {self.version} on {self.about.made}. "
-            f"SHA-256 {self.digest[:16]}…"
+            f"{self.title}. Synthetic {what}, {mark}. Made by covey {self.version} on {self.about.made}. "
+            f"SHA-256 {digest[:16]}…"
         )
         return section(
             "reuse",
@@ -149,7 +214,8 @@ class Files:
 
     def recipes(self) -> list[Html]:
         """How to draw more rows and to compute an interval, to be copied."""
-        ask, python = example_question(self.schema)
+        last = self.described.tables[-1]
+        ask, python = example_question(last.written, f"{last.name}." if self.several else "")
         lines = ("import covey", "", 'release = covey.load(".")', f"print({python})", "more = release.sample(100_000)")
         return [
             tag("p", "Compute an interval that knows of the noise; one from the rows alone would be too short:"),
@@ -167,46 +233,50 @@ class Files:
         )
 
 
-def private_page(release: PrivateRelease, files: Files, whole: TableBounds, looks: Sequence[Part]) -> str:
+def private_page(release: PrivateRelease | LinkedRelease, files: Files, whole: Bounds, looks: Sequence[Part]) -> str:
     """The page of a differentially private bundle."""
     privacy, budget = release.privacy, release.privacy.budget
     mark, badges, banners = marks(privacy)
-    bound = NO_CERTIFICATE if release.certificate is None else stated(release.certificate, whole)
+    bound = stated(release.certificate, whole) or NO_CERTIFICATE
     tiles = [
-        ("rows", f"{files.rows:,}"),
+        ("persons" if files.several else "rows", f"{files.units:,}"),
         ("columns", f"{files.width:,}"),
         (epsilon_words(budget), f"{float(budget.epsilon):g}"),
+        *headline(release, whole),
     ]
-    if release.certificate is not None:
-        own = release.certificate.misplaced
-        if own is not None:
-            most = own.bound if whole.misplaced is None else whole.misplaced
-            tiles.append(("of 100 rows, out of place in a typical table", f"≤ {of_hundred(most)}"))
+    model = "model.npz holds the law" if files.several else "centres.npz holds the weighted centres"
     notes = [
         "Use it as you would use the original table: for exploring, teaching, testing code, planning a study. Whatever "
         "you compute from it costs no further privacy.",
         "Shares and associations of few columns are what it keeps best. Single rows mean nothing, and rare combinations "
         "may be off by more than the bound above, which is about the typical one.",
-        "centres.npz holds the weighted centres that the rows were drawn from: more rows can be drawn at no cost.",
+        f"{model} that the rows were drawn from: more rows can be drawn at no cost.",
     ]
+    spectral = release.spectrum if isinstance(release, PrivateRelease) else None
+    drawn = "Persons and their events" if files.several else "The rows"
     # The pyramid of NIST SP 800-226, from its top: what is promised to whom; how, and how well; what it stands on.
     sections = [
-        cover(privacy, files.about, bound, public_columns(files.schema)),
+        cover(privacy, files.about, bound, *files.columns),
         guarantee(privacy),
         *attempted("How the budget was spent", budget_bar, privacy),
         *attempted("How accurate it is", accuracy, release, whole),
         *looks,
-        *([] if release.spectrum is None else attempted("What stood out of the noise", spectrum, release.spectrum)),
+        *([] if spectral is None else attempted("What stood out of the noise", spectrum, spectral)),
         files.released(
-            f"{privacy.n:,} {budget.counted}",
+            f"{privacy.n:,} {budget.counted}{' and their events' if files.several else ''}",
             f"mechanism: {privacy.mechanism}",
-            "The rows were drawn at random from a private model. The schema, the number of "
-            f"{budget.counted} and the method are public.",
+            f"{drawn} were drawn at random from a private model. The {'package' if files.several else 'schema'}, the number of "
+            f"{budget.counted} and the method are public{'; the true number of events is not' if files.several else ''}.",
         ),
         foundations(privacy),
         *attempted("Cite and reuse", lambda: files.reuse(mark, notes, files.recipes())),
     ]
-    lead = f"A table that stands in for a confidential one of {privacy.n:,} {budget.counted}. No row of it belongs to a person."
+    stands = (
+        "Two linked tables that stand in for confidential ones"
+        if files.several
+        else "A table that stands in for a confidential one"
+    )
+    lead = f"{stands} of {privacy.n:,} {budget.counted}. No row {'of them ' if files.several else 'of it '}belongs to a person."
     return page(files.title, "Release report", lead, badges, banners, tiles, sections, files.footer())
 
 
@@ -224,7 +294,7 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
         words = f"{SEEDED_MARK} (sampling): the drawing of these rows can be repeated."
         banners.append(tag("p", words, class_="banner warn"))
     tiles = [
-        ("rows", f"{files.rows:,}"),
+        ("rows", f"{files.units:,}"),
         ("columns", f"{files.width:,}"),
         ("groups", f"{release.groups:,}"),
         ("records, at least, in every group", f"{r:,}"),
@@ -238,7 +308,7 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
             f"{release.n:,} rows",
             f"method {release.method}",
             "The rows were drawn at random from averages over groups.",
-            public_columns(files.schema),
+            *files.columns,
         ),
         anonymity(r),
         averaging(release),

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from covey.privacy.budget import Budget
-from covey.release.contents import AnonymousRelease, PrivateRelease
+from covey.release.contents import AnonymousRelease, AnyRelease, LinkedRelease, PrivateRelease
 from covey.release.statements import guarantee_words
+from covey.table.description import Description
 
-Released = PrivateRelease | AnonymousRelease
 STEWARD = "to be filled in by the steward"
 SYNTHETIC = "http://publications.europa.eu/resource/authority/dataset-type/SYNTHETIC_DATA"  # of the European vocabulary
 METHOD = "https://arxiv.org/abs/2107.05824"  # the paper that covey implements
@@ -71,14 +72,17 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
-def croissant(release: Released, table: str, digest: str, made: str) -> dict[str, Any]:
-    """Croissant 1.1 metadata of the synthetic table: columns, where it comes from, and what responsible use has to know."""
+def croissant(release: AnyRelease, files: Mapping[str, str], made: str) -> dict[str, Any]:
+    """Croissant 1.1 metadata of the synthetic tables, in files with these SHA-256 digests.
+
+    Columns, where they come from, and what responsible use has to know.
+    """
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": "synthetic",
-        "description": "Synthetic table made by covey. See README.md for what it protects and how accurate it is.",
+        "description": f"{_title(release)} made by covey. See README.md for what it protects and how accurate it is.",
         "datePublished": made,
         "version": release.version,
         "citeAs": f"covey {release.version}, after Boedihardjo, Strohmer, Vershynin: {METHOD}",
@@ -93,28 +97,36 @@ def croissant(release: Released, table: str, digest: str, made: str) -> dict[str
                 "encodingFormat": _media_type(table),
                 "sha256": digest,
             }
+            for table, digest in files.items()
         ],
-        "recordSet": [
-            {
-                "@type": "cr:RecordSet",
-                "@id": "rows",
-                "name": "rows",
-                "field": [
-                    {
-                        "@type": "cr:Field",
-                        "@id": f"rows/{i}",
-                        "name": field.name,
-                        "dataType": "sc:Text" if field.special else _TYPES[field.type],
-                        "source": {"fileObject": {"@id": table}, "extract": {"column": field.name}},
-                    }
-                    for i, field in enumerate(release.schema.fields)
-                ],
-            }
-        ],
+        "recordSet": _records(release.described.plain(), list(files)),
     }
 
 
-def _provenance(release: Released) -> dict[str, Any]:
+def _records(described: Description, files: list[str]) -> list[dict[str, Any]]:
+    """The tables; in one that belongs to another the column of keys refers to that one's."""
+    several = described.schema is None
+    names = {part.name: part.name if several else "rows" for part in described.tables}
+    out = []
+    for part, file in zip(described.tables, files, strict=True):
+        fields: list[dict[str, Any]] = [
+            {
+                "@type": "cr:Field",
+                "@id": f"{names[part.name]}/{i}",
+                "name": field.name,
+                "dataType": "sc:Text" if field.special else _TYPES[field.type],
+                "source": {"fileObject": {"@id": file}, "extract": {"column": field.name}},
+            }
+            for i, field in enumerate(part.released.fields)
+        ]
+        if part.parent is not None:  # keys come first
+            fields[0]["references"] = {"field": {"@id": f"{part.parent.table}/0"}}
+        own = {"@type": "cr:RecordSet", "@id": names[part.name], "name": names[part.name], "field": fields}
+        out.append(own | ({"key": {"@id": fields[0]["@id"]}} if several and part.key is not None else {}))
+    return out
+
+
+def _provenance(release: AnyRelease) -> dict[str, Any]:
     """Where the rows come from, in the words of PROV-O: a confidential table, which is not named, and this program."""
     agent = {"@type": "prov:SoftwareAgent", "prov:label": f"covey {release.version}"}
     return {
@@ -128,9 +140,9 @@ def _provenance(release: Released) -> dict[str, Any]:
     }
 
 
-def _responsible(release: Released) -> dict[str, Any]:
+def _responsible(release: AnyRelease) -> dict[str, Any]:
     """Fields of the responsible AI vocabulary that concern synthetic data."""
-    private = isinstance(release, PrivateRelease)
+    private = not isinstance(release, AnonymousRelease)
     disclosed = "no row belongs to a person" if private else "rows are averages of groups, NOT differentially private"
     return {
         "rai:hasSyntheticData": True,
@@ -146,8 +158,9 @@ def _responsible(release: Released) -> dict[str, Any]:
     }
 
 
-def dcat(release: Released, table: str, digest: str, made: str) -> dict[str, Any]:
+def dcat(release: AnyRelease, files: Mapping[str, str], made: str) -> dict[str, Any]:
     """A DCAT entry for a data catalogue, with the properties of HealthDCAT-AP that follow from the release."""
+    digest, found = next(iter(files.values())), [_distribution(*file) for file in files.items()]
     return {
         "@context": {
             "dcat": "http://www.w3.org/ns/dcat#",
@@ -166,7 +179,7 @@ def dcat(release: Released, table: str, digest: str, made: str) -> dict[str, Any
         },
         "@id": f"urn:sha256:{digest}",
         "@type": "dcat:Dataset",
-        "dct:title": {"@value": "Synthetic table", "@language": "en"},
+        "dct:title": {"@value": _title(release), "@language": "en"},
         "dct:description": {"@value": f"{_promise(release)}. Made from {_counted(release)}.", "@language": "en"},
         "dct:identifier": f"urn:sha256:{digest}",
         "dct:issued": {"@value": made, "@type": "xsd:date"},
@@ -182,30 +195,41 @@ def dcat(release: Released, table: str, digest: str, made: str) -> dict[str, Any
             "rdfs:label": {"@value": f"drawn by covey {release.version} from a private model", "@language": "en"},
         },
         "healthdcatap:numberOfRecords": {"@value": str(release.parts.m), "@type": "xsd:nonNegativeInteger"},
-        "dcat:distribution": {
-            "@type": "dcat:Distribution",
-            "dct:title": {"@value": table, "@language": "en"},
-            "dcat:accessURL": {
-                "@id": table,
-                "@type": "rdfs:Resource",
-            },  # beside this file; the steward may put an address
-            "dcat:mediaType": {
-                "@id": f"https://www.iana.org/assignments/media-types/{_media_type(table)}",
-                "@type": "dct:MediaType",
-            },
-            "spdx:checksum": {
-                "@type": "spdx:Checksum",
-                "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256", "@type": "spdx:ChecksumAlgorithm"},
-                "spdx:checksumValue": {"@value": digest, "@type": "xsd:hexBinary"},
-            },
+        "dcat:distribution": found[0] if len(found) == 1 else found,
+    }
+
+
+def _distribution(table: str, digest: str) -> dict[str, Any]:
+    """One file of a bundle."""
+    return {
+        "@type": "dcat:Distribution",
+        "dct:title": {"@value": table, "@language": "en"},
+        # Beside this file; the steward may put an address.
+        "dcat:accessURL": {"@id": table, "@type": "rdfs:Resource"},
+        "dcat:mediaType": {
+            "@id": f"https://www.iana.org/assignments/media-types/{_media_type(table)}",
+            "@type": "dct:MediaType",
+        },
+        "spdx:checksum": {
+            "@type": "spdx:Checksum",
+            "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256", "@type": "spdx:ChecksumAlgorithm"},
+            "spdx:checksumValue": {"@value": digest, "@type": "xsd:hexBinary"},
         },
     }
 
 
-def deployment(release: PrivateRelease, made: str) -> dict[str, Any]:
+def _title(release: AnyRelease) -> str:
+    return (
+        "Synthetic table" if release.described.schema is not None else "Synthetic tables of persons with their events"
+    )
+
+
+def deployment(release: PrivateRelease | LinkedRelease, made: str) -> dict[str, Any]:
     """An entry for the registry of deployments of differential privacy, in its layout; it is read as YAML."""
     privacy, budget = release.privacy, release.privacy.budget
-    columns = ", ".join(field.name for field in release.schema.fields)
+    columns = ", ".join(name for name, _ in release.described.fields)
+    single = release.described.schema is not None
+    counted, file = ("rows", "schema.json") if single else ("persons", "datapackage.json")
     return {
         "url_slug": STEWARD,
         "status": "Draft",
@@ -214,7 +238,7 @@ def deployment(release: PrivateRelease, made: str) -> dict[str, Any]:
             "basic": {
                 "name": STEWARD,
                 "data_curators": [STEWARD],
-                "description": f"A synthetic table of {release.parts.m} rows, made from {_counted(release)}.",
+                "description": f"{_title(release)} ({release.parts.m} {counted}), made from {_counted(release)}.",
                 "intended_use": STEWARD,
                 "data_product_type": "Synthetic data",
                 "data_product_region": STEWARD,
@@ -222,7 +246,7 @@ def deployment(release: PrivateRelease, made: str) -> dict[str, Any]:
             },
             "dp_variant": {
                 "variant_name": "Pure DP" if budget.pure else "Approximate DP",
-                "data_domain": f"Tables of {_counted(release)} with the public columns {columns}, as in schema.json.",
+                "data_domain": f"Tables of {_counted(release)} with the public columns {columns}, as in {file}.",
                 "unprotected_quantities": f"The number of {budget.counted}, the schema and the method are public.",
             },
             "privacy_loss": {
@@ -265,7 +289,7 @@ def _steps(charges: Any, budget: Budget) -> str:
     return f"Spent, in {budget.unit}: {parts}."
 
 
-def _promise(release: Released) -> str:
+def _promise(release: AnyRelease) -> str:
     if isinstance(release, AnonymousRelease):
         return f"{release.group_size}-anonymous microaggregation, NOT differential privacy"
     budget = release.privacy.budget
@@ -274,12 +298,12 @@ def _promise(release: Released) -> str:
     return f"{guarantee_words(budget)}, {budget.parameters}, for {budget.protects}"
 
 
-def _privacy_words(release: Released) -> tuple[str, ...]:
-    private = isinstance(release, PrivateRelease) and not release.privacy.seeded
+def _privacy_words(release: AnyRelease) -> tuple[str, ...]:
+    private = not isinstance(release, AnonymousRelease) and not release.privacy.seeded
     return ("differential privacy",) if private else ()
 
 
-def _counted(release: Released) -> str:
+def _counted(release: AnyRelease) -> str:
     """How many records the confidential table has, which is public."""
     if isinstance(release, AnonymousRelease):
         return f"{release.n} rows"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
+from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import Certificate
-from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
+from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, LinkedRelease, PrivateRelease
 from covey.release.reading import read_json
+from covey.table.description import Description
 
 PRIOR = (
     "rows of an earlier bundle, known by the SHA-256 of its SHA256SUMS, were used as public information; its own guarantee paid "
@@ -127,8 +130,10 @@ def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
     }
 
 
-def certificate_facts(certificate: Certificate) -> dict[str, Any]:
+def certificate_facts(certificate: Certificate | LinkedCertificate) -> dict[str, Any]:
     """certificate.json."""
+    if isinstance(certificate, LinkedCertificate):
+        return _persons_facts(certificate)
     own = certificate.misplaced
     yardstick: dict[str, Any] = {}
     if own is not None:
@@ -160,6 +165,21 @@ def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     }
 
 
+def _persons_facts(found: LinkedCertificate) -> dict[str, Any]:
+    return {
+        "sentence": found.sentence,
+        "confidence": found.confidence,
+        "joint": True,
+        "measure": "mean total variation distance of the tables of a group, numbers in bins of about equal mass; "
+        "of numbers the largest distance of a distribution function, averaged by person",
+        "bound": {WORDS[kind]: bound for kind, bound in found.bound.items()},
+        "estimate": found.estimate,
+        "about": f"a draw of {found.persons} persons from the model",
+        "persons": found.persons,
+        "cost": {"amount": str(found.charge.amount), "unit": found.charge.unit},
+    }
+
+
 def unfinished_words(folder: Path) -> str:
     """README.md of a bundle whose data are written and whose words are not yet made."""
     guarantee = read_json(folder / "privacy.json")["guarantee"]
@@ -174,36 +194,50 @@ def unfinished_words(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def private_words(release: PrivateRelease, mended: int | None, accuracy: str | None) -> str:
-    """README.md of a private bundle; `accuracy` is what its certificate says of its rows."""
-    privacy, budget = release.privacy, release.privacy.budget
+def private_words(
+    release: PrivateRelease | LinkedRelease, tables: Sequence[str], mended: int | None, accuracy: str | None
+) -> str:
+    """README.md of a private bundle with these files of rows; `accuracy` is what its certificate says of them."""
+    privacy, budget, several = release.privacy, release.privacy.budget, release.described.schema is None
     unit = budget.protects.removeprefix("one ")
-    carried = promised(privacy)
-    opening = [
-        f"This table is synthetic: no row belongs to a person. It was made by covey {release.version} from a confidential",
-        f"table of {privacy.n} {budget.counted} and {carried}.",
-    ]
+    these, made, source = "This table is", "It was made", "a confidential table"
+    measured, model = "measurements", "`centres.npz`: the weighted centres that rows are drawn from"
+    if several:
+        these, made, source = "These tables are", "They were made", "confidential tables"
+        measured, model = "tables", "`model.npz`: what rows are drawn from"
     lines = [
-        *opened(privacy, opening),
+        "# Synthetic data",
+        "",
+        *(
+            [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
+            if privacy.seeded
+            else []
+        ),
+        f"{these} synthetic: no row belongs to a person. {made} by covey {release.version} from",
+        f"{source} of {privacy.n} {budget.counted}, and the folder {promised(privacy)}.",
+        "",
+        *([f"{WEAK}.", ""] if budget.epsilon > LARGE_EPSILON else []),
         "## What it protects",
         "",
-        f"Whoever sees this folder learns almost nothing about any one {unit} of the confidential table: had it been",
+        f"Whoever sees this folder learns almost nothing about any one {unit}: had it been",
         f"another, this release would have been almost as likely. The number of {budget.counted}, the schema and the method are",
         "public.",
-        *_persons_words(budget),
+        *(_linked_words(release.described) if several else _persons_words(budget)),
         "",
         *_learned_words(privacy),
         *([] if privacy.prior is None else [f"As public information, {PRIOR}. Bundle: `{privacy.prior}`.", ""]),
         *unprotected(accuracy),
-        *([] if mended is None else [_rules_words(mended), ""]),
+        *([] if mended is None else [_rules_words(mended, several), ""]),
         "## Files",
         "",
-        "- `synthetic.csv` or `synthetic.parquet`: the rows",
-        "- `schema.json`: what the columns mean",
+        *(f"- `{name}`: rows" for name in tables),
+        "- `datapackage.json`: what the columns mean, and how the tables are linked"
+        if several
+        else "- `schema.json`: what the columns mean",
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
-        "- `centres.npz`: the weighted centres that rows are drawn from",
-        "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
+        f"- {model}",
+        f"- `{measured}.npz`, `{measured}.json`: the noisy numbers that were measured, and the size of their noise;",
         "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
         "- `report.html`: this, and pictures of the data, in a browser",
         "- `croissant.json`, `dcat.json`, `deployment.yaml`: metadata for machine learning, for data catalogues and for the",
@@ -218,13 +252,6 @@ def promised(privacy: PrivacyStatement) -> str:
     budget = privacy.budget
     carries = "would carry, but for the seed," if privacy.seeded else "carries"
     return f"{carries} {'pure ' if budget.pure else ''}differential privacy with {budget.parameters}"
-
-
-def opened(privacy: PrivacyStatement, opening: list[str]) -> list[str]:
-    """How README.md begins: a title, first of all what is not private, and then what was made from what."""
-    seeded = [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
-    weak = [f"{WEAK}.", ""] if privacy.budget.epsilon > LARGE_EPSILON else []
-    return ["# Synthetic data", "", *(seeded if privacy.seeded else []), *opening, "", *weak]
 
 
 def unprotected(accuracy: str | None) -> list[str]:
@@ -242,8 +269,23 @@ def unprotected(accuracy: str | None) -> list[str]:
     ]
 
 
-def _rules_words(mended: int) -> str:
+def _linked_words(described: Description) -> list[str]:
+    """How tables are linked, and what of that is not public."""
+    said = [""]
+    for part in described.tables[1:]:
+        own = part.parent
+        assert own is not None  # nosec B101 # for the type checker; every table but the first has one
+        said += [
+            f"How many rows `{part.name}` has in truth is not public. `{part.name}.{own.column}` refers to `{own.table}`:",
+            f"numbers without meaning. A person has at most {own.at_most} events.",
+        ]
+    return said
+
+
+def _rules_words(mended: int, several: bool) -> str:
     """How many rows were altered after drawing, for the rules' sake."""
+    if several:
+        return f"Rules across the tables hold: {mended:,} events were drawn anew for them."
     if not mended:
         return "Every row keeps the rules of `schema.json` as it was drawn: none had to be altered."
     return f"Every row keeps the rules of `schema.json`: {mended:,} were altered after drawing, because they broke one."

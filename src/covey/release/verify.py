@@ -9,38 +9,90 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from covey.errors import InputError
 from covey.privacy.budget import Budget, Charge, budget_for
-from covey.release.linkedverify import DESCRIBED, verify_linked
 from covey.release.measurements import read_measurements
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
+from covey.table.columns import unguarded
+from covey.table.description import Description
 from covey.table.numbers import NumberCodec
-from covey.table.schema import Schema
-from covey.table.sources import open_source
+from covey.table.resources import Resource
+from covey.table.sources import joined, open_source
+
+SCHEMA, PACKAGE = "schema.json", "datapackage.json"  # what describes the one table of a bundle, or several
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What `verify_bundle` found to be true: how many synthetic rows there are, or persons with their events."""
+    """What `verify_bundle` found to be true: how many synthetic rows each table has, the unit's first."""
 
-    rows: int
+    tables: Mapping[str, int]
     facts: Mapping[str, Any]
-    counted: Literal["rows", "persons"] = "rows"
     finished: bool = True  # whether it has its report and the other files of words
 
+    @property
+    def rows(self) -> int:
+        """Rows of the unit's table."""
+        return next(iter(self.tables.values()))
 
-def verify_bundle(folder: Path) -> Verified:
-    """Check a bundle without any true data: checksums, the schema's validity for every row, the arithmetic of the budget."""
+    @property
+    def counted(self) -> Literal["rows", "persons"]:
+        """What these are."""
+        return "rows" if len(self.tables) == 1 else "persons"
+
+    @property
+    def words(self) -> str:
+        """All numbers of rows."""
+        first, *others = self.tables.items()
+        more = " and ".join(f"{count} {name}" for name, count in others)
+        return f"{first[1]} {self.counted}{' with ' if more else ''}{more}"
+
+
+def described_by(folder: Path) -> Description:
+    """The public description of the tables of a bundle."""
+    _require_bundle(folder)
+    return Description.load(folder / (PACKAGE if (folder / PACKAGE).is_file() else SCHEMA))
+
+
+def _require_bundle(folder: Path) -> None:
     if not folder.is_dir():
         raise InputError(
             f"{folder} is a file. Name the folder." if folder.exists() else f"there is no folder {folder}."
         )
     if not (folder / SUMS).is_file():
         raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or not a whole one.")
+
+
+def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path]]:
+    """The tables of a bundle, and where they lie."""
+    if described.schema is not None:
+        return [(described.unit, rows_path(folder))]
+    found = [(part, folder / str(part.path)) for part in described.tables]
+    for part, path in found:
+        if path.parent != folder or not path.is_file():
+            raise InputError(f"{PACKAGE} names {part.path!r} for {part.name}, which is no file of the bundle.")
+    return found
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What a bundle says of its privacy, and the day on which it was made."""
+    found = read_json(folder / "privacy.json")
+    if not isinstance(found, dict) or not isinstance(found.get("synthetic_rows"), dict):
+        raise InputError(
+            f"{folder / 'privacy.json'} does not count the synthetic rows: it is not a file of this covey."
+        )
+    return found
+
+
+def verify_files(folder: Path) -> tuple[dict[str, str], bool]:
+    """Check the checksums of a bundle: those of its files, and whether it is finished."""
+    _require_bundle(folder)
     named = listed(folder)
-    present, finished = counting(folder, named), REPORT in named
+    present = counting(folder, named)
     if present != set(named):
         missing, extra = (", ".join(map(repr, sorted(names))) for names in (set(named) - present, present - set(named)))
         found = [f"missing: {missing}"] * bool(missing) + [f"extra: {extra}"] * bool(extra)
@@ -48,38 +100,92 @@ def verify_bundle(folder: Path) -> Verified:
     for name, digest in named.items():
         if file_digest(folder / name) != digest:
             raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
+    return named, REPORT in named
+
+
+def checked_bundle(folder: Path) -> Verified:
+    """A bundle whose checksums are right, and with them what it says of itself: no row is read."""
+    _, finished = verify_files(folder)
+    facts = read_facts(folder)
+    return Verified(facts["synthetic_rows"], facts, finished)
+
+
+def verify_bundle(folder: Path) -> Verified:
+    """Check a bundle without any true data: checksums, the schema's validity for every row, the arithmetic of the budget."""
+    named, finished = verify_files(folder)
     for name in named:
         if name.endswith(".npz"):
             read_arrays(folder / name)
         elif name.endswith(".json"):
             read_json(folder / name)
-    if DESCRIBED in named:
-        facts = read_json(folder / "privacy.json")
-        _verify_budget(facts)
-        rows, tables = verify_linked(folder)
-        if finished and not all(named[path.name] in (folder / REPORT).read_text(encoding="utf-8") for path in tables):
-            raise InputError(f"{REPORT} describes other tables than those of the bundle.")
-        return Verified(rows, facts, "persons", finished)
-    table = rows_path(folder)
-    if finished and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
-        raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")
-    facts = read_json(folder / "privacy.json")
+    described, facts = described_by(folder), read_facts(folder)
+    tables = tables_of(folder, described)
+    report = (folder / REPORT).read_text(encoding="utf-8") if finished else ""
+    for _, path in tables:
+        if finished and named[path.name] not in report:
+            raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
     if "charges" in facts:
         _verify_budget(facts)
-    schema = Schema.load(folder / "schema.json")
-    codec, source, rows = Codec(schema), open_source(table), 0
-    measured = read_measurements(folder, NumberCodec(codec).sizes, codec.ordered)
-    if measured is not None and measured.n != facts["n"]:
-        raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
-    for part in source.parts():
-        piece = source.table(part)
-        wrong = codec.problems(piece)
-        if wrong:
-            raise InputError(f"the synthetic rows break their schema: {wrong[0]}")
-        rows += piece.rows
-    if not rows:
+    if described.schema is not None:
+        codec = Codec(described.schema)
+        measured = read_measurements(folder, NumberCodec(codec).sizes, codec.ordered)
+        if measured is not None and measured.n != facts["n"]:
+            raise InputError(
+                f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}."
+            )
+    rows = verify_rows(described, tables)
+    if rows != facts["synthetic_rows"]:
+        raise InputError(f"privacy.json counts other synthetic rows than there are, {rows}.")
+    return Verified(rows, facts, finished)
+
+
+def verify_rows(described: Description, tables: list[tuple[Resource, Path]]) -> dict[str, int]:
+    """Check every row against the schema of its table, and how tables are linked; how many rows each has."""
+    across, counts, kept = described.across, dict[str, int](), dict[str, Any]()
+    for part, path in tables:
+        codec, source, rows = Codec(part.released), open_source(path), 0
+        wanted = [] if described.schema is not None else [part.link]
+        wanted += [name for name in part.schema.names if across and f"{part.name}.{name}" in across.names]
+        held = []
+        for piece in map(source.table, source.parts()):
+            wrong = codec.problems(piece)
+            if wrong:
+                of = "" if described.schema is not None else f" of {part.name}"
+                raise InputError(f"the synthetic rows{of} break their schema: {wrong[0]}")
+            rows += piece.rows
+            named = {
+                own if own in codec.schema.names else unguarded(own): cells for own, cells in piece.columns.items()
+            }
+            held.append({name: named[name] for name in wanted})
+        counts[part.name] = rows
+        kept |= {f"{part.name}.{name}": column for name, column in joined(held).items()} if rows and wanted else {}
+    if not counts[described.unit.name]:
         raise InputError("the bundle has no synthetic rows.")
-    return Verified(rows, facts, finished=finished)
+    for part, _ in tables[1:]:
+        if counts[part.name]:
+            _verify_link(described, part, counts, kept)
+    return counts
+
+
+def _verify_link(described: Description, part: Resource, counts: Mapping[str, int], kept: Mapping[str, Any]) -> None:
+    """Every row belongs to one of the parent's, at most so many to each, and rules across both hold."""
+    assert part.parent is not None  # nosec B101 # for the type checker; every table but the first has one
+    one = next(other for other in described.tables if other.name == part.parent.table)
+    persons, owners = (np.asarray(kept[f"{own.name}.{own.link}"].cast(int)) for own in (one, part))
+    if not np.array_equal(persons, np.arange(1, counts[one.name] + 1)):
+        raise InputError(f"the persons of {one.name} are not numbered from 1.")
+    if not 1 <= owners.min() <= owners.max() <= len(persons):
+        raise InputError(f"{part.name} has rows that belong to no person of {one.name}.")
+    if np.bincount(owners).max() > part.parent.at_most:
+        raise InputError(f"a person of {part.name} has more than {part.parent.at_most} rows.")
+    if described.across is not None:
+        joint = {
+            name: kept[name].gather((owners - 1).tolist()) if name.startswith(f"{one.name}.") else kept[name]
+            for name in described.across.names
+        }
+        wrong = Codec(described.across).problems(joint)
+        if wrong:
+            raise InputError(f"the synthetic tables break a rule across them: {wrong[0]}")
 
 
 def promised(facts: Mapping[str, Any]) -> Budget:

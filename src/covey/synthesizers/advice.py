@@ -9,6 +9,7 @@ import numpy as np
 
 from covey.errors import CoveyWarning
 from covey.methods.paper import PaperParameters
+from covey.methods.persons.plan import few_persons
 from covey.methods.regain.predict import mostly_noise, predicted_error, predicted_misplaced, remedies
 from covey.methods.regain.realplan import plan_reals
 from covey.privacy.budget import Budget
@@ -39,6 +40,12 @@ def warn_of_numbers(n: int, p: int, budget: Budget) -> None:
             CoveyWarning,
             stacklevel=CALLER,
         )
+
+
+def warn_of_few_persons(n: int, budget: Budget) -> None:
+    """For persons with events: links that will be noise."""
+    if few_persons(n, budget):
+        warnings.warn(few_persons(n, budget), CoveyWarning, stacklevel=CALLER)
 
 
 def warn_of_the_papers_noise(par: PaperParameters) -> None:

@@ -29,7 +29,7 @@ from covey.records import (
     read_reals,
 )
 from covey.release.contents import AnonymousRelease
-from covey.synthesizers.base import _Synthesizer, schema_facts
+from covey.synthesizers.base import _Synthesizer, columns_facts
 from covey.table.schema import Schema
 from covey.version import __version__
 
@@ -199,4 +199,6 @@ class AnonymousSynthesizer(_Synthesizer):
             facts.append(("Seed", SEEDED_MARK))
         facts.append(("Caution", "not differentially private: a group that agrees on a column discloses it"))
         mark = "not fitted" if self._centres is None else "not differentially private"
-        return card("AnonymousSynthesizer", mark, [*facts, *schema_facts(self.schema)])
+        return card(
+            "AnonymousSynthesizer", mark, [*facts, *columns_facts(() if self.schema is None else self.schema.names)]
+        )

@@ -6,34 +6,38 @@ from typing import Any
 
 from covey.entropy import SEEDED_MARK
 from covey.html import card, meter, tag
+from covey.methods.persons.certify import LinkedCertificate
 from covey.privacy.budget import Budget, PrivacyStatement
 from covey.privacy.certificate import Certificate
-from covey.synthesizers.base import promise_words, schema_facts
-from covey.table.schema import Schema
+from covey.synthesizers.base import columns_facts, promise_words
+from covey.table.description import Description
 
 
 def private_card(
     method: str,
     budget: Budget,
     seeded: bool,
-    schema: Schema | None,
-    fitted: tuple[PrivacyStatement, Certificate | None, int] | None,
+    described: Description | None,
+    fitted: tuple[PrivacyStatement, Certificate | LinkedCertificate | None] | None,
 ) -> str:
-    """Parameters before fitting; guarantee, budget, certificate and the number of centres after it."""
+    """Parameters before fitting; guarantee, budget and certificate after it."""
     facts: list[tuple[str, Any]] = [("Guarantee asked for", promise_words(budget)), ("Method", method)]
     mark = SEEDED_MARK if seeded else "not fitted"
     if fitted is None:
         facts.append(("Next", "call fit(table): this is the step that spends the budget"))
     else:
-        privacy, certificate, centres = fitted
+        privacy, certificate = fitted
         shares = [(c.purpose, float(c.amount / budget.amount)) for c in privacy.charges]
         facts[0] = ("Guarantee", str(privacy))
         facts += [
             ("Persons it has seen" if budget.persons else "Rows it has seen", f"{privacy.n:,}"),
-            ("Centres", f"{centres:,}"),
             ("Budget", [tag("div", meter(share), f"{share:.1%} {purpose}") for purpose, share in shares]),
             ("Accuracy", certificate.sentence if certificate else "no certificate was bought"),
             ("Next", "sample(m): as many rows as you like, at no further cost"),
         ]
         mark = SEEDED_MARK if seeded else "differentially private"
-    return card("PrivateSynthesizer", mark, [*facts, *schema_facts(schema)])
+    return card(
+        "PrivateSynthesizer",
+        mark,
+        [*facts, *columns_facts([] if described is None else [name for name, _ in described.fields])],
+    )

@@ -9,22 +9,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import numpy as np
-
-from covey.answers.release import Release
 from covey.core.fit.devices import find_device
-from covey.core.fit.spectrum import Spectrum
 from covey.core.numbers.cells import MOST_BINS
 from covey.core.numbers.grid import Category
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import require_exact
 from covey.core.tables.linked import WEIGHT_STEPS
-from covey.core.tables.sparse import canonical, is_sparse
 from covey.engines.local import ArrayRows
-from covey.engines.rows import Mapped, Rows
-from covey.entropy import SEEDED_MARK
-from covey.errors import CoveyWarning, NotFittedError, ParameterError
-from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, NumberCells, all_distances, draw_of
+from covey.engines.rows import Mapped
+from covey.errors import CoveyWarning, ParameterError
+from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, draw_of
 from covey.methods.learning import (
     SHARE,
     Learned,
@@ -34,18 +28,16 @@ from covey.methods.learning import (
     learn,
     with_known_domains,
 )
-from covey.methods.method import Fitted, Method
-from covey.methods.paper import Algorithm4, PaperParameters, check_options
+from covey.methods.method import Fitted
+from covey.methods.paper import Algorithm4, check_options
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
 from covey.methods.regain.bits import RegainBits
-from covey.methods.regain.measured import Measurements
 from covey.methods.regain.memory import refuse_too_large
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
 from covey.methods.regain.reals import RegainBody
 from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
-from covey.privacy.certificate import Certificate, TableBounds
 from covey.privacy.gate import WHOLE, Gate
 from covey.records import (
     Form,
@@ -61,17 +53,34 @@ from covey.records import (
     read_reals,
 )
 from covey.release.prior import read_prior
-from covey.synthesizers.advice import warn_of_noisy_shares, warn_of_numbers, warn_of_the_papers_noise
-from covey.synthesizers.base import _Synthesizer, synthesized
-from covey.synthesizers.cards import private_card
+from covey.synthesizers.advice import (
+    warn_of_few_persons,
+    warn_of_noisy_shares,
+    warn_of_numbers,
+    warn_of_the_papers_noise,
+)
+from covey.synthesizers.base import synthesized
+from covey.synthesizers.fitted import _Private
 from covey.table.codec import Codec
+from covey.table.description import Description
 from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
-from covey.version import __version__
+from covey.tree import MakePersons, TreeForm, TreeReader
+
+# What is about rows of one table or array alone, and what it is where nothing is said.
+OF_ROWS: dict[str, Any] = {
+    **dict.fromkeys(("domain", "prior", "person", "body", "kappa", "t", "alpha", "b", "split", "constants")),
+    "method": "regain",
+    "ordinal": (),
+    "at_most": (),
+    "triples": 0,
+    "rows_per_person": 1,
+    "device": "cpu",
+}
 
 
-class PrivateSynthesizer(_Synthesizer):
+class PrivateSynthesizer(_Private):
     """Differentially private synthetic data, for replace-one neighbours, the number of rows n being public.
 
     Args:
@@ -80,6 +89,8 @@ class PrivateSynthesizer(_Synthesizer):
         method: "regain", accurate at ordinary sizes, or "paper", Algorithm 4 with the theorem's constants.
         schema: the public schema of a table with names, categories, numbers and dates; fit then takes a frame or a file. Fields
             that are to be learned get limits and categories with noise, each time a table is fitted, for a tenth of the budget.
+            Or the `Description` of persons with events: fit then takes both tables by name, neighbours differ in one person
+            with all their events, and n counts persons.
         domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
         ordinal: which attributes of the domain are ordered (numbers, dates), by index.
         at_most: declared limits [(columns, L), …]: a record sets at most L of these 0/1 columns. They are public promises:
@@ -115,7 +126,7 @@ class PrivateSynthesizer(_Synthesizer):
         delta: float | Fraction = 0.0,
         *,
         method: Literal["regain", "paper"] = "regain",
-        schema: Schema | None = None,
+        schema: Schema | Description | None = None,
         domain: Sequence[int] | None = None,
         ordinal: Sequence[int] = (),
         at_most: Limits = (),
@@ -136,16 +147,25 @@ class PrivateSynthesizer(_Synthesizer):
         device: str = "cpu",
         seed: int | None = None,
     ) -> None:
-        schema = with_known_domains(schema) if isinstance(schema, Schema) else schema
-        schema = synthesized(schema, person)
-        super().__init__(body, seed, schema)
+        options = dict(locals())
+        self._tree: TreeReader | None = None
+        if isinstance(schema, Description) and schema.schema is None:
+            wrong = sorted(name for name, plain in OF_ROWS.items() if options[name] != plain)
+            if wrong:
+                raise ParameterError(f"{', '.join(wrong)}: a package of persons and events takes no such parameter.")
+            schema.require_confirmed()
+            self._tree = TreeReader(schema)
+        own: Any = schema.schema if isinstance(schema, Description) else schema
+        own = synthesized(with_known_domains(own) if isinstance(own, Schema) else own, person)
+        super().__init__(body, seed, own)
+        self.described = schema if isinstance(schema, Description) else None if own is None else Description.of(own)
         find_device(device)  # refused here, before any table is opened
         self.device = device
-        self._learning = LearningReader(Provisional(schema)) if schema is not None and schema.learns else None
+        self._learning = LearningReader(Provisional(own)) if own is not None and own.learns else None
         self.person = person
         learning = self._learning is not None
         self._budget = make_budget(
-            epsilon, delta, rows_per_person, noise=noise, labels=learning, persons=person is not None
+            epsilon, delta, rows_per_person, noise=noise, labels=learning, persons=self._by_person
         )
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
@@ -161,9 +181,9 @@ class PrivateSynthesizer(_Synthesizer):
         self.noise = noise
         self.domain = check_domain(domain, ordinal)
         self._prior = prior
-        if prior is not None and (schema is None or schema.learns):
+        if prior is not None and (own is None or own.learns):
             raise ParameterError("a prior is a bundle of the same schema: give schema=…, with limits and categories.")
-        self._wish = Wish.of(triples, domain is not None or schema is not None)
+        self._wish = Wish.of(triples, domain is not None or own is not None)
         # A limit that allows all of its columns says nothing.
         limits = check_limits(at_most)
         if self.domain is not None and limits:
@@ -174,17 +194,14 @@ class PrivateSynthesizer(_Synthesizer):
             raise ParameterError(f"certificate_share must lie in [0, 1), got {certificate_share}.")
         given = {"kappa": kappa, "t": t, "alpha": alpha, "b": b, "shares": split, "constants": constants}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        if schema is not None:
+        # What cannot be is refused here, before any table is opened.
+        self._of_persons = None if self._tree is None else self._tree.method(self._share)
+        if own is not None:
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
-            self._take(schema)
+            self._take(own)
         self._check_method()
-        self.parameters: PaperParameters | None = None
-        self.privacy: PrivacyStatement | None = None
-        self.certificate: Certificate | None = None
-        self.spectrum: Spectrum | None = None
-        self.numbers: NumberCells | None = None
-        self.measurements: Measurements | None = None
+        self._forget()
 
     def _take(self, schema: Schema) -> None:
         """Use a schema: one that is complete, or one whose domains are to be learned first."""
@@ -235,8 +252,10 @@ class PrivateSynthesizer(_Synthesizer):
             self._fit_regain(X)
         return self
 
-    def _regain(self, p: int | None = None) -> Method:
-        """The method for bits, for categories and numbers, or for real records; p is the number of columns, where it is known."""
+    def _regain(self, p: int | None = None) -> Any:
+        """The method for bits, categories, numbers or persons; p is the number of columns, where it is known."""
+        if self._of_persons is not None:
+            return self._of_persons
         if self._numbers is not None:
             return self._by_table
         if self.domain is not None:
@@ -268,6 +287,10 @@ class PrivateSynthesizer(_Synthesizer):
         method, streams = self._regain(p), streams or self._next_streams()
         gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise, rows.steps))
         fitted = method.fit(rows, gates[-1], streams.postprocessing)
+        if self._tree is not None:
+            self._persons = MakePersons(self._tree, fitted)
+            self._finish(fitted, None, gates, n)
+            return
         draw = draw_of(self._limits, fitted.numbers)
         if self.body is not None:
             rounded = isinstance(self._form, Form) and self._form.dtype.kind in "biu"
@@ -284,8 +307,10 @@ class PrivateSynthesizer(_Synthesizer):
         self._take(found.schema)
         return first.read_again(self._table_reader()), found
 
-    def _read(self, X: Any) -> tuple[Rows, Form | TableForm]:
-        """Rows for `regain`: of a table with a schema, of category codes, or of bits."""
+    def _read(self, X: Any) -> tuple[Any, Form | TableForm | TreeForm]:
+        """Rows for `regain`: of tables with a schema, of category codes, or of bits."""
+        if self._tree is not None:
+            return self._tree.opened(X)
         if self._codec is not None:
             return self._table_reader().read(X)
         if self.domain is not None:
@@ -315,11 +340,14 @@ class PrivateSynthesizer(_Synthesizer):
         draw = DrawLikeThePaper(self.body, self._form.dtype.kind in "biu", codes=False)
         self._finish(method.fit(records, par, gate), draw, [gate], n)
 
-    def _finish(self, fitted: Fitted, draw: Draw, gates: list[Gate], n: int, domains: Learned | None = None) -> None:
-        self._centres, self._draw = fitted.cloud, draw
-        self.certificate, self.spectrum, self.numbers = fitted.certificate, fitted.spectrum, fitted.numbers
-        self.measurements = fitted.measurements
-        mechanism = "regain" if self.parameters is None else self.parameters.mechanism
+    def _finish(
+        self, fitted: Any, draw: Draw | None, gates: list[Gate], n: int, domains: Learned | None = None
+    ) -> None:
+        self.certificate, mechanism = fitted.certificate, "regain for persons with events"
+        if isinstance(fitted, Fitted):
+            self._centres, self._draw = fitted.cloud, draw
+            self.spectrum, self.numbers, self.measurements = fitted.spectrum, fitted.numbers, fitted.measurements
+            mechanism = "regain" if self.parameters is None else self.parameters.mechanism
         self.privacy = PrivacyStatement(
             self._budget,
             tuple(charge for gate in gates for charge in gate.spent),
@@ -344,14 +372,22 @@ class PrivateSynthesizer(_Synthesizer):
         widest = (max(self.domain.sizes) if self.domain else 1) + (
             MOST_BINS if self._numbers is not None and self._numbers.fine else 0
         )
-        require_exact(n, widest, WEIGHT_STEPS if self.person is not None else 1)
+        require_exact(n, widest, WEIGHT_STEPS if self._by_person else 1)
         # What is learned comes after the charge, when nothing may be refused any more: a guess at it was checked before.
         if self.schema is not None and (self._learning is None or self.schema.learns):
             refuse_too_large(expected_attributes(self.schema), n, self._budget)
 
+    @property
+    def _by_person(self) -> bool:
+        """Whether persons are counted, each with all their rows."""
+        return self.person is not None or self._tree is not None
+
     def _advise(self, n: int, sizes: Sequence[int]) -> None:
         """Checks and advice that need the public size of the table."""
         self.check(n)
+        if self._tree is not None:
+            warn_of_few_persons(n, self._budget)
+            return
         if self.schema is None and self.body is None:
             refuse_too_large([Category(size) for size in sizes], n, self._budget)
         if self.body is None:
@@ -359,47 +395,9 @@ class PrivateSynthesizer(_Synthesizer):
         else:
             warn_of_numbers(n, len(sizes), self._budget)
 
-    @property
-    def n(self) -> int:
-        """Rows of the fitted table, or its persons, which are public."""
-        if self.privacy is None:
-            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
-        return self.privacy.n
+    def prepare(self, table: Any, encoding: str = "utf-8") -> Any:
+        """Read and encode a table under the schema, or tables by name. May fail on them; spends nothing; the answer is private.
 
-    def release(self, m: int) -> Release:
-        """Draw m rows and put everything that may leave together: it answers questions, and `write_bundle` takes it."""
-        if self.body is not None:
-            raise ParameterError(
-                "rows of a body have no columns' names, so there is no bundle of them: take sample(m) and the statement "
-                "privacy. For a release declare the columns in a schema, with a rule body that says where they lie."
-            )
-        if self.schema is None or self.privacy is None:
-            raise ParameterError(
-                "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
-            )
-        kept = (self.privacy, self.certificate, __version__, self.spectrum, self.measurements, self.numbers)
-        return Release(self.draw(m), self.schema, self.centres, *kept)
-
-    def certify(self, Z: Any) -> TableBounds:
-        """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
-
-        Give it rows that were drawn from these centres, or any other public table. The distance is exact: of true rows it would
-        be an exact number about true data, which no noise protects.
+        A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """
-        if self.certificate is None:
-            raise NotFittedError("there is no certificate: fit with method='regain' and a positive certificate_share.")
-        if self._codec is not None:
-            Z = (self._codec if self._numbers is None else self._numbers).encode(Z)[0]
-        Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
-        return self.certificate.for_table(*all_distances(self._draw, Z, self.centres))
-
-    def __repr__(self) -> str:
-        state = "not fitted" if self._centres is None else str(self.privacy)
-        mark = f", {SEEDED_MARK}" if self.seeded and self._centres is None else ""
-        delta = f", delta={float(self.delta):g}" if self.delta else ""
-        return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: parameters before fitting; guarantee, budget and certificate after it."""
-        fitted = None if self.privacy is None else (self.privacy, self.certificate, len(self.centres))
-        return private_card(self.method, self._budget, self.seeded, self.schema, fitted)
+        return super().prepare(table, encoding) if self._tree is None else self._tree.prepare(table)

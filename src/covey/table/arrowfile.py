@@ -15,7 +15,7 @@ import numpy as np
 
 from covey.core.arrays import Array
 from covey.errors import InputError
-from covey.table.columns import PART_ROWS, SizeBudget, Table, Words, check_cells, match, plain
+from covey.table.columns import PART_CELLS, PART_ROWS, SizeBudget, Table, Words, check_cells, match, plain
 from covey.table.domain import Domain
 from covey.table.extras import optional
 
@@ -64,9 +64,10 @@ class ArrowFile:
         named = [self._names[j] for j in self._places.values()] or self._names[:1]
         wanted = None if self._twice else named
         with self._guard():
-            for batch in self._parquet(wanted) if self.origin == "parquet" else self._ipc(wanted):
-                for start in range(0, len(batch), PART_ROWS):
-                    yield batch.slice(start, PART_ROWS)
+            rows = min(PART_ROWS, max(1, PART_CELLS // len(wanted or self._names)))
+            for batch in self._parquet(wanted, rows) if self.origin == "parquet" else self._ipc(wanted):
+                for start in range(0, len(batch), rows):
+                    yield batch.slice(start, rows)
 
     def table(self, part: Any) -> Table:
         """The needed columns of a batch."""
@@ -91,7 +92,7 @@ class ArrowFile:
                 self._stream = True
                 return list(ipc.open_stream(data).schema.names), 0
 
-    def _parquet(self, wanted: list[str] | None) -> Iterator[Any]:
+    def _parquet(self, wanted: list[str] | None, rows: int) -> Iterator[Any]:
         parquet, pa = optional("pyarrow.parquet"), optional("pyarrow")
         with parquet.ParquetFile(self.path) as file:
             stored = file.schema_arrow
@@ -99,7 +100,7 @@ class ArrowFile:
         with parquet.ParquetFile(self.path, read_dictionary=words) as file:
             # Who reads some row groups is one of several that do.
             alone = self._groups is None
-            yield from file.iter_batches(PART_ROWS, row_groups=self._groups, columns=wanted, use_threads=alone)
+            yield from file.iter_batches(rows, row_groups=self._groups, columns=wanted, use_threads=alone)
 
     def _ipc(self, wanted: list[str] | None) -> Iterator[Any]:
         ipc = optional("pyarrow.ipc")

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 FIELD_LIMIT = 2**20  # bytes in one cell
 PART_ROWS = 1 << 17  # of a part in memory: columns of it fit the cache of a processor, and calls are few
+PART_CELLS = (
+    1 << 25
+)  # of a part of a wide table, which has fewer rows then: some hundred MiB, several of which are read at once
 
 
 @dataclass(frozen=True)

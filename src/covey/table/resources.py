@@ -1,36 +1,110 @@
-"""One table of a package: its schema without keys, the column that names the person, and how both stand in a file."""
+"""One table of a description: its schema without keys, where it lies, and how its rows belong to rows of another table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from covey.errors import ParameterError
+from covey.core.tables.linked import Timing, position_starts
+from covey.errors import ParameterError, whole_number
 from covey.table.dialects import Dialect
-from covey.table.document import spelt_like
-from covey.table.fields import Field
+from covey.table.document import refuse_unknown, spelt_like
+from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.persons import without
 from covey.table.schema import Schema
 
 # What stands for the attributes of persons who have none: a column that is neither read, measured nor written.
 BARE = Schema((Field("person", "boolean", required=True, default=False),))
+UNNAMED = "synthetic"  # the one table of a schema file, which needs no name: its rows are synthetic.csv
 LONGEST = 50  # letters of a table's name: even of four bytes each they fit a file's name
 NAME = re.compile(rf"[\w-]{{1,{LONGEST}}}")
 KEYS = ("primaryKey", "foreignKeys", "uniqueKeys")
+MOST_EVENTS = 50  # of a person: weights of pairs of events are then good to a quarter of a per cent
+FLAGS = ("numbered", "positions", "gaps")
+POSITION, GAP = "position", "gap"  # attributes of events that are measured beside the table's own, and not written
+
+
+@dataclass(frozen=True)
+class Parent:
+    """How the rows of a table belong to those of another: events to their person.
+
+    Args:
+        table: the other table's name.
+        column: the column here that names the row there.
+        at_most: how many rows belong to one row there at most: public, and further ones, in order, are cut.
+        order: the field by which they are sorted.
+        numbered: whether it counts them from 1, and is written anew instead of measured.
+        positions: whether the place of a row among those that belong together is measured with its attributes.
+        gaps: whether the time since the row before is.
+    """
+
+    table: str
+    column: str
+    at_most: int
+    order: str | None = None
+    numbered: bool = False
+    positions: bool = False
+    gaps: bool = False
+
+    def __post_init__(self) -> None:
+        whole_number(self.at_most, "at_most", 1, "It counts the events of a person.")
+        if self.at_most > MOST_EVENTS:
+            raise ParameterError(f"at_most may be {MOST_EVENTS} at most, got {self.at_most}.")
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise ParameterError(f"{name} must be true or false, got {getattr(self, name)!r}.")
+        if self.numbered and self.order is None:
+            raise ParameterError("numbered speaks of the order column: name it as order.")
+        for name in ("positions", "gaps"):
+            if getattr(self, name) and (self.order is None or self.at_most == 1):
+                raise ParameterError(
+                    f"{name} need an order of the events, and more than one of a person. Name it as order."
+                )
+
+    def check(self, schema: Schema, table: str) -> None:
+        """Refuse an order, places or times between rows that the fields of the table do not allow."""
+        for name, on in ((POSITION, self.positions), (GAP, self.gaps)):
+            if on and name in schema.names:
+                raise ParameterError(f"{table} has a column {name!r}: rename it, or leave {name}s out.")
+        if self.order is None:
+            return
+        field = schema[self.order]
+        if self.gaps:
+            whole = field.type == "date" or (field.type == "integer" and not field.special)
+            if self.numbered or not whole or field.bins is not None:
+                raise field.wrong("is no date or whole number without declared bins", "Leave gaps out.")
+        if field.type not in ORDERED_TYPES or not field.measured:
+            raise field.wrong("orders events and is no number, date or time", "Name another one as order.")
+        if self.numbered and field.type != "integer":
+            raise field.wrong("numbers events and is no integer", "Leave out numbered.")
+        if self.numbered and field.confirmed and not (field.minimum <= 1 and field.maximum >= self.at_most):  # type: ignore[operator]
+            raise field.wrong(f"numbers events and does not reach from 1 to {self.at_most}", "Widen its bounds.")
+        if field.confirmed and not field.required and not self.numbered:
+            raise field.wrong("orders events and may be missing", "Say that it is required.")
+        if self.order in schema.links:
+            raise field.wrong("orders events and follows another field", "Name that one as order.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What stands under "covey" of the table's resource."""
+        own: dict[str, Any] = {"at_most": self.at_most} | ({} if self.order is None else {"order": self.order})
+        return own | {name: True for name in FLAGS if getattr(self, name)}
 
 
 @dataclass(frozen=True)
 class Resource:
-    """One table of a package: its name, where it lies, its schema without keys, and the column that names the person."""
+    """One table: its name, its schema without keys, its own key where other tables refer to it, its parent, and where it lies."""
 
     name: str
     schema: Schema
-    key: str
+    key: str | None = None
+    parent: Parent | None = None
     path: str | None = None
-    key_type: str = "string"
-    dropped: tuple[str, ...] = ()  # other key columns, which are neither encoded nor released
     table: str | None = None  # in the database that path names
+    key_type: str = "string"  # of the column that names the person
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
@@ -40,25 +114,81 @@ class Resource:
             )
         if self.path is not None and not isinstance(self.path, str):
             raise self.wrong("has a path that is not one file", "Name one file.")
-        if self.schema.learns:
-            raise self.wrong("has fields that are to be learned", "Declare their limits and categories.")
-        if self.schema.important:
-            raise self.wrong("names important columns", "A package has none yet: leave them out.")
+        if self.parent is not None:
+            self.parent.check(self.schema, self.name)
+            _ = self.written  # rules about a numbered order column are refused
 
     @property
+    def link(self) -> str:
+        """The column by which its rows are linked: its own key, or the one that names the row of its parent."""
+        found = self.key if self.parent is None else self.parent.column
+        if found is None:
+            raise self.wrong("has no key", "Name the column that tells its rows apart, as primaryKey.")
+        return found
+
+    @cached_property
     def bare(self) -> bool:
         """Whether its persons have no attributes."""
         same = replace(self.schema.plain(), missing_values=BARE.missing_values, drafted=BARE.drafted)
         return same == BARE
 
+    @cached_property
+    def written(self) -> Schema:
+        """What is synthesized of it: without an order column that is written anew."""
+        own = self.parent
+        return without(self.schema, own.order) if own is not None and own.numbered and own.order else self.schema
+
+    @cached_property
+    def measured(self) -> Schema:
+        """What is measured of it: its columns, and where wanted the place of a row and the time since the row before."""
+        own, more = self.parent, list[Field]()
+        if own is not None and own.positions:
+            starts = [int(start) for start in position_starts(own.at_most)]
+            names = [f"{a + 1}" if b == a + 1 else f"{a + 1}-{b}" for a, b in pairwise(starts)]
+            more.append(Field(POSITION, "string", enum=(*names, f"{starts[-1] + 1}+"), required=True, ordered=True))
+        if own is not None and own.gaps and own.order is not None:
+            axis = self.schema[own.order].axis
+            more.append(Field(GAP, "integer", 0, axis.high - axis.low))
+        return replace(self.written, fields=(*self.written.fields, *more)) if more else self.written
+
+    @property
+    def timing(self) -> Timing:
+        """The attributes that say when, by their places among the measured ones."""
+        own, names = self.parent, [field.name for field in self.measured.encoded]
+        if own is None:
+            return Timing()
+        wanted = {own.order: not own.numbered, POSITION: own.positions, GAP: own.gaps}
+        return Timing(*(names.index(name) if on and name in names else None for name, on in wanted.items()))
+
     @property
     def key_field(self) -> Field:
-        """The key as it is released: a number without meaning."""
-        return Field(name=self.key, type="integer", minimum=1, maximum=2**53, required=True, default=1)
+        """The column that links its rows, as it is released: a number without meaning."""
+        return Field(name=self.link, type="integer", minimum=1, maximum=2**53, required=True, default=1)
+
+    @property
+    def released(self) -> Schema:
+        """The schema of its released rows: with the column that links them."""
+        if self.key is None and self.parent is None:
+            return self.schema
+        return replace(self.schema, fields=(self.key_field, *(() if self.bare else self.schema.fields)))
 
     def wrong(self, what: str, way_out: str) -> ParameterError:
         """An error that names this resource."""
         return ParameterError(f"resource {self.name!r} {what}. {way_out}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """A resource as its file has it: keys are listed first among the fields, with their type alone."""
+        schema = self.schema.to_dict()
+        outside: dict[str, Any] = {name: schema.pop(name) for name in ("dialect", "encoding") if name in schema}
+        keys = [(self.parent.column, self.key_type)] if self.parent else []
+        keys += [(self.key, "string" if self.parent else self.key_type)] if self.key is not None else []
+        schema["fields"] = [
+            *({"name": name, "type": kind} for name, kind in keys),
+            *([] if self.bare else schema["fields"]),
+        ]
+        schema |= {} if self.key is None else {"primaryKey": self.key}
+        place = ({"path": self.path} if self.path else {}) | ({"table": self.table} if self.table else {})
+        return {"name": self.name, **place, **outside, "schema": schema}
 
 
 def require_schema(one: Mapping[str, Any]) -> None:
@@ -81,53 +211,64 @@ def _single(value: Any, what: str) -> str:
     return names[0]
 
 
-def reference_of(events: Mapping[str, Any], persons: Mapping[str, Any]) -> tuple[str, str]:
-    """The column of events that names a person, and the key of persons that it refers to."""
-    keys = events["schema"]["foreignKeys"]
+def reference_of(one: Mapping[str, Any]) -> tuple[str, Any, str] | None:
+    """The column of a resource that names a row of another, that one's name, and its key; None where it refers to none."""
+    keys = one["schema"].get("foreignKeys")
+    if not keys:
+        return None
     if not isinstance(keys, list) or len(keys) != 1 or not isinstance(keys[0], Mapping):
         raise ParameterError(f"events refer to one table, by one entry of foreignKeys, got {keys!r}.")
     reference = keys[0].get("reference")
-    if not isinstance(reference, Mapping) or reference.get("resource") != persons.get("name"):
-        raise ParameterError(f"foreignKeys of {events.get('name')!r} must refer to resource {persons.get('name')!r}.")
-    key, to = _single(keys[0].get("fields"), "fields of foreignKeys"), _single(reference.get("fields"), "a reference")
-    if "primaryKey" not in persons["schema"]:
+    if not isinstance(reference, Mapping):
+        raise ParameterError(f"foreignKeys of {one.get('name')!r} must refer to another resource, got {reference!r}.")
+    column, to = (
+        _single(keys[0].get("fields"), "fields of foreignKeys"),
+        _single(reference.get("fields"), "a reference"),
+    )
+    return column, reference.get("resource"), to
+
+
+def require_key(one: Mapping[str, Any], to: str) -> None:
+    """Refuse a resource that others refer to by something else than its key."""
+    if "primaryKey" not in one["schema"]:
+        raise ParameterError(f"resource {one.get('name')!r} needs a primaryKey, the column that tells persons apart.")
+    if _single(one["schema"]["primaryKey"], "primaryKey") != to:
+        raise ParameterError(f"foreignKeys refer to {to!r}, which is not the primaryKey of {one.get('name')!r}.")
+
+
+def read_resource(one: Mapping[str, Any]) -> Resource:
+    """A resource without its keys; what it says under "covey" of rows that belong together needs foreignKeys."""
+    reference, own = reference_of(one), one.get("covey", {})
+    if not isinstance(own, Mapping):
+        raise ParameterError(f"covey of resource {one.get('name')!r} must be an object, got {own!r}.")
+    if reference is None and own:
+        raise ParameterError("order and at_most belong to the resource of the events.")
+    refuse_unknown(own, ("at_most", "order", *FLAGS), f"covey of resource {one.get('name')!r}")
+    if reference is not None and "at_most" not in own:
         raise ParameterError(
-            f"resource {persons.get('name')!r} needs a primaryKey, the column that tells persons apart."
+            "say under covey of the events' resource how many a person has at_most, from public knowledge."
         )
-    if _single(persons["schema"]["primaryKey"], "primaryKey") != to:
-        raise ParameterError(f"foreignKeys refer to {to!r}, which is not the primaryKey of {persons.get('name')!r}.")
-    return key, to
-
-
-def read_resource(one: Mapping[str, Any], key: str) -> Resource:
-    """A resource without its keys."""
+    keys = one["schema"].get("primaryKey", [])
+    keys = [keys] if isinstance(keys, str) else list(keys)
+    link = [] if reference is None else [reference[0]]
     data = {name: value for name, value in one["schema"].items() if name not in KEYS}
     data |= {name: one[name] for name in ("dialect", "encoding") if name in one}
     kinds = {f.get("name"): f.get("type", "string") for f in data["fields"] if isinstance(f, Mapping)}
-    extra = one["schema"].get("primaryKey")
-    dropped = tuple(n for n in ([extra] if isinstance(extra, str) else extra or []) if n != key)
-    gone = {key, *dropped}
-    data["fields"] = [f for f in data["fields"] if not (isinstance(f, Mapping) and f.get("name") in gone)]
-    schema = _schema_of(data, one)
-    kind, table = str(kinds.get(key, "string")), one.get("table")
-    return Resource(str(one.get("name", "")), schema, key, one.get("path"), kind, dropped, table)
+    data["fields"] = [f for f in data["fields"] if not (isinstance(f, Mapping) and f.get("name") in (*keys, *link))]
+    parent = None if reference is None else Parent(str(reference[1]), reference[0], **own)
+    key = next((name for name in keys if name not in link), None)
+    kind = str(kinds.get((*link, *keys, None)[0], "string"))
+    return Resource(
+        str(one.get("name", "")), _schema_of(data, one), key, parent, one.get("path"), one.get("table"), kind
+    )
 
 
 def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
     """The schema of a resource, or a refusal that says which one has nothing to synthesize; persons may have no attributes."""
-    if not data["fields"] and "primaryKey" in one["schema"]:
+    if not data["fields"] and "primaryKey" in one["schema"] and not one["schema"].get("foreignKeys"):
         return replace(BARE, dialect=Dialect.from_dict(data))
     if not data["fields"]:
         raise ParameterError(
             f"resource {one.get('name')!r} has no column besides its keys: there is nothing to synthesize in it."
         )
     return Schema.from_dict(data)
-
-
-def resource_dict(part: Resource) -> dict[str, Any]:
-    """A resource as its file has it: keys are listed first among the fields, with their type alone."""
-    schema = part.schema.to_dict()
-    outside: dict[str, Any] = {name: schema.pop(name) for name in ("dialect", "encoding") if name in schema}
-    schema["fields"] = [{"name": part.key, "type": part.key_type}, *([] if part.bare else schema["fields"])]
-    place = ({"path": part.path} if part.path else {}) | ({"table": part.table} if part.table else {})
-    return {"name": part.name, **place, **outside, "schema": schema}

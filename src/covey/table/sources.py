@@ -7,8 +7,9 @@ may run in another thread, turns one into columns. So a table of any length is r
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -249,12 +250,28 @@ def write_csv(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) ->
 
     Text that a spreadsheet would run as a formula gets an apostrophe in front.
     """
+    with writing_csv(path) as add:
+        for columns in _parts(parts):
+            add(columns)
+
+
+def write_parquet(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) -> None:
+    """Write columns, or parts of them one after the other, as Parquet."""
+    with writing_parquet(path) as add:
+        for columns in _parts(parts):
+            add(columns)
+
+
+@contextmanager
+def writing_csv(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
+    """Adds parts to a CSV file."""
     with Path(path).open("wb") as file:
-        for place, columns in enumerate(_parts(parts)):
+
+        def add(columns: ColumnValues) -> None:
             frame = _guarded_frame(columns)
             # A single name may look like several, and a single cell that is missing like no row at all: in quotes they cannot.
             quotes = "always" if frame.width == 1 else "necessary"
-            if place == 0:
+            if not file.tell():
                 frame.clear().write_csv(file, quote_style=quotes)
             frame.write_csv(
                 file,
@@ -265,20 +282,24 @@ def write_csv(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) ->
                 time_format="%H:%M:%S",
             )
 
+        yield add
 
-def write_parquet(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) -> None:
-    """Write columns, or parts of them one after the other, as Parquet."""
+
+@contextmanager
+def writing_parquet(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
+    """Adds parts to a Parquet file."""
     pl, parquet = optional("polars"), optional("pyarrow.parquet")
-    writer = None
-    try:
-        for columns in _parts(parts):
+    with ExitStack() as stack:
+        writers: list[Any] = []
+
+        def add(columns: ColumnValues) -> None:
             frame = pl.DataFrame({name: made(name, values) for name, values in columns.items()})
             table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-            writer = writer or parquet.ParquetWriter(path, table.schema)
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
+            if not writers:
+                writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
+            writers[0].write_table(table)
+
+        yield add
 
 
 def joined(parts: Iterable[ColumnValues]) -> ColumnValues:

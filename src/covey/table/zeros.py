@@ -17,9 +17,9 @@ from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Range
 from covey.errors import ParameterError
 from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, grid_of
 from covey.table.codec import Codec
+from covey.table.description import Description
 from covey.table.domain import Condition, Rule, Sum, Zero
 from covey.table.numbers import NumberCodec
-from covey.table.package import Package
 from covey.table.repair import RuleBook
 from covey.table.rules.flags import MOST_ZEROS
 
@@ -32,12 +32,12 @@ def structural_zeros(codec: NumberCodec) -> Boxes:
     return Boxes(tuple(found))
 
 
-def across_zeros(package: Package, persons: NumberCodec, events: NumberCodec) -> Boxes:
+def across_zeros(package: Description, persons: NumberCodec, events: NumberCodec) -> Boxes:
     """The boxes of rules across persons and events, over the attributes of both, those of persons first."""
     across = package.across
     if across is None:
         return NO_BOXES
-    joint = [f"{package.persons.name}.{name}" for name in persons.names]
+    joint = [f"{package.unit.name}.{name}" for name in persons.names]
     joint += [f"{package.events.name}.{name}" for name in events.names]
     small = NumberCodec(Codec(across))
     boxes = [

@@ -17,7 +17,6 @@ from typing import Any
 
 from covey.errors import CoveyError
 from covey.privacy.ledger import DatasetStatus, Ledger
-from covey.table.package import Package
 from covey.web.folders import DRAFT, let_go, private_file, private_folder
 from covey.web.jobs import Job, Jobs
 from covey.web.linked import placed
@@ -92,7 +91,7 @@ class Desk:
         described.require_confirmed()  # also in anonymous mode: the schema goes out with the bundle
         key = secrets.token_hex(4)
         schema = work.folder / f"schema-{key}.json"
-        beside = placed(described, work.tables) if isinstance(described, Package) else described
+        beside = placed(described, work.tables) if work.link else described
         with private_file(schema) as file:
             json.dump(beside.to_dict(), file, indent=2, ensure_ascii=False)
         choices = work.choices

@@ -63,9 +63,8 @@ def script(choices: Choices, table: str, ledger: Path | None = None) -> str:
     parts = [("table", f"Path({table!r})"), ("schema", f"Path({SCHEMA!r})"), ("out", f"Path({OUT!r})")]
     imported = [f"from covey.workflow import {kind}, {verb}"]
     if table == PACKAGE:
-        verb, beside = "release_package", f"the tables and {PACKAGE}"
+        beside = f"the tables and {PACKAGE}"
         parts[1] = ("schema", "None")
-        imported = [f"from covey.linkedflow import {verb}", f"from covey.workflow import {kind}"]
     if private:
         parts += [("epsilon", number(choices.epsilon))]
         parts += [("delta", number(choices.delta))] if choices.delta else []

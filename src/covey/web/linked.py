@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from covey.errors import ParameterError
-from covey.table.package import Package, joint_field
+from covey.table.description import Description, joint_field
 from covey.table.pairing import with_links_that_hold
 from covey.table.resources import BARE, Resource
 from covey.table.rules import Rule
@@ -20,13 +20,20 @@ from covey.web.security import Form
 from covey.web.taking import Uploaded
 
 
-def joined(link: Package, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Package:
+def joined(link: Description, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Description:
     """The package as far as it has come; `link` has its names, keys, order and limits."""
-    parts = [part if part.bare else _described(part, columns, rules) for part in link.resources]
+    if link.schema is not None:
+        fields = with_links_that_hold([column.field for column in columns if column.kept])
+        if not fields:
+            raise ParameterError("every column is left out. Keep at least one.")
+        drafted = not all(field.confirmed for field in fields)
+        own = Schema(fields, link.schema.missing_values, tuple(rules), drafted=drafted, dialect=link.schema.dialect)
+        return replace(link, tables=(replace(link.unit, schema=own),))
+    parts = [part if part.bare else _described(part, columns, rules) for part in link.tables]
     if parts[1].bare:
         raise ParameterError(f"every column of {link.events.name} is left out. Keep at least one.")
     across = tuple(rule for rule in rules if len(_tables(rule)) > 1)
-    return replace(link, persons=parts[0], events=parts[1], rules=across)
+    return replace(link, tables=tuple(parts), rules=across)
 
 
 def _described(part: Resource, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Resource:
@@ -48,36 +55,41 @@ def _tables(rule: Rule) -> set[str]:
     return {name.partition(".")[0] for name in rule.fields}
 
 
-def rules_of(package: Package) -> tuple[Rule, ...]:
-    """All rules of a package, about fields as table.field."""
-    own = [rule.renamed(f"{part.name}.{{}}".format) for part in package.resources for rule in part.schema.rules]
+def rules_of(package: Description) -> tuple[Rule, ...]:
+    """All rules, about fields as the description names them."""
+    if package.schema is not None:
+        return package.schema.rules
+    own = [rule.renamed(f"{part.name}.{{}}".format) for part in package.tables for rule in part.schema.rules]
     return (*own, *package.rules)
 
 
-def joint_schema(package: Package) -> Schema:
-    """The fields of both tables as rules name them, without ties to others."""
+def joint_schema(package: Description) -> Schema:
+    """The fields as rules name them; of several tables without ties to others."""
+    if package.schema is not None:
+        return package.schema
     fields = tuple(joint_field(name, field) for name, field in package.fields)
     return Schema(fields, package.events.schema.missing_values)
 
 
-def read_link(form: Form, link: Package) -> Package:
+def read_link(form: Form, link: Description) -> Description:
     """What the tables are called and how events hang together, as a form says it."""
     order = form.get("order") or None
     numbered, positions, gaps = (form.has(name) for name in ("numbered", "positions", "gaps"))
     most = whole(form.get("at_most"), "the number of events")
     persons, events = (
         replace(part, name=form.get(field, part.name).strip())
-        for field, part in (("persons", link.persons), ("events", link.events))
+        for field, part in (("persons", link.unit), ("events", link.events))
     )
-    bare = replace(link, persons=persons, events=events, at_most=most, order=order, rules=())
-    return replace(bare, numbered=numbered, positions=positions, gaps=gaps)
+    parent = replace(link.link, table=persons.name, at_most=most, order=order)
+    parent = replace(parent, numbered=numbered, positions=positions, gaps=gaps)
+    return replace(link, tables=(persons, replace(events, parent=parent)), rules=())
 
 
-def link_form(link: Package) -> dict[str, str]:
+def link_form(link: Description) -> dict[str, str]:
     """The form that says how events hang together now: what `read_link` reads."""
-    ticked = {name: "on" for name in ("numbered", "positions", "gaps") if getattr(link, name)}
-    names = {"persons": link.persons.name, "events": link.events.name}
-    return names | {"at_most": str(link.at_most), "order": link.order or ""} | ticked
+    ticked = {name: "on" for name in ("numbered", "positions", "gaps") if getattr(link.link, name)}
+    names = {"persons": link.unit.name, "events": link.events.name}
+    return names | {"at_most": str(link.link.at_most), "order": link.link.order or ""} | ticked
 
 
 def called_anew(
@@ -93,9 +105,7 @@ def called_anew(
     return moved, tuple(rule.renamed(anew) for rule in rules)
 
 
-def placed(package: Package, tables: Sequence[Uploaded]) -> Package:
+def placed(package: Description, tables: Sequence[Uploaded]) -> Description:
     """The package beside the private copies of its tables."""
-    parts = list(package.resources)
-    for k, table in enumerate(reversed(tables)):
-        parts[1 - k] = replace(parts[1 - k], path=table.path.name)
-    return replace(package, persons=parts[0], events=parts[1])
+    placed = (replace(part, path=table.path.name) for part, table in zip(package.given, tables, strict=True))
+    return replace(package, tables=(*package.tables[: package.alone], *placed))

@@ -43,7 +43,7 @@ def save(work: Work) -> None:
 
 def said(work: Work) -> bool:
     """Whether the steward has said anything about this table."""
-    return (work.columns, work.link, work.rules) != work.taken or work.chosen or bool(work.jobs)
+    return (work.columns, work.start, work.rules) != work.taken or work.chosen or bool(work.jobs)
 
 
 def _words(work: Work) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _words(work: Work) -> dict[str, Any]:
         "tables": [table.name for table in work.tables],
         "columns": [_column(column) for column in work.columns if column != before.get(column.called)],
         "rules": [rule.to_dict() for rule in work.rules],
-        "link": link_form(work.link) if work.link else None,
+        "link": link_form(work.start) if work.link else None,
         "choices": asdict(work.choices) | {"epsilon": str(work.choices.epsilon), "delta": str(work.choices.delta)},
         "release": {key: work.job.order.get(key) for key in ("dataset", "purpose")} if work.job else work.begun,
     }
@@ -89,10 +89,10 @@ def require_same(words: Mapping[str, Any], columns: Iterable[ColumnDraft]) -> No
 
 def resume(work: Work, words: Mapping[str, Any]) -> None:
     """Say again what was said of a table whose rows are here again; nothing of it where it cannot be read any more."""
-    fresh = work.columns, work.link, work.rules, work.choices
+    fresh = work.columns, work.start, work.rules, work.choices
     try:
         if work.link and words["link"]:
-            work.set_link(read_link(Form({name: [value] for name, value in words["link"].items()}), work.link))
+            work.set_link(read_link(Form({name: [value] for name, value in words["link"].items()}), work.start))
         known = {one["called"]: one for one in words["columns"]}
         work.set_columns(tuple(_resumed(c, known[c.called]) if c.called in known else c for c in work.columns))
         choices = dict(words["choices"])
@@ -103,7 +103,7 @@ def resume(work: Work, words: Mapping[str, Any]) -> None:
             fields = {field.name: field for field in work.joint().fields}
             work.set_rules(tuple(read_rule(rule, fields) for rule in words["rules"]))
     except (CoveyError, KeyError, TypeError, ValueError):  # of another version, say
-        work.columns, work.link, work.rules, work.choices = fresh
+        work.columns, work.start, work.rules, work.choices = fresh
 
 
 def _resumed(column: ColumnDraft, words: Mapping[str, Any]) -> ColumnDraft:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from covey.errors import CoveyError, ParameterError
-from covey.linkedflow import draft_alone, draft_package
+from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
-from covey.table.package import Package, Resource, is_package
 from covey.table.proposing import Note
+from covey.table.resources import Resource
 from covey.table.schema import Schema
 from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
 from covey.web.drafts import ColumnDraft, drafts
@@ -69,7 +69,7 @@ class Taken:
 
     tables: tuple[Uploaded, ...]
     columns: tuple[ColumnDraft, ...]
-    described: Schema | Package
+    described: Description
     assumed: str = ""
 
 
@@ -84,7 +84,7 @@ def take(given: Given, folder: Path, limit: int) -> Taken:
         os.replace(path, place)
     named = [(place, name) for place, (_, name) in zip(places, files, strict=True)]
     try:
-        if given.events or given.whose or isinstance(known, Package):
+        if given.events or given.whose or (known is not None and known.schema is None):
             return _take_linked(given, named, known, limit)
         return _take_one(given, named[0], known, limit)
     except BaseException as error:
@@ -111,23 +111,24 @@ def _ending(path: Path, name: str) -> str:
     return found
 
 
-def _take_one(given: Given, file: File, known: Schema | None, limit: int) -> Taken:
+def _take_one(given: Given, file: File, known: Description | None, limit: int) -> Taken:
     """One table. A schema that is whole names the columns that must be there; an unfinished one is finished later."""
     place, name = file
     written, whole = _written(given), False
     if known is None:
         found = draft(place, written, 4 * limit)
-        start, notes = found.schema, found.notes
+        start, notes = found.description, found.notes
     else:
-        whole = all(field.confirmed for field in known.fields)
-        start, notes = known.read_as(written), ()
-    rows = read_table(place, start if known is None or whole else None, given.encoding, size_limit=4 * limit).rows
-    return Taken((Uploaded(place, name, rows),), drafts(start, notes), start, _assumed(name, notes))
+        whole = not known.drafted
+        start, notes = Description.of(known.read_as(written).unit.schema), ()
+    schema = start.unit.schema
+    rows = read_table(place, schema if known is None or whole else None, given.encoding, size_limit=4 * limit).rows
+    return Taken((Uploaded(place, name, rows),), drafts(schema, notes), start, _assumed(name, notes))
 
 
-def _take_linked(given: Given, files: Sequence[File], known: Schema | Package | None, limit: int) -> Taken:
+def _take_linked(given: Given, files: Sequence[File], known: Description | None, limit: int) -> Taken:
     """Persons and their events, in two tables or in one."""
-    if isinstance(known, Schema):
+    if known is not None and known.schema is not None:
         raise ParameterError("a schema describes one table. Give the package of both, or neither.")
     by_name = {name: place for place, name in files}
     if len(by_name) < len(files):
@@ -136,27 +137,20 @@ def _take_linked(given: Given, files: Sequence[File], known: Schema | Package | 
         )
     if known is not None:
         return _as_described(given, by_name, known, limit)
-    if given.events:
-        found = draft_package(by_name, given.whose or None, _written(given), 4 * limit)
-    else:
-        found = draft_alone(by_name, given.whose, _written(given), 4 * limit)
-    package, looks = found.package, found.found
-    notes = [
-        [note for note in one.notes if note.field != part.key]
-        for part, one in zip(package.resources[package.alone :], looks, strict=True)
-    ]
+    found = draft(by_name, _written(given), 4 * limit, given.whose or None)
+    package, looks, notes = found.description, found.found, found.by_table
     tables = [Uploaded(place, name, one.table.rows) for (place, name), one in zip(files, looks, strict=True)]
     said = [_assumed(name, own) for (_, name), own in zip(files, notes, strict=True)]
     return Taken(tuple(tables), columns_of(package, notes), package, "; ".join(filter(None, said)))
 
 
-def _as_described(given: Given, files: dict[str, Path], known: Package, limit: int) -> Taken:
+def _as_described(given: Given, files: dict[str, Path], known: Description, limit: int) -> Taken:
     """Tables of a package that was made before: by the names that it gives their files, or persons first."""
-    if given.whose not in ("", known.events.key):
+    if given.whose not in ("", known.events.link):
         raise ParameterError(
-            f"the package names {known.events.key!r} as the column that says whose each row is. Name none."
+            f"the package names {known.events.link!r} as the column that says whose each row is. Name none."
         )
-    parts = known.resources[known.alone :]
+    parts = known.given
     if len(parts) != len(files):
         both = "persons and events, two tables: give both" if len(parts) == 2 else "one table: give that alone"
         raise ParameterError(f"the package describes {both}.")
@@ -171,7 +165,7 @@ def _as_described(given: Given, files: dict[str, Path], known: Package, limit: i
         whole = part.schema if not part.bare and all(field.confirmed for field in part.schema.fields) else None
         rows = read_table(files[name], whole, given.encoding, size_limit=4 * limit).rows
         tables.append(Uploaded(files[name], name, rows))
-    package = replace(known, persons=known.persons if known.alone else placed[0], events=placed[-1])
+    package = replace(known, tables=(*known.tables[: known.alone], *placed))
     return Taken(tuple(tables), columns_of(package), package)
 
 
@@ -181,12 +175,12 @@ def _read_as(part: Resource, dialect: Dialect) -> Schema:
     return replace(own, dialect=dialect.of_file.over(own.dialect)) if part.bare else own.read_as(dialect)
 
 
-def columns_of(package: Package, notes: Sequence[Sequence[Note]] = ()) -> tuple[ColumnDraft, ...]:
+def columns_of(package: Description, notes: Sequence[Sequence[Note]] = ()) -> tuple[ColumnDraft, ...]:
     """The columns of both tables, persons first; notes are those of the tables that there are."""
-    told = {part.name: own for part, own in zip(package.resources[package.alone :], notes, strict=bool(notes))}
+    told = {part.name: own for part, own in zip(package.given, notes, strict=bool(notes))}
     return tuple(
         replace(column, table=part.name)
-        for part in package.resources
+        for part in package.tables
         if not part.bare
         for column in drafts(part.schema, told.get(part.name, ()))
     )
@@ -217,12 +211,12 @@ def _is_package(path: Path, name: str) -> bool:
         return False
 
 
-def _load_schema(path: Path, name: str) -> Schema | Package:
+def _load_schema(path: Path, name: str) -> Description:
     """A schema or a package that its owner knows by another name."""
     place = path.with_suffix(".yaml" if name.lower().endswith((".yaml", ".yml")) else ".json")
     os.replace(path, place)
     try:
-        return Package.load(place) if is_package(place) else Schema.load(place)
+        return Description.load(place)
     except CoveyError as error:
         raise calling(error, (place, name)) from None
     finally:

@@ -11,20 +11,19 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
-from typing import Any, cast
+from typing import Any
 
 from covey.errors import CoveyError, ParameterError
-from covey.linkedflow import LinkedFit, LinkedPrediction, check_tables, plan_package
-from covey.linking import PackageReader
 from covey.methods.learning import expected_attributes, expected_sizes, with_known_domains
-from covey.methods.regain.predict import Prediction
+from covey.methods.regain.predict import Prediction, predict
 from covey.privacy.budget import Budget, budget_for
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.codec import Codec
+from covey.table.description import Description
 from covey.table.dialects import Dialect
-from covey.table.package import Package
-from covey.table.pairing import with_links_that_hold
+from covey.table.resources import BARE, Parent
 from covey.table.schema import Rule, Schema
+from covey.tree import TreeReader
 from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
 from covey.web.drafts import ColumnDraft, edited, published, refused, to_learn
@@ -36,6 +35,8 @@ from covey.web.saved import require_same, resume, save
 from covey.web.security import Form, Refused
 from covey.web.taking import Given, Uploaded, remove, take
 from covey.workflow import Fit, check, plan
+
+NOTHING = Description.of(BARE)  # before a table is taken
 
 
 class Work:
@@ -49,11 +50,9 @@ class Work:
         self.lock = RLock()
         self.touched = time.monotonic()
         self.tables: tuple[Uploaded, ...] = ()
-        self.link: Package | None = None  # how two tables hang together; fields and rules are those below
+        self.start = NOTHING  # names, keys and dialects of the tables; fields and rules are those below
         self.columns: tuple[ColumnDraft, ...] = ()
-        self.missing_values: tuple[str, ...] = ("",)
-        self.dialect = Dialect()
-        self.said = Dialect()  # of it, what its owner has said: learned columns are read so
+        self.said = Dialect()  # what the owner has said of it: learned columns are read so
         self.assumed = ""  # how the file was read, where it is not plain
         self.rules: tuple[Rule, ...] = ()
         self.taken: tuple[Any, ...] = ()  # columns, link and rules before anything was said of them
@@ -61,7 +60,7 @@ class Work:
         self.chosen = False
         self.review: str | None = None
         self._sizes: tuple[int, ...] | None = None
-        self._fit: tuple[object, Fit | LinkedFit] | None = None  # of true rows, and of what it was found with
+        self._fit: tuple[object, Fit] | None = None  # of true rows, and of what it was found with
         self._pictures: dict[tuple[str, str], Picture] = {}  # of true columns, by name and kind, in memory alone
         self.jobs: dict[str, Job] = {}  # by the review that ordered them
 
@@ -81,7 +80,6 @@ class Work:
         """Read what was uploaded, and draft its schema unless one was given."""
         self.require_idle()
         taken = take(given, self.folder, limit)
-        start = taken.described
         with self.lock:
             try:
                 self.require_idle()  # a release may have begun while the files were read
@@ -92,12 +90,8 @@ class Work:
                 raise
             self.forget_table()
             self.tables, self.columns, self.assumed, self.said = taken.tables, taken.columns, taken.assumed, given.said
-            if isinstance(start, Package):
-                self.link, self.rules = start, rules_of(start)
-            else:
-                self.link, self.rules = None, start.rules
-                self.missing_values, self.dialect = start.missing_values, start.dialect
-            self.taken = self.columns, self.link, self.rules
+            self.start, self.rules = taken.described, rules_of(taken.described)
+            self.taken = self.columns, self.start, self.rules
             if self.words is not None:
                 resume(self, self.words)
                 self.words = None
@@ -120,26 +114,24 @@ class Work:
 
     # The schema.
 
+    @property
+    def link(self) -> Parent | None:
+        """How events belong to their persons; None where there is one table."""
+        return None if self.start.schema is not None else self.start.link
+
+    def described(self) -> Description:
+        """What will be public, as far as it has come."""
+        return joined(self.start, self.columns, self.rules)
+
     def schema(self) -> Schema:
-        """The public schema as far as it has come."""
-        fields = with_links_that_hold([column.field for column in self.columns if column.kept])
-        if not fields:
-            raise ParameterError("every column is left out. Keep at least one.")
-        drafted = not all(f.confirmed for f in fields)
-        return Schema(fields, self.missing_values, self.rules, drafted=drafted, dialect=self.dialect)
-
-    def package(self) -> Package:
-        """The public package of linked tables as far as it has come."""
-        assert self.link is not None  # nosec B101 # for the type checker; asked of linked tables alone
-        return joined(self.link, self.columns, self.rules)
-
-    def described(self) -> Schema | Package:
-        """What will be public."""
-        return self.package() if self.link else self.schema()
+        """The public schema of a single table."""
+        found = self.described().schema
+        assert found is not None  # nosec B101 # for the type checker; asked of single tables alone
+        return found
 
     def joint(self) -> Schema:
         """The fields as rules name them."""
-        return joint_schema(self.package()) if self.link else self.schema()
+        return joint_schema(self.described())
 
     def set_columns(self, columns: tuple[ColumnDraft, ...]) -> None:
         """Change columns, or refuse what the schema does not allow."""
@@ -156,14 +148,13 @@ class Work:
         """Change one column."""
         self.set_columns((*self.columns[:place], column, *self.columns[place + 1 :]))
 
-    def set_link(self, link: Package) -> None:
+    def set_link(self, start: Description) -> None:
         """Change how events hang together, or refuse what their table does not allow."""
         self.require_idle()
-        before = () if self.link is None else self.link.resources
-        names = {old.name: new.name for old, new in zip(before, link.resources, strict=True)}
+        names = {old.name: new.name for old, new in zip(self.start.tables, start.tables, strict=True)}
         columns, rules = called_anew(names, self.columns, self.rules)
-        joined(link, columns, rules)
-        self.link, self.columns, self.rules, self._pictures = link, columns, rules, {}
+        joined(start, columns, rules)
+        self.start, self.columns, self.rules, self._pictures = start, columns, rules, {}
         self.changed()
 
     def choose(self, choices: Choices) -> None:
@@ -232,9 +223,8 @@ class Work:
         self.require_idle()
         before, self.rules = self.rules, rules
         try:
-            _ = (
-                PackageReader(self.package()) if self.link else Codec(self.schema())
-            )  # refuse rules that contradict each other
+            found = self.described()  # rules that contradict each other are refused
+            _ = TreeReader(found) if found.schema is None else Codec(found.schema)
         except CoveyError:
             self.rules = before
             raise
@@ -268,9 +258,9 @@ class Work:
         labels = not self.link and bool(with_known_domains(self.schema()).learns)
         return budget_for(choices.epsilon, choices.delta, ALL_ROWS if self.link else choices.unit, labels=labels)
 
-    def expect(self, choices: Choices) -> LinkedPrediction:
+    def expect(self, choices: Choices) -> Any:
         """What a release of linked tables would be like, from public sizes alone."""
-        return plan_package(self.package(), self.counted(choices), choices.epsilon, choices.delta)
+        return plan(self.described(), self.counted(choices), choices.epsilon, choices.delta).prediction
 
     def predict(self, choices: Choices) -> Prediction:
         """What a release would be like, from public sizes alone."""
@@ -289,7 +279,7 @@ class Work:
     def counted(self, choices: Choices) -> int:
         """The public number that a release counts: persons, where a column says whose a row is, otherwise rows."""
         if self.link:
-            return self.fit_linked().persons.rows if self.link.alone else self.tables[0].rows
+            return (self.fit().persons or 1) if self.start.alone else self.tables[0].rows
         if not choices.person or choices.mode != "private":
             return self.table.rows if self.table else 1
         if choices.person not in {column.field.name for column in self.columns}:
@@ -314,21 +304,9 @@ class Work:
 
     def _read_as(self, table: str) -> tuple[Path, Dialect, tuple[str, ...]]:
         """Where a table lies, and how it is read."""
-        if self.link is None:
-            return self.tables[0].path, self.dialect, self.missing_values
-        part, last = next((part, k) for k, part in enumerate(self.link.resources) if part.name == table)
-        return self.tables[-last].path, part.schema.dialect, part.schema.missing_values
-
-    def fit_linked(self) -> LinkedFit:
-        """How true persons and events fit the package. Confidential: for their owner's screen, written nowhere."""
-        with self.lock:
-            self.require_table()
-            package = self.package()
-            if self._fit is None or self._fit[0] != package:
-                names = [part.name for part in package.resources[package.alone :]]
-                paths = dict(zip(names, (table.path for table in self.tables), strict=True))
-                self._fit = (package, check_tables(package, paths))
-            return cast(LinkedFit, self._fit[1])
+        given = self.start.given
+        place = next((k for k, part in enumerate(given) if part.name == table), 0)
+        return self.tables[place].path, given[place].schema.dialect, given[place].schema.missing_values
 
     def require_table(self) -> Uploaded:
         """The table, or a word that it is gone."""
@@ -337,12 +315,14 @@ class Work:
         return self.table
 
     def fit(self, person: str = "") -> Fit:
-        """How the true table fits the schema. Confidential: for its owner's screen, written nowhere."""
+        """How the true tables fit their description. Confidential: for their owner's screen, written nowhere."""
         with self.lock:
-            table, schema = self.require_table(), self.schema()
-            if self._fit is None or self._fit[0] != (schema, person):
-                self._fit = ((schema, person), check(table.path, schema, person or None))
-            return cast(Fit, self._fit[1])
+            self.require_table()
+            found, whose = self.described(), person if self.choices.mode == "private" else ""
+            if self._fit is None or self._fit[0] != (found, whose):
+                paths = {part.name: table.path for part, table in zip(found.given, self.tables, strict=True)}
+                self._fit = ((found, whose), check(paths, found, whose or None))
+            return self._fit[1]
 
     # Steps.
 
@@ -396,5 +376,5 @@ class Work:
 def prediction(
     sizes: tuple[int, ...], rows: int, epsilon: Fraction, delta: Fraction, rows_per_person: Unit
 ) -> Prediction:
-    """`plan`, remembered: the page asks for the same public numbers again and again."""
-    return plan(sizes, rows, epsilon, delta, rows_per_person=rows_per_person)
+    """`predict`, remembered: the page asks for the same public numbers again and again."""
+    return predict(sizes, rows, epsilon, delta, rows_per_person=rows_per_person)

@@ -13,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from covey.errors import CoveyError, CoveyWarning
-from covey.linkedflow import release_package
 from covey.progress import listening
 from covey.release.contents import About
 from covey.web.folders import hold
@@ -76,8 +75,7 @@ def carry_out(order: dict[str, Any], voice: Voice) -> Released:
     order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}
     order["important"] = tuple(map(tuple, order.get("important", ())))
     order["about"] = About(**order.get("about", {}))
-    carried = release_package if order["schema"] is None else release  # a package is a table and its schema in one
-    return carried(PrivateOrder(**order), voice.stage, voice.decide)
+    return release(PrivateOrder(**order), voice.stage, voice.decide)
 
 
 def main(place: str) -> int:

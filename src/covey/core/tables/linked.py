@@ -87,6 +87,15 @@ class Linked:
         keep = places_within(owner) < most
         return cls(persons, events[keep], owner[keep], most)
 
+    def some(self, first: int, count: int) -> Linked:
+        """So many persons, with all their events."""
+        if first == 0 and count >= self.n:
+            return self
+        start, stop = np.searchsorted(self.owner, (first, first + count))
+        return Linked(
+            self.persons[first : first + count], self.events[start:stop], self.owner[start:stop] - first, self.most
+        )
+
     @property
     def n(self) -> int:
         """The number of persons."""

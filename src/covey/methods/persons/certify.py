@@ -137,15 +137,26 @@ class Reference:
 
         Of numbers the largest distance of a distribution function, or a little more.
         """
-        whole = linked.n * WEIGHT_STEPS
+        return self._gaps(self.sums(linked))
+
+    def sums(self, linked: Linked) -> Integers:
+        """All that is compared, in steps, one after the other: a sum over persons."""
         binned = linked if self.numbers is None else self.numbers.bins(linked)
-        gaps: dict[str, list[float]] = {"events": [_gap(event_counts(linked), whole, self.counts)]}
-        for table, share in zip(self.tables, self.shares, strict=True):
-            gaps.setdefault(table.kind, []).append(_gap(linked_table(binned, table, self.sizes), whole, share))
+        tables = [linked_table(binned, table, self.sizes).ravel() for table in self.tables]
+        numbers = self.numbers.counts(linked) if self.numbers is not None and self.functions else []
+        return np.concatenate([event_counts(linked), *tables, *numbers])
+
+    def _gaps(self, sums: Integers) -> dict[str, float]:
+        lengths = [len(self.counts), *(share.size for share in self.shares), *(len(own) - 1 for own in self.functions)]
+        counts, *rest = np.split(sums, np.cumsum(lengths)[:-1])
+        whole = int(counts.sum())  # everybody has some number of events
+        gaps: dict[str, list[float]] = {"events": [_gap(counts, whole, self.counts)]}
+        for table, share, own in zip(self.tables, self.shares, rest, strict=False):
+            gaps.setdefault(table.kind, []).append(_gap(own.reshape(share.shape), whole, share))
         found = {kind: float(np.mean(own)) for kind, own in gaps.items()}
         if self.numbers is not None and self.functions:
             edges = [own for own in self.numbers.edges if own is not None]
-            each = zip(self.numbers.counts(linked), edges, self.functions, strict=True)
+            each = zip(rest[len(self.shares) :], edges, self.functions, strict=True)
             found["numbers"] = max(kolmogorov_bound(*own, whole) for own in each)
         return found
 
@@ -155,9 +166,9 @@ class Reference:
         named = dict.fromkeys(["events", *(table.kind for table in self.tables)])
         return [*named, "numbers"] if self.functions else list(named)
 
-    def farthest(self, linked: Linked) -> float:
-        """The largest of these distances."""
-        return max(self.distances(linked).values())
+    def farthest(self, sums: Integers) -> float:
+        """The largest of these distances, from `sums`."""
+        return max(self._gaps(sums).values())
 
 
 def _gap(counts: Integers, whole: int, share: Floats) -> float:

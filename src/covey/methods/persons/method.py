@@ -89,7 +89,7 @@ class RegainPersons:
             Boxes((*self.boxes[0].boxes, *moved, *self.across.boxes)),
         )
 
-    def shares(self, n: int, budget: Budget) -> Mapping[str, Fraction]:
+    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """The planned part of the budget for each purpose, from public numbers."""
         return self.plan.shares(n, budget, self.certificate)
 
@@ -143,7 +143,7 @@ class RegainPersons:
             edges = tuple(comparison_edges(seen.cells[j]) if j in seen.cells else None for j in range(len(totals)))
             compared = Numbers(split.to_bins, edges)
             reference = Reference.of(drawn, [table for table, _ in tables], split.sizes, compared)
-            farthest = rows.reduce(reference.farthest)
+            farthest = rows.reduce(reference.sums).map(reference.farthest)
             return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
 
     def _barred(self, seen: OneWayModel) -> Across:

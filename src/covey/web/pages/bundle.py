@@ -10,10 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 from starlette.background import BackgroundTask
 
-from covey.linkedflow import is_linked
-from covey.release.linkedverify import DESCRIBED, table_paths
-from covey.release.verify import rows_path, verify_bundle
-from covey.table.package import Package
+from covey.release.verify import described_by, tables_of, verify_bundle
 from covey.table.sources import read_table
 from covey.web.forms import shown
 from covey.web.jobs import Job
@@ -36,12 +33,8 @@ def the_bundle(work: Work) -> tuple[Job, Path]:
 
 def previews(folder: Path) -> dict[str, dict[str, list[str]]]:
     """The first rows of each table, by its name and their columns."""
-    if is_linked(folder):
-        package = Package.load(folder / DESCRIBED)
-        paths = dict(zip((part.name for part in package.resources), table_paths(folder, package), strict=True))
-    else:
-        paths = {"": rows_path(folder)}
-    tables = {name: read_table(path).columns for name, path in paths.items()}
+    found = tables_of(folder, described_by(folder))
+    tables = {part.name if len(found) > 1 else "": read_table(path).columns for part, path in found}
     return {
         table: {name: [shown(v) for v in series.head(PREVIEW_ROWS)] for name, series in columns.items()}
         for table, columns in tables.items()

@@ -121,7 +121,7 @@ def change_link(request: Request, work: Named, form: Checked) -> Response:
         with work.lock:
             if work.link is None:
                 raise Refused(404, "This table stands by itself.")
-            work.set_link(read_link(form, work.link))
+            work.set_link(read_link(form, work.start))
     except CoveyError as error:
         return columns_page_with(request, work, str(error), status(error))
     return go(f"/work/{work.id}/columns")

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
 from covey.errors import CoveyError
-from covey.linkedflow import evaluate_package
 from covey.web.pages.bundle import the_bundle
 from covey.web.pages.shared import Checked, Named, page
 from covey.web.security import REPORT_POLICY, Refused
@@ -25,11 +24,11 @@ def mirror(request: Request, work: Named, form: Checked) -> Response:
     if not work.tables or not all(str(table.path) in job.names for table in work.tables):
         raise Refused(409, "The true rows of this bundle are no longer here, so there is nothing to compare it with.")
     try:
-        if work.link:
-            figures = evaluate_package(Path(job.order["table"]), folder)
-            return page(request, "mirror.html", work=work, step="bundle", figures=figures)
+        dialect = work.start.unit.schema.dialect
         person = job.order.get("person")
-        found = evaluate(work.tables[0].path, folder, dialect=work.dialect, person=person, predicting=False)
+        found = evaluate(Path(job.order["table"]), folder, dialect=dialect, person=person, predicting=False)
     except CoveyError as error:
         raise calling(error, *(table.file for table in work.tables)) from None
+    if found.rows is None:
+        return page(request, "mirror.html", work=work, step="bundle", figures=found.figures)
     return HTMLResponse(found.page(), headers={"content-security-policy": REPORT_POLICY})

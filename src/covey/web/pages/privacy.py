@@ -19,7 +19,6 @@ from covey.release.agreement import risks, why
 from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
-from covey.synthesizers.linked import LinkedSynthesizer
 from covey.web.choices import Choices
 from covey.web.desk import Desk
 from covey.web.export import number
@@ -186,10 +185,10 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
     desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, unit, synth.rho)
 
 
-def synthesizer(work: Work, choices: Choices) -> PrivateSynthesizer | LinkedSynthesizer:
+def synthesizer(work: Work, choices: Choices) -> PrivateSynthesizer:
     """What would make the release."""
     if work.link:
-        return LinkedSynthesizer(choices.epsilon, choices.delta, schema=work.package())
+        return PrivateSynthesizer(choices.epsilon, choices.delta, schema=work.described())
     return PrivateSynthesizer(
         choices.epsilon,
         choices.delta,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError
-from covey.linkedflow import LinkedFit
 from covey.privacy.ledger import default_ledger_path
-from covey.table.package import Package
-from covey.table.schema import Schema
 from covey.web import export
 from covey.web.desk import Desk
 from covey.web.pages.privacy import privacy_values
@@ -45,42 +42,23 @@ class Misfit:
     of: int
 
 
-def misfits(fit: Fit, schema: Schema) -> list[Misfit]:
-    """Everything that reading the table as the schema says would change, column by column."""
+def misfits(fit: Fit) -> list[Misfit]:
+    """Everything that reading the tables as they are described would change, column by column, and rows that are left out."""
     found = []
-    for name, seen in fit.log.columns.items():
-        other = schema[name].other
-        unknown = (
-            f"in no category, and become {other!r}" if other else "in no category, and become the default or missing"
-        )
-        found += [
-            (name, seen.clipped, "beyond a limit, and are moved to it"),
-            (name, seen.unknown, unknown),
-            (name, seen.unparseable, "not of the column's kind, and become the default or missing"),
-            (name, seen.missing if schema[name].required else 0, "missing where none may be, and become the default"),
-            (name, seen.missing if seen.missing == fit.rows else 0, "missing: there is nothing to release"),
-        ]
-    found += [(fit.person or "", fit.nobodys, "of rows that name nobody, and are left out")]
-    return [Misfit(name, count, words, fit.rows) for name, count, words in found if count]
-
-
-def linked_misfits(fit: LinkedFit, package: Package) -> list[Misfit]:
-    """The same for persons and events, and the events that are left out or break a rule."""
-    own = zip(package.resources, (fit.persons, fit.events), strict=True)
-    found = [
-        replace(one, name=f"{part.name}.{one.name}")
-        for part, table in own
-        if not part.bare
-        for one in misfits(table, part.schema)
-    ]
-    beyond = f"beyond the {package.at_most} that a person has at most, and are left out"
-    broken = "against a rule across the tables: no synthetic one will be"
-    events = package.events.name
-    return found + [
-        Misfit(events, count, words, fit.events.rows)
-        for count, words in ((fit.cut, beyond), (fit.broken, broken))
-        if count
-    ]
+    for table in fit.tables:
+        for name, seen in table.log.columns.items():
+            field, called = table.schema[name], table.called(name)
+            becomes = f"become {field.other!r}" if field.other else "become the default or missing"
+            of_column = [
+                (seen.clipped, "cells are beyond a limit, and are moved to it"),
+                (seen.unknown, f"cells are in no category, and {becomes}"),
+                (seen.unparseable, "cells are not of the column's kind, and become the default or missing"),
+                (seen.missing if field.required else 0, "cells are missing where none may be, and become the default"),
+                (seen.missing if seen.missing == table.rows else 0, "cells are missing: there is nothing to release"),
+            ]
+            found += [Misfit(called, count, words, table.rows) for count, words in of_column if count]
+    rest = [rest for rest in fit.rest if rest.count and rest.name]
+    return found + [Misfit(rest.name, rest.count, f"rows {rest.words}", rest.rows) for rest in rest]
 
 
 def fit_values(work: Work) -> dict[str, Any]:
@@ -88,11 +66,7 @@ def fit_values(work: Work) -> dict[str, Any]:
     if work.table is None:
         return {"misfits": [], "fit_error": ""}
     try:
-        if work.link:
-            return {"misfits": linked_misfits(work.fit_linked(), work.package()), "fit_error": ""}
-        person = work.choices.person if work.choices.mode == "private" else ""
-        fit = work.fit(person)
-        return {"misfits": misfits(fit, fit.schema), "fit_error": ""}
+        return {"misfits": misfits(work.fit(work.choices.person)), "fit_error": ""}
     except CoveyError as error:
         return {"misfits": [], "fit_error": str(calling(error, *(table.file for table in work.tables)))}
 

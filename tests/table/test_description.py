@@ -6,7 +6,8 @@ import json
 import pytest
 
 from covey.errors import ParameterError
-from covey.table.package import Package, is_package
+from covey.table.description import Description, is_package
+from covey.tree import TreeReader
 
 GOOD = {
     "title": "A clinic",
@@ -51,22 +52,22 @@ def changed(change):
 
 
 def test_a_package_is_read_and_written_as_it_was():
-    package = Package.from_dict(GOOD)
-    assert package.persons.key == "id"
-    assert package.events.key == "who"
-    assert package.persons.schema.names == ("age",)
-    assert package.event_schema.names == ("day", "ward")
-    assert (package.at_most, package.order, package.numbered) == (9, "day", False)
-    assert Package.from_dict(package.to_dict()) == package
+    package = Description.from_dict(GOOD)
+    assert package.unit.link == "id"
+    assert package.events.link == "who"
+    assert package.unit.schema.names == ("age",)
+    assert package.events.written.names == ("day", "ward")
+    assert (package.link.at_most, package.link.order, package.link.numbered) == (9, "day", False)
+    assert Description.from_dict(package.to_dict()) == package
     assert package.to_dict()["title"] == "A clinic"
     turned = {**GOOD, "resources": GOOD["resources"][::-1]}
-    assert Package.from_dict(turned) == package
+    assert Description.from_dict(turned) == package
 
 
 def test_an_order_that_counts_events_is_not_synthesized():
-    package = Package.from_dict(changed(lambda _, v: v["covey"].update(numbered=True)))
-    assert package.event_schema.names == ("ward",)
-    assert Package.from_dict(package.to_dict()) == package
+    package = Description.from_dict(changed(lambda _, v: v["covey"].update(numbered=True)))
+    assert package.events.written.names == ("ward",)
+    assert Description.from_dict(package.to_dict()) == package
 
 
 def test_an_events_own_key_is_left_out():
@@ -74,7 +75,7 @@ def test_an_events_own_key_is_left_out():
         visits["schema"]["primaryKey"] = "visit"
         visits["schema"]["fields"].append({"name": "visit", "type": "integer"})
 
-    assert Package.from_dict(changed(own)).events.schema.names == ("day", "ward")
+    assert Description.from_dict(changed(own)).events.schema.names == ("day", "ward")
 
 
 def test_a_package_on_disk_is_told_from_a_schema(tmp_path):
@@ -84,8 +85,8 @@ def test_a_package_on_disk_is_told_from_a_schema(tmp_path):
     assert not is_package(tmp_path / "schema.json")
     assert not is_package(tmp_path / "none.json")
     assert not is_package(tmp_path / "table.csv")
-    Package.load(tmp_path / "package.json").save(tmp_path / "again.json")
-    assert Package.load(tmp_path / "again.json") == Package.from_dict(GOOD)
+    Description.load(tmp_path / "package.json").save(tmp_path / "again.json")
+    assert Description.load(tmp_path / "again.json") == Description.from_dict(GOOD)
 
 
 def test_fields_are_confirmed_by_table_and_name():
@@ -93,7 +94,7 @@ def test_fields_are_confirmed_by_table_and_name():
         for part in (patients, visits):
             part["schema"]["covey"] = {"draft": "draft: describes private data"}
 
-    package = Package.from_dict(changed(draft))
+    package = Description.from_dict(changed(draft))
     assert package.drafted
     with pytest.raises(
         ParameterError, match=r"not confirmed as public for 'patients.age', 'visits.day', 'visits.ward'"
@@ -103,8 +104,54 @@ def test_fields_are_confirmed_by_table_and_name():
     with pytest.raises(ParameterError, match=r"for 'visits.day'"):
         some.require_confirmed()
     assert not some.confirm().drafted
-    with pytest.raises(ParameterError, match="no field 'ward'"):
-        package.confirm(["ward"])
+    assert package.confirm(["ward"]) == package.confirm(["visits.ward"])
+    with pytest.raises(ParameterError, match="no field 'hour'"):
+        package.confirm(["hour"])
+
+
+def test_one_table_is_a_package_of_one_resource():
+    """Its schema file, its resource, and a package with it alone say the same."""
+    own = GOOD["resources"][0]["schema"]
+    schema = {"fields": own["fields"][1:]}
+    plain, named = Description.from_dict(schema), Description.from_dict({"resources": [{**GOOD["resources"][0]}]})
+    assert plain.schema == named.schema
+    assert plain.to_dict()["fields"] == schema["fields"]
+    assert (plain.unit.name, named.unit.name, named.unit.path) == ("synthetic", "patients", "patients.csv")
+    assert Description.from_dict(named.to_dict()) == named
+    assert [name for name, _ in named.fields] == ["age"]
+    assert named.find("age") == named.find("patients.age")
+
+
+def test_tables_form_a_tree_of_any_depth():
+    """Visits of patients, drugs of visits, and a second branch; the reader that serves two tables refuses more."""
+
+    def branch(name, to, key="visit"):
+        link = [{"fields": "of", "reference": {"resource": to, "fields": key}}]
+        fields = [
+            {"name": "of", "type": "string"},
+            {"name": "ward", "type": "string", "constraints": {"enum": ["x", "y"]}},
+        ]
+        return {"name": name, "covey": {"at_most": 2}, "schema": {"fields": fields, "foreignKeys": link}}
+
+    data = copy.deepcopy(GOOD)
+    data["resources"][1]["schema"]["primaryKey"] = "visit"
+    data["resources"][1]["schema"]["fields"].append({"name": "visit", "type": "string"})
+    data["resources"] = [branch("drugs", "visits"), *data["resources"], branch("letters", "patients", "id")]
+    tree = Description.from_dict(data)
+    assert [part.name for part in tree.tables] == ["patients", "visits", "letters", "drugs"]
+    assert [part.parent and part.parent.table for part in tree.tables] == [None, "patients", "patients", "visits"]
+    assert Description.from_dict(tree.to_dict()) == tree
+    assert [part.key for part in tree.plain().tables] == ["id", "visit", None, None]
+    assert tree.find("drugs.ward")[0].name == "drugs"
+    with pytest.raises(
+        ParameterError, match=r"several tables have a field 'ward': write visits.ward, letters.ward, drugs"
+    ):
+        tree.find("ward")
+    with pytest.raises(ParameterError, match="Several event tables are not supported yet"):
+        TreeReader(tree)
+    data["resources"][0]["schema"]["foreignKeys"] = branch("", "nowhere")["schema"]["foreignKeys"]
+    with pytest.raises(ParameterError, match="must refer to resource"):
+        Description.from_dict(data)
 
 
 def third(data):
@@ -112,9 +159,8 @@ def third(data):
 
 
 WRONG = {
-    "no resources": ({"fields": []}, 'a list "resources"'),
-    "one resource": ({"resources": GOOD["resources"][:1]}, "whose its rows are"),
-    "two event tables": (third(GOOD), "Several event tables are not supported yet"),
+    "no resources": ({"resources": {}}, 'a list "resources"'),
+    "two units": (third(GOOD), "'patients', 'drugs' refer to no table"),
     "no foreign key": (changed(lambda p, v: v["schema"].pop("foreignKeys")), "no resource has foreignKeys"),
     "a circle": (
         changed(lambda p, v: p["schema"].update(foreignKeys=v["schema"]["foreignKeys"])),
@@ -171,4 +217,4 @@ WRONG = {
 def test_a_package_that_says_too_little_or_something_else_is_refused(name):
     data, words = WRONG[name]
     with pytest.raises(ParameterError, match=words):
-        Package.from_dict(data)
+        Description.from_dict(data)

@@ -11,11 +11,11 @@ import pytest
 import covey
 from covey.core.tables.linked import Linked
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
-from covey.linking import PackageReader, places_of
-from covey.table.package import Package
-from tests.table.test_package import GOOD, changed
+from covey.table.description import Description
+from covey.tree import TreeReader
+from tests.table.test_description import GOOD, changed
 
-PACKAGE = Package.from_dict(GOOD)
+PACKAGE = Description.from_dict(GOOD)
 SMALL = {"CENTRES": 20, "KINDS": 6, "STARTS": 1, "STEPS": 10}
 
 
@@ -63,8 +63,8 @@ def test_two_frames_come_back_linked_numbered_and_in_order():
 
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_an_order_that_counts_is_written_anew_and_parts_go_on_numbering(monkeypatch):
-    monkeypatch.setattr("covey.linking.PART_PERSONS", 50)
-    package = Package.from_dict(changed(lambda _, v: v["covey"].update(numbered=True)))
+    monkeypatch.setattr("covey.tree.PART_PERSONS", 50)
+    package = Description.from_dict(changed(lambda _, v: v["covey"].update(numbered=True)))
     found = synthesizer(package).fit(clinic()).sample(120)
     who, day = (np.array(found["visits"][name]) for name in ("who", "day"))
     assert found["patients"]["id"].to_list() == list(range(1, 121))
@@ -75,7 +75,7 @@ def test_an_order_that_counts_is_written_anew_and_parts_go_on_numbering(monkeypa
 @pytest.mark.parametrize("own", [{"at_most": 2}, {"at_most": 2, "order": "day"}])
 def test_which_events_of_a_database_are_kept_follows_from_their_person_alone(tmp_path, own):
     """A database may bring the same rows in another order, for the sake of somebody else's: nobody's events change."""
-    package = Package.from_dict(changed(lambda _, v: v.update(covey=own)))
+    package = Description.from_dict(changed(lambda _, v: v.update(covey=own)))
     patients, visits = clinic(60).values()
     visits = {**visits, "day": [str(int(day) % 3) for day in visits["day"]]}  # many on one day
     found, g = [], np.random.default_rng(1)
@@ -86,7 +86,7 @@ def test_which_events_of_a_database_are_kept_follows_from_their_person_alone(tmp
             book.executemany("insert into visits values (?, ?, ?)", [rows[k] for k in g.permutation(len(rows))])
             book.commit()
         table = covey.Database(str(tmp_path / name), table="visits")
-        found.append(PackageReader(package).read({"patients": patients, "visits": table}).linked)
+        found.append(TreeReader(package).read({"patients": patients, "visits": table}).linked)
     assert found[0].counts.max() == 2
     assert np.array_equal(found[0].events, found[1].events)
     assert np.array_equal(found[0].owner, found[1].owner)
@@ -98,10 +98,10 @@ def test_rows_of_a_person_are_found_anywhere_sorted_and_capped_by_themselves(mon
         "patients": {"id": ["x", "y"], "age": ["1", "2"]},
         "visits": {"who": ["y", "x", "x", "y", " x "], "day": ["5", "9", "3", "1", "4"], "ward": list("aabba")},
     }
-    package = Package.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))
+    package = Description.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))
 
     def events(given):
-        prepared = PackageReader(package).prepare(given)
+        prepared = TreeReader(package).prepare(given)
         linked = prepared.rows._linked
         return [linked.events[linked.owner == k].tolist() for k in range(linked.n)], prepared.read, prepared.cut
 
@@ -121,9 +121,9 @@ def test_rows_of_a_person_are_found_anywhere_sorted_and_capped_by_themselves(mon
 
 def test_persons_without_events_count():
     tables = clinic(20)
-    prepared = PackageReader(PACKAGE).prepare({**tables, "visits": {k: v[:3] for k, v in tables["visits"].items()}})
+    prepared = TreeReader(PACKAGE).prepare({**tables, "visits": {k: v[:3] for k, v in tables["visits"].items()}})
     assert prepared.n == 20
-    assert repr(prepared) == "PreparedPackage(20 persons)"
+    assert repr(prepared) == "PreparedTree(20 persons)"
     assert repr(prepared.rows) == "LinkedRows(20 persons)"
 
 
@@ -136,33 +136,33 @@ def test_tables_of_a_database_are_those_of_a_file(tmp_path):
             book.executemany(f"INSERT INTO {name} VALUES ({marks})", zip(*columns.values(), strict=True))
         book.commit()
     places = {"path": "clinic.db"}
-    package = Package.from_dict(
+    package = Description.from_dict(
         changed(lambda p, v: (p.update(places, table="patients"), v.update(places, table="visits")))
     )
-    assert Package.from_dict(package.to_dict()) == package
+    assert Description.from_dict(package.to_dict()) == package
     assert "clinic.db" not in str(package.plain().to_dict())
-    found = PackageReader(package).read(places_of(package, tmp_path / "package.json")).linked
-    same = PackageReader(PACKAGE).read(tables).linked
+    found = TreeReader(package).read(package.places(tmp_path / "package.json")).linked
+    same = TreeReader(PACKAGE).read(tables).linked
     assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
     for resource, words in (
         ({"path": "clinic.db"}, "Say which table"),
         ({"path": "a.csv", "table": "t"}, "no database"),
     ):
-        torn = Package.from_dict(changed(lambda p, v, own=resource: p.update(own)))
+        torn = Description.from_dict(changed(lambda p, v, own=resource: p.update(own)))
         with pytest.raises(ParameterError, match=words):
-            places_of(torn, tmp_path / "package.json")
+            torn.places(tmp_path / "package.json")
 
 
 def test_tables_of_a_server_are_those_of_a_file(postgresql, tmp_path):
     tables = clinic(30)
     names = {name: postgresql.load(pl.DataFrame(columns)) for name, columns in tables.items()}
     place = {"path": postgresql.url()}
-    package = Package.from_dict(
+    package = Description.from_dict(
         changed(lambda p, v: (p.update(place, table=names["patients"]), v.update(place, table=names["visits"])))
     )
     assert postgresql.password not in str(package.plain().to_dict())
-    found = PackageReader(package).read(places_of(package, tmp_path / "package.json")).linked
-    same = PackageReader(PACKAGE).read(tables).linked
+    found = TreeReader(package).read(package.places(tmp_path / "package.json")).linked
+    same = TreeReader(PACKAGE).read(tables).linked
     assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
 
 
@@ -217,7 +217,7 @@ def test_what_a_package_does_not_take_is_refused():
         synthesizer().sample(3)
     with pytest.raises(ParameterError, match="below 1/n"):
         covey.PrivateSynthesizer(1.0, 0.01, schema=PACKAGE).fit(clinic())
-    prepared = PackageReader(Package.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))).prepare(clinic(9))
+    prepared = TreeReader(Description.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))).prepare(clinic(9))
     with pytest.raises(ParameterError, match="prepared under another package"):
         synthesizer().fit(prepared)
 
@@ -231,7 +231,7 @@ def test_rules_of_both_tables_hold_in_every_row():
     def rules(patients, visits):
         visits["schema"]["covey"] = {"rules": [{"forbid": {"ward": "a", "day": {"maximum": 100}}}]}
 
-    package = Package.from_dict(changed(rules))
+    package = Description.from_dict(changed(rules))
     tables = clinic()
     tables["visits"]["day"] = [
         str(150 + int(d) % 200) if w == "a" else d
@@ -239,11 +239,11 @@ def test_rules_of_both_tables_hold_in_every_row():
     ]
     made = covey.PrivateSynthesizer(50.0, 1e-4, schema=package, seed=3).fit(tables)
     visits = made.sample(400)["visits"]
-    assert package.event_schema.validate({n: visits[n] for n in ("day", "ward")}) == []
+    assert package.events.written.validate({n: visits[n] for n in ("day", "ward")}) == []
 
 
 def test_drawn_sequences_are_codes_of_the_two_tables():
-    reader = PackageReader(PACKAGE)
+    reader = TreeReader(PACKAGE)
     drawn = Linked(np.array([[1], [2]]), np.array([[3, 0], [7, 1]]), np.array([1, 1]), 9)
     persons, events = reader.columns(drawn, np.random.default_rng(0), first=11)
     assert persons["id"].to_list() == [11, 12]
@@ -270,8 +270,8 @@ def test_first_visits_and_the_time_between_visits_are_kept_where_they_are_measur
     monkeypatch.setattr("covey.core.fit.linked.STEPS", 60)
     found = {}
     for on in (False, True):
-        package = Package.from_dict(changed(lambda _, v, on=on: v["covey"].update(positions=on, gaps=on)))
-        assert Package.from_dict(package.to_dict()) == package
+        package = Description.from_dict(changed(lambda _, v, on=on: v["covey"].update(positions=on, gaps=on)))
+        assert Description.from_dict(package.to_dict()) == package
         made = synthesizer(package).fit(timed_clinic())
         visits = made.sample(900)["visits"]
         who, day, ward = (np.array(visits[name]) for name in ("who", "day", "ward"))
@@ -302,7 +302,7 @@ def test_events_rise_whatever_moves_their_order(own):
             visits["schema"]["fields"].append({"name": "left", "type": "integer", "constraints": day["constraints"]})
             visits["schema"]["covey"] = {"rules": [rule]}
 
-    package, tables = Package.from_dict(changed(change)), clinic()
+    package, tables = Description.from_dict(changed(change)), clinic()
     tables["visits"]["left"] = tables["visits"]["day"][::-1]
     visits = pl.DataFrame(synthesizer(package).fit(tables).sample(300)["visits"])
     rising = visits.group_by("who", maintain_order=True).agg((pl.col("day").diff().drop_nulls() >= 0).all())
@@ -312,7 +312,7 @@ def test_events_rise_whatever_moves_their_order(own):
 
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_persons_of_one_file_all_have_events():
-    package = Package.from_dict(
+    package = Description.from_dict(
         {
             "resources": [
                 {
@@ -339,4 +339,4 @@ def test_an_order_of_one_value_orders_nothing_and_is_no_traceback():
 
     tables = clinic()
     tables["visits"]["day"] = ["7"] * len(tables["visits"]["day"])
-    assert set(synthesizer(Package.from_dict(changed(change))).fit(tables).sample(50)["visits"]["day"]) == {7}
+    assert set(synthesizer(Description.from_dict(changed(change))).fit(tables).sample(50)["visits"]["day"]) == {7}

@@ -1,0 +1,126 @@
+"""Synthetic units that come part by part, so that there may be more of them than the memory holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from covey.core.draw.balanced import REFINE_CATEGORIES
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.threads import blas_threads
+from covey.entropy import Streams
+from covey.methods.draws import Draw, DrawCodes
+from covey.methods.regain.memory import CODE
+from covey.records import Form
+from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
+
+PART_ROWS = 1 << 18  # synthetic rows that are drawn, decoded and written at a time: some hundred MiB for wide tables
+
+
+class Maker(Protocol):
+    """Draws units and gives them the caller's type."""
+
+    @property
+    def size(self) -> int:
+        """How many are drawn at a time."""
+
+    def memory(self, units: int) -> int:
+        """Bytes that a sample of so many units takes."""
+
+    @property
+    def mended(self) -> int:
+        """Rows that were altered, or drawn anew, because they broke a rule: all so far."""
+
+    def __call__(self, count: int, first: int, streams: Streams) -> Any:
+        """So many units, numbered from `first`, from 0: an array, columns, or columns of several tables."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """m synthetic units in parts. A part comes from a stream of its own: it is the same whenever and wherever it is drawn."""
+
+    m: int
+    _make: Maker
+    _streams: Streams
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return -(-self.m // self._make.size)
+
+    @property
+    def mended(self) -> int:
+        """Rows that were altered, or drawn anew, because they broke a rule: all that this synthesizer has made so far."""
+        return self._make.mended
+
+    def part(self, k: int) -> Any:
+        """The units of part k."""
+        size = self._make.size
+        with blas_threads(1):
+            return self._make(min(size, self.m - k * size), k * size, self._streams.child(f"part {k}"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.part(k) for k in range(self.parts))
+
+
+@dataclass(frozen=True)
+class MakeRows:
+    """Rows of one table, or of an array, from centres."""
+
+    centres: WeightedPoints
+    draw: Draw
+    restore: Callable[[Any, np.random.Generator], Any]
+
+    @property
+    def size(self) -> int:
+        """Rows of a part."""
+        return PART_ROWS
+
+    def memory(self, units: int) -> int:
+        """Bytes of rows, with the pair tables that they are to match."""
+        draw = self.draw
+        domain = draw.numbers.domain if isinstance(draw, DrawCodes) else None
+        width = int(self.centres.points.shape[1])
+        cells = 8 * width if domain is None else CODE * len(domain.sizes)
+        tables = 20 * width**2 if domain is None or width <= REFINE_CATEGORIES else 40 * self.centres.points.size
+        return units * cells + tables
+
+    @property
+    def mended(self) -> int:
+        """Rows that were altered after drawing."""
+        return self.restore.codec.book.mended if isinstance(self.restore, Decode) else 0
+
+    def __call__(self, count: int, first: int, streams: Streams) -> Any:
+        """Rows have no numbers."""
+        return self.restore(self.draw(self.centres, count, streams), streams.postprocessing("decode"))
+
+
+@dataclass(frozen=True)
+class Decode:
+    """Codes or cells become columns of values."""
+
+    codec: Codec
+    cells: bool
+    fine: NumberCodec | None = None
+
+    def __call__(self, rows: Any, generator: np.random.Generator) -> Any:
+        """Columns of decoded rows."""
+        if self.fine is not None:
+            return self.fine.decode(rows, generator)
+        decode = self.codec.decode_cells if self.cells else self.codec.decode
+        return decode(rows.astype(np.int64), generator)
+
+
+@dataclass(frozen=True)
+class Restore:
+    """Drawn rows get the caller's type."""
+
+    form: Form
+
+    def __call__(self, rows: Any, _: np.random.Generator) -> Any:
+        """Rows of the caller's type."""
+        return self.form.restore(rows)

@@ -1,0 +1,108 @@
+"""What a release would be like, from public sizes alone: accuracy, time and memory, whatever tables are described."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from covey.errors import ArgumentError
+from covey.methods.learning import (
+    check_learning,
+    expected_attributes,
+    expected_sizes,
+    learning_cost,
+    with_known_domains,
+)
+from covey.methods.persons.predict import PersonsPrediction, predict_persons
+from covey.methods.regain.plan_tables import Focus, TablePlan, TripleForecast, forecast
+from covey.methods.regain.plan_tables import expected_focus as focus
+from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, focus_words, predict
+from covey.methods.regain.tables import RegainTables
+from covey.privacy.budget import Budget, budget_for, make_budget, shown
+from covey.privacy.unit import ALL_ROWS, Unit
+from covey.table.codec import Codec
+from covey.table.description import Description
+from covey.table.numbers import NumberCodec
+from covey.table.schema import Schema
+from covey.tree import TreeReader
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A prediction, in words and for JSON."""
+
+    prediction: Prediction | PersonsPrediction
+    words: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+def plan(  # what is described, how many there are, and what is promised
+    described: Schema | Description,
+    n: int,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    target_error: Fraction | None = None,
+    unit: Unit = 1,
+) -> Plan:
+    """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε.
+
+    n counts rows, or persons where there are persons with events or `unit` is "all", as in a release with a column of persons.
+    """
+    whole = Description.of(described)
+    if (epsilon is None) == (target_error is None):
+        raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
+    if whole.schema is None:
+        return _of_persons(whole, n, epsilon, delta)
+    schema = whole.schema
+    if schema.learns and unit == ALL_ROWS:
+        raise ArgumentError("domains are learned from rows, not by person: declare them, or leave out ", "persons", ".")
+    sizes, attributes = expected_sizes(schema), expected_attributes(schema)
+    found = predict(sizes, n, epsilon, delta, target_error, unit)
+    learning = bool(with_known_domains(schema).learns)
+    found = found.described(attributes, n, budget_for(found.epsilon, delta, unit, labels=learning))
+    budget = make_budget(found.epsilon, delta, 1 if unit == ALL_ROWS else unit, labels=bool(schema.learns))
+    check_learning(schema, delta)
+    cost = learning_cost(schema, n, budget)
+    more = None if schema.learns else expected_focus(schema, n, budget)
+    three = None if schema.learns else expected_triples(schema, n, budget)
+    facts = found.as_dict() | ({} if cost is None else {"learning": asdict(cost)})
+    facts |= {} if more is None else {"important": asdict(more)}
+    facts |= {} if three is None else {"triples": asdict(three)}
+    words = [
+        f"n = {n}{' persons' if unit == ALL_ROWS else ''}, {len(sizes)} attributes, {sum(sizes)} categories",
+        f"ε = {found.epsilon:g}, δ = {shown(delta)}",
+        found.sentence,
+        *([] if found.groups is None else [found.groups.sentence]),
+        f"time about {found.seconds:.0f} s, memory about {found.memory_gib:.2g} GiB",
+        *([] if cost is None else [cost.words()]),
+        *([] if more is None else [focus_words(more, sizes)]),
+        *([] if three is None else [three.words()]),
+        *(f"warning: {warning}" for warning in found.warnings),
+    ]
+    return Plan(found, tuple(words), facts)
+
+
+def _of_persons(described: Description, n: int, epsilon: Fraction | None, delta: Fraction) -> Plan:
+    if epsilon is None:
+        raise ArgumentError(
+            "no error of persons with events is predicted that an epsilon could be found for: give ", "epsilon", "."
+        )
+    found = predict_persons(TreeReader(described).plan, n, make_budget(epsilon, delta, n=n, persons=True))
+    return Plan(found, tuple(found.words), found.as_dict())
+
+
+def expected_focus(schema: Schema, n: int, budget: Budget) -> Focus | None:
+    """What the important columns of a schema gain, and the others lose, from public sizes alone; None if there are none."""
+    plan = _table_plan(schema, budget)
+    return focus(plan, n, budget, LEFT_AFTER_DENOISING) if plan.important.pairs else None
+
+
+def expected_triples(schema: Schema, n: int, budget: Budget) -> TripleForecast | None:
+    """How many triples would be chosen and measured, from public sizes alone; None if none are wanted."""
+    plan = _table_plan(schema, budget)
+    return forecast(plan, n, budget) if plan.wish else None
+
+
+def _table_plan(schema: Schema, budget: Budget) -> TablePlan:
+    return RegainTables.of(NumberCodec(Codec(schema)), Fraction(0), budget.pure).plan

@@ -1,0 +1,102 @@
+"""What a private synthesizer is once it has seen a table: a source of rows, releases and certificates."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from covey.answers.linked import LinkedAnswers
+from covey.answers.release import Release
+from covey.core.fit.spectrum import Spectrum
+from covey.core.tables.sparse import canonical, is_sparse
+from covey.drawing import Maker
+from covey.entropy import SEEDED_MARK
+from covey.errors import NotFittedError, ParameterError
+from covey.methods.draws import NumberCells, all_distances
+from covey.methods.paper import PaperParameters
+from covey.methods.persons.certify import LinkedCertificate
+from covey.methods.regain.measured import Measurements
+from covey.privacy.budget import Budget, PrivacyStatement
+from covey.privacy.certificate import Certificate, TableBounds
+from covey.synthesizers.base import _Synthesizer
+from covey.synthesizers.cards import private_card
+from covey.table.description import Description
+from covey.tree import MakePersons
+from covey.version import __version__
+
+
+class _Private(_Synthesizer):
+    """Everything that leaves a fit, and what can be asked of it."""
+
+    described: Description | None  # what is public of the tables
+    epsilon: Fraction
+    delta: Fraction
+    method: str
+    _budget: Budget
+
+    def _forget(self) -> None:
+        """Nothing is fitted."""
+        self._persons: MakePersons | None = None
+        self.parameters: PaperParameters | None = None
+        self.privacy: PrivacyStatement | None = None
+        self.certificate: Certificate | LinkedCertificate | None = None
+        self.spectrum: Spectrum | None = None
+        self.numbers: NumberCells | None = None
+        self.measurements: Measurements | None = None
+
+    @property
+    def n(self) -> int:
+        """Rows of the fitted table, or its persons, which are public."""
+        if self.privacy is None:
+            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
+        return self.privacy.n
+
+    def _maker(self) -> Maker:
+        """What draws the rows of one table, or persons with their events."""
+        return super()._maker() if self._persons is None else self._persons
+
+    def release(self, m: int) -> Any:
+        """Draw m rows, or persons, and put all that may leave together: it answers questions, and `write_bundle` takes it."""
+        if self._persons is not None and self.privacy is not None:
+            package = self._persons.reader.package
+            return LinkedAnswers(self.draw(m), package, self._persons.fitted, self.privacy, __version__)
+        if self.body is not None:
+            raise ParameterError(
+                "rows of a body have no columns' names, so there is no bundle of them: take sample(m) and the statement "
+                "privacy. For a release declare the columns in a schema, with a rule body that says where they lie."
+            )
+        if self.schema is None or self.privacy is None:
+            raise ParameterError(
+                "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
+            )
+        certificate = self.certificate if isinstance(self.certificate, Certificate) else None
+        kept = (self.privacy, certificate, __version__, self.spectrum, self.measurements, self.numbers)
+        return Release(self.draw(m), self.schema, self.centres, *kept)
+
+    def certify(self, Z: Any) -> TableBounds:
+        """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
+
+        Give it rows that were drawn from these centres, or any other public table. The distance is exact: of true rows it would
+        be an exact number about true data, which no noise protects.
+        """
+        if not isinstance(self.certificate, Certificate):
+            raise NotFittedError(
+                "there is no certificate: fit one table with method='regain' and certificate_share > 0."
+            )
+        if self._codec is not None:
+            Z = (self._codec if self._numbers is None else self._numbers).encode(Z)[0]
+        Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
+        return self.certificate.for_table(*all_distances(self._draw, Z, self.centres))
+
+    def __repr__(self) -> str:
+        state = "not fitted" if self.privacy is None else str(self.privacy)
+        mark = f", {SEEDED_MARK}" if self.seeded and self.privacy is None else ""
+        delta = f", delta={float(self.delta):g}" if self.delta else ""
+        return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: parameters before fitting; guarantee, budget and certificate after it."""
+        fitted = None if self.privacy is None else (self.privacy, self.certificate)
+        return private_card(self.method, self._budget, self.seeded, self.described, fitted)

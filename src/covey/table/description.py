@@ -1,0 +1,384 @@
+"""The public description of a release: a tree of tables under the unit that is protected.
+
+One table is described by a schema file alone, a Frictionless Table Schema with "fields" at the top level. Several, or one with a
+name and a path, are a Frictionless Data Package:
+
+    {"resources": [
+       {"name": "patients", "path": "patients.csv", "schema": {"fields": […], "primaryKey": "id"}},
+       {"name": "visits", "path": "visits.csv",
+        "schema": {"fields": […], "foreignKeys": [{"fields": "patient", "reference": {"resource": "patients", "fields": "id"}}]},
+        "covey": {"at_most": 20, "order": "day"}}]}
+
+Keys tell persons apart and link events to them; they are never encoded and never leave, and synthetic persons are numbered from
+1. What "covey" of a resource may say is in `Parent`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as entry
+from pathlib import Path
+from typing import Any
+
+from covey.errors import ParameterError
+from covey.table.databases import Database, is_database
+from covey.table.deriving import with_tables
+from covey.table.dialects import Dialect
+from covey.table.document import read_document, refuse_unknown, write_document
+from covey.table.fields import Field
+from covey.table.resources import (
+    FLAGS,
+    UNNAMED,
+    Parent,
+    Resource,
+    read_resource,
+    reference_of,
+    require_key,
+    require_schema,
+)
+from covey.table.rules import Forbid, LessEqual, Requires, Rule, read_rule, shown_rule
+from covey.table.schema import Schema
+
+OWN = ("at_most", "order", *FLAGS, "person")  # of a resource, not of the whole package
+PERSONS = "persons"  # the name of a table of persons that was made from one file
+
+
+@dataclass(frozen=True)
+class Description:
+    """The tables of a release: the unit's first, and each of the others after the one that it refers to.
+
+    Args:
+        tables: with their schemas.
+        rules: across tables, of fields named table.field.
+        notes: what else a package file says.
+        alone: whether the units are those whom one file of events names, so that they have no file of their own.
+    """
+
+    tables: tuple[Resource, ...]
+    rules: tuple[Rule, ...] = ()
+    notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
+    alone: bool = False
+
+    def __post_init__(self) -> None:
+        names = [part.name.lower() for part in self.tables]  # they become names of files, on any disk
+        for k, part in enumerate(self.tables):
+            if names.index(names[k]) < k:
+                raise ParameterError(f"two resources are named {part.name!r}. Give each its own name.")
+            if k and (part.parent is None or part.parent.table.lower() not in names[:k]):
+                raise part.wrong("refers to no table before it", "Every table but the first belongs to another one.")
+            if len(self.tables) > 1 and part.schema.learns:
+                raise part.wrong("has fields that are to be learned", "Declare their limits and categories.")
+            if len(self.tables) > 1 and part.schema.important:
+                raise part.wrong("names important columns", "Linked tables have none yet: leave them out.")
+        if self.tables[0].parent is not None:
+            raise self.tables[0].wrong("comes first and refers to another one", "The first table is that of the unit.")
+        for rule in self.rules:
+            self._check_rule(rule)
+        if self.rules:
+            _ = self.across
+
+    def _check_rule(self, rule: Rule) -> None:
+        """Refuse a rule across tables that could not be kept in every row."""
+        places = [self._place(name) for name in rule.fields]
+        below = {part.name: part for part, _ in places if part.parent is not None}
+        if isinstance(rule, LessEqual):
+            raise ParameterError(
+                f"the rule {shown_rule(rule)} orders a field of a person and one of an event, which is not there yet. Give "
+                f"{', '.join(below) or self.unit.name} the distance between them instead (the age at a visit, the days since "
+                "birth), as a number that is not negative."
+            )
+        if not isinstance(rule, Forbid | Requires):
+            raise ParameterError("rules across persons and events forbid or require: write forbid or requires.")
+        of_unit = [part for part, _ in places if part.parent is None]
+        if len(places) - len(of_unit) != 1 or not of_unit:
+            tables = ", ".join(part.name for part in self.tables[1:])
+            raise ParameterError(
+                f"the rule {shown_rule(rule)} must name one field of {tables}, and fields of {self.unit.name}."
+            )
+        for part, field in places:
+            kept = "Rules across the tables need a field that stands by itself."
+            if part.parent is not None and field.name == part.parent.order:
+                raise field.wrong("orders events and stands in a rule across the tables", "Name another field.")
+            if field.bins is not None:
+                raise field.wrong("has declared bins and stands in a rule across the tables", "Leave bins out.")
+            tied = {*part.schema.links, *(link.base for link in part.schema.links.values())}
+            if field.name in tied or any(field.name in own.fields for own in part.schema.rules):
+                raise field.wrong("stands in another rule of its table, or follows a field", kept)
+
+    @classmethod
+    def of(cls, described: Schema | Description) -> Description:
+        """A description as it is, and of a schema that of one table."""
+        return described if isinstance(described, Description) else cls((Resource(UNNAMED, described),))
+
+    # Tables and fields.
+
+    @property
+    def unit(self) -> Resource:
+        """The table whose rows are protected: one for each unit."""
+        return self.tables[0]
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema of the only table; None of several."""
+        return self.unit.schema if len(self.tables) == 1 else None
+
+    @property
+    def events(self) -> Resource:
+        """The table of events, where there are persons with one table of events and nothing else."""
+        if len(self.tables) != 2:
+            listed = ", ".join(part.name for part in self.tables[1:])
+            raise ParameterError(
+                f"a release has persons and one table of events, and here are {listed or 'none'}. Several event tables are not "
+                "supported yet."
+            )
+        return self.tables[1]
+
+    @property
+    def link(self) -> Parent:
+        """How these events belong to their person."""
+        found = self.events.parent
+        assert found is not None  # nosec B101 # for the type checker; only the first table has none
+        return found
+
+    @property
+    def given(self) -> tuple[Resource, ...]:
+        """The tables that a caller gives: all that have a file of their own."""
+        return self.tables[self.alone :]
+
+    @property
+    def fields(self) -> tuple[tuple[str, Field], ...]:
+        """All fields, by the name under which they are confirmed: table.field where there are several tables."""
+        several = len(self.tables) > 1
+        return tuple(
+            (f"{part.name}.{field.name}" if several else field.name, field)
+            for part in self.tables
+            if not part.bare
+            for field in part.schema.fields
+        )
+
+    def find(self, name: str) -> tuple[Resource, Field]:
+        """The table and the field that are called so: "ward", or "visits.ward" where several tables have one."""
+        found = [(part, part.schema[own]) for part in self.tables for own in part.schema.names if own == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            listed = ", ".join(f"{part.name}.{name}" for part, _ in found)
+            raise ParameterError(f"several tables have a field {name!r}: write {listed}.")
+        return self._place(name)
+
+    def _place(self, name: str) -> tuple[Resource, Field]:
+        """The table and the field that are named as table.field."""
+        for part in self.tables:
+            own = name.removeprefix(f"{part.name}.")
+            if own != name and own in part.schema.names:
+                return part, part.schema[own]
+        raise ParameterError(f"there is no field {name!r}. There are {', '.join(known for known, _ in self.fields)}.")
+
+    @property
+    def across(self) -> Schema | None:
+        """The fields that rules across the tables name, as table.field, with these rules; None where there are none."""
+        if not self.rules:
+            return None
+        named = dict.fromkeys(name for rule in self.rules for name in rule.fields)
+        fields = tuple(joint_field(name, self._place(name)[1]) for name in named)
+        return Schema(fields, self.unit.schema.missing_values, self.rules)
+
+    # What is public.
+
+    @property
+    def drafted(self) -> bool:
+        """Whether a field is not confirmed."""
+        return any(not field.confirmed for _, field in self.fields)
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """What to look at, by field, before it is confirmed."""
+        return {name: field.warning for name, field in self.fields if field.warning is not None and not field.confirmed}
+
+    def confirm(self, names: Iterable[str] | None = None) -> Description:
+        """The description with these fields confirmed as public, or all that carry no warning."""
+        if names is None:
+            return self.each(lambda part: part.schema.confirm())
+        chosen = [self.find(name) for name in names]
+        return self.each(lambda own: own.schema.confirm([field.name for part, field in chosen if part == own]))
+
+    def require_confirmed(self) -> None:
+        """Refuse a private release while the description may speak of private data."""
+        left = [name for name, field in self.fields if not field.confirmed]
+        if left:
+            what, file = ("schema", "SCHEMA") if len(self.tables) == 1 else ("package", "PACKAGE")
+            raise ParameterError(
+                f"the {what} is not confirmed as public for {', '.join(map(repr, left))}. Check that limits and categories "
+                f"are public knowledge, then confirm by name: covey confirm {file} {shlex.join(left)}"
+            )
+
+    def each(self, change: Any) -> Description:
+        """The description with each table's schema as a function of the table makes it."""
+        return replace(self, tables=tuple(replace(part, schema=change(part)) for part in self.tables))
+
+    def read_as(self, dialect: Dialect) -> Description:
+        """The description of tables that are written so: what the dialect says overrules what the schemas say."""
+        return self.each(lambda part: part.schema.read_as(dialect))
+
+    def plain(self) -> Description:
+        """The description of the tables that covey writes, with the keys that link them alone."""
+        needed = {part.parent.table for part in self.tables if part.parent is not None}
+        parts = tuple(
+            replace(
+                part,
+                schema=part.schema.plain(),
+                key=part.key if part.name in needed else None,
+                path=f"{part.name}.csv",
+                table=None,
+            )
+            for part in self.tables
+        )
+        return replace(self, tables=parts, alone=False)
+
+    # Files.
+
+    def places(self, file: Path) -> dict[str, Any]:
+        """Where the tables lie, by name: paths are relative to the package file, and of a database the table is named."""
+        found: dict[str, Any] = {}
+        for part in self.given:
+            if not isinstance(part.path, str) or not part.path:
+                raise part.wrong("has no path", "Say in which file it lies, relative to the package file.")
+            if is_database(part.path):
+                if not isinstance(part.table, str) or not part.table:
+                    raise part.wrong("lies in a database", 'Say which table it is, as "table" beside its path.')
+                place = part.path if "://" in part.path else str(file.parent / part.path)
+                found[part.name] = Database(place, table=part.table)
+            elif part.table is not None:
+                raise part.wrong(
+                    "names a table, and its path is no database", "Leave the table out, or name a database."
+                )
+            else:
+                found[part.name] = file.parent / part.path
+        return found
+
+    @classmethod
+    def load(cls, path: str | Path) -> Description:
+        """Read a schema or package file: YAML if its name ends in .yaml or .yml, else JSON."""
+        return cls.from_dict(read_document(path), Path(path).parent)
+
+    def save(self, path: str | Path) -> None:
+        """Write the description as JSON."""
+        write_document(path, self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Any, folder: Path | None = None) -> Description:
+        """Read a description from the contents of its file; `folder` has the tables that derived fields look up."""
+        if not isinstance(data, Mapping) or "resources" not in data:
+            return cls.of(Schema.from_dict(data if folder is None else with_tables(data, folder)))
+        listed = data["resources"]
+        if not isinstance(listed, list) or not listed or not all(isinstance(one, Mapping) for one in listed):
+            raise ParameterError('a package is an object with a list "resources".')
+        for one in listed:
+            require_schema(one)
+        if folder is not None:
+            listed = [{**one, "schema": with_tables(one["schema"], folder)} for one in listed]
+        notes = {name: value for name, value in data.items() if name != "resources"}
+        top = notes.pop("covey", {})
+        if not isinstance(top, Mapping) or not isinstance(top.get("rules", []), list):
+            raise ParameterError(f'covey of a package is an object with a list "rules", got {top!r}.')
+        if any(key in top for key in OWN):
+            raise ParameterError("order and at_most belong to the resource of the events, not to the whole package.")
+        refuse_unknown(top, ("rules",), "covey of the package")
+        alone = (
+            len(listed) == 1
+            and isinstance(listed[0].get("covey", {}), Mapping)
+            and "person" in listed[0].get("covey", {})
+        )
+        parts = [read_resource(one) for one in (_with_persons(listed[0]) if alone else _in_order(listed))]
+        joint = {
+            f"{part.name}.{f.name}": joint_field(f"{part.name}.{f.name}", f)
+            for part in parts
+            for f in part.schema.fields
+        }
+        return cls(tuple(parts), tuple(read_rule(rule, joint) for rule in top.get("rules", [])), notes, alone)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contents of the file: one table without a place is a schema."""
+        if len(self.tables) == 1 and self.unit.name == UNNAMED and not self.notes:
+            return self.unit.schema.to_dict()
+        found = [part.to_dict() for part in self.tables]
+        for one, part in zip(found, self.tables, strict=True):
+            if part.parent is not None:
+                one["covey"] = part.parent.to_dict()
+                to = next(other.key for other in self.tables if other.name == part.parent.table)
+                link = {"fields": part.parent.column, "reference": {"resource": part.parent.table, "fields": to}}
+                one["schema"]["foreignKeys"] = [link]
+        if self.alone:
+            found[1]["covey"]["person"] = self.events.link
+            del found[1]["schema"]["foreignKeys"], found[0]
+        rules = {"covey": {"rules": [rule.to_dict() for rule in self.rules]}} if self.rules else {}
+        return {**self.notes, **rules, "resources": found}
+
+
+def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Resources with the unit's first, and each of the others after the one that it refers to."""
+    names = [one.get("name") for one in listed]
+    to = [reference_of(one) for one in listed]
+    roots = [one for one, reference in zip(listed, to, strict=True) if reference is None]
+    if not roots:
+        raise ParameterError("each table refers to the other, in a circle. Events refer to persons, not the other way.")
+    if len(roots) > 1:
+        raise ParameterError(
+            "no resource has foreignKeys: say which column of the events names the person."
+            if len(roots) == len(listed)
+            else f"{', '.join(repr(one.get('name')) for one in roots)} refer to no table: only that of the unit does so."
+        )
+    for one, reference in zip(listed, to, strict=True):
+        if reference is None:
+            continue
+        if reference[1] not in names:
+            others = " or ".join(repr(name) for name in names if name != one.get("name"))
+            raise ParameterError(f"foreignKeys of {one.get('name')!r} must refer to resource {others}.")
+        require_key(listed[names.index(reference[1])], reference[2])
+    found, left = roots, [one for one in listed if one is not roots[0]]
+    while left:
+        known = [one.get("name") for one in found]
+        ready = [one for one in left if (reference_of(one) or ("", "", ""))[1] in known]
+        if not ready:
+            raise ParameterError(
+                f"{', '.join(repr(one.get('name')) for one in left)} refer to each other, in a circle."
+            )
+        found, left = [*found, *ready], [one for one in left if one not in ready]
+    return found
+
+
+def _with_persons(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """One file, in which a column says whose each row is, as two resources, of persons without attributes and of events."""
+    own = one["covey"]
+    person = own["person"]
+    if not isinstance(person, str) or not person:
+        raise ParameterError(f"person must name the column that says whose a row is, got {person!r}.")
+    if one["schema"].get("foreignKeys") or one["schema"].get("primaryKey"):
+        raise ParameterError("a package of one resource has a person instead of keys: leave the keys out.")
+    beside = persons_beside(str(one.get("name", "")))
+    link = [{"fields": person, "reference": {"resource": beside, "fields": "id"}}]
+    rest = {name: value for name, value in own.items() if name != "person"}
+    persons = {"name": beside, "schema": {"fields": [{"name": "id", "type": "string"}], "primaryKey": "id"}}
+    return [persons, {**one, "schema": {**one["schema"], "foreignKeys": link}, "covey": rest}]
+
+
+def persons_beside(events: str) -> str:
+    """The name of the table of persons that is made from one of events."""
+    return PERSONS if events.lower() != PERSONS else "people"
+
+
+def joint_field(name: str, field: Field) -> Field:
+    """A field as rules across the tables know it: under the name of its table, without ties to others."""
+    return replace(field, name=name, follows=None, levels=None, confirmed=True)
+
+
+def is_package(path: Any, name: str | None = None) -> bool:
+    """Whether a file describes a package: a JSON or YAML document with resources; `name` is how its owner calls it."""
+    if not isinstance(path, str | Path) or Path(name or path).suffix.lower() not in (".json", ".yaml", ".yml"):
+        return False
+    if not Path(path).is_file():
+        return False
+    data = read_document(path, name)
+    return isinstance(data, Mapping) and "resources" in data
