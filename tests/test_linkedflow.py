@@ -185,14 +185,16 @@ def test_one_person_changes_nothing_but_noise(tmp_path, monkeypatch):
     assert found[0] != found[1]
 
 
-def test_a_person_without_events_claims_nothing(package, tmp_path):
+def test_a_table_of_events_has_a_row_even_where_next_to_nobody_has_events(package, tmp_path):
+    """A table without one could be neither verified nor loaded."""
     lines = (tmp_path / "visits.csv").read_text().splitlines()
     (tmp_path / "visits.csv").write_text("\n".join(lines[:2]) + "\n")
     few = ["--epsilon", "10", "--rows", "1", "--seed", "1", "--out", tmp_path / "release"]
     done = run("release", package, *few)
     assert done.exit_code == 0, done.output
-    assert len((tmp_path / "release" / "visits.csv").read_text().splitlines()) == 1
+    assert len((tmp_path / "release" / "visits.csv").read_text().splitlines()) == 2
     assert "Of 100 persons at most 100 stand" in done.output
+    assert run("verify", tmp_path / "release").exit_code == 0
 
 
 def test_a_bad_table_is_refused_before_the_charge(package, tmp_path):
