@@ -391,6 +391,16 @@ def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
     assert again.events.shape == one.events.shape
 
 
+def test_a_rule_that_forbids_the_only_value_of_an_event_is_refused_in_words(package):
+    def change(data):
+        data["resources"][1]["schema"]["fields"][2]["constraints"] = {"enum": ["b"], "required": True}
+
+    package.write_text(json.dumps(ruled(change)))
+    done = run("check", package)
+    assert done.exit_code == 2
+    assert "leave some persons no possible event" in done.output
+
+
 def test_names_that_a_spreadsheet_would_run_are_found_again_by_rules_across_the_tables(package, tmp_path):
     """They stand behind an apostrophe in the bundle's files, and a bundle that was just made could not be verified."""
     text = json.dumps(ruled()).replace("ward", "-ward")
