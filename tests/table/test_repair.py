@@ -96,3 +96,17 @@ def test_distances_from_other_fields_hold_after_rules_have_moved_these():
     assert (apart.min(), apart.max()) == (2, 9)
     assert schema.validate(columns) == []
     assert "'after': 'in'" in schema.validate({**columns, "out": columns["out"] + timedelta(1)})[0]
+
+
+def test_sums_of_large_whole_numbers_are_kept_to_the_last_one():
+    """A slack of 10^-9 let sums of a billion be two too large."""
+    field = {
+        "name": "a",
+        "type": "integer",
+        "constraints": {"minimum": 10**9, "maximum": 10**9 + 9},
+        "covey": {"bins": 2},
+    }
+    rules = [{"linear": {"coefficients": {"a": 1}, "maximum": 10**9}}]
+    schema = Schema.from_dict({"fields": [field], "covey": {"rules": rules}})
+    drawn = Codec(schema).decode(np.zeros((50, 1), dtype=np.int64), rng())
+    assert drawn["a"].drop_nulls().unique().to_list() == [10**9]

@@ -174,7 +174,7 @@ class RuleBook:
             left, right = (self._grid(name).value(cells[name]) for name in rule.fields)
             return np.asarray(present & (left > right))
         terms = [a * np.where(present, self._grid(name).value(cells[name]), 0.0) for name, a in rule.coefficients]
-        slack = 1e-9 * (abs(rule.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
+        slack = 1e-12 * (abs(rule.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
         return np.asarray(present & (sum(terms) > rule.maximum + slack))
 
     def _ends(self, rule: Distance, cells: Mapping[str, Integers]) -> tuple[Integers, Integers, Mask]:
