@@ -82,8 +82,8 @@ def travel(seed: int, folder: Path) -> Journey:
         try:
             _walk(journey)
             journey.reached |= fit_arrays(seed)  # which take no schema
-        except Find:
-            raise
+        except Find as find:
+            raise Find("\n".join([str(find), *seen])) from find.__cause__
         except Exception as error:
             raise Find(f"traceback: {error!r}") from error
     if seen:
