@@ -331,7 +331,7 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
     assert done.exit_code == 0, done.output
     assert run("verify", out).exit_code == 0
     assert json.loads((out / "privacy.json").read_text())["n"] == named
-    assert (out / "persons.csv").read_text().splitlines()[1:3] == ['"1"', '"2"']
+    assert (out / "persons.csv").read_text().splitlines()[1:3] == ["1", "2"]
     assert not any(f"p{k}," in (out / "visits.csv").read_text() for k in range(300))
     assert 0 <= json.loads(run("ask", out, "share ward=a", "--json").output)["value"] <= 1
     assert "neither table has a column" in run("ask", out, "share person=true").output
