@@ -211,7 +211,7 @@ def no_choice_where_nothing_stands_out():
 
     def peeking(real):
         def choose(self, purpose, exact, candidates, rounds, moves):
-            rounds = rounds if exact._sealed.max() > 0.18 * self.steps * 1500 else 1
+            rounds = rounds if exact._sealed.max() > 0.3 * self.steps * 1500 else 1
             return real(self, purpose, exact, candidates, rounds, moves)
 
         return choose
