@@ -125,7 +125,7 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
         if seed % 50:  # the others are fitted to the end
             for home in ("factors", "terms"):
                 stack.enter_context(patch(f"covey.core.fit.{home}.descend", _few))
-            stack.enter_context(patch("covey.methods.regain.categories.fit_steps", lambda *_: 20))
+            stack.enter_context(patch("covey.methods.regain.tables.fit_steps", lambda *_: 20))
             stack.enter_context(patch("covey.core.fit.stack.DRAWS", 1))
             stack.enter_context(patch("covey.answers.bands.DRAWS", 20))
             stack.enter_context(patch("covey.answers.release.DRAWN", 1000))
