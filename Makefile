@@ -144,8 +144,9 @@ trust: $(TRUST)/.installed
 	$(TRUST)/bin/python -m trust.mutants
 	$(TRUST)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
-# A million inputs; what breaks covey is left in build/fuzz.
+# A million inputs, and 5,000 random releases on their whole way; what breaks covey is left in build/fuzz.
 fuzz: $(TRUST)/.installed
+	$(TRUST)/bin/python -m fuzz releases --runs 5000 --seed 0
 	$(TRUST)/bin/python -m fuzz table --runs 400000
 	$(TRUST)/bin/python -m fuzz schema --runs 600000
 

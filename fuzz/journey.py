@@ -82,8 +82,8 @@ def travel(seed: int, folder: Path) -> Journey:
         try:
             _walk(journey)
             journey.reached |= fit_arrays(seed)  # which take no schema
-        except Find:
-            raise
+        except Find as find:
+            raise Find("\n".join([str(find), *seen])) from find.__cause__
         except Exception as error:
             raise Find(f"traceback: {error!r}") from error
     if seen:
@@ -231,7 +231,8 @@ def _follow(journey: Journey, out: Path, first: Path) -> None:
         journey.reached.add("step tables")
     release = load(out)
     schema = [json.loads((out / "schema.json").read_text())] if not case.linked else _schemas(out)
-    fields = [entry for one in schema for entry in one["fields"] if entry["name"] not in ("whose", "id")]
+    keys = ("whose", "id") if case.linked else ()
+    fields = [entry for one in schema for entry in one["fields"] if entry["name"] not in keys]
     if fields:
         journey.answered, wrong = ask_all(release, chance, fields, case.linked)
         if wrong:

@@ -127,7 +127,7 @@ def keeps(rule: Mapping[str, Any], row: Row, fields: Mapping[str, Any]) -> bool:
         left, right = row[body["left"]], row[body["right"]]
         return not (is_number(left) and is_number(right)) or left <= right
     if word == "linear":
-        return summed(body["coefficients"], {"maximum": body["maximum"]}, row, Fraction(1, 10**9))
+        return summed(body["coefficients"], {"maximum": body["maximum"]}, row, Fraction(1, 10**12))
     if word == "body":
         values = [row[name] for name in body["fields"]]
         if not all(map(is_number, values)):

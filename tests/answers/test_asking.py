@@ -83,6 +83,17 @@ def test_a_question_that_cannot_be_read_says_why(release, question, words):
         ask(release, question)
 
 
+def test_beyond_the_first_and_the_last_value_there_is_nothing_to_ask_about():
+    """The time before midnight has no name, and was asked for its name."""
+    day = Schema((Field("clock", "time", "00:00:00", "23:59:59", bins=24, required=True),))
+    release = categories(day, np.arange(240)[:, None] % 24)
+    for question in ("share clock<00:00", "share clock>23:59:59"):
+        with pytest.raises(ParameterError, match="lie between 00:00:00 and 23:59:59"):
+            ask(release, question)
+    assert ask(release, "share clock>11:59:59").value == pytest.approx(0.5)
+    assert ask(release, "share clock<12:00").value == pytest.approx(0.5)
+
+
 def test_names_and_labels_with_spaces_and_signs():
     schema = Schema(
         (Field("blood group", "string", enum=("A, B", "0"), required=True), Field("x=y", "boolean", required=True))

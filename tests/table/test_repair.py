@@ -96,3 +96,30 @@ def test_distances_from_other_fields_hold_after_rules_have_moved_these():
     assert (apart.min(), apart.max()) == (2, 9)
     assert schema.validate(columns) == []
     assert "'after': 'in'" in schema.validate({**columns, "out": columns["out"] + timedelta(1)})[0]
+
+
+def test_sums_of_large_whole_numbers_are_kept_to_the_last_one():
+    """A slack of 10^-9 let sums of a billion be two too large."""
+    field = {
+        "name": "a",
+        "type": "integer",
+        "constraints": {"minimum": 10**9, "maximum": 10**9 + 9},
+        "covey": {"bins": 2},
+    }
+    rules = [{"linear": {"coefficients": {"a": 1}, "maximum": 10**9}}]
+    schema = Schema.from_dict({"fields": [field], "covey": {"rules": rules}})
+    drawn = Codec(schema).decode(np.zeros((50, 1), dtype=np.int64), rng())
+    assert drawn["a"].drop_nulls().unique().to_list() == [10**9]
+
+
+def test_a_special_value_that_is_forbidden_does_not_become_missing_where_a_value_is_required():
+    limits = {"minimum": 0, "maximum": 9, "required": True}
+    fields = [
+        {"name": "a", "type": "integer", "constraints": limits, "covey": {"special": ["N"]}},
+        {"name": "b", "type": "boolean", "constraints": {"required": True}},
+    ]
+    schema = Schema.from_dict({"fields": fields, "covey": {"rules": [{"forbid": {"a": "N", "b": True}}]}})
+    columns = Codec(schema).repair({"a": ["N"] * 60 + ["3"] * 60, "b": ["true"] * 120}, rng())
+    assert schema.validate(columns) == []
+    assert columns["a"].null_count() == 0
+    assert set(columns["a"].to_list()[60:]) == {"3"}

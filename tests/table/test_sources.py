@@ -202,3 +202,5 @@ def test_a_single_column_with_missing_cells_has_as_many_lines_as_rows(tmp_path):
     with (tmp_path / "t.csv").open(newline="") as file:
         assert [row["a"] for row in csv.DictReader(file)] == ["x", "", "y"]
     assert read_table(tmp_path / "t.csv").rows == 3
+    write_csv({"a": pl.Series([1, 2])}, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().splitlines() == ['"a"', "1", "2"]

@@ -18,6 +18,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from covey.answers.answer import Answer, AnswerTable
 from covey.answers.columns import MISSING, Columns
 from covey.answers.linked import LinkedAnswers
@@ -200,8 +202,14 @@ def _value(columns: Columns, name: str, sign: str, text: str) -> Any:
     if text == MISSING:
         raise ParameterError(f"missing is no value to compare with. Write {name}=missing.")
     up = sign in (">", ">=")
-    if sign in (">", "<"):  # the next step of the column's precision
-        text = scale.shown(columns.step(scale, text, up=not up) + (1 if up else -1))
+    if sign in (">", "<"):  # the next step of the column's precision, where there is one
+        step, axis = columns.step(scale, text, up=not up) + (1 if up else -1), scale.grid.axis
+        if step > axis.high if up else step < axis.low:
+            ends = f"{scale.shown(axis.low)} and {scale.shown(axis.high)}"
+            raise ParameterError(
+                f"no value of {name!r} in the schema meets {name}{sign}{text}: its values lie between {ends}."
+            )
+        text = scale.shown(int(np.clip(step, axis.low, axis.high)))
     return (text, None) if up else (None, text)
 
 

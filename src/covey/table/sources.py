@@ -269,14 +269,14 @@ def writing_csv(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
 
         def add(columns: ColumnValues) -> None:
             frame = _guarded_frame(columns)
-            # A single name may look like several, and a single cell that is missing like no row at all: in quotes they cannot.
-            quotes = "always" if frame.width == 1 else "necessary"
-            if not file.tell():
-                frame.clear().write_csv(file, quote_style=quotes)
+            single = frame.width == 1
+            if not file.tell():  # a single name may look like several: in quotes it cannot
+                frame.clear().write_csv(file, quote_style="always" if single else "necessary")
+            holes = single and frame.to_series().null_count() > 0  # a line with nothing in it would be no row
             frame.write_csv(
                 file,
                 include_header=False,
-                quote_style=quotes,
+                quote_style="always" if holes else "necessary",
                 datetime_format="%Y-%m-%dT%H:%M:%S",
                 date_format="%Y-%m-%d",
                 time_format="%H:%M:%S",

@@ -48,7 +48,9 @@ def across_zeros(package: Description, persons: NumberCodec, events: NumberCodec
     # Codes at which a rule changes its mind stand for all between them.
     sizes = [kind.size for codec in (persons, events) for kind in codec.attributes]
     codes = [np.array([c for c in sorted({0, *found.cuts(j)}) if c < size]) for j, size in enumerate(sizes)]
-    if Across.of(found, len(persons.names), codes).impossible:
+    first = len(persons.names)
+    # A field of events with one value is in no box: what it forbids, it forbids with every event.
+    if any(max(box.sides) < first for box in boxes) or Across.of(found, first, codes).impossible:
         raise ParameterError(
             "rules across the tables leave some persons no possible event, or tell too many kinds of persons apart. Correct them."
         )

@@ -1,5 +1,7 @@
 """Sparse rows of bits give the same integers as dense ones, to the last bit."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -29,14 +31,14 @@ def kernels(p):
     bins = np.sort(generator.integers(-(1 << 17), 1 << 17, (3, 7)), axis=1)
     cut = Coding(centre, 2 * UNIT**2, clips=True)
     return {
-        "columns": lambda batch: column_counts(batch),
-        "sizes": lambda batch: size_counts(batch),
-        "norms": lambda batch: norm_counts(batch, centre, edges),
-        "scores": lambda batch: score_counts(batch, directions, bins),
-        "moments": lambda batch: moments(batch),
-        "coded": lambda batch: coded_moments(batch, cut),
-        "half": lambda batch: coded_moments(batch, Coding.half(p)),
-        **({"parities": lambda batch: parity_sums(batch)} if p <= 20 else {}),
+        "columns": column_counts,
+        "sizes": size_counts,
+        "norms": partial(norm_counts, centre=centre, edges=edges),
+        "scores": partial(score_counts, directions=directions, edges=bins),
+        "moments": moments,
+        "coded": partial(coded_moments, coding=cut),
+        "half": partial(coded_moments, coding=Coding.half(p)),
+        **({"parities": parity_sums} if p <= 20 else {}),
     }
 
 

@@ -72,7 +72,7 @@ class Forbid(Rule):
                 for _ in range(8):
                     column = cells[name][rows]
                     drawn = attribute.draw(np.where(there, attribute.bin_of(column), attribute.size), generator)
-                    cells[name][rows] = drawn
+                    cells[name][rows] = drawn = np.where(there, drawn, column)  # a special value stays what it is
                     still = attribute.meets(condition, drawn)
                     rows, there = rows[still], there[still]
                     if not len(rows):

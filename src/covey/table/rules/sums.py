@@ -151,7 +151,7 @@ class Linear(Rule):
         """Which rows have a larger sum."""
         present = all_there(attributes, self.fields, cells)
         terms = [a * np.where(present, grid_of(attributes, n).value(cells[n]), 0.0) for n, a in self.coefficients]
-        slack = 1e-9 * (abs(self.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
+        slack = 1e-12 * (abs(self.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
         return np.asarray(present & (sum(terms) > self.maximum + slack))
 
     def mend(self, attributes: Mapping[str, Any], cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
