@@ -37,7 +37,7 @@ def run(*arguments):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     for name, value in SMALL.items():
-        monkeypatch.setattr(f"covey.core.fit.linked.{name}", value)
+        monkeypatch.setattr(f"covey.core.fit.events.{name}", value)
     monkeypatch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
 
 
@@ -331,7 +331,7 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
     assert done.exit_code == 0, done.output
     assert run("verify", out).exit_code == 0
     assert json.loads((out / "privacy.json").read_text())["n"] == named
-    assert (out / "persons.csv").read_text().splitlines()[1:3] == ['"1"', '"2"']
+    assert (out / "persons.csv").read_text().splitlines()[1:3] == ["1", "2"]
     assert not any(f"p{k}," in (out / "visits.csv").read_text() for k in range(300))
     assert 0 <= json.loads(run("ask", out, "share ward=a", "--json").output)["value"] <= 1
     assert "neither table has a column" in run("ask", out, "share person=true").output
@@ -382,7 +382,7 @@ def test_what_does_not_go_with_a_package_is_refused_in_words(name, package, tmp_
 
 
 def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
-    from covey.core.tables.linked import Linked
+    from covey.core.tables.events import Linked
     from covey.evaluating import _resampled, _same_bins
 
     g = np.random.default_rng(0)
