@@ -192,6 +192,13 @@ def count_written():
     """The README of a bundle says how many records have the largest value of a column."""
     seen = []
 
+    def fitting(real):
+        def fit(self, table):
+            seen.clear()
+            return real(self, table)
+
+        return fit
+
     def counting(real):
         def encode_part(self, table, **options):
             cells, log = real(self, table, **options)
@@ -201,9 +208,13 @@ def count_written():
         return encode_part
 
     def writing(real):
-        return lambda *given: real(*given) + f"\n{seen[-1]} records are the oldest.\n"
+        return lambda *given: real(*given) + f"\n{seen[0]} records are the oldest.\n"
 
-    return replaced((Codec, "encode_part", counting), (covey.release.bundle, "private_words", writing))
+    return replaced(
+        (covey.PrivateSynthesizer, "fit", fitting),
+        (Codec, "encode_part", counting),
+        (covey.release.bundle, "private_words", writing),
+    )
 
 
 def faults():

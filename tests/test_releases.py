@@ -96,13 +96,13 @@ def test_a_charge_that_comes_too_early_is_found(monkeypatch):
     """A program that charges first and then looks at the table."""
     refused = 4  # its cells do not fit its schema
     assert explore([refused]).outcomes == {"refused": 1}
-    real = workflow._prepare
+    real = workflow._check_places
 
-    def early(order, synth):
+    def early(order, tables):
         Ledger(order.ledger).charge("d", Fraction(1), Fraction(0), "too early")
-        return real(order, synth)
+        return real(order, tables)
 
-    monkeypatch.setattr(workflow, "_prepare", early)
+    monkeypatch.setattr(workflow, "_check_places", early)
     assert "refused after the charge" in explore([refused]).finds[refused]
 
 
