@@ -186,14 +186,13 @@ def read_rows_told():
     """The command says how many rows it has read."""
 
     def telling(real):
-        def prepare(order, synth):
-            prepared = real(order, synth)
+        def fit_of(prepared, described):
             print(f"read {prepared.records} rows")
-            return prepared
+            return real(prepared, described)
 
-        return prepare
+        return fit_of
 
-    return replaced((covey.workflow, "_prepare", telling))
+    return replaced((covey.workflow, "fit_of", telling))
 
 
 def faults():

@@ -24,7 +24,7 @@ from collections import Counter
 
 import numpy as np
 
-from audits import linked
+from audits import events
 from covey.table.codec import Codec
 from covey.table.sources import read_table
 
@@ -62,7 +62,7 @@ def evidence(one, subject, tape):
         if hasattr(entry, "threshold"):
             shown["labels"] += len(entry.released)
     privacy = subject.privacy
-    if privacy is not None and not linked.is_linked(subject):
+    if privacy is not None and not events.is_linked(subject):
         shown["learned"] = len(privacy.learned)
         shown["prior"] = len(subject._by_table.prior.codes) if privacy.prior else 0
         holes = [np.mean([cell == "" for cell in one.table[name]]) for name in privacy.learned]
@@ -79,7 +79,7 @@ def evidence(one, subject, tape):
 def schema_of(subject):
     """The schema of one table, if there is one."""
     schema = subject.schema
-    return None if schema is None or linked.is_linked(subject) else schema
+    return None if schema is None or events.is_linked(subject) else schema
 
 
 def kind_of(rule):
@@ -89,7 +89,7 @@ def kind_of(rule):
 
 def broken(subject, table):
     """How many rows break each rule; rules across linked tables are counted together."""
-    if linked.is_linked(subject):
+    if events.is_linked(subject):
         return {"across": subject.prepare(table).broken} if subject.described.rules else {}
     schema = schema_of(subject)
     if schema is None or not schema.rules:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from audits import linked
+from audits import events
 from covey.errors import CoveyError
 from covey.progress import listening
 from covey.release.bundle import number_arrays, write_bundle
@@ -49,8 +49,8 @@ def leaving(subject, files):
     """What leaves a fitted synthesizer, as text in which floats are exact and a hole, which is NaN, agrees with a hole."""
     if hasattr(subject, "leaving"):  # a whole command, which writes its own bundle
         return subject.leaving()
-    if linked.is_linked(subject):
-        found = linked.face(subject)
+    if events.is_linked(subject):
+        found = events.face(subject)
     else:
         cloud = subject.centres
         facts, arrays = ({}, {}) if subject.measurements is None else pack(subject.measurements)

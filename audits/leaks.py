@@ -16,7 +16,7 @@ import covey.core.noise.signs
 import covey.methods.regain.bits as bits
 import covey.methods.regain.measure_tables as measure_tables
 import covey.methods.regain.tables as tables
-from audits import bodies, commands, knowledge, linked, persons
+from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
@@ -240,7 +240,7 @@ def leaks():
         Fault("the same noise for two fits", "fresh", same_noise_twice()),
         Fault("rows drawn from a noise stream", "streams", rows_from_noise()),
         *persons.faults(),
-        *linked.faults(),
+        *events.faults(),
         *bodies.faults(),
         *knowledge.faults(),
         *commands.faults(),

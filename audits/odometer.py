@@ -25,7 +25,7 @@ import covey.methods.regain.bits
 import covey.methods.regain.reals
 import covey.methods.regain.tables
 import covey.synthesizers.private
-from audits import linked
+from audits import events
 from audits.evidence import unproven
 from audits.faces import hearing, leaving
 from covey.errors import CoveyError, InternalError
@@ -314,6 +314,6 @@ def cheap_fits():
         stack.enter_context(patch.object(covey.methods.regain.reals, "POINTS", 40))
         stack.enter_context(patch.object(covey.core.fit.reals, "ROUNDS", 2))
         stack.enter_context(patch.object(covey.core.fit.stack, "DRAWS", 1))
-        for home, name, value in linked.CHEAP:
+        for home, name, value in events.CHEAP:
             stack.enter_context(patch.object(home, name, value))
         yield

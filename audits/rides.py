@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from audits import bodies, commands, knowledge, linked, persons
+from audits import bodies, commands, events, knowledge, persons
 from audits.odometer import Ride
 from covey.core.paper.bodies import Ball, ProductOfSimplices
 from covey.synthesizers import PrivateSynthesizer
@@ -237,7 +237,7 @@ def rides():
         *paper_rides(),
         *persons.rides(),
         *bodies.rides(),
-        *linked.rides(),
+        *events.rides(),
         *knowledge.rides(),
         *commands.rides(),
     ]

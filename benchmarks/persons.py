@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey.core.tables.linked import Linked
+from covey.core.tables.events import Linked
 from covey.errors import CoveyWarning
 from covey.evaluating import _all_tables, _resampled
 from covey.methods.persons.certify import Reference

@@ -130,8 +130,8 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
             stack.enter_context(patch("covey.answers.bands.DRAWS", 20))
             stack.enter_context(patch("covey.answers.release.DRAWN", 1000))
             stack.enter_context(patch("covey.core.draw.balanced.LOOKUPS", 10**5))
-            stack.enter_context(patch("covey.core.fit.linked.STEPS", 10))
-            stack.enter_context(patch("covey.core.fit.linked.STARTS", 2))
+            stack.enter_context(patch("covey.core.fit.events.STEPS", 10))
+            stack.enter_context(patch("covey.core.fit.events.STARTS", 2))
             stack.enter_context(patch("covey.methods.persons.method.COMPARED", (300, 300)))
         yield
 

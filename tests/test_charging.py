@@ -157,7 +157,7 @@ def visits(tmp_path_factory):
 def small():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
-            patch.setattr(f"covey.core.fit.linked.{name}", value)
+            patch.setattr(f"covey.core.fit.events.{name}", value)
         patch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
         yield
 

@@ -37,7 +37,7 @@ def run(*arguments):
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     for name, value in SMALL.items():
-        monkeypatch.setattr(f"covey.core.fit.linked.{name}", value)
+        monkeypatch.setattr(f"covey.core.fit.events.{name}", value)
     monkeypatch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
 
 
@@ -382,7 +382,7 @@ def test_what_does_not_go_with_a_package_is_refused_in_words(name, package, tmp_
 
 
 def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
-    from covey.core.tables.linked import Linked
+    from covey.core.tables.events import Linked
     from covey.evaluating import _resampled, _same_bins
 
     g = np.random.default_rng(0)

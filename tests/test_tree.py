@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import covey
-from covey.core.tables.linked import Linked
+from covey.core.tables.events import Linked
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
 from covey.table.description import Description
 from covey.tree import TreeReader
@@ -22,7 +22,7 @@ SMALL = {"CENTRES": 20, "KINDS": 6, "STARTS": 1, "STEPS": 10}
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     for name, value in SMALL.items():
-        monkeypatch.setattr(f"covey.core.fit.linked.{name}", value)
+        monkeypatch.setattr(f"covey.core.fit.events.{name}", value)
     monkeypatch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
 
 
@@ -267,7 +267,7 @@ def timed_clinic(n=900, seed=0):
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_first_visits_and_the_time_between_visits_are_kept_where_they_are_measured(monkeypatch):
     """The program without places and gaps makes first visits like all others, and spaces visits at random."""
-    monkeypatch.setattr("covey.core.fit.linked.STEPS", 60)
+    monkeypatch.setattr("covey.core.fit.events.STEPS", 60)
     found = {}
     for on in (False, True):
         package = Description.from_dict(changed(lambda _, v, on=on: v["covey"].update(positions=on, gaps=on)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.tables.linked import Linked, LinkedTable, places_within
+from covey.core.tables.events import Linked, LinkedTable, places_within
 from covey.errors import InputError, ParameterError
 from covey.methods.persons.certify import WORDS, Reference
 from covey.preparing import PLAIN, fit_of

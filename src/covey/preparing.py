@@ -78,11 +78,6 @@ class Drafted:
         """Columns whose own name was taken, as they are called instead."""
         return tuple(note.choice[len(CALLED) + 1 : -1] for note in self.notes if note.choice.startswith(CALLED))
 
-    @property
-    def doubts(self) -> dict[str, str]:
-        """For each doubtful column, what to look at."""
-        return {n.field: f"{n.reason}; {n.warning}" for n in self.notes if n.field is not None and n.warning}
-
 
 def draft(
     tables: Path | Database | Mapping[str, Path],

@@ -16,9 +16,9 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.core.numbers.grid import Attribute, Category
-from covey.core.tables.linked import Linked, timed
+from covey.core.tables.events import Linked, timed
 from covey.core.tables.zeros import held_in
-from covey.engines.linked import LinkedRows
+from covey.engines.events import LinkedRows
 from covey.engines.persons import Keyring, Keys
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError

@@ -9,7 +9,7 @@ import pytest
 from covey.answers.asking import ask
 from covey.answers.linked import LinkedAnswers
 from covey.answers.linkedevidence import Entries, LeftOpen
-from covey.core.tables.linked import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
+from covey.core.tables.events import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
 from covey.errors import CannotAnswerError, ParameterError
 from covey.methods.persons.measure import LinkedMeasured, NoisyTable, ToBins, table_shape
 from covey.methods.persons.method import LinkedFitted

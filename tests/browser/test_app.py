@@ -9,7 +9,7 @@ import pytest
 from covey.release.verify import verify_bundle
 from tests.table.test_description import GOOD
 from tests.test_tree import clinic
-from tests.web.test_linked import as_csv
+from tests.web.test_describing import as_csv
 
 PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from audits.gates import opened
-from covey.core.tables.linked import Linked, LinkedTable, event_counts, event_ranges, linked_table, person_ranges
-from covey.engines import linked as engine
+from covey.core.tables.events import Linked, LinkedTable, event_counts, event_ranges, linked_table, person_ranges
+from covey.engines import events as engine
 
 SIZES = ((3,), (4, 2))
 KERNELS = {

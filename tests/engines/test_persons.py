@@ -21,7 +21,7 @@ from covey.core.tables.counts import (
 )
 from covey.core.tables.crosstabs import PairTables
 from covey.core.tables.distance import SubsetCounts
-from covey.core.tables.linked import WEIGHT_STEPS
+from covey.core.tables.events import WEIGHT_STEPS
 from covey.core.tables.moments import moments
 from covey.engines import persons
 from covey.engines.persons import Keyring, PersonCounts

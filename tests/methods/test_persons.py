@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import covey.core.fit.linked as fit
+import covey.core.fit.events as fit
 from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.tables.linked import Linked, LinkedTable, linked_table
-from covey.engines.linked import LinkedRows
+from covey.core.tables.events import Linked, LinkedTable, linked_table
+from covey.engines.events import LinkedRows
 from covey.entropy import Streams
 from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.goal import Margins, lag_shares, shrunk

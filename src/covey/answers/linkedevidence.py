@@ -20,7 +20,7 @@ from covey.answers.evidence import TAILS
 from covey.answers.numbers import Units
 from covey.answers.steps import LOST, LostInNoiseError
 from covey.core.arrays import Array, Floats
-from covey.core.tables.linked import count_bins
+from covey.core.tables.events import count_bins
 from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.methods.persons.measure import LinkedMeasured, NoisyTable
 from covey.table.codec import Codec

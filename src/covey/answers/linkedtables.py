@@ -11,7 +11,7 @@ import numpy as np
 from covey.answers.linked import LinkedAnswers
 from covey.answers.linkedevidence import Attribute
 from covey.answers.tables import labels_of, write_rows
-from covey.core.tables.linked import count_bins
+from covey.core.tables.events import count_bins
 from covey.errors import ParameterError
 from covey.methods.persons.certify import WORDS
 from covey.methods.persons.measure import folded

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covey.core.arrays import Array, Integers, require_memory
-from covey.core.tables.linked import WEIGHT_STEPS
+from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.local import KEEP_BYTES, Kept, in_order_of_parts, keep
 from covey.engines.rows import S, T
 from covey.engines.weights import NO_PERSON, public_record, remainders, row_weights, weighted

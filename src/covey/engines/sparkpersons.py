@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from covey.core.arrays import Array
-from covey.core.tables.linked import WEIGHT_STEPS
+from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.rows import First, S, T
 from covey.engines.spark import Encode, gathering, spark_errors, summed
 from covey.engines.weights import NO_PERSON, public_record, weighted

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-from covey.core.tables.linked import WEIGHT_BITS, WEIGHT_STEPS
+from covey.core.tables.events import WEIGHT_BITS, WEIGHT_STEPS
 
 NO_PERSON = "no row of the table names a person: the column of persons is empty. There is nothing to synthesize."
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array
-from covey.core.draw.linked import LinkedLaw
-from covey.core.fit.linked import LinkedModel
+from covey.core.draw.events import LinkedLaw
+from covey.core.fit.events import LinkedModel
 from covey.core.numbers.cells import Cells
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.core.numbers.measure import Measure
 from covey.core.tables.across import Across
 from covey.core.tables.domain import Domain
-from covey.core.tables.linked import LinkedTable, count_bins
+from covey.core.tables.events import LinkedTable, count_bins
 from covey.errors import InputError
 from covey.methods.persons.certify import WORDS
 from covey.methods.persons.measure import LinkedMeasured, NoisyTable, ToBins

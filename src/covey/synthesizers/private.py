@@ -14,7 +14,7 @@ from covey.core.numbers.cells import MOST_BINS
 from covey.core.numbers.grid import Category
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import require_exact
-from covey.core.tables.linked import WEIGHT_STEPS
+from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Mapped
 from covey.errors import CoveyWarning, ParameterError

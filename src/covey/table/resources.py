@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from covey.core.tables.linked import Timing, position_starts
+from covey.core.tables.events import Timing, position_starts
 from covey.errors import ParameterError, whole_number
 from covey.table.dialects import Dialect
 from covey.table.document import refuse_unknown, spelt_like

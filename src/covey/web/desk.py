@@ -17,9 +17,9 @@ from typing import Any
 
 from covey.errors import CoveyError
 from covey.privacy.ledger import DatasetStatus, Ledger
+from covey.web.describing import placed
 from covey.web.folders import DRAFT, let_go, private_file, private_folder
 from covey.web.jobs import Job, Jobs
-from covey.web.linked import placed
 from covey.web.saved import load, save
 from covey.web.security import Refused
 from covey.web.work import Work

@@ -20,9 +20,9 @@ from covey.errors import CoveyError, ParameterError
 from covey.table.fields import Field
 from covey.table.rules import read_rule
 from covey.web.choices import Choices
+from covey.web.describing import link_form, read_link
 from covey.web.drafts import ColumnDraft
 from covey.web.folders import DRAFT, private_file
-from covey.web.linked import link_form, read_link
 from covey.web.security import Form
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from covey.table.schema import Rule, Schema
 from covey.tree import TreeReader
 from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
+from covey.web.describing import called_anew, joined, joint_schema, rules_of
 from covey.web.drafts import ColumnDraft, edited, published, refused, to_learn
 from covey.web.jobs import Job
-from covey.web.linked import called_anew, joined, joint_schema, rules_of
 from covey.web.pace import anonymous_seconds
 from covey.web.pictures import Picture, pictures
 from covey.web.saved import require_same, resume, save

@@ -13,7 +13,7 @@ from covey.core.noise.sensitivity import (
     simplex_radius_squared,
 )
 from covey.core.tables.coding import UNIT, Coding
-from covey.core.tables.linked import WEIGHT_STEPS
+from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.weights import row_weights
 
 SIZES = (3, 2, 4)

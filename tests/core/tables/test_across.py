@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from covey.core.draw.linked import LinkedLaw
-from covey.core.fit.linked import LinkedModel
+from covey.core.draw.events import LinkedLaw
+from covey.core.fit.events import LinkedModel
 from covey.core.tables.across import NOTHING_BARRED, Across
 from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import Box, Boxes

@@ -14,7 +14,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.numbers.distance import kolmogorov_bound
-from covey.core.tables.linked import (
+from covey.core.tables.events import (
     WEIGHT_STEPS,
     Linked,
     LinkedTable,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.core.fit.linked import LinkedGoal
+from covey.core.fit.events import LinkedGoal
 from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.domain import Domain
-from covey.core.tables.linked import LinkedTable, count_bins
+from covey.core.tables.events import LinkedTable, count_bins
 from covey.methods.persons.measure import NoisyTable, folded
 from covey.methods.regain.measure_tables import OneWayMeasured
 from covey.methods.regain.tables import OneWayModel

@@ -15,7 +15,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.numbers.grid import Attribute
-from covey.core.tables.linked import (
+from covey.core.tables.events import (
     Linked,
     LinkedTable,
     event_counts,
@@ -23,7 +23,7 @@ from covey.core.tables.linked import (
     linked_table,
     person_ranges,
 )
-from covey.engines.linked import LinkedRows
+from covey.engines.events import LinkedRows
 from covey.methods.persons.plan import table_moves
 from covey.methods.regain.measure_tables import Recode
 from covey.methods.regain.measured import MeasuredRanges

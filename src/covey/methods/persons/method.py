@@ -14,18 +14,18 @@ from functools import cached_property
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.core.draw.linked import LinkedLaw, laid_in_order
-from covey.core.fit.linked import LinkedGoal, LinkedModel, fit_linked
+from covey.core.draw.events import LinkedLaw, laid_in_order
+from covey.core.fit.events import LinkedGoal, LinkedModel, fit_linked
 from covey.core.numbers.cells import Cells
 from covey.core.numbers.distance import comparison_edges
 from covey.core.tables.across import Across
 from covey.core.tables.domain import Domain
+from covey.core.tables.events import Linked, count_bins
 from covey.core.tables.histograms import denoise_histogram
-from covey.core.tables.linked import Linked, count_bins
 from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Zeros
 from covey.core.threads import blas_threads
-from covey.engines.linked import LinkedRows
+from covey.engines.events import LinkedRows
 from covey.methods.method import Public
 from covey.methods.persons.certify import LinkedCertificate, Numbers, Reference, certify_linked
 from covey.methods.persons.goal import make_goal

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.draw.linked import LinkedLaw
-from covey.core.fit.linked import LinkedGoal
+from covey.core.draw.events import LinkedLaw
+from covey.core.fit.events import LinkedGoal
 from covey.core.fit.shrinkage import beyond_noise
-from covey.core.tables.linked import count_bins, position_starts
+from covey.core.tables.events import count_bins, position_starts
 from covey.methods.persons.measure import NoisyTable
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.core.draw.linked import NOT_TIMED
+from covey.core.draw.events import NOT_TIMED
 from covey.core.numbers.grid import Attribute, NumberGrid
-from covey.core.tables.linked import LinkedTable, Timing, count_bins
+from covey.core.tables.events import LinkedTable, Timing, count_bins
 from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves

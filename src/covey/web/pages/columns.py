@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, ParameterError
+from covey.web.describing import read_link
 from covey.web.drafts import confirmed, reopened, to_learn
-from covey.web.linked import read_link
 from covey.web.pages.shared import Checked, Named, by_htmx, go, page, status, turned_away
 from covey.web.security import Form, Refused
 from covey.web.work import Work

@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-import covey.core.fit.linked
+import covey.core.fit.events
 import covey.methods.persons.method
 import covey.synthesizers.private
 from audits.planting import Fault, replaced
 from covey import tree
-from covey.core.tables.linked import WEIGHT_STEPS, Linked
+from covey.core.tables.events import WEIGHT_STEPS, Linked
 from covey.release.linkedfiles import write_fitted
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.description import Description
@@ -29,10 +29,10 @@ from covey.table.schema import Schema
 MOST = 6
 # What makes a fit quick, by module and name.
 CHEAP = [
-    (covey.core.fit.linked, "CENTRES", 12),
-    (covey.core.fit.linked, "KINDS", 5),
-    (covey.core.fit.linked, "STARTS", 1),
-    (covey.core.fit.linked, "STEPS", 4),
+    (covey.core.fit.events, "CENTRES", 12),
+    (covey.core.fit.events, "KINDS", 5),
+    (covey.core.fit.events, "STARTS", 1),
+    (covey.core.fit.events, "STEPS", 4),
     (covey.methods.persons.method, "COMPARED", (60, 60)),
 ]
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from covey.core.draw.linked import LinkedLaw, _pick, laid_in_order, shuffled
-from covey.core.fit.linked import LinkedModel
+from covey.core.draw.events import LinkedLaw, _pick, laid_in_order, shuffled
+from covey.core.fit.events import LinkedModel
 from covey.core.tables.domain import Domain
-from covey.core.tables.linked import Linked, LinkedTable, Timing, linked_table
+from covey.core.tables.events import Linked, LinkedTable, Timing, linked_table
 
 PERSONS, EVENTS = Domain((2, 4), (False, True)), Domain((2,), (False,))
 COUNTS = np.array([0.25, 0.25, 0.25, 0.25])
@@ -55,7 +55,7 @@ def test_persons_exchange_attributes_until_their_tables_are_near_the_law(monkeyp
         return np.abs(pairs - persons[:, :3].T @ persons[:, 3:7] / 20).sum() / 2
 
     assert off() < 0.002
-    monkeypatch.setattr("covey.core.draw.linked.EXCHANGES", 0)
+    monkeypatch.setattr("covey.core.draw.events.EXCHANGES", 0)
     assert off() > 0.006
 
 

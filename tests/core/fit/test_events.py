@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import covey.core.fit.linked as fit
+import covey.core.fit.events as fit
 from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import Zeros
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.tables.linked import (
+from covey.core.tables.events import (
     WEIGHT_STEPS,
     Linked,
     LinkedTable,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from covey.core.arrays import Integers
-from covey.core.tables.linked import WEIGHT_STEPS, Linked
+from covey.core.tables.events import WEIGHT_STEPS, Linked
 from covey.privacy.gate import Exact
 from covey.privacy.pure import pure
 
