@@ -7,13 +7,13 @@ import numpy as np
 
 from covey.answers import moments
 from covey.answers.release import Release
-from covey.core.fit.targets import NoisyMoments
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
 from covey.core.tables.domain import Domain
-from covey.methods.regain.measure import Means, OneWay, merge_pairs
-from covey.methods.regain.measured import MeasuredBits, MeasuredCategories
+from covey.measure.measurement import Measurement, Measurements
+from covey.measure.query import Every, Factor, Query
+from covey.methods.regain.measure import coded_bits, merge_pairs
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.codec import Codec
 
@@ -51,9 +51,11 @@ def categories(schema, codes, sd=0.0, generator=None, maps=None, family="gaussia
         draw = generator.normal if gaussian else generator.laplace
         counts = counts + draw(0, sd if gaussian else sd / 2**0.5, len(counts))
         pairs = pairs + law.simulate(generator)
-    one_way = OneWay([counts[domain.block(a)] for a in range(len(sizes))], np.full(len(sizes), max(sd, 1e-9)))
-    measured = MeasuredCategories(n, domain, family != "gaussian", one_way, maps, law, pairs)
-    return released(schema, n, hot, measured, codes)
+    plain = {a: Factor.plain(size) for a, size in enumerate(sizes)}
+    bins = {a: Factor(plain[a].edges, to) for a, to in enumerate(maps)}
+    one = Measurement(Query(Every(len(sizes), 1), plain), counts, np.full(len(counts), max(sd, 1e-9)), family, n)
+    two = Measurement(Query(Every(len(sizes), 2), bins, "centred"), pairs, law.sd, family, n)
+    return released(schema, n, hot, Measurements(n, (one, two)), codes)
 
 
 def bits(schema, X, sd=0.0, generator=None, centre=0.5):
@@ -67,9 +69,8 @@ def bits(schema, X, sd=0.0, generator=None, centre=0.5):
         mean, pair = mean + generator.normal(0, sd, p), pair + noise + noise.T
     np.fill_diagonal(pair, 0)
     sd = max(sd, 1e-12)
-    means = Means(mean + coding.middle, sd)
-    measured = MeasuredBits(n, "ball", False, means, NoisyMoments(coding, mean, sd, pair, sd))
-    return released(schema, n, X.astype(float), measured, X)
+    measured = coded_bits(coding, "gaussian", (mean, sd), (pair, sd), False).found
+    return released(schema, n, X.astype(float), Measurements(n, measured), X)
 
 
 @cache

@@ -12,6 +12,7 @@ from covey.engines.linked import LinkedRows
 from covey.entropy import Streams
 from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.goal import Margins, lag_shares, shrunk
+from covey.methods.persons.measure import ToBins
 from covey.methods.persons.method import RegainPersons
 from covey.methods.persons.plan import LinkedPlan, few_persons, table_moves
 from covey.privacy.budget import make_budget
@@ -69,7 +70,8 @@ def test_sequences_keep_links_within_the_certificate():
     assert "two events of one person" in found.certificate.sentence
     # A bound is about a draw of many: forty persons lie beyond it, and within the one that is stated of them.
     few = found.codes(found.law.draw(40, np.random.default_rng(3)), np.random.default_rng(4))
-    bins, reference = found.measured.bins, found.certificate.reference
+    factors, reference = found.measured.pairs().query.factors, found.certificate.reference
+    bins = ToBins(tuple(factors[j] for j in range(4)), 2)
     stated = found.certificate.of(bins(few))
     apart = Reference.of(bins(few), reference.tables, reference.sizes).distances(bins(truth))
     assert apart["event"] > found.certificate.bound["event"]
@@ -85,7 +87,7 @@ def test_pure_epsilon_and_events_without_order():
     plan = LinkedPlan(PERSONS, EVENTS, 5, False)
     found, gate = fitted(town(400), 4.0, plan=plan)
     assert {charge.purpose for charge in gate.spent} == {"events", "histograms", "tables", "certificate"}
-    assert {table.table.kind for table in found.measured.tables} == {"person", "across", "event", "two"}
+    assert {m.query.of for m in found.measured.found if m.query.degree == 2} == {"person", "across", "event", "two"}
     assert found.law.draw(50, np.random.default_rng(0)).n == 50
 
 

@@ -26,6 +26,7 @@ from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
 from covey.table.package import Package
 from covey.table.schema import Schema
 from covey.table.sources import ColumnValues, open_source
@@ -105,7 +106,7 @@ def load(folder: str | Path) -> Any:
         _certificate(place / "certificate.json", facts),
         facts["covey"],
         centres.spectrum,
-        measurements=read_measurements(place, codec.domain_sizes, codec.ordered),
+        measurements=read_measurements(place, [kind.size for kind in NumberCodec(codec).attributes]),
         numbers=centres.numbers,
     )
 

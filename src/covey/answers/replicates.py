@@ -27,7 +27,6 @@ from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.methods.draws import NumberCells, draw_of
 from covey.methods.method import Fitted, Method
-from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import declared_coding
@@ -71,13 +70,12 @@ class Mechanism:
 
     def method(self) -> Method:
         """The method for bits, categories or numbers, as public facts decide it."""
-        codec, measured = self.release.codec, self.release.measurements
-        if isinstance(measured, MeasuredNumbers):
+        codec = self.release.codec
+        if self.release.numbers is not None:
             method = RegainNumbers.of(NumberCodec(codec), NONE, self.budget.pure)
-            if measured.triples is None:
-                return method
-            return replace(method, wish=Wish(len(measured.triples.tables), codec.target))  # whoever asked for them
-        if isinstance(measured, MeasuredBits):
+            triples = len(self.release.evidence.found.chosen(3))
+            return replace(method, wish=Wish(triples, codec.target)) if triples else method  # whoever asked for them
+        if self.release.flags:
             width = len(codec.names)
             return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)
         return RegainCategories(NONE, Domain(codec.domain_sizes, codec.ordered))

@@ -5,7 +5,7 @@ datapackage.json            the public package they satisfy
 privacy.json                guarantee, neighbours, ε and how it was spent, δ, n, mechanism, version, seeded or not
 certificate.json            the private accuracy certificate
 model.npz                   centres of persons and of events, the chain, cells of numbers
-tables.npz, tables.json     the noisy tables that were measured, and what they are
+measurements.npz, .json     the noisy tables that were measured, and what they are
 README.md, report.html      the same in plain words, and in pictures; made from the data
 """
 
@@ -129,7 +129,7 @@ def words(release: LinkedRelease, tables: list[str]) -> str:
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
         "- `model.npz`: what rows are drawn from",
-        "- `tables.npz`, `tables.json`: the noisy tables that were measured, and the size of their noise",
+        "- `measurements.npz`, `measurements.json`: the noisy tables that were measured, and the size of their noise",
         "- `report.html`: this, and pictures of the data, in a browser",
         "- `SHA256SUMS`, `SHA256SUMS.report`: checksums of the data and of the rest; `covey verify` checks them",
     ]

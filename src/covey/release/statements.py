@@ -82,8 +82,7 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
         "floating point": "noise is drawn exactly on integers; no guarantee rests on floating-point numbers"
         if "regain" in privacy.mechanism
         else "see the method's note on PVEC",
-        "utility": "certificate.json has a private bound on the error; measurements.json (of linked "
-        "tables tables.json) the size of every noise",
+        "utility": "certificate.json has a private bound on the error; measurements.json the size of every noise",
         "bias": "noise is alike for all groups, so small groups have larger relative errors; biases of the data are kept",
         "trust model": "central: the steward's machine holds the confidential table; nothing but this bundle leaves it",
         "side channels": "not covered: running time and memory are visible to whoever shares the steward's machine",

@@ -16,6 +16,7 @@ from covey.release.linkedverify import DESCRIBED, verify_linked
 from covey.release.measurements import read_measurements
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.table.codec import Codec
+from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
 from covey.table.sources import open_source
 
@@ -62,7 +63,7 @@ def verify_bundle(folder: Path) -> Verified:
         _verify_budget(facts)
     schema = Schema.load(folder / "schema.json")
     codec, source, rows = Codec(schema), open_source(table), 0
-    measured = read_measurements(folder, codec.domain_sizes, codec.ordered)
+    measured = read_measurements(folder, [kind.size for kind in NumberCodec(codec).attributes])
     if measured is not None and measured.n != facts["n"]:
         raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
     for part in source.parts():

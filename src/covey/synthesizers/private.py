@@ -24,12 +24,12 @@ from covey.engines.rows import Mapped, Rows
 from covey.engines.weights import STEPS
 from covey.entropy import SEEDED_MARK
 from covey.errors import CoveyWarning, NotFittedError, ParameterError
+from covey.measure.measurement import Measurements
 from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, NumberCells, all_distances, draw_of
 from covey.methods.learning import SHARE, Learned, check_learning, learn, with_known_domains
 from covey.methods.method import Fitted, Method
 from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
-from covey.methods.regain.measured import Measurements
 from covey.methods.regain.numbers import RegainNumbers
 from covey.methods.regain.pipeline import RegainBits, RegainCategories
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding, refuse_too_wide

@@ -22,13 +22,13 @@ from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import merge_maps, unmerge
 from covey.core.tables.triples import Triples
 from covey.core.tables.zeros import Zeros
-from covey.methods.regain.important import Important, ImportantPairs, measure_important
+from covey.measure.measurement import Measurement, Measurements, joined
+from covey.methods.regain.important import Important, averaged, measure_important, restored
 from covey.methods.regain.measure import Tables, measure_histograms, measure_pairs
 from covey.methods.regain.measure_numbers import measure_ranks
-from covey.methods.regain.measured import MeasuredCategories
 from covey.methods.regain.plan import bin_mass, fit_steps, most_bins, pair_law
 from covey.methods.regain.prior import prior_covariances
-from covey.methods.regain.triples import NO_WISH, Found, MeasuredTriples, Wish, find_triples
+from covey.methods.regain.triples import NO_WISH, Found, Wish, find_triples
 from covey.privacy.gate import Gate
 
 NOTHING = Important()
@@ -37,18 +37,18 @@ CENTRES = 300  # more gave nothing on the tables of docs/benchmarks
 
 def category_centres(
     tables: Tables, gate: Gate, make_public: Callable[[str], np.random.Generator], tick: Tick
-) -> tuple[WeightedPoints, Spectrum | None, MeasuredCategories]:
+) -> tuple[WeightedPoints, Spectrum | None, Measurements]:
     """Private centres over the categories, the noisy spectrum, what was measured; spends "histograms" and "pairs"."""
     n, domain = tables.n, tables.domain
     public, shown = make_public("fit"), make_public("spectrum")
     one_way = measure_histograms(tables, gate)
     fine = [
-        denoise_histogram(v, sd, n, o, public) / n
-        for v, sd, o in zip(one_way.counts, one_way.sds, domain.ordered, strict=True)
+        denoise_histogram(m.values, float(m.sd), n, o, public) / n for m, o in zip(one_way, domain.ordered, strict=True)
     ]
-    maps = merge_maps(fine, one_way.sds, n, bin_mass(n, domain, gate.allowance("pairs")), most_bins(domain), domain)
+    sds = np.array([m.sd for m in one_way])
+    maps = merge_maps(fine, sds, n, bin_mass(n, domain, gate.allowance("pairs")), most_bins(domain), domain)
     fit = merged_centres(Merging(tables, fine, maps, domain), gate, (public, shown), tick)
-    return fit.cloud, fit.spectrum, MeasuredCategories(n, domain, gate.budget.pure, one_way, maps, fit.law, fit.pairs)
+    return fit.cloud, fit.spectrum, Measurements(n, (joined(one_way), *fit.found))
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,12 @@ class Merging:
 
 @dataclass(frozen=True)
 class MergedFit:
-    """Centres over the categories, the noisy spectrum, and the noisy pair tables of bins with the law of their noise.
-
-    `triples` were chosen and fitted, `measured_triples` are all that were chosen; their levels are of categories.
-    """
+    """Centres over the categories, the noisy spectrum, what was measured of pairs and triples of columns, and fitted triples."""
 
     cloud: WeightedPoints
     spectrum: Spectrum | None
-    law: PairLaw
-    pairs: Floats
-    important: ImportantPairs | None = None  # their second measurement
+    found: tuple[Measurement, ...]
     triples: Triples | None = None
-    measured_triples: MeasuredTriples | None = None
 
 
 def merged_centres(
@@ -98,10 +92,11 @@ def merged_centres(
     shares = np.concatenate([np.bincount(m, p, minlength=c) for m, p, c in zip(maps, fine, merged.sizes, strict=True)])
     law = pair_law(merged, budget, tables.steps)
     counted = measure_pairs(tables, maps, law, gate)
-    pairs, extra = counted / n, None
+    pairs = counted.values / n if counted.kept else np.zeros((merged.total, merged.total))
+    extra = None
     if gate.has("important") and merging.important.live(merged.sizes):
         extra = measure_important(tables, maps, merging.important, merged, gate)
-        pairs = extra.joined(pairs, law.sd / n, merged)
+        pairs = averaged(pairs, law.sd / n, extra, merged)
     spectrum = pair_spectrum(pairs, law, n, shares, shown)
     tick(0.2)
     sharp, directions = denoised(Noisy(pairs, law, shares, merged), merging, extra, gate, generator)
@@ -121,7 +116,7 @@ def merged_centres(
         found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
     cloud = WeightedPoints(found.weights, unmerge(found.points, found.weights, fine, sharp.maps, sharp.domain))
     kept = None if three is None else three.triples.of(sharp.maps)
-    return MergedFit(cloud, spectrum, law, counted, extra, kept, seen)
+    return MergedFit(cloud, spectrum, tuple(m for m in (counted, extra, seen) if m is not None), kept)
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,7 @@ class Noisy:
 
 
 def denoised(
-    noisy: Noisy, merging: Merging, extra: ImportantPairs | None, gate: Gate, generator: np.random.Generator
+    noisy: Noisy, merging: Merging, extra: Measurement | None, gate: Gate, generator: np.random.Generator
 ) -> tuple[Sharpened, Directions | None]:
     """What the fit aims at: covariances, over finer bins where attributes are strongly tied, and ranks; spends "ranks"."""
     n, shares, domain, sd = merging.tables.n, noisy.shares, noisy.domain, noisy.law.sd / merging.tables.n
@@ -151,7 +146,7 @@ def denoised(
         draw = lambda: noisy.law.simulate(generator) / n  # noqa: E731
         covariances = Denoisers(shares, domain, generator, expected, normal).combined(noisy.centred, draw, sd)
     if extra is not None:
-        covariances = extra.restored(covariances, noisy.centred, sd, domain)
+        covariances = restored(covariances, noisy.centred, sd, extra, domain)
     plain = Sharpened(domain, shares, covariances, merging.maps)
     if normal is None or merging.ranks is None:
         return plain, None

@@ -6,8 +6,8 @@ compared with brute force in the tests.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips, symmetric
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.targets import NoisyMoments
-from covey.core.fit.terms import Parities, Scores, parity_masks
+from covey.core.fit.terms import Scores, parity_masks
 from covey.core.noise import helmert
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
@@ -35,13 +35,15 @@ from covey.core.tables.counts import (
     shifted_moments,
     size_counts,
 )
-from covey.core.tables.crosstabs import FULL_TABLES, OneWayTables, PairTables
+from covey.core.tables.crosstabs import FULL_TABLES, OneWayTables, PairTables, centred_counts, merge_pairs
 from covey.core.tables.distance import HighTables, affordable_tables, largest, one_way_distance, pair_distances
 from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
 from covey.core.tables.moments import Moments, moments
 from covey.core.tables.triples import TripleTables
 from covey.engines.rows import Mapped, Rows
+from covey.measure.measurement import NOTHING, Measurement
+from covey.measure.query import Every, Factor, Query
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate, pair_moves
 from covey.privacy.budget import exact as fraction
 from covey.privacy.certificate import Yardstick
@@ -57,18 +59,10 @@ CENTRE_SHARE = Fraction(3, 4)  # of the coding's charge; the rest buys the radiu
 RADII = 64  # bins of the histogram of norms that the radius is read off
 
 
-@dataclass(frozen=True)
-class Means:
-    """Noisy column means and the standard deviation of their noise."""
-
-    values: Floats
-    sd: float
+# Bits. Values are mean products of coded columns, x less the share of ones in a reference.
 
 
-# Bits.
-
-
-def measure_means(rows: Rows, gate: Gate) -> Means:
+def measure_means(rows: Rows, gate: Gate) -> Measurement:
     """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
     n, p = rows.n, rows.p
     exact = rows.reduce(column_counts).map(part)
@@ -76,10 +70,34 @@ def measure_means(rows: Rows, gate: Gate) -> Means:
         found = gate.cube("means", exact, Moves(linf=1), p)
     else:
         found = gate.measure("means", exact, p, Moves(l2_squared=p))
-    return Means(found.values / n, found.sd / n)
+    return Measurement(Query.products(1, np.zeros(p)), found.values / n, found.sd / n, found.law, 1, "means")
 
 
-def measure_matrix(rows: Rows, gate: Gate) -> NoisyMoments:
+@dataclass(frozen=True)
+class CodedBits:
+    """How bits are coded, their mean products by degree as measured, and means of rows before these were cut, if they were."""
+
+    coding: Coding
+    found: tuple[Measurement, ...]
+    uncut: Measurement | None = None
+
+    @property
+    def moments(self) -> NoisyMoments:
+        """What a fit starts from."""
+        one, two = self.found[:2]
+        uncut = None if self.uncut is None else (self.uncut.values, float(self.uncut.sd))
+        return NoisyMoments(self.coding, one.values, float(one.sd), two.values, float(two.sd), uncut)
+
+
+def coded_bits(
+    coding: Coding, law: str, mean: tuple[Floats, float], pair: tuple[Floats, float], cut: bool
+) -> CodedBits:
+    """Means and products of pairs, each with the deviation of its noise."""
+    one, two = (Query.products(degree, coding.middle, cut) for degree in (1, 2))
+    return CodedBits(coding, (Measurement(one, *mean, law, 1, "moments"), Measurement(two, *pair, law, 1, "moments")))
+
+
+def measure_matrix(rows: Rows, gate: Gate) -> CodedBits:
     """Means and pairs of signs by one draw of matrix noise on rows (z, a), a² ≈ p/3: pure ε-DP (docs/proofs/cone.md).
 
     Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The integer matrix is that of rows (z, 1):
@@ -97,10 +115,11 @@ def measure_matrix(rows: Rows, gate: Gate) -> NoisyMoments:
         pair[begin:end, begin:] = found.values / (4 * n)
         pair[end:, begin:end] = pair[begin:end, end:].T
     np.fill_diagonal(pair, 0)
-    return NoisyMoments(Coding.half(p), mean.values[0] / n / 2, mean.sd / n / float(a) / 2, pair, found.sd / n / 4)
+    means = mean.values[0] / n / 2, mean.sd / n / float(a) / 2
+    return coded_bits(Coding.half(p), found.law, means, (pair, found.sd / n / 4), False)
 
 
-def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | None]:
+def measure_parities(rows: Rows, gate: Gate) -> CodedBits:
     """Means, pairs, triples and quadruples of signs in one Gaussian mechanism (docs/proofs/sensitivity.md)."""
     n, p = rows.n, rows.p
     weights = {1: FEW_MEAN_WEIGHT * p, 2: Fraction(1)}
@@ -113,23 +132,24 @@ def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | N
     upper = np.triu_indices(p, 1)
     mean = joint.add(bits.map(sign_sums).map(entries, 0), p, weights[1])
     pair = joint.add(bits.map(sign_pairs, 0, p).map(entries, *upper), len(upper[0]))
-    noisy = NoisyMoments(
-        Coding.half(p), mean.values / n / 2, mean.sd / n / 2, symmetric(pair.values / n, p) / 4, pair.sd / n / 4
+    noisy = coded_bits(
+        Coding.half(p),
+        pair.law,
+        (mean.values / n / 2, mean.sd / n / 2),
+        (symmetric(pair.values / n, p) / 4, pair.sd / n / 4),
+        False,
     )
     if 4 not in weights:
-        return noisy, None
-    high = rows.reduce(parity_sums)
-    shares, sds = [], []
+        return noisy
+    high, more = rows.reduce(parity_sums), []
     for at, mask in enumerate(parity_masks(p)):
-        found = joint.add(high.map(_masked, at, mask), int(mask.sum()), weights[3 + at])
-        values = np.zeros(mask.shape)
-        values[mask] = found.values / n
-        shares.append(values)
-        sds.append(found.sd / n)
-    return noisy, Parities(shares[0], sds[0], shares[1], sds[1])
+        found, d = joint.add(high.map(_masked, at, mask), int(mask.sum()), weights[3 + at]), 3 + at
+        query = Query.products(d, noisy.coding.middle)
+        more.append(Measurement(query, found.values, found.sd, found.law, n * 2**d, "moments"))  # signs are 2u
+    return replace(noisy, found=(*noisy.found, *more))
 
 
-def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> NoisyMoments:
+def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> CodedBits:
     """Means and pairs of rows coded into a ball, one Gaussian; centre and radius are declared or measured first."""
     n, p = rows.n, rows.p
     coding, first = (plan.declared, None) if plan.declared is not None else measure_coding(rows, plan, gate)
@@ -144,11 +164,13 @@ def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> NoisyMoments:
     mean, mean_sd = found.values / (n * UNIT), found.sd / (n * UNIT)
     pair, pair_sd = _noisy_pairs(M, joint.add, n, p)
     if first is not None and not coding.clips:  # a second, independent measurement of the same means
-        a, b = 1 / mean_sd**2, 1 / first.sd**2
+        a, b = 1 / mean_sd**2, 1 / float(first.sd) ** 2
         mean = (a * mean + b * (first.values - coding.middle)) / (a + b)
         mean_sd = float(1 / np.sqrt(a + b))
-    uncut = (first.values, first.sd) if first is not None and coding.clips else None
-    return NoisyMoments(coding, mean, mean_sd, pair, pair_sd, uncut)
+    # Rows that keep declared limits lie inside the ball that these allow: none is cut.
+    cut = coding.clips and plan.declared is None
+    noisy = coded_bits(coding, found.law, (mean, mean_sd), (pair, pair_sd), cut)
+    return replace(noisy, uncut=first) if coding.clips else noisy
 
 
 def _noisy_pairs(M: Exact[Moments], add: Any, n: int, p: int) -> tuple[Array, float]:
@@ -163,7 +185,7 @@ def _noisy_pairs(M: Exact[Moments], add: Any, n: int, p: int) -> tuple[Array, fl
     return pair, sd
 
 
-def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
+def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Measurement]:
     """A private centre and radius: column counts, then a histogram of ‖x − centre‖², which a replaced row moves by √2 in ℓ2.
 
     Centred coding is used where the radius that leaves about `plan.tail` of the rows outside beats coding at ½ clearly. Also
@@ -171,7 +193,7 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
     """
     n, p = rows.n, rows.p
     counts = gate.measure("coding", rows.reduce(column_counts).map(part), p, Moves(l2_squared=p), CENTRE_SHARE)
-    means = Means(counts.values / n, counts.sd / n)
+    means = Measurement(Query.products(1, np.zeros(p)), counts.values / n, counts.sd / n, counts.law, 1, "coding")
     centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
     grid = np.geomspace(0.01, 1, RADII)
     edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
@@ -184,11 +206,12 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
     return Coding.half(p), means
 
 
-def measure_sizes(rows: Rows, gate: Gate) -> Means:
-    """Shares of rows by number of ones: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
+def measure_sizes(rows: Rows, gate: Gate) -> Measurement:
+    """Rows by number of ones, a column beside the others: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
     exact = rows.reduce(size_counts).map(part)
     found = gate.measure("row sums", exact, rows.p + 1, Moves(l1=2, l2_squared=2))
-    return Means(found.values / rows.n, found.sd / rows.n)
+    query = Query([(rows.p,)], {rows.p: Factor.plain(rows.p + 1)}, of="number of ones")
+    return Measurement(query, found.values, found.sd, found.law, rows.n, "row sums")
 
 
 def measure_scores(rows: Rows, directions: Floats, edges: Floats, gate: Gate) -> Scores:
@@ -244,8 +267,9 @@ def first_kernel(domain: Domain) -> OneWayTables | PairTables:
 class Tables:
     """Exact tables of the records, counted in one pass if they are small. Sealed: only the gate opens them."""
 
-    def __init__(self, rows: Rows, domain: Domain) -> None:
+    def __init__(self, rows: Rows, domain: Domain, edges: Mapping[int, Integers] | None = None) -> None:
         self._rows, self.domain, self.n, self.steps = rows, domain, rows.n, rows.steps
+        self._edges = edges or {}  # of the cells of numbers, in codes
         self.total = rows.n * rows.steps  # what all of them weigh
         kernel = first_kernel(domain)
         counts = rows.reduce(kernel)
@@ -255,6 +279,10 @@ class Tables:
             self.one_way: Exact[Integers] = self._pairs.map(np.diagonal)
         else:
             self.one_way = counts.map(part)
+
+    def factors(self, maps: Sequence[Integers]) -> dict[int, Factor]:
+        """How columns are looked at where categories become maps[a][x_a]."""
+        return {a: Factor(self._edges.get(a, np.arange(len(to) + 1)), to) for a, to in enumerate(maps)}
 
     def pairs(self, maps: list[Integers]) -> Exact[Integers]:
         """All pair tables of the merged categories maps[a][x_a], as one symmetric matrix."""
@@ -290,17 +318,6 @@ class Tables:
         return Yardstick(exact, columns_of(sizes))
 
 
-def merge_pairs(pairs: Integers, maps: Sequence[Integers], sizes: Sequence[int]) -> Integers:
-    """Pair tables of merged categories, by adding up those of the categories."""
-    starts = np.cumsum([0, *sizes[:-1]])
-    place = np.concatenate([m + start for m, start in zip(maps, starts, strict=True)])
-    half = np.zeros((sum(sizes), len(place)), dtype=np.int64)
-    np.add.at(half, place, pairs)
-    out = np.zeros((sum(sizes), sum(sizes)), dtype=np.int64)
-    np.add.at(out, place, half.T)
-    return out
-
-
 @dataclass(frozen=True)
 class Merge:
     """A step on records: categories become merged ones."""
@@ -312,15 +329,7 @@ class Merge:
         return np.stack([m[batch[:, a]] for a, m in enumerate(self.maps)], axis=1)
 
 
-@dataclass(frozen=True)
-class OneWay:
-    """Noisy one-way counts of every attribute, and their noise."""
-
-    counts: list[Floats]
-    sds: Floats
-
-
-def measure_histograms(tables: Tables, gate: Gate) -> OneWay:
+def measure_histograms(tables: Tables, gate: Gate) -> list[Measurement]:
     """One-way counts. A replaced row moves each histogram by 2 in ℓ1 and √2 in ℓ2.
 
     Shares of the charge minimise Σ c_a·sd_a: proportional to √c_a (Laplace of scale 2/ε_a) or c_a^{2/3} (Gaussian of variance
@@ -330,40 +339,36 @@ def measure_histograms(tables: Tables, gate: Gate) -> OneWay:
     weight = domain.counts ** (1 / 2 if gate.budget.pure else 2 / 3)
     shares = [fraction(float(w), "share") for w in weight / weight.sum()]
     whole = sum(shares)
-    counts, sds = [], []
+    out = []
     for a, share in enumerate(shares):
         own = tables.one_way.map(entries, domain.block(a))
         found = gate.measure("histograms", own, domain.sizes[a], Moves(l1=2, l2_squared=2), share / whole)
-        counts.append(found.values.astype(np.float64))
-        sds.append(found.sd)
-    return OneWay(counts, np.array(sds))
+        query = Query([(a,)], {a: Factor.plain(domain.sizes[a])})
+        out.append(Measurement(query, found.values.astype(np.float64), found.sd, found.law, tables.n, "histograms"))
+    return out
 
 
-def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate) -> Floats:
+def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate) -> Measurement:
     """Noisy centred pair tables of the merged categories, in counts; one-way counts stand on the diagonal of the exact ones.
 
     For Gaussian noise: the centred tables are multiples of 1/(c_a c_b), so that M = c_a c_b N − c_a N_i − c_b N_j + n are
     integers; they get c_a c_b times the noise before they are divided again. Laplace noise goes on the counts themselves. What
     is left is centred: the uncentred part was not paid for. Matrix noise has integer coordinates of its own.
     """
-    d = law.domain
-    if law.family == "none":
-        return np.zeros((d.total, d.total))
+    d, n = law.domain, tables.n
+    query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
+    if law.family == NOTHING:
+        return Measurement(query, np.zeros(0), 0.0, NOTHING, n, "pairs")
     moves, exact = pair_moves(d), tables.pairs(maps)
     if law.family == "matrix":
-        return _on_contrasts(exact, d, gate, moves)
-    if law.family == "laplace":
-        counted = _on_cells(exact, law, gate, moves)
-        return d.off_blocks(d.centre(d.off_blocks(counted)))
-    c = d.counts[d.block_of]
-    noisy = _on_cells(exact.map(centred_counts, d, tables.total), law, gate, moves)
-    return d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c))))
-
-
-def centred_counts(counts: Integers, domain: Domain, n: int) -> Integers:
-    """c_a c_b times the centred pair tables: integers."""
-    c, one_way = domain.counts[domain.block_of], np.diag(counts)
-    return np.asarray(c[:, None] * c * counts - c[:, None] * one_way[:, None] - c * one_way + n)
+        values = _on_contrasts(exact, d, gate, moves)
+    elif law.family == "laplace":
+        values = d.off_blocks(d.centre(d.off_blocks(_on_cells(exact, law, gate, moves))))
+    else:
+        c = d.counts[d.block_of]
+        noisy = _on_cells(exact.map(centred_counts, d, tables.total), law, gate, moves)
+        values = d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c))))
+    return Measurement(query, values, law.sd, law.family, n, "pairs")
 
 
 def _on_contrasts(exact: Exact[Integers], domain: Domain, gate: Gate, moves: Moves) -> Floats:

@@ -6,7 +6,7 @@ whatever partition the rounds before it suggested (docs/proofs/trees.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -25,6 +25,8 @@ from covey.core.tables.distance import largest
 from covey.core.tables.domain import Domain
 from covey.core.tables.hierarchy import group_counts
 from covey.engines.rows import Rows
+from covey.measure.measurement import Measurement
+from covey.measure.query import Factor, Query
 from covey.methods.regain.measure import Tables, entries
 from covey.methods.regain.plan_numbers import NumberPlan, grids, matrix_is_better, rank_moves
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
@@ -46,6 +48,10 @@ def codes_kernel(attributes: tuple[Attribute, ...]) -> CodeCounts:
 class CountedCodes(Protocol):
     """Exact one-way counts of the codes of a table's attributes. Sealed."""
 
+    @property
+    def n(self) -> int:
+        """How many units there are."""
+
     def codes(self, j: int) -> Exact[Integers]:
         """Counts of every code of an attribute."""
 
@@ -54,6 +60,9 @@ class CountedCodes(Protocol):
 
     def total(self, j: int) -> int:
         """What the counts of an attribute sum to, as far as that is public."""
+
+    def query(self, j: int, factor: Factor) -> Query:
+        """What is asked where an attribute is looked at in some way."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,11 @@ class OneWayCounts:
         """Count the codes of a table."""
         kernel = codes_kernel(attributes)
         return cls(rows, kernel, rows.reduce(kernel))
+
+    @property
+    def n(self) -> int:
+        """Rows, or persons."""
+        return self.rows.n
 
     def codes(self, j: int) -> Exact[Integers]:
         """Counts of every code of an attribute."""
@@ -87,32 +101,45 @@ class OneWayCounts:
         """The number of rows, or of persons."""
         return self.rows.n
 
+    def query(self, j: int, factor: Factor) -> Query:
+        """Rows, one by one."""
+        return Query([(j,)], {j: factor})
+
 
 @dataclass(frozen=True)
-class OneWayMeasured:
-    """Noisy counts of categories, trees of numbers, and noisy counts of groups of categories, by attribute."""
+class OneWay:
+    """Every attribute by itself: noisy counts of ranges of codes, of groups of categories, and the trees of numbers."""
 
-    categories: dict[int, Measured]
+    found: list[Measurement]
+    groups: dict[int, Measurement]
     trees: dict[int, Tree]
-    groups: dict[int, Measured]
 
 
-def measure_one_way(counts: CountedCodes, plan: NumberPlan, gate: Gate) -> OneWayMeasured:
-    """Counts of categories once, of their groups too, trees of numbers in rounds; spends the charge "histograms"."""
+def measure_one_way(counts: CountedCodes, plan: NumberPlan, gate: Gate) -> OneWay:
+    """Counts of categories once, of their groups too, trees of numbers in rounds; spends the charge "histograms".
+
+    Of a number the ranges are what its tree ended with, each counted in the rounds in which it stood and averaged over them. Its
+    earlier, coarser rounds were chosen by their noise and are not kept.
+    """
     numbers = grids(plan.attributes)
     parts = plan.one_way(gate.budget.pure)
-    categories, groups = {}, {}
+    found: dict[int, Measurement] = {}
+    groups: dict[int, Measurement] = {}
+
+    def kept(j: int, factor: Factor, seen: Measured) -> Measurement:
+        values = np.asarray(seen.values, dtype=np.float64)
+        return Measurement(counts.query(j, factor), values, seen.sd, seen.law, counts.n, "histograms")
+
     for j, a in enumerate(plan.attributes):
         if isinstance(a, NumberGrid):
             continue
-        part, codes = parts[j], counts.codes(j)
+        part, codes, plain = parts[j], counts.codes(j), Factor.plain(a.size)
         if a.groups:
-            of = np.array(a.groups)
-            groups[j] = gate.measure(
-                "histograms", codes.map(group_counts, of), max(a.groups) + 1, ONE_ROW, GROUPS * part
-            )
+            own = Factor(plain.edges, np.array(a.groups))
+            coarse = gate.measure("histograms", codes.map(group_counts, own.bins), own.size, ONE_ROW, GROUPS * part)
+            groups[j] = kept(j, own, coarse)
             part = (1 - GROUPS) * part
-        categories[j] = gate.measure("histograms", codes, a.size, ONE_ROW, part)
+        found[j] = kept(j, plain, gate.measure("histograms", codes, a.size, ONE_ROW, part))
     trees = {j: Tree(grid, counts.total(j)) for j, grid in numbers.items()}
     for turn in range(max((grid.rounds for grid in numbers.values()), default=0)):
         growing = [j for j, grid in numbers.items() if turn < grid.rounds]
@@ -120,11 +147,16 @@ def measure_one_way(counts: CountedCodes, plan: NumberPlan, gate: Gate) -> OneWa
         exact = counts.ranges(edges)
         for j in growing:
             share = parts[j] * plan.round_part(j, turn, gate.budget.pure)
-            found = gate.measure("histograms", exact[j], len(edges[j]) - 1, ONE_ROW, share)
-            trees[j].see(found.values, found.sd)
+            seen = gate.measure("histograms", exact[j], len(edges[j]) - 1, ONE_ROW, share)
+            trees[j].see(seen.values, seen.sd)
             if turn + 1 < numbers[j].rounds:
                 trees[j].grow()
-    return OneWayMeasured(categories, trees, groups)
+            else:
+                times = trees[j].times[trees[j].frontier]
+                values = trees[j].total[trees[j].frontier] / times
+                whole = kept(j, Factor(trees[j].edges, np.arange(len(times))), replace(seen, values=values))
+                found[j] = replace(whole, sd=trees[j].sd / np.sqrt(times))
+    return OneWay([found[j] for j in range(len(plan.attributes))], groups, trees)
 
 
 def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, gate: Gate) -> tuple[Floats, float, int]:

@@ -26,20 +26,20 @@ from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.core.threads import blas_threads
 from covey.engines.rows import Mapped, Rows
+from covey.measure.measurement import Measurements, joined
 from covey.methods.draws import NumberCells, on_cells
 from covey.methods.method import Fitted, Public
-from covey.methods.regain.categories import NOTHING, MergedFit, Merging, merged_centres
+from covey.methods.regain.categories import NOTHING, Merging, merged_centres
 from covey.methods.regain.important import Important
 from covey.methods.regain.measure import Tables
 from covey.methods.regain.measure_numbers import (
+    OneWay,
     OneWayCounts,
-    OneWayMeasured,
     ToCells,
     codes_kernel,
     farthest_numbers,
     measure_one_way,
 )
-from covey.methods.regain.measured import MeasuredGroups, MeasuredNumbers, MeasuredRanges
 from covey.methods.regain.plan import most_bins, refuse_too_wide
 from covey.methods.regain.plan_numbers import NumberPlan, grids
 from covey.methods.regain.prior import Prior
@@ -101,7 +101,8 @@ class RegainNumbers:
             totals = [float(rows.n)] * len(self.attributes)
             seen = self.look(one_way, totals, mass, gate.budget.pure, public("numbers"))
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
-            tables = Tables(Mapped(rows, ToCells(edges)), seen.domain)
+            cells = {j: own.edges for j, own in seen.cells.items()}
+            tables = Tables(Mapped(rows, ToCells(edges)), seen.domain, cells)
             zeros, declared = seen.zeros(self.boxes), self.plan.declared
             known = (seen.specials if seen.cells else None, zeros, self.important, self.wish)
             before = None if self.prior is None else ToCells(edges)(self.prior.codes)
@@ -109,9 +110,7 @@ class RegainNumbers:
             fit = merged_centres(merging, gate, (public("fit"), public("spectrum")), progress.tick)
             score = rank_scores(np.concatenate(seen.shares), seen.domain, seen.specials).score
             numbers = NumberCells(seen.domain, seen.cells, score, self.boxes, fit.triples)
-            kept = replace(
-                seen.measured(one_way, rows.n, gate.budget.pure, fit), groups=groups_of(self.attributes, one_way)
-            )
+            kept = Measurements(rows.n, (joined(one_way.found), *one_way.groups.values(), *fit.found))
             progress.next()
             if not self.certificate:
                 return Fitted(fit.cloud, None, fit.spectrum, kept, numbers)
@@ -124,7 +123,7 @@ class RegainNumbers:
             return Fitted(fit.cloud, found, fit.spectrum, kept, numbers)
 
     def look(
-        self, measured: OneWayMeasured, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
+        self, measured: OneWay, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
     ) -> Looks:
         """From noisy one-way counts to cells, and bins of a mass: post-processing. `totals` are what counts sum to."""
         most = most_bins(self.plan.declared)
@@ -132,16 +131,15 @@ class RegainNumbers:
         shares, maps = [], []
         for j, (a, n) in enumerate(zip(self.attributes, totals, strict=True)):
             if isinstance(a, Category):
-                found = measured.categories[j]
-                classes, cut = self.boxes.signature(j, a.size), 3 * found.sd / n
+                values, sd = measured.found[j].values, float(measured.found[j].sd)
+                classes, cut = self.boxes.signature(j, a.size), 3 * sd / n
                 if a.groups:
                     of, coarse = np.array(a.groups), measured.groups[j]
-                    p = grouped_histogram((found.values, found.sd), (coarse.values, coarse.sd), of, n, public) / n
+                    p = grouped_histogram((values, sd), (coarse.values, float(coarse.sd)), of, n, public) / n
                     maps.append(grouped_bins(p, of, cut, most, classes))
                 else:
                     expected = None if self.prior is None else self.prior.shares(j, a.size)
-                    counts = found.values.astype(np.float64)
-                    p = denoise_histogram(counts, found.sd, n, a.ordered, public, expected) / n
+                    p = denoise_histogram(values, sd, n, a.ordered, public, expected) / n
                     maps.append(category_bins(p, a.ordered, mass, cut, most, classes))
             else:
                 cuts = self.boxes.cuts(j)
@@ -168,35 +166,3 @@ class Looks:
     def zeros(self, boxes: Boxes) -> Zeros | None:
         """What cannot occur, over categories and cells."""
         return on_cells(boxes, self.domain, self.cells) if boxes else None
-
-    def measured(self, one_way: OneWayMeasured, n: int, pure: bool, fit: MergedFit) -> MeasuredNumbers:
-        """What the gate gave back, to be kept beside the centres."""
-        cells = [
-            self.cells[j].edges if j in self.cells else np.arange(size + 1) for j, size in enumerate(self.domain.sizes)
-        ]
-        pairs = (fit.law, fit.pairs, fit.important)
-        own, three = self.ranges(one_way), fit.measured_triples
-        return MeasuredNumbers(n, pure, own, cells, self.maps, *pairs, triples=three)
-
-    def ranges(self, one_way: OneWayMeasured) -> list[MeasuredRanges]:
-        """One-way counts of every attribute, by ranges of codes, with their noise."""
-        own = []
-        for j, size in enumerate(self.domain.sizes):
-            if j in self.cells:
-                tree = one_way.trees[j]
-                times = tree.times[tree.frontier]
-                own.append(MeasuredRanges(tree.edges, tree.total[tree.frontier] / times, tree.sd / np.sqrt(times)))
-            else:
-                found = one_way.categories[j]
-                counts = np.asarray(found.values, dtype=np.float64)
-                own.append(MeasuredRanges(np.arange(size + 1), counts, np.full(size, found.sd)))
-        return own
-
-
-def groups_of(attributes: Sequence[Attribute], one_way: OneWayMeasured) -> dict[int, MeasuredGroups]:
-    """The noisy counts of groups, by attribute."""
-    return {
-        j: MeasuredGroups(np.array(a.groups), np.asarray(found.values, dtype=np.float64), found.sd)
-        for j, found in one_way.groups.items()
-        if isinstance(a := attributes[j], Category)
-    }

@@ -18,8 +18,10 @@ from covey.core.arrays import Floats, Integers
 from covey.core.fit.triples import TripleGoal, shrunken
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.triples import Levels, Triple, Triples, TripleTables, deviations, level_map
+from covey.core.tables.triples import Levels, Triples, TripleTables, deviations, level_map
 from covey.errors import ParameterError, whole_number
+from covey.measure.measurement import Measurement
+from covey.measure.query import Query
 from covey.methods.regain.measure import Tables, entries
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Gate, Moves
@@ -105,25 +107,11 @@ class Found:
     merged: Domain
 
 
-@dataclass(frozen=True)
-class MeasuredTriples:
-    """Noisy counts of the chosen triples, whether they were fitted or not, and the deviation of their noise.
-
-    All of them are kept: to keep those alone that stand out of their noise would choose among the noise.
-    """
-
-    triples: Triples
-    tables: tuple[Floats, ...]
-    sd: float
-
-
-def find_triples(
-    tables: Tables, wish: Wish, found: Found, gate: Gate
-) -> tuple[TripleGoal | None, MeasuredTriples | None]:
+def find_triples(tables: Tables, wish: Wish, found: Found, gate: Gate) -> tuple[TripleGoal | None, Measurement | None]:
     """The triples whose tables the centres miss most, measured; spends "choosing triples" and "triples".
 
-    First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then what was measured,
-    with levels of categories.
+    First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then all that was
+    measured: to keep those alone that stand out of their noise would choose among the noise.
     """
     merged, n = found.merged, tables.n
     count, most = wish.affordable(n, len(merged.sizes), gate.allowance("triples"))
@@ -149,16 +137,15 @@ def find_triples(
         a, b, c = (levels.sizes[x] for x in triple)
         noisy = joint.add(counts.map(entries, own), int(kernel.cells[place]))
         before = model[own].reshape(a, b, c)
-        measured.append(noisy.values.reshape(a, b, c).astype(np.float64))
+        measured.append(noisy.values.astype(np.float64))
         spread = noisy.sd
-        goal = shrunken(measured[-1] / n, before, noisy.sd / n)
+        goal = shrunken(measured[-1].reshape(a, b, c) / n, before, noisy.sd / n)
         if goal is not before:
             names.append(triple)
             goals.append(goal)
-    every = tuple(candidates[place] for place in chosen)
-    kept = MeasuredTriples(_with_levels(every, levels).of(found.maps), tuple(measured), spread)
-    return TripleGoal(_with_levels(tuple(names), levels), tuple(goals)) if names else None, kept
-
-
-def _with_levels(names: tuple[Triple, ...], levels: Levels) -> Triples:
-    return Triples(names, {x: levels.maps[x] for triple in names for x in triple})
+    every = [candidates[place] for place in chosen]
+    factors = tables.factors(levels.after(found.maps).maps)
+    query = Query(every, {x: factors[x] for x in sorted({x for triple in every for x in triple})})
+    kept = Measurement(query, np.concatenate(measured), spread, joint.law, n, "triples")
+    fitted = Triples(tuple(names), {x: levels.maps[x] for triple in names for x in triple})
+    return TripleGoal(fitted, tuple(goals)) if names else None, kept
