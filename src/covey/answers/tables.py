@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
+from string import ascii_lowercase
 
 import numpy as np
 
@@ -14,11 +15,12 @@ from covey.answers.release import Release
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.query import Columns
 
-COLUMNS_FILE, PAIRS_FILE, TRIPLES_FILE = "columns.csv", "pairs.csv", "triples.csv"
+COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"
+TABLES_FILE = {3: "triples.csv"}  # of so many columns together
 
 
 def write_tables(release: Release, folder: Path) -> list[Path]:
-    """The files, in a new folder; pairs and triples only where they were measured and can be told honestly."""
+    """The files, in a new folder; tables of several columns only where they were measured and can be told honestly."""
     evidence = release.evidence  # refused before anything is written
     if folder.exists():
         raise ParameterError(f"{folder} exists. Choose another place.")
@@ -27,9 +29,11 @@ def write_tables(release: Release, folder: Path) -> list[Path]:
     written = [
         write_rows(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), cells(release, combinations(every, 1)))
     ]
-    parts = ((PAIRS_FILE, 2, combinations(every, 2)), (TRIPLES_FILE, 3, evidence.found.chosen(3)))
+    parts: list[tuple[str, int, Iterable[Columns]]] = [(PAIRS_FILE, 2, combinations(every, 2))]
+    for degree in sorted({m.query.degree for m in evidence.found.found} - {1, 2}):
+        parts.append((TABLES_FILE.get(degree, f"{degree}-columns.csv"), degree, evidence.found.chosen(degree)))
     for name, degree, sets in parts:
-        names = [f"{what}_{letter}" for letter in "abc"[:degree] for what in ("column", "category")]
+        names = [f"{what}_{letter}" for letter in ascii_lowercase[:degree] for what in ("column", "category")]
         with suppress(CannotAnswerError):
             if found := list(cells(release, sets)):
                 written.append(write_rows(folder / name, (*names, "count", "sd"), iter(found)))

@@ -13,6 +13,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.linked import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
+from covey.measure.law import mean_variation
 from covey.privacy.budget import Charge
 from covey.privacy.certificate import CONFIDENCE, certify, of_hundred
 from covey.privacy.gate import Exact, Gate
@@ -103,7 +104,7 @@ class Reference:
 
 
 def _gap(counts: Integers, whole: int, share: Floats) -> float:
-    return float(np.abs(counts / whole - share).sum() / 2)
+    return mean_variation(counts.ravel(), share.ravel(), np.array([0, counts.size]), whole)
 
 
 def certify_linked(farthest: Exact[float], reference: Reference, n: int, drawn: int, gate: Gate) -> LinkedCertificate:

@@ -40,8 +40,9 @@ from covey.core.tables.distance import HighTables, affordable_tables, largest, o
 from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
 from covey.core.tables.moments import Moments, moments
-from covey.core.tables.triples import TripleTables
+from covey.core.tables.recoding import Merge, ToCells
 from covey.engines.rows import Mapped, Rows
+from covey.measure.law import CellCounts, Mixture
 from covey.measure.measurement import NOTHING, Measurement
 from covey.measure.query import Every, Factor, Query
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate, pair_moves
@@ -268,8 +269,10 @@ class Tables:
     """Exact tables of the records, counted in one pass if they are small. Sealed: only the gate opens them."""
 
     def __init__(self, rows: Rows, domain: Domain, edges: Mapping[int, Integers] | None = None) -> None:
-        self._rows, self.domain, self.n, self.steps = rows, domain, rows.n, rows.steps
-        self._edges = edges or {}  # of the cells of numbers, in codes
+        cells = tuple(None if edges is None else edges.get(a) for a in range(len(domain.sizes)))
+        self._codes, self._edges = rows, edges or {}  # of the cells of numbers, in codes
+        self._rows: Rows = Mapped(rows, ToCells(cells)) if edges else rows
+        self.domain, self.n, self.steps = domain, rows.n, rows.steps
         self.total = rows.n * rows.steps  # what all of them weigh
         kernel = first_kernel(domain)
         counts = rows.reduce(kernel)
@@ -292,9 +295,14 @@ class Tables:
         kernel = PairTables(tuple(sizes))
         return Mapped(self._rows, Merge(tuple(maps))).reduce(kernel).map(kernel.matrix)
 
-    def triples(self, maps: Sequence[Integers], kernel: TripleTables) -> Exact[Integers]:
-        """Tables of triples of the levels maps[a][x_a], side by side."""
-        return Mapped(self._rows, Merge(tuple(maps))).reduce(kernel).map(part)
+    def cells(self, query: Query) -> Exact[Integers]:
+        """Counts of every cell of a query's tables, side by side."""
+        return self._codes.reduce(CellCounts.of(query)).map(part)
+
+    def law(self, cloud: WeightedPoints, maps: Sequence[Integers]) -> Mixture:
+        """What centres over merged categories say."""
+        factors = self.factors(maps)
+        return Mixture(cloud, [factors[a].edges[np.unique(to, return_index=True)[1]] for a, to in enumerate(maps)])
 
     def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
         """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
@@ -316,17 +324,6 @@ class Tables:
         sizes, seen = glass.sizes, glass.cloud(cloud)
         exact = self.pairs(list(glass.maps)).map(misplaced_codes, self.total, sizes, seen)
         return Yardstick(exact, columns_of(sizes))
-
-
-@dataclass(frozen=True)
-class Merge:
-    """A step on records: categories become merged ones."""
-
-    maps: tuple[Integers, ...]
-
-    def __call__(self, batch: Array) -> Array:
-        """Merge the categories of a batch."""
-        return np.stack([m[batch[:, a]] for a, m in enumerate(self.maps)], axis=1)
 
 
 def measure_histograms(tables: Tables, gate: Gate) -> list[Measurement]:

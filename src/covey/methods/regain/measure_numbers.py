@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Floats, Integers
 from covey.core.numbers.cells import Cells
 from covey.core.numbers.counting import CodeCounts, RangeCounts, counted_fully, ranges_of
 from covey.core.numbers.distance import comparison_edges, kolmogorov_bound, released_below
@@ -172,21 +172,6 @@ def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, gate:
         return found.values[above].astype(np.float64), found.sd, tables.n
     found = gate.measure("ranks", exact.map(entries, *above), len(above[0]), moves)
     return found.values.astype(np.float64), found.sd, tables.n
-
-
-@dataclass(frozen=True)
-class ToCells:
-    """A step on records: codes of numbers become cells; categories stay."""
-
-    edges: tuple[Integers | None, ...]
-
-    def __call__(self, batch: Array) -> Array:
-        """The cells of a batch."""
-        columns = [
-            batch[:, j] if e is None else np.searchsorted(e[1:-1], batch[:, j], side="right")
-            for j, e in enumerate(self.edges)
-        ]
-        return np.stack(columns, axis=1).astype(np.int64)
 
 
 def farthest_numbers(

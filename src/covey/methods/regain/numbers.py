@@ -23,9 +23,10 @@ from covey.core.numbers.ranks import rank_scores
 from covey.core.tables.domain import Domain
 from covey.core.tables.hierarchy import grouped_bins, grouped_histogram
 from covey.core.tables.histograms import denoise_histogram
+from covey.core.tables.recoding import ToCells
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.core.threads import blas_threads
-from covey.engines.rows import Mapped, Rows
+from covey.engines.rows import Rows
 from covey.measure.measurement import Measurements, joined
 from covey.methods.draws import NumberCells, on_cells
 from covey.methods.method import Fitted, Public
@@ -35,7 +36,6 @@ from covey.methods.regain.measure import Tables
 from covey.methods.regain.measure_numbers import (
     OneWay,
     OneWayCounts,
-    ToCells,
     codes_kernel,
     farthest_numbers,
     measure_one_way,
@@ -101,8 +101,7 @@ class RegainNumbers:
             totals = [float(rows.n)] * len(self.attributes)
             seen = self.look(one_way, totals, mass, gate.budget.pure, public("numbers"))
             edges = tuple(seen.cells[j].edges if j in seen.cells else None for j in range(len(self.attributes)))
-            cells = {j: own.edges for j, own in seen.cells.items()}
-            tables = Tables(Mapped(rows, ToCells(edges)), seen.domain, cells)
+            tables = Tables(rows, seen.domain, {j: own.edges for j, own in seen.cells.items()})
             zeros, declared = seen.zeros(self.boxes), self.plan.declared
             known = (seen.specials if seen.cells else None, zeros, self.important, self.wish)
             before = None if self.prior is None else ToCells(edges)(self.prior.codes)

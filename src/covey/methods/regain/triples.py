@@ -18,7 +18,7 @@ from covey.core.arrays import Floats, Integers
 from covey.core.fit.triples import TripleGoal, shrunken
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.triples import Levels, Triples, TripleTables, deviations, level_map
+from covey.core.tables.triples import Levels, Triples, deviations, level_map
 from covey.errors import ParameterError, whole_number
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
@@ -120,22 +120,22 @@ def find_triples(tables: Tables, wish: Wish, found: Found, gate: Gate) -> tuple[
     candidates = levels.triples(wish.target)
     if not candidates or not count:
         return None, None
-    kernel = TripleTables(levels.sizes, candidates)
-    model = kernel.of(found.cloud, levels, merged)
-    counts = tables.triples(levels.after(found.maps).maps, kernel)
+    query = Query(candidates, tables.factors(levels.after(found.maps).maps))
+    model = tables.law(found.cloud, found.maps).table(query)
+    counts, starts = tables.cells(query), query.starts
     expected = np.rint(model * tables.total).astype(np.int64)
     # What chance alone is expected to make of a table, in rows, and what the noise on it will.
     sd = noise_of(count, gate.allowance("triples"))
-    chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), kernel.starts[:-1]) + CHANCE * sd * kernel.cells
+    chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), starts[:-1]) + CHANCE * sd * np.diff(starts)
     offset = np.rint(chance * tables.steps).astype(np.int64)
-    scores = counts.map(deviations, expected, kernel.starts).map(np.subtract, offset)
+    scores = counts.map(deviations, expected, starts).map(np.subtract, offset)
     chosen = gate.choose("choosing triples", scores, len(candidates), count, Moves(score=2))
     joint = gate.joint("triples", moves_of(len(chosen)))
     names, goals, measured, spread = [], [], [], 0.0
     for place in chosen:
-        own, triple = slice(kernel.starts[place], kernel.starts[place + 1]), candidates[place]
+        own, triple = slice(*starts[place : place + 2]), candidates[place]
         a, b, c = (levels.sizes[x] for x in triple)
-        noisy = joint.add(counts.map(entries, own), int(kernel.cells[place]))
+        noisy = joint.add(counts.map(entries, own), int(own.stop - own.start))
         before = model[own].reshape(a, b, c)
         measured.append(noisy.values.astype(np.float64))
         spread = noisy.sd
@@ -144,8 +144,7 @@ def find_triples(tables: Tables, wish: Wish, found: Found, gate: Gate) -> tuple[
             names.append(triple)
             goals.append(goal)
     every = [candidates[place] for place in chosen]
-    factors = tables.factors(levels.after(found.maps).maps)
-    query = Query(every, {x: factors[x] for x in sorted({x for triple in every for x in triple})})
-    kept = Measurement(query, np.concatenate(measured), spread, joint.law, n, "triples")
+    used = {x: query.factors[x] for x in sorted({x for triple in every for x in triple})}
+    kept = Measurement(Query(every, used), np.concatenate(measured), spread, joint.law, n, "triples")
     fitted = Triples(tuple(names), {x: levels.maps[x] for triple in names for x in triple})
     return TripleGoal(fitted, tuple(goals)) if names else None, kept
