@@ -53,7 +53,7 @@ def test_only_these_functions_read_records():
         "measure.measure_scores",
         "measure.__init__",  # Tables: exact counts, which leave through measure_histograms and measure_pairs
         "measure.pairs",
-        "measure.triples",  # which leave through Gate.choose and find_triples: docs/proofs/choice.md
+        "measure.cells",  # of triples, which leave through Gate.choose and find_triples: docs/proofs/choice.md
         "measure.farthest",  # the certificate
         "pipeline.farthest_bits",
         "pipeline.yardstick_of_bits",

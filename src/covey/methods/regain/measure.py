@@ -270,7 +270,7 @@ class Tables:
 
     def __init__(self, rows: Rows, domain: Domain, edges: Mapping[int, Integers] | None = None) -> None:
         cells = tuple(None if edges is None else edges.get(a) for a in range(len(domain.sizes)))
-        self._codes, self._edges = rows, edges or {}  # of the cells of numbers, in codes
+        self._code_rows, self._edges = rows, edges or {}  # of the cells of numbers, in codes
         self._rows: Rows = Mapped(rows, ToCells(cells)) if edges else rows
         self.domain, self.n, self.steps = domain, rows.n, rows.steps
         self.total = rows.n * rows.steps  # what all of them weigh
@@ -297,7 +297,7 @@ class Tables:
 
     def cells(self, query: Query) -> Exact[Integers]:
         """Counts of every cell of a query's tables, side by side."""
-        return self._codes.reduce(CellCounts.of(query)).map(part)
+        return self._code_rows.reduce(CellCounts.of(query)).map(part)
 
     def law(self, cloud: WeightedPoints, maps: Sequence[Integers]) -> Mixture:
         """What centres over merged categories say."""
