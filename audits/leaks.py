@@ -61,8 +61,8 @@ def exact_merging():
     def peeking(real):
         def measure_one_way(counts, plan, gate):
             found = real(counts, plan, gate)
-            exact = {j: replace(own, values=counts.codes(j)._sealed) for j, own in found.categories.items()}
-            return replace(found, categories=exact)
+            exact = [replace(m, values=counts.codes(j)._sealed.astype(np.float64)) for j, m in enumerate(found.found)]
+            return replace(found, found=exact)
 
         return measure_one_way
 
@@ -76,9 +76,10 @@ def exact_counts_kept():
         def fit(self, rows, gate, public):
             found = real(self, rows, gate, public)
             exact = tables.OneWayCounts.of(rows, self.attributes)
-            kept = enumerate(found.measurements.one_way)
-            own = [replace(ranges, counts=exact.codes(j)._sealed.astype(np.float64)) for j, ranges in kept]
-            return replace(found, measurements=replace(found.measurements, one_way=own))
+            one, *rest = found.measurements.found
+            codes = [exact.codes(j)._sealed for j in range(len(self.attributes))]
+            told = replace(one, values=np.concatenate(codes).astype(np.float64))
+            return replace(found, measurements=replace(found.measurements, found=(told, *rest)))
 
         return fit
 

@@ -125,7 +125,7 @@ def matrix_moments():
         shared = gate("moments", streams=streams, amount=4)
         with quick_matrix_noise():
             for i in range(count):
-                noisy = measure_matrix(rows[which], again(shared))
+                noisy = measure_matrix(rows[which], again(shared)).moments
                 M[i, 0, 1:] = M[i, 1:, 0] = 2 * noisy.mean
                 M[i, 1:, 1:] += 4 * noisy.pair
         near, far = (np.abs(np.linalg.eigvalsh(M - np.outer(z, z))).sum(axis=1) for z in signs)
@@ -197,8 +197,8 @@ def pure_means():
 
 def one_category(rows, own_gate):
     """The one-way table of a single attribute of three categories."""
-    found = measure_one_way(Tables(rows, THREE).counts, TablePlan((Category(3),)), own_gate).categories[0]
-    return ((found.values.astype(np.float64), found.sd),)
+    found = measure_one_way(Tables(rows, THREE).counts, TablePlan((Category(3),)), own_gate).found[0]
+    return ((found.values, found.sd),)
 
 
 def pure_cases():
@@ -217,7 +217,7 @@ def pure_cases():
 
     def pairs(rows, noise):
         maps = [np.arange(3), np.arange(4)]
-        return ((measure_pairs(Tables(rows, TWELVE), maps, law, gate("pairs", noise))[:3, 3:], law.sd),)
+        return ((measure_pairs(Tables(rows, TWELVE), maps, law, gate("pairs", noise)).values[:3, 3:], law.sd),)
 
     def certificate(rows, noise):
         n, distance = 50, 0.5 + 0.02 * rows.X[0, 0]
@@ -245,7 +245,7 @@ def matrix_pairs():
     def draw(which, streams, count):
         shared, maps = gate("pairs", streams=streams, amount=4), [np.arange(2), np.arange(2)]
         with quick_matrix_noise():
-            y = np.array([measure_pairs(tables[which], maps, law, again(shared))[0, 2] for _ in range(count)])
+            y = np.array([measure_pairs(tables[which], maps, law, again(shared)).values[0, 2] for _ in range(count)])
         return np.round(y, 9)
 
     return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 30_000, 1_500, floor=0.4)
@@ -263,15 +263,14 @@ def gaussian_cases():
         return ((found.values, found.sd),)
 
     def parities(rows, noise):
-        moments, rest = measure_parities(rows, gate("moments", noise, pure=False))
-        upper = np.triu_indices(rows.p, 1)
-        pairs = ((moments.mean, moments.mean_sd), (moments.pair[upper], moments.pair_sd))
-        return (*pairs, (rest.triple, rest.triple_sd), (rest.quad, rest.quad_sd))
+        one, two, *rest = measure_parities(rows, gate("moments", noise, pure=False)).found
+        pairs = ((one.values, one.sd), (two.values[np.triu_indices(rows.p, 1)], two.sd))
+        return (*pairs, *((m.values, m.sd) for m in rest))
 
     plan = plan_bits(100, 5, a_budget(RHO, pure=False), Coding.half(5))
 
     def ball(rows, noise):
-        moments = measure_ball(rows, plan, gate("moments", noise, pure=False))
+        moments = measure_ball(rows, plan, gate("moments", noise, pure=False)).moments
         return (
             (moments.mean, moments.mean_sd),
             (moments.pair[np.triu_indices(5, 1)], moments.pair_sd),
@@ -292,7 +291,9 @@ def gaussian_cases():
 
     def pairs(rows, noise):
         maps = [np.arange(3), np.arange(4)]
-        return ((measure_pairs(Tables(rows, TWELVE), maps, law, gate("pairs", noise, pure=False))[:3, 3:], law.sd),)
+        return (
+            (measure_pairs(Tables(rows, TWELVE), maps, law, gate("pairs", noise, pure=False)).values[:3, 3:], law.sd),
+        )
 
     def certificate(rows, noise):
         found = certify([2], Exact(0.5 + 0.02 * rows.X[0, 0]), 50, gate("certificate", noise, pure=False))

@@ -55,7 +55,7 @@ def test_only_these_functions_read_records():
         "bits.yardstick_of_bits",
         "measure_tables.__init__",  # Tables: exact counts, which leave through measure_one_way and measure_pairs
         "measure_tables.pairs",
-        "measure_tables.triples",  # which leave through Gate.choose and find_triples: docs/proofs/choice.md
+        "measure_tables.cells",  # of triples, which leave through Gate.choose and find_triples: docs/proofs/choice.md
         "measure_tables.farthest",  # the certificate
         "measure_tables.of",  # codes of numbers and categories, which leave through measure_one_way: docs/proofs/trees.md
         "measure_tables.ranges",  # the same, by ranges
@@ -67,6 +67,7 @@ def test_only_these_functions_read_records():
         "measure.measure_counts",  # persons with events: docs/proofs/persons.md
         "measure._of",  # their one-way counts
         "measure.measure_tables",
+        "method.fit",  # their certificate: what certify_linked compares
         "learning.learn",  # limits and labels: docs/proofs/learned.md
         "paper.private_centres",
         "paper.private_subspace",

@@ -118,7 +118,7 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert "rate = " in run("ask", out, "rate").output
     assert run("tables", out, "-o", tmp_path / "tables").exit_code == 0
     listed = (tmp_path / "tables" / "tables.csv").read_text().splitlines()
-    sizes = [values.size for name, values in np.load(out / "tables.npz").items() if name.startswith("table ")]
+    sizes = [values.size for name, values in np.load(out / "measurements.npz").items() if name.endswith("values")][3:]
     assert sum(sizes) * 0.7 < len(listed) - 1 <= sum(sizes)
     assert any(
         line.startswith("an attribute of a person and one of an event,number of events,5 to 6,ward,b,")
@@ -154,14 +154,14 @@ def traces(place, tables):
     assert drawn == len((out / "visits.csv").read_text().splitlines()) - 1
     assert described.pop("created").endswith("T00:00:00Z")  # a time of day would tell how long it took
     arrays = {}
-    for name in ("model.npz", "tables.npz"):
+    for name in ("model.npz", "measurements.npz"):
         with np.load(out / name) as file:
             arrays[name] = {key: (array.dtype, array.ndim) for key, array in file.items()}
     return {
         "code": done.exit_code,
         "words": [re.sub(rf"at most [\d.]+ stand|{drawn} visits", "", text.replace(str(place), "")) for text in words],
         "files": sorted(path.name for path in out.iterdir()),
-        "facts": [facts, (out / "tables.json").read_text(), described],
+        "facts": [facts, (out / "measurements.json").read_text(), described],
         "certificate": [sorted(certificate), certificate["about"], certificate["cost"]],
         "arrays": arrays,
     }

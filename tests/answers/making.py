@@ -7,15 +7,15 @@ import numpy as np
 
 from covey.answers import moments
 from covey.answers.release import Release
-from covey.core.fit.targets import NoisyMoments
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.coding import Coding
+from covey.core.tables.crosstabs import merge_pairs
 from covey.core.tables.domain import Domain
+from covey.measure.measurement import Measurement, Measurements
+from covey.measure.query import Every, Factor, Query
 from covey.methods.draws import NumberCells
-from covey.methods.regain.measure import Means
-from covey.methods.regain.measure_tables import merge_pairs
-from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers, MeasuredRanges
+from covey.methods.regain.measure import coded_bits
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.codec import Codec
 
@@ -53,12 +53,11 @@ def categories(schema, codes, sd=0.0, generator=None, maps=None, family="gaussia
         draw = generator.normal if gaussian else generator.laplace
         counts = counts + draw(0, sd if gaussian else sd / 2**0.5, len(counts))
         pairs = pairs + law.simulate(generator)
-    edges = [np.arange(size + 1) for size in sizes]
-    one_way = [
-        MeasuredRanges(e, counts[domain.block(a)], np.full(sizes[a], max(sd, 1e-9))) for a, e in enumerate(edges)
-    ]
-    measured = MeasuredNumbers(n, family != "gaussian", one_way, edges, maps, law, pairs)
-    return released(schema, n, hot, measured, codes, NumberCells(domain))
+    plain = {a: Factor.plain(size) for a, size in enumerate(sizes)}
+    bins = {a: Factor(plain[a].edges, to) for a, to in enumerate(maps)}
+    one = Measurement(Query(Every(len(sizes), 1), plain), counts, np.full(len(counts), max(sd, 1e-9)), family, n)
+    two = Measurement(Query(Every(len(sizes), 2), bins, "centred"), pairs, law.sd, family, n)
+    return released(schema, n, hot, Measurements(n, (one, two)), codes, NumberCells(domain))
 
 
 def bits(schema, X, sd=0.0, generator=None, centre=0.5):
@@ -72,9 +71,8 @@ def bits(schema, X, sd=0.0, generator=None, centre=0.5):
         mean, pair = mean + generator.normal(0, sd, p), pair + noise + noise.T
     np.fill_diagonal(pair, 0)
     sd = max(sd, 1e-12)
-    means = Means(mean + coding.middle, sd)
-    measured = MeasuredBits(n, "ball", False, means, NoisyMoments(coding, mean, sd, pair, sd))
-    return released(schema, n, X.astype(float), measured, X)
+    measured = coded_bits(coding, "gaussian", (mean, sd), (pair, sd), False).found
+    return released(schema, n, X.astype(float), Measurements(n, measured), X)
 
 
 @cache

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from covey.answers.asking import ask
+from covey.answers.evidence import Noise
 from covey.answers.linked import LinkedAnswers
 from covey.answers.linkedevidence import Entries, LeftOpen
 from covey.core.tables.events import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
 from covey.errors import CannotAnswerError, ParameterError
-from covey.methods.persons.measure import LinkedMeasured, NoisyTable, ToBins, table_shape
+from covey.measure.measurement import Measurement, Measurements
+from covey.measure.query import Factor, Query
+from covey.methods.persons.measure import ToBins, count_factor, table_shape
 from covey.methods.persons.method import LinkedFitted
-from covey.methods.regain.measured import MeasuredRanges
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.description import Description
 from covey.table.resources import Parent, Resource
@@ -61,17 +63,22 @@ def release(linked, sd, seed=0):
 
     kinds = [("person", 0, 1), *(("across", a, b) for a in (0, 1) for b in range(3)), ("step", 0, 0)]
     tables = [LinkedTable(*kind) for kind in (*kinds, ("event", 0, 1), ("event", 0, 2), ("event", 1, 2))]
-    found = [NoisyTable(table, noisy(linked_table(linked, table, SIZES)), sd) for table in tables]
-    assert all(one.values.shape == table_shape(one.table, SIZES, 7) for one in found)
-    one_way = []
+    bins = ToBins(tuple(Factor.plain(size) for size in (2, 10, 3, 10)), 1)
+    factors, found, one_way = dict(enumerate((*bins.factors, count_factor(9)))), [], []
+    for table in tables:
+        values = noisy(linked_table(linked, table, SIZES))
+        assert values.shape == table_shape(table, SIZES, 7)
+        query = Query([bins.columns(table)], factors, of=table.kind, total=False)
+        found.append(Measurement(query, values.ravel(), sd, "gaussian", linked.n))
     for table, codes, weights in ((linked.persons, (2,), None), (linked.events, (10, 3, 10), linked.single)):
         for j, size in enumerate(codes):
             steps = np.full(linked.n, WEIGHT_STEPS) if weights is None else weights
             exact = np.bincount(table[:, j], steps, minlength=size)
-            one_way.append(MeasuredRanges(np.arange(size + 1), noisy(exact), np.full(size, sd)))
-    counts = MeasuredRanges(np.arange(11), noisy(event_counts(linked)), np.full(10, sd))
-    bins = ToBins((None,) * 4, tuple(np.arange(size) for size in (2, 10, 3, 10)), 1)
-    measured = LinkedMeasured(linked.n, False, counts, one_way, found, bins)
+            query = Query([(len(one_way),)], {len(one_way): Factor.plain(size)}, of="person", total=False)
+            one_way.append(Measurement(query, noisy(exact), sd, "gaussian", linked.n))
+    query = Query([(4,)], {4: Factor.plain(10)}, of="person", total=False)
+    counts = Measurement(query, noisy(event_counts(linked)), sd, "gaussian", linked.n)
+    measured = Measurements(linked.n, (*one_way, counts, *found))
     privacy = PrivacyStatement(
         make_budget(Fraction(1), Fraction(1, 10**6), persons=True), (), linked.n, "regain", False
     )
@@ -125,7 +132,7 @@ def test_without_noise_answers_are_those_of_the_table_up_to_what_bins_leave_open
 
 def test_what_bins_leave_open_does_not_vanish_in_noise():
     """Noise above 0 in bins of many events, of whom there are none, once stood for the smallest ratio that is possible."""
-    entries = Entries(np.array([100.0, 50.0, -50.0]), np.full(3, 1e-9), False)
+    entries = Entries(np.array([100.0, 50.0, -50.0]), lambda slopes: Noise(np.array([1e-18]), np.zeros(1)))
     number = np.array([5.5, 40.0, 40.0])
     left = LeftOpen(np.array([5.0, 31.0, 31.0]) / number, np.array([6.0, 50.0, 50.0]) / number)
     asker = release(persons(), 0.0)

@@ -7,8 +7,8 @@ import pytest
 
 from covey.answers.answer import Answer, AnswerTable
 from covey.errors import CannotAnswerError, ParameterError
-from covey.methods.regain.measure import Means
-from covey.methods.regain.measured import MeasuredBits
+from covey.measure.measurement import Measurement, Measurements
+from covey.measure.query import Query
 from covey.table.schema import Field, Schema
 from tests.answers.making import bits, categories, released
 
@@ -242,8 +242,8 @@ def test_what_cannot_be_answered_honestly_is_refused():
         noisy.regress("old ~ ward + sex")
     with pytest.raises(CannotAnswerError, match="lost in the noise"):
         categories(TABLE, X * [1, 1, 0, 1], 5.0, np.random.default_rng(2)).share({"old": True}, given={"sex": "m"})
-    means = MeasuredBits(100, "means", True, Means(np.full(6, 0.3), 0.01))
-    alone = released(FLAGS, 100, np.full((1, 6), 0.3), means)
+    means = Measurement(Query.products(1, np.zeros(6)), np.full(6, 0.3), 0.01, "cube")
+    alone = released(FLAGS, 100, np.full((1, 6), 0.3), Measurements(100, (means,)))
     assert alone.share({"a": True}).value == pytest.approx(0.3)
     with pytest.raises(CannotAnswerError, match="pairs of columns were not measured"):
         alone.share({"a": True, "b": True})
@@ -257,9 +257,10 @@ def test_what_cannot_be_answered_honestly_is_refused():
 
 def test_cut_rows_leave_single_columns_only():
     """The first means are those of whole rows: they answer, with their own noise; pairs are refused."""
-    kept = bits(FLAGS, flags()).measurements
-    cut = dataclasses.replace(kept, cut=True, means=Means(np.full(6, 0.25), 0.02))
-    release = released(FLAGS, 4000, flags().astype(float), cut)
+    found = bits(FLAGS, flags()).measurements.found
+    cut = [dataclasses.replace(m, query=dataclasses.replace(m.query, cut=True)) for m in found]
+    whole = Measurement(Query.products(1, np.zeros(6)), np.full(6, 0.25), 0.02, "gaussian")
+    release = released(FLAGS, 4000, flags().astype(float), Measurements(4000, (whole, *cut)))
     found = release.share({"a": True}, **EXACT)
     assert (found.value, found.se) == pytest.approx((0.25, 0.02))
     with pytest.raises(CannotAnswerError, match="cut long rows"):

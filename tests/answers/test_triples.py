@@ -1,14 +1,14 @@
 """Shares of three columns: their noise is what simulation says; flags have them where products of three signs were measured."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import covey
-from covey.answers.triples import SignTable, ThreeWay, sign_table
+from covey.answers.evidence import Evidence
+from covey.core.arrays import symmetric
 from covey.errors import CannotAnswerError
-from covey.methods.regain.measured import MeasuredBits
+from covey.measure.measurement import Measurement, Measurements
+from covey.measure.query import Every, Factor, Query
 from covey.table.schema import Field, Schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
@@ -25,22 +25,35 @@ def test_the_noise_of_a_combination_is_what_simulation_says():
     g = np.random.default_rng(1)
     slopes = np.zeros((2, 3, 2))
     slopes[0], slopes[1, 1, 0] = 1.0, -0.5
-    counts = ThreeWay((0, 1, 2), (np.arange(2), np.arange(3), np.arange(2)), np.full((2, 3, 2), 1 / 12), 0.1, True)
+    factors = {a: Factor.plain(size) for a, size in enumerate((2, 3, 2))}
+    ones = Measurement(Query(Every(3, 1), factors), np.full(7, 0.3), 0.0, "laplace", 1)
 
-    def summing_to_one():
-        noise = g.laplace(0, 0.1 / 2**0.5, (2, 3, 2))
-        return noise - noise.mean()
+    def counts():
+        table = Measurement(Query([(0, 1, 2)], factors), g.laplace(0, 0.1 / 2**0.5, 12), 0.1, "laplace", 1)
+        return Evidence(Measurements(1, (ones, table)))
 
-    found = simulated(summing_to_one, slopes)
-    assert counts.noise(slopes)[0] == pytest.approx(found, rel=0.1)
+    found = simulated(lambda: counts().table((0, 1, 2)), slopes)
+    assert counts().noise({(0, 1, 2): slopes[None]}).variance[0] == pytest.approx(found, rel=0.1)
     assert 0.01 * (slopes**2).sum() > 1.4 * found
-    sds = (0.0, 0.1, 0.2, 0.4)
-    sets = [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
-    signs = SignTable.of((0, 1, 2), dict.fromkeys(sets, 0.0), sds)
+    sds = (0.1, 0.2, 0.4)
+    flags = {a: Factor.plain(2, np.array([1.0, 0.0])) for a in range(3)}
+    half = {a: Factor.plain(2) for a in range(3)}
+
+    def signs():  # means of products of d signs are 2^d times those of coded flags
+        parts = [
+            Measurement(
+                Query(Every(3, 1), flags, "product"), 0.5 + g.normal(0, sds[0], 3) / 2, sds[0] / 2, "gaussian", 1
+            )
+        ]
+        for d, values in ((2, symmetric(g.normal(0, sds[1], 3), 3)), (3, g.normal(0, sds[2], 1))):
+            query = Query(Every(3, d), half, "product")
+            parts.append(Measurement(query, values / 2**d, sds[d - 1] / 2**d, "gaussian", 1))
+        return Evidence(Measurements(1, tuple(parts)))
+
     slopes = np.zeros((2, 2, 2))
     slopes[1, 1, 1] = 1.0
-    found = simulated(lambda: SignTable.of((0, 1, 2), {T: g.normal(0, sds[len(T)]) for T in sets}, sds).shares, slopes)
-    assert signs.noise(slopes)[0] == pytest.approx(found, rel=0.1)
+    found = simulated(lambda: signs().table((0, 1, 2)), slopes)
+    assert signs().noise({(0, 1, 2): slopes[None]}).variance[0] == pytest.approx(found, rel=0.1)
     assert 0.7 * found > (0.4 / 8) ** 2
 
 
@@ -60,8 +73,7 @@ def test_three_flags_are_answered_where_products_of_three_signs_were_measured():
     assert given.low <= 1.0 <= given.high + 1e-9
     assert given.low > 0.8
     assert given.se > release.share({"c4": True}, given={"c0": True, "c2": False}, about="table").se
-    kept = release.measurements
-    assert isinstance(kept, MeasuredBits)
-    assert sign_table(replace(kept, parities=None), (0, 1, 2)) is None
-    with pytest.raises(CannotAnswerError, match="4 columns at once"):
-        release.share(dict.fromkeys(("c0", "c1", "c2", "c3"), True))
+    four = release.share(dict.fromkeys(("c0", "c1", "c2", "c3"), True), about="table")
+    assert abs(four.value - X[:, :4].all(axis=1).mean()) < 4 * four.se
+    with pytest.raises(CannotAnswerError, match="5 columns at once"):
+        release.share(dict.fromkeys(("c0", "c1", "c2", "c3", "c4"), True))

@@ -10,7 +10,9 @@ import pytest
 import covey
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError
-from covey.methods.regain.important import Important, ImportantPairs
+from covey.measure.measurement import Measurement
+from covey.measure.query import Factor, Query
+from covey.methods.regain.important import Important, averaged, restored
 from covey.methods.regain.plan_tables import Focus
 from covey.methods.regain.predict import focus_words
 from covey.table.schema import Schema
@@ -58,13 +60,12 @@ def test_two_measurements_are_averaged_and_what_is_noise_is_not_restored():
     table = np.array([[0.1, -0.1], [-0.1, 0.1]])
     own = np.zeros((4, 4))
     own[:2, 2:], own[2:, :2] = table, table.T
-    extra = ImportantPairs([(0, 1)], own, 0.01)
-    joined = extra.joined(-own, 0.01, domain)
-    assert np.abs(joined).max() < 1e-15
-    assert extra.joined(np.zeros((4, 4)), 0.0, domain) == pytest.approx(own)
-    restored = extra.restored(np.zeros((4, 4)), own, 1.0, domain)
-    assert restored == pytest.approx(own, rel=0.01)
-    assert np.abs(extra.restored(np.zeros((4, 4)), own * 0.04, 1.0, domain)).max() == 0
+    query = Query([(0, 1)], {a: Factor.plain(2) for a in (0, 1)}, "centred")
+    extra = Measurement(query, table.ravel(), 0.01, "gaussian")
+    assert np.abs(averaged(-own, 0.01, extra, domain)).max() < 1e-15
+    assert averaged(np.zeros((4, 4)), 0.0, extra, domain) == pytest.approx(own)
+    assert restored(np.zeros((4, 4)), own, 1.0, extra, domain) == pytest.approx(own, rel=0.01)
+    assert np.abs(restored(np.zeros((4, 4)), own * 0.04, 1.0, extra, domain)).max() == 0
 
 
 FIELDS = [

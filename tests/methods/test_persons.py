@@ -85,7 +85,7 @@ def test_pure_epsilon_and_events_without_order():
     plan = LinkedPlan(PERSONS, EVENTS, 5, False)
     found, gate = fitted(town(400), 4.0, plan=plan)
     assert {charge.purpose for charge in gate.spent} == {"events", "histograms", "tables", "certificate"}
-    assert {table.table.kind for table in found.measured.tables} == {"person", "across", "event", "two"}
+    assert {m.query.of for m in found.measured.found if m.query.degree == 2} == {"person", "across", "event", "two"}
     assert found.law.draw(50, np.random.default_rng(0)).n == 50
 
 

@@ -350,13 +350,13 @@ def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is
     rows = ArrayRows(X)
     rho = {"amount": Fraction(1, 100), "pure": False}
     matrix = measure_matrix(rows, a_gate("moments"))
-    assert on_grid(matrix.mean, 2 * n)
-    assert on_grid(matrix.pair, 4 * n)
-    assert on_grid(measure_parities(ArrayRows(X[:, :6]), a_gate("moments", **rho))[1].quad, n)
-    assert on_grid(measure_sizes(rows, a_gate("row sums")).values, n)
+    assert on_grid(matrix.moments.mean, 2 * n)
+    assert on_grid(matrix.moments.pair, 4 * n)
+    assert on_grid(measure_parities(ArrayRows(X[:, :6]), a_gate("moments", **rho)).found[3].values, 1)
+    assert on_grid(measure_sizes(rows, a_gate("row sums")).values, 1)
     declared = declared_coding(p, [(list(range(p)), 3)])
     plan = plan_bits(n, p, a_budget(1, pure=False), declared)
-    assert on_grid(measure_ball(rows, plan, a_gate("moments", "scores", **rho)).pair, n * UNIT**2)
+    assert on_grid(measure_ball(rows, plan, a_gate("moments", "scores", **rho)).moments.pair, n * UNIT**2)
     assert on_grid(measure_coding(rows, plan, a_gate("coding", **rho))[1].values, n)
     v = np.linalg.qr(generator.standard_normal((p, 2)))[0]
     scores = measure_scores(rows, v, np.sort(generator.normal(0, 1, (2, 5)), axis=1), a_gate("scores"))
@@ -364,16 +364,16 @@ def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is
     domain = Domain((3, 4), (False, False))
     codes = Tables(ArrayRows(generator.integers(0, 3, (n, 2))), domain)
     plan = TablePlan((Category(3), Category(4)))
-    found = measure_one_way(codes.counts, plan, a_gate("histograms", **rho)).categories
-    assert on_grid(np.concatenate([own.values for own in found.values()]), 1)
+    found = measure_one_way(codes.counts, plan, a_gate("histograms", **rho)).found
+    assert on_grid(np.concatenate([own.values for own in found]), 1)
     maps = [np.arange(3), np.arange(4)]
     for pure in (True, False):
         law = pair_law(domain, a_budget(1, pure))
-        assert on_grid(measure_pairs(codes, maps, law, a_gate("pairs", pure=pure)), 144)
+        assert on_grid(measure_pairs(codes, maps, law, a_gate("pairs", pure=pure)).values, 144)
     real = MatrixNoise.block
     monkeypatch.setattr(MatrixNoise, "block", lambda self, *places: real(self, *places) + 0.25)
     monkeypatch.setattr(gate_module, "add_noise", lambda statistic, noise: statistic + noise)
-    assert not on_grid(measure_matrix(rows, a_gate("moments")).pair, 4 * n)
+    assert not on_grid(measure_matrix(rows, a_gate("moments")).moments.pair, 4 * n)
 
 
 @pytest.mark.usefixtures("few_steps")

@@ -13,8 +13,10 @@ import covey
 from audits.gates import a_budget, a_gate
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
-from covey.core.tables.triples import Levels, TripleTables, deviations
+from covey.core.tables.triples import Levels, deviations
 from covey.errors import CannotAnswerError, InternalError, ParameterError
+from covey.measure.law import CellCounts
+from covey.measure.query import Factor, Query
 from covey.methods.regain.triples import Wish, moves_of, triple_shares
 from covey.privacy.budget import CHOICE, make_budget
 from covey.privacy.gate import Exact, Moves
@@ -43,13 +45,14 @@ def missed(X, Y, size=2):
 def test_one_row_moves_scores_and_tables_no_farther_than_said_and_that_is_attained():
     g = np.random.default_rng(0)
     X = np.stack([g.integers(0, c, 30) for c in SIZES], axis=1)
-    kernel = TripleTables(SIZES, TRIPLES)
-    expected = g.integers(0, 6, kernel.starts[-1])
+    query = Query(TRIPLES, {a: Factor.plain(c) for a, c in enumerate(SIZES)})
+    kernel = CellCounts.of(query)
+    expected = g.integers(0, 6, query.starts[-1])
     before = kernel(X).integers()[0]
     farthest, tables = 0, 0
     for row in product(*(range(c) for c in SIZES)):
         after = kernel(np.vstack([row, X[1:]])).integers()[0]
-        scores = [deviations(counts, expected, kernel.starts) for counts in (before, after)]
+        scores = [deviations(counts, expected, query.starts) for counts in (before, after)]
         farthest = max(farthest, np.abs(scores[0] - scores[1]).max())
         tables = max(tables, np.abs(before - after).sum(), ((before - after) ** 2).sum())
     assert farthest == 2

@@ -9,12 +9,12 @@ import covey
 from covey.core.tables.moments import moments
 from covey.entropy import Streams
 from covey.errors import InputError
+from covey.measure.measurement import Measurements
 from covey.methods.regain.measure_tables import Tables, measure_one_way
-from covey.methods.regain.measured import MeasuredBits
 from covey.privacy.gate import Exact, Gate
 from covey.release import bundle as module
 from covey.release.bundle import write_bundle
-from covey.release.measurements import pack, read_measurements, write_measurements
+from covey.release.measurements import read_measurements, write_measurements
 from covey.release.verify import verify_bundle
 from covey.table.schema import Field, Schema
 
@@ -71,19 +71,26 @@ def codes(n=3000, seed=1):
 @pytest.mark.parametrize("plan", PLANS)
 def test_what_was_measured_is_written_and_read_again(plan, tmp_path):
     kept = PLANS[plan]()
-    flags = isinstance(kept, MeasuredBits)
-    sizes = (2,) * len(kept.means.values) if flags else tuple(own.edges[-1] for own in kept.one_way)
-    ordered = (False,) * len(sizes) if flags else kept.law.domain.ordered
-    write_measurements(kept, tuple(f"c{j}" for j in range(len(sizes))), tmp_path)
-    again = read_measurements(tmp_path, sizes, ordered)
-    (facts, arrays), (facts2, arrays2) = pack(kept), pack(again)
-    assert facts == facts2
-    assert arrays.keys() == arrays2.keys()
-    assert all(np.array_equal(arrays[name], arrays2[name]) for name in arrays)
-    assert getattr(kept, "cut", None) == {"cut": True, "limits": False}.get(plan, getattr(kept, "cut", None))
-    wrong = (3, *sizes[1:]) if sizes[0] == 2 else (2, *sizes[1:])
+    sizes = [int(f.edges[-1]) for _, f in sorted(kept.found[0].query.factors.items())]
+    write_measurements(kept, [f"c{j}" for j in range(len(sizes))], tmp_path)
+    again = read_measurements(tmp_path, sizes)
+    assert again.n == kept.n
+    for one, other in zip(kept.found, again.found, strict=True):
+        assert list(one.query.sets) == list(other.query.sets)
+        for name in ("view", "of", "cut", "total"):
+            assert getattr(one.query, name) == getattr(other.query, name)
+        assert (one.law, one.per, one.purpose) == (other.law, other.per, other.purpose)
+        upper = [np.triu(m.values) if m.values.ndim == 2 else m.values for m in (one, other)]
+        assert np.array_equal(*upper)
+        assert np.array_equal(one.sd, other.sd)
+        for a, factor in one.query.factors.items():
+            for name in ("edges", "bins", "law"):
+                assert np.array_equal(getattr(factor, name), getattr(other.query.factors[a], name))
+    assert any(m.query.cut for m in kept.found) == (plan == "cut")
     with pytest.raises(InputError, match=r"measurements\.(npz|json)"):
-        read_measurements(tmp_path, wrong, ordered)
+        read_measurements(tmp_path, [sizes[0] + 1, *sizes[1:]])
+    with pytest.raises(InputError, match="another number of columns"):
+        read_measurements(tmp_path, [*sizes, *sizes])
 
 
 def test_the_noise_is_as_large_as_it_says():
@@ -109,11 +116,11 @@ def test_the_noise_is_as_large_as_it_says():
         assert not 0.85 < found * 1.2**2 < 1.15
 
 
-def test_only_what_a_gate_gave_back_can_be_kept():
+def test_only_what_a_gate_gave_back_can_be_kept(tmp_path):
     X = bits()
-    for private in (moments(X), Exact(X), X, {"means": X.mean(0)}):
+    for private in (moments(X), Exact(X), X, {"means": X.mean(0)}, Measurements(len(X), (X,))):
         with pytest.raises(TypeError, match="gate gave back"):
-            pack(private)
+            write_measurements(private, ["a"], tmp_path)
 
 
 def test_a_bundle_whose_measurements_are_not_its_own_is_refused(tmp_path):
@@ -131,12 +138,53 @@ def test_a_bundle_whose_measurements_are_not_its_own_is_refused(tmp_path):
     rewritten(n=499)
     with pytest.raises(InputError, match="of 499 rows, and the bundle of 500"):
         verify_bundle(folder)
-    rewritten(n=500, format=2)
+    rewritten(n=500, format=3)
     with pytest.raises(InputError, match="update covey"):
         verify_bundle(folder)
-    rewritten(format=1, means={"sd": float("nan")})
+    facts = json.loads((folder / "measurements.json").read_text())
+    rewritten(format=2, measurements=[one | {"sd": float("nan")} for one in facts["measurements"]])
     with pytest.raises(InputError, match="has no size"):
         verify_bundle(folder)
+
+
+@pytest.mark.parametrize(
+    ("facts", "arrays"),
+    [
+        ({"sets": {"every": [10**9, 3]}}, {}),
+        ({"sets": {"every": [3]}}, {}),
+        ({"sets": [[0, 9]]}, {}),
+        ({"sets": 3}, {}),
+        ({"per": 0}, {}),
+        ({"per": "many"}, {}),
+        ({"sd": -1.0}, {}),
+        ({"factors": 7}, {}),
+        ({}, {"0 bins": -1}),
+        ({}, {"0 bins": 0.5}),
+        ({}, {"0 edges": 0}),
+        ({}, {"0 values": np.zeros(5)}),
+        ({}, {"0 cells": np.zeros(3, dtype=int)}),
+    ],
+)
+def test_files_that_no_covey_wrote_are_refused_in_words(facts, arrays, tmp_path):
+    kept = fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,))
+    write_measurements(kept, ["a", "b", "c"], tmp_path)
+    said = json.loads((tmp_path / "measurements.json").read_text())
+    said["measurements"][0] |= facts
+    (tmp_path / "measurements.json").write_text(json.dumps(said))
+    with np.load(tmp_path / "measurements.npz") as file:
+        held = dict(file)
+    changed = {k: v if isinstance(v, np.ndarray) else np.full(len(held[k]), v) for k, v in arrays.items()}
+    np.savez(tmp_path / "measurements.npz", **held | changed)
+    with pytest.raises(InputError, match="do not fit together"):
+        read_measurements(tmp_path, [3, 7, 2])
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "3", "null"])
+def test_a_description_of_another_kind_is_refused(text, tmp_path):
+    write_measurements(fitted(codes(), 1.0, domain=(3, 7, 2)), ["a", "b", "c"], tmp_path)
+    (tmp_path / "measurements.json").write_text(text)
+    with pytest.raises(InputError, match="update covey"):
+        read_measurements(tmp_path, [3, 7, 2])
 
 
 def test_the_histograms_kept_are_those_that_were_measured():
@@ -145,9 +193,9 @@ def test_the_histograms_kept_are_those_that_were_measured():
     rows, _ = synth._read(codes())
     method = synth._regain()
     gate = Gate(synth._budget, method.shares(rows.n, rows.p, synth._budget), Streams.from_seed(3).child("call 1"))
-    found = measure_one_way(Tables(rows, synth.domain).counts, method.plan, gate).categories
-    kept = fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,)).one_way
-    assert all(np.array_equal(found[j].values, own.counts) for j, own in enumerate(kept))
+    found = measure_one_way(Tables(rows, synth.domain).counts, method.plan, gate).found
+    kept = fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,)).found[0]
+    assert all(np.array_equal(m.values, kept.counts((a,))) for a, m in enumerate(found))
 
 
 def test_ranges_of_a_number_are_as_far_from_the_truth_as_they_say():
@@ -157,10 +205,10 @@ def test_ranges_of_a_number_are_as_far_from_the_truth_as_they_say():
         kept = (
             covey.PrivateSynthesizer(1.0, 1e-6, schema=NUMBERS, seed=seed, certificate_share=0).fit(table).measurements
         )
-        own = kept.one_way[0]
-        assert own.edges[0] == 0
-        true = np.histogram(table["x"] + 1, own.edges)[0]
-        off.append((own.counts - true) / own.sds)
+        own, edges = kept.found[0], kept.found[0].query.factors[0].edges
+        assert edges[0] == 0
+        true = np.histogram(table["x"] + 1, edges)[0]
+        off.append((own.table((0,)) - true / kept.n) / own.sds((0,)))
     found = float(np.mean(np.square(np.concatenate(off))))
     assert 0.85 < found < 1.15
     assert not 0.85 < found * 1.2**2 < 1.15

@@ -445,7 +445,7 @@ def bit_spectrum(X, pure, seed):
     plan = plan_bits(*X.shape, budget)
     gate = Gate(budget, plan.shares, streams)
     noisy = measure_matrix(rows, gate) if pure else measure_ball(rows, plan, gate)
-    return moment_spectrum(noisy, plan.mechanism, streams.postprocessing("spectrum"))
+    return moment_spectrum(noisy.moments, plan.mechanism, streams.postprocessing("spectrum"))
 
 
 @pytest.mark.parametrize("pure", [True, False])

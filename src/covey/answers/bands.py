@@ -7,7 +7,7 @@ simulated noise of the same law, all pairs of the map at once, exceeds in less t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from covey.answers.notes import of_all
-from covey.answers.numbers import NumberEvidence
 from covey.core.arrays import Floats, Integers
-from covey.core.noise.signs import pair_deviation, simulated_signs
-from covey.core.tables.domain import Domain
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError
-from covey.methods.regain.measured import MeasuredBits, MeasuredNumbers
 from covey.release.contents import DISTANT, LOST, MEASURED, MODELLED, PairBands, PairTable
 from covey.release.summary import MISSING, Column, cramers_v
 
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95  # of every band, as of answers and of the certificate
 DRAWS = 200  # of simulated noise
 EDGE = 0.975  # of the largest norms of these draws: 0.95, and what so few draws may miss
-NORMAL = 100  # columns; entries of matrix noise are sums of more products beyond, and as good as normal
 NEXT_TO_NOTHING = 0.05  # an association whose band ends below it is known to be none that matters
 SEEN = 0.02  # an association of synthetic rows that a reader would take for one
 LEVELS = (0.1, 0.5, 0.9)  # of the quantiles of a number
@@ -48,7 +43,7 @@ class ReportBands:
     def column(self, j: int, column: Column, labels: Integers) -> tuple[Floats, Floats]:
         """Both ends of the bands of some labels of an attribute, by place; it must have been measured by itself."""
         evidence, parts = self.release.evidence, self._parts(j, column, labels)
-        share, sd = evidence.one_way(j), np.sqrt(evidence.noise({j: parts}, {}).variance)
+        share, sd = evidence.one_way(j), np.sqrt(evidence.noise({(j,): parts}).variance)
         open_ = (parts > 0) & (parts < 1)
         held = np.maximum(share, 0)
         below, above = (open_ * parts) @ held, (open_ * (1 - parts)) @ held
@@ -118,10 +113,10 @@ class Pairs:
 
     @cached_property
     def _bins(self) -> list[Integers]:
-        measured = self.release.measurements
-        if measured is None or isinstance(measured, MeasuredBits):
+        pairs = self.release.evidence.found.pairs()
+        if pairs is None:
             return [np.arange(2)] * self.count
-        return [np.asarray(bins) for bins in measured.maps[: self.count]]
+        return [pairs.query.factors[a].bins for a in range(self.count)]
 
     @cached_property
     def _weights(self) -> list[Floats]:
@@ -191,37 +186,22 @@ class Pairs:
         return out[0], out[1]
 
     def _drawn(self, public: np.random.Generator) -> Floats:
-        """Norms of simulated noise, pair by pair."""
-        measured, q = self.release.measurements, self.count
-        if isinstance(measured, MeasuredBits):
-            assert measured.moments is not None  # a pair was asked for before
-            p = len(measured.means.values)
-            if measured.mechanism == "matrix" and p <= NORMAL:
-                matrix = simulated_signs(1 / pair_deviation(p), p + 1, public)[:q, :q]
-            else:
-                matrix = public.standard_normal((q, q))
-            size = np.array([np.linalg.norm(w) for w in self._weights])  # the noise of a table is that of its product
-            return np.asarray(measured.moments.pair_sd * np.abs(matrix) * np.outer(size, size))
-        assert measured is not None  # whoever has evidence has measurements
-        law = measured.law
-        domain = Domain(law.domain.sizes[:q], law.domain.ordered[:q])
-        noise = replace(law, domain=domain).simulate(public)
-        noise *= law.sd / replace(law, domain=domain).sd / measured.n  # that of matrix noise grows with all columns
+        """Norms of simulated noise, pair by pair; that of pairs that were measured twice is smaller."""
+        evidence, q = self.release.evidence, self.count
+        pairs = evidence.found.pairs()
+        assert pairs is not None  # a pair was asked for before
+        noise = pairs.simulate(q, public)
+        if pairs.query.view == "product":  # the noise of a table is that of its product
+            size = np.array([np.linalg.norm(w) for w in self._weights])
+            return np.asarray(np.abs(noise) * np.outer(size, size))
         weights = np.concatenate(self._weights)
         squares = (weights[:, None] * noise * weights) ** 2
         for axis in (0, 1):
-            squares = np.add.reduceat(squares, np.cumsum([0, *domain.sizes[:-1]]), axis=axis)
-        if isinstance(measured, MeasuredNumbers) and measured.important is not None:
-            for a, b in (pair for pair in measured.important.pairs if max(pair) < q):
-                squares[a, b] *= self._better(a, b)
+            squares = np.add.reduceat(squares, pairs.query.blocks[:q], axis=axis)
+        for a, b in evidence.found.chosen(2):
+            if max(a, b) < q:
+                squares[a, b] *= evidence.coordinate((a, b))[0] * (pairs.per / pairs.sd) ** 2
         return np.sqrt(squares)
-
-    def _better(self, a: int, b: int) -> float:
-        """How much smaller the noise of a pair is that was measured twice."""
-        evidence, measured = self.release.evidence, self.release.measurements
-        if not isinstance(evidence, NumberEvidence) or measured is None or isinstance(measured, MeasuredBits):
-            return 1.0
-        return evidence.cells(a, b).variance * (measured.n / measured.law.sd) ** 2
 
     def table(self, a: int, b: int) -> PairTable:
         """Shares of synthetic rows, and of each cell its own 95% band in the confidential table."""
@@ -231,7 +211,7 @@ class Pairs:
         left, right = (of == np.arange(of.max() + 1)[:, None] for of in (one, two))
         each = (left[:, None, :, None] & right[None, :, None, :]).reshape(-1, *counts.shape).astype(np.float64)
         value = each.reshape(len(each), -1) @ evidence.pair(a, b).ravel()
-        half = float(ndtri((1 + CONFIDENCE) / 2)) * np.sqrt(evidence.noise({}, {(a, b): each}).variance)
+        half = float(ndtri((1 + CONFIDENCE) / 2)) * np.sqrt(evidence.noise({(a, b): each}).variance)
         shape = len(rows), len(columns)
         ends = (np.clip(value + sign * half, 0, 1).reshape(shape) for sign in (-1, 1))
         return PairTable(rows, columns, np.asarray(left @ share @ right.T, dtype=np.float64), *ends)

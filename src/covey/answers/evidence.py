@@ -1,56 +1,26 @@
-"""Unbiased shares of categories, one-way and in pairs, and the noise on combinations of them: docs/proofs/intervals.md.
+"""Measured tables as evidence: unbiased tables of some columns, and the variance and fourth cumulant of their noise.
 
-Bits are attributes of two categories. A one-way table is a vector of shares that sum to 1; a pair table is a matrix over the bins
-in which pairs were measured. Noise enters a combination through its slopes: `one[a]` in the one-way table of attribute a,
-`two[a, b]` in the pair table of a < b. There are several combinations at once, along the first axis.
+A column's categories are units: the codes between all edges of the ranges that were counted and of the cells of its bins. A
+range that an edge of a cell cuts is split evenly (docs/proofs/intervals.md). A centred table is completed by those of fewer of
+its columns: a table is the sum, over the sets S of its columns, of the centred table of S times the references of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property, reduce
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.noise.pairlaw import PairLaw
 from covey.errors import CannotAnswerError
-from covey.methods.regain.measured import MeasuredBits
+from covey.measure.measurement import NOTHING, Measurement, Measurements
+from covey.measure.query import Columns, Factor
 
-One = Mapping[int, Floats]
-Two = Mapping[tuple[int, int], Floats]
-
-TAILS = 3.0  # excess kurtosis of Laplace noise; that of the other laws is taken as 0
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Variance and fourth cumulant of the noise on each of several numbers."""
-
-    variance: Floats
-    fourth: Floats
-
-
-class Evidence(Protocol):
-    """What the measurements say of one-way and pair tables."""
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Categories of every attribute."""
-
-    def bins(self, a: int) -> Integers:
-        """Category → bin of the pair tables."""
-
-    def one_way(self, a: int) -> Floats:
-        """Shares of the categories: unbiased, they sum to 1, and noise may make one negative."""
-
-    def pair(self, a: int, b: int) -> Floats:
-        """Shares of pairs of bins, a row for each bin of a; refused where pairs cannot be told honestly."""
-
-    def noise(self, one: One, two: Two) -> Noise:
-        """The noise on combinations with these slopes."""
-
+Slopes = Mapping[Columns, Floats]  # of combinations, a row for each, in the cells of tables
 
 NOT_MEASURED = (
     "pairs of columns were not measured in this release: their noise would have drowned them. Shares of single columns can "
@@ -65,93 +35,225 @@ NOT_KEPT = "pairs of more than 1,000 columns are not kept in a bundle. Shares of
 
 
 @dataclass(frozen=True)
-class BitEvidence:
-    """Bits: means m and products q of pairs. Noise on coded means and products is uncorrelated under every plan."""
+class Noise:
+    """Variance and fourth cumulant of the noise on each of several numbers."""
 
-    measured: MeasuredBits
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Two categories each."""
-        return (2,) * len(self.measured.means.values)
-
-    def bins(self, a: int) -> Integers:
-        """Nothing is merged."""
-        return np.arange(2)
-
-    def one_way(self, a: int) -> Floats:
-        """Zeros and ones."""
-        m = float(self.measured.means.values[a])
-        return np.array([1 - m, m])
-
-    def pair(self, a: int, b: int) -> Floats:
-        """The product's mean is that of coded columns u = x − c, plus c_a·u_b + c_b·u_a + c_a·c_b."""
-        m = self.measured
-        if m.mechanism == "means":
-            raise CannotAnswerError(NOT_MEASURED)
-        if m.cut:
-            raise CannotAnswerError(CUT)
-        if m.moments is None:
-            raise CannotAnswerError(NOT_KEPT)
-        c, x = m.moments.coding.middle, m.means.values
-        q = float(m.moments.pair[a, b] + c[a] * (x[b] - c[b]) + c[b] * (x[a] - c[a]) + c[a] * c[b])
-        return np.array([[1 - x[a] - x[b] + q, x[b] - q], [x[a] - q, q]])
-
-    def noise(self, one: One, two: Two) -> Noise:
-        """Slopes in the tables become slopes in m and q."""
-        m = self.measured
-        slopes = {a: s[:, 1] - s[:, 0] for a, s in one.items()}
-        variance, zero = np.zeros(combinations(one, two)), np.zeros(combinations(one, two))
-        for (a, b), s in two.items():
-            assert m.moments is not None  # `pair` was asked before
-            both = s[:, 1, 1] - s[:, 1, 0] - s[:, 0, 1] + s[:, 0, 0]
-            c = m.moments.coding.middle
-            slopes[a] = slopes.get(a, zero) + s[:, 1, 0] - s[:, 0, 0] + c[b] * both
-            slopes[b] = slopes.get(b, zero) + s[:, 0, 1] - s[:, 0, 0] + c[a] * both
-            variance = variance + (m.moments.pair_sd * both) ** 2
-        for slope in slopes.values():
-            variance = variance + (m.means.sd * slope) ** 2
-        return Noise(variance, zero)
-
-
-def from_centred(centred: Floats, rows: Floats, columns: Floats) -> Floats:
-    """A pair table from its centred part and its margins: row share/columns + column share/rows − 1/(rows·columns)."""
-    margins = rows[:, None] / len(columns) + columns / len(rows) - 1 / (len(rows) * len(columns))
-    return np.asarray(centred + margins)
+    variance: Floats
+    fourth: Floats
 
 
 @dataclass(frozen=True)
-class CellNoise:
-    """Of one coordinate of a centred pair table, as a share: variance and fourth cumulant."""
+class Units:
+    """One attribute: edges of its units, and for each its range, its part of that range, and its bin in pair tables."""
 
-    variance: float
-    fourth: float
+    edges: Integers
+    ranges: Integers
+    part: Floats
+    bins: Integers
 
     @classmethod
-    def of(cls, law: PairLaw, n: int) -> CellNoise:
-        """As a law says, with counts divided by n."""
-        sd = law.sd / n
-        return cls(sd**2, (TAILS if law.family == "laplace" else 0.0) * sd**4)
+    def of(cls, ranges: Integers, own: Factor) -> Units:
+        """From edges of ranges and from bins of cells."""
+        edges = np.unique(np.concatenate([ranges, own.edges]))
+        at = np.searchsorted(ranges, edges[:-1], side="right") - 1
+        return cls(edges, at, np.diff(edges) / np.diff(ranges)[at], own.at(edges[:-1]))
 
 
-def pair_noise(
-    cells: Callable[[int, int], CellNoise], bins: Callable[[int], Integers], one: One, two: Two
-) -> tuple[dict[int, Floats], Noise]:
-    """The noise of pair tables, and the slopes in one-way tables, to which the tables' margins add."""
-    slopes = {a: np.asarray(s, dtype=np.float64) for a, s in one.items()}
-    variance, fourth = np.zeros((2, combinations(one, two)))
-    for (a, b), s in two.items():
-        own_noise = cells(a, b)
-        for attribute, axis in ((a, 2), (b, 1)):
-            own = s.mean(axis=axis)[:, bins(attribute)]
-            slopes[attribute] = slopes[attribute] + own if attribute in slopes else own
-        rows = s - s.mean(axis=1, keepdims=True)
-        free = rows - rows.mean(axis=2, keepdims=True)
-        variance = variance + own_noise.variance * (free**2).sum(axis=(1, 2))
-        fourth = fourth + own_noise.fourth * (free**4).sum(axis=(1, 2))
-    return slopes, Noise(variance, fourth)
+@dataclass(frozen=True)
+class Margin:
+    """One attribute by itself: shares of ranges, the noise on each, who takes what they miss of 1, and counts of groups.
+
+    `pull` is how far each range of a group moves per count that the group's own measurement has more than their sum.
+    """
+
+    edges: Integers
+    counts: Floats
+    sds: Floats
+    rest: Floats
+    tails: float
+    groups: tuple[Integers, Floats, float] | None = None
+
+    @classmethod
+    def of(cls, found: list[Measurement], a: int) -> Margin:
+        """From the measurement of ranges, and one of groups of them."""
+        first, factor = found[0], found[0].query.factors[a]
+        counts, sds = first.table((a,)), np.broadcast_to(first.sds((a,)), (factor.size,))
+        if first.query.view == "product":  # a flag: zeros are what is left of 1
+            counts, sds, rest = np.array([0.0, factor.law[1] + counts[1]]), sds * [0, 1], np.array([1.0, 0.0])
+        elif not first.query.total:
+            rest = np.zeros(len(sds))
+        else:
+            total = float((sds**2).sum())
+            rest = sds**2 / total if total > 0 else np.full(len(sds), 1 / len(sds))
+        groups = None
+        for more in found[1:2]:
+            groups = more.query.factors[a].bins, more.table((a,)), float(more.sds((a,)))
+        return cls(factor.edges, counts, sds, rest, first.tails, groups)
+
+    @cached_property
+    def pull(self) -> Floats:
+        """As above."""
+        assert self.groups is not None
+        of, _, sd = self.groups
+        summed = np.bincount(of, self.sds**2)
+        return np.asarray(summed / (summed + sd**2) / np.bincount(of))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Of the ranges: unbiased, and they sum to 1."""
+        counts = self.counts
+        if self.groups is not None:
+            of, coarse, _ = self.groups
+            counts = counts + (self.pull * (coarse - np.bincount(of, counts)))[of]
+        return np.asarray(counts + (1 - counts.sum()) * self.rest)
+
+    def noise(self, slopes: Floats) -> tuple[Floats, Floats]:
+        """Of combinations of ranges; their sum is known."""
+        free, variance, fourth = slopes - (slopes @ self.rest)[:, None], 0.0, 0.0
+        if self.groups is not None:
+            of, _, sd = self.groups
+            moved = self.pull * (free @ (of[:, None] == np.arange(of.max() + 1)))
+            free = free - moved[:, of]
+            variance, fourth = sd**2 * (moved**2).sum(axis=1), self.tails * sd**4 * (moved**4).sum(axis=1)
+        return variance + free**2 @ self.sds**2, fourth + self.tails * (free**4 @ self.sds**4)
 
 
-def combinations(one: One, two: Two) -> int:
-    """How many combinations there are."""
-    return len(next(iter([*one.values(), *two.values()])))
+@dataclass(frozen=True)
+class Evidence:
+    """What measurements say of tables of some columns; `of` names the kinds of tables that are looked at."""
+
+    found: Measurements
+    of: tuple[str, ...] = ("row",)
+
+    @cached_property
+    def margins(self) -> list[Margin]:
+        """Of every attribute by itself."""
+        alone = [(a, self._alone(a)) for a in range(self.found.width)]
+        return [Margin.of(found, a) for a, found in alone if found]
+
+    def _alone(self, a: int) -> list[Measurement]:
+        return [m for m in self.found.holding((a,)) if m.query.of in self.of and not m.query.cut]
+
+    @cached_property
+    def units(self) -> list[Units]:
+        """Of every attribute."""
+        pairs = self.found.pairs()
+        return [
+            Units.of(m.edges, Factor(m.edges, np.arange(len(m.counts))) if pairs is None else pairs.query.factors[a])
+            for a, m in enumerate(self.margins)
+        ]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Units of every attribute."""
+        return tuple(len(unit.part) for unit in self.units)
+
+    def bins(self, a: int) -> Integers:
+        """Unit → bin of the pair tables."""
+        return self.units[a].bins
+
+    def one_way(self, a: int) -> Floats:
+        """Shares of units; noise may make one negative."""
+        return np.asarray(self.margins[a].shares[self.units[a].ranges] * self.units[a].part)
+
+    def pair(self, a: int, b: int) -> Floats:
+        """Shares of pairs of bins, a row for each bin of a; refused where pairs cannot be told honestly."""
+        return self.table((a, b))
+
+    def maps(self, columns: Columns) -> tuple[Integers, ...]:
+        """Unit → bin of the table of these columns."""
+        factors = self._holding(columns)[0].query.factors
+        return tuple(factors[a].at(self.units[a].edges[:-1]) for a in columns)
+
+    def _holding(self, columns: Columns) -> list[Measurement]:
+        found = [m for m in self.found.holding(columns) if m.query.of in self.of]
+        if any(m.query.cut for m in found):
+            raise CannotAnswerError(CUT)
+        if not found:
+            pairs = self.found.pairs()
+            lost = pairs is not None and pairs.law != NOTHING and not pairs.kept and len(columns) == 2
+            raise CannotAnswerError(NOT_KEPT if lost else NOT_MEASURED)
+        return found
+
+    def table(self, columns: Columns) -> Floats:
+        """Unbiased shares of a table's cells, which sum to 1 where every unit lies in one of them."""
+        first = self._holding(columns)[0]
+        if first.query.view == "cells":
+            own = first.table(columns)
+            return np.asarray(own + (1 - own.sum()) / own.size) if first.query.total else own
+        laws = [first.query.factors[a].law for a in columns]
+        out = np.zeros([len(law) for law in laws])
+        for size in range(len(columns) + 1):
+            for S in combinations(range(len(columns)), size):
+                parts = [laws[k].reshape(_along(k, len(columns))) for k in range(len(columns)) if k not in S]
+                out = out + reduce(np.multiply, parts, self._centred(columns, S))
+        return out
+
+    def _centred(self, columns: Columns, S: Columns) -> Floats:
+        """The centred table of some of the columns, spread along these axes."""
+        if not S:
+            return np.ones((1,) * len(columns))
+        own = tuple(columns[k] for k in S)
+        if len(own) == 1:
+            factor = self._holding(columns)[0].query.factors[own[0]]
+            to = factor.at(self.units[own[0]].edges[:-1])
+            return np.asarray((np.bincount(to, self.one_way(own[0])) - factor.law).reshape(_along(S[0], len(columns))))
+        found = self._holding(own)
+        table = sum(part * m.table(own) for part, m in zip(self._parts(found, own), found, strict=True))
+        return np.asarray(np.expand_dims(table, [k for k in range(len(columns)) if k not in S]))
+
+    @staticmethod
+    def _parts(found: list[Measurement], columns: Columns) -> Floats:
+        """Weights of several measurements, by their variances."""
+        exact = np.array([1 / max(float(m.sds(columns)), 1e-150) ** 2 for m in found])
+        return np.asarray(exact / exact.sum())
+
+    def coordinate(self, columns: Columns) -> tuple[float, float]:
+        """Variance and fourth cumulant of the noise on one coordinate of a table."""
+        found = self._holding(columns)
+        sds, parts = np.array([float(m.sds(columns)) for m in found]), self._parts(found, columns)
+        return float((parts * sds) ** 2 @ np.ones(len(sds))), float((parts * sds) ** 4 @ [m.tails for m in found])
+
+    def noise(self, slopes: Slopes) -> Noise:
+        """The noise on combinations with these slopes: in units of one column, in bins of tables of several."""
+        one: dict[int, Any] = {}
+        parts: dict[tuple[Columns, str], Any] = {}
+        for columns, s in slopes.items():
+            if len(columns) == 1:
+                one[columns[0]] = one.get(columns[0], 0) + s
+                continue
+            first = self._holding(columns)[0].query
+            known = "margins" if first.view != "cells" else "total" if first.total else ""
+            sets = _parts_of(len(columns)) if known == "margins" else [tuple(range(len(columns)))]
+            for S in sets:
+                own = s
+                for k in reversed([k for k in range(len(columns)) if k not in S]):
+                    own = np.tensordot(own, first.factors[columns[k]].law, axes=(k + 1, 0))
+                if len(S) == 1:
+                    a = columns[S[0]]
+                    one[a] = one.get(a, 0) + own[:, first.factors[a].at(self.units[a].edges[:-1])]
+                else:
+                    key = tuple(columns[k] for k in S), known
+                    parts[key] = parts.get(key, 0) + own
+        variance, fourth = np.zeros((2, len(next(iter(slopes.values())))))
+        for (columns, known), s in parts.items():
+            own_variance, own_fourth = self.coordinate(columns)
+            axes: Any = tuple(range(1, s.ndim))
+            for axis in {"margins": axes, "total": [axes], "": []}[known]:
+                s = s - s.mean(axis=axis, keepdims=True)
+            variance = variance + own_variance * (s**2).sum(axis=axes)
+            fourth = fourth + own_fourth * (s**4).sum(axis=axes)
+        for a, s in one.items():
+            unit = self.units[a]
+            summed = np.add.reduceat(s * unit.part, np.flatnonzero(np.diff(unit.ranges, prepend=-1)), axis=1)
+            more = self.margins[a].noise(summed)
+            variance, fourth = variance + more[0], fourth + more[1]
+        return Noise(variance, fourth)
+
+
+def _parts_of(count: int) -> list[Columns]:
+    return [S for size in range(1, count + 1) for S in combinations(range(count), size)]
+
+
+def _along(axis: int, count: int) -> tuple[int, ...]:
+    return tuple(-1 if k == axis else 1 for k in range(count))

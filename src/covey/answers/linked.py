@@ -152,9 +152,8 @@ class LinkedAnswers(LinkedRelease):
             found = self._capped(self._finish(question, table.entries, both, left, wish))
             return replace(found, note=self.evidence.notes(of))
         if by is None:
-            counts = self.fitted.measured.counts
-            entries = Entries(counts.counts, counts.sds, self.fitted.measured.pure)
-            top = np.arange(len(counts.counts), dtype=np.float64)
+            entries = self.evidence.alone(self.evidence.count)
+            top = np.arange(len(entries.values), dtype=np.float64)
             return self._capped(self._finish(question, entries, (top, self.privacy.n), None, wish))
         own = self.evidence.find(by)
         if own.side == 1:
@@ -185,7 +184,7 @@ class LinkedAnswers(LinkedRelease):
         own = self.evidence.find(f"{self.package.events.name}.{order}")
         scale = self.evidence.binned[1].scale(own.name)
         found = self.evidence.step(own.place)
-        if scale is None or scale.first or len(scale.starts) != len(found.values):
+        if scale is None or scale.first or len(scale.starts) ** 2 != len(found.values):
             raise CannotAnswerError(f"{order!r} has values apart: no time between events can be told from them.")
         starts, ends = (np.asarray(x, dtype=np.float64) / scale.grid.scale for x in (scale.starts, scale.ends))
         middle, same = (starts + ends) / 2, np.eye(len(starts), dtype=bool)
@@ -195,10 +194,9 @@ class LinkedAnswers(LinkedRelease):
             np.triu(np.maximum(gap, 0.0)).ravel()
             for gap in (starts[None] - ends[:, None], ends[None] - starts[:, None])
         )
-        entries = Entries(found.values.ravel(), np.full(found.values.size, found.sd), self.fitted.measured.pure)
         upper = np.triu(np.ones_like(value)).ravel()
-        estimate = entries.ratio(value.ravel(), upper, self._sampled(about))
-        ends_ = [float(entries.ratio(side, upper, False).value[0]) for side in (low, high)]
+        estimate = found.ratio(value.ravel(), upper, self._sampled(about))
+        ends_ = [float(found.ratio(side, upper, False).value[0]) for side in (low, high)]
         estimate = _opened(estimate, ends_[0], ends_[1])
         unit = "days" if scale.grid.field.type == "date" else "its own units"
         note = f"measured, in bins of {order!r}; of where events lie inside them only bounds are known; in {unit}"
@@ -242,8 +240,8 @@ class LinkedAnswers(LinkedRelease):
 
     def _groups(self, own: Attribute) -> list[tuple[str, Floats]]:
         columns, j = self.evidence.binned[own.side], self.evidence.index(own)
-        number = self.fitted.measured.bins.edges[j] is not None
-        bins = np.arange(columns.size(own.name)) if number else self.fitted.measured.bins.maps[j]
+        number = self.evidence.number(j)
+        bins = np.arange(columns.size(own.name)) if number else self.evidence.factors[j].bins
         return [(label, self.evidence.folded(j, mask, own.name)) for label, mask in columns.groups(own.name, bins)]
 
     def _mean(
@@ -341,7 +339,7 @@ class LinkedAnswers(LinkedRelease):
             both = table.flat(number, one.top), table.flat(number, one.bottom)
             return self._finish(said_, table.entries, both, left, wish, within)
         two = asked[1]
-        table = self.evidence.table(*(self.evidence.index(scores.attribute) for scores in asked))
+        table = self.evidence.table(self.evidence.index(one.attribute), self.evidence.index(two.attribute))
         top, bottom = table.flat(one.top, two.top), table.flat(one.bottom, two.bottom)
         everybody = sides == {0} and bool((bottom == 1).all())
         return self._finish(said_, table.entries, (top, self.privacy.n if everybody else bottom), None, wish, within)

@@ -7,7 +7,7 @@ leaves open widens the interval. Proved in docs/proofs/persons.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,16 +16,21 @@ import numpy as np
 from covey.answers import notes
 from covey.answers.columns import Columns, Conditions
 from covey.answers.estimates import Estimate
-from covey.answers.evidence import TAILS
-from covey.answers.numbers import Units
+from covey.answers.evidence import Evidence, Noise, Units
 from covey.answers.steps import LOST, LostInNoiseError
 from covey.core.arrays import Array, Floats
-from covey.core.tables.events import count_bins
+from covey.core.numbers.grid import Attribute as GridAttribute
+from covey.core.numbers.grid import NumberGrid
+from covey.core.tables.events import Linked, count_bins
 from covey.errors import CannotAnswerError, ParameterError, nearest
-from covey.methods.persons.measure import LinkedMeasured, NoisyTable
+from covey.measure.measurement import Measurements
+from covey.measure.query import Factor
+from covey.methods.persons.measure import ToBins
 from covey.table.codec import Codec
 from covey.table.description import Description
+from covey.table.numbers import NumberCodec
 
+TABLES = ("person", "across", "event")  # of persons, of persons and events, of events
 COUNT = -1  # the attribute "number of events", besides those of the schemas
 ROUNDS = 30  # of the search for the farthest ratio that bins leave open: it settles within a few
 
@@ -41,11 +46,10 @@ class LeftOpen:
 
 @dataclass(frozen=True)
 class Entries:
-    """Entries of a noisy table, in persons: values, deviations of their noise, and whether it has Laplace's law."""
+    """Entries of a noisy table, in persons, and the noise on combinations of them by their slopes."""
 
     values: Floats
-    sds: Floats
-    pure: bool
+    noise: Callable[[Floats], Noise]
 
     def ratio(self, top: Floats, bottom: Floats | int, sampled: bool) -> Estimate:
         """Σ top·x / Σ bottom·x, or over a public number; with `sampled` as a figure of the population of persons.
@@ -55,20 +59,20 @@ class Entries:
         """
         whole = float(bottom) if isinstance(bottom, int) else float(self.values @ bottom)
         below = np.zeros(len(self.values)) if isinstance(bottom, int) else bottom
-        least = 0.0 if isinstance(bottom, int) else LOST * float(np.sqrt((bottom**2) @ self.sds**2))
+        least = 0.0 if isinstance(bottom, int) else LOST * float(np.sqrt(self.noise(bottom).variance[0]))
         if not isinstance(bottom, int) and whole <= least:
             raise LostInNoiseError(
                 f"too few persons are meant: about {max(whole, 0.0):,.0f}, and fewer than {least:,.0f} are lost in the noise."
             )
         value = float(self.values @ top) / whole
         slope = (top - value * below) / whole
-        variance = float(slope**2 @ self.sds**2)
+        noise = self.noise(slope)
+        variance = float(noise.variance[0])
         if sampled:
             spread = float(self.values @ slope**2) - (value**2 / whole if isinstance(bottom, int) else 0.0)
             variance += max(0.0, spread)
-        fourth = TAILS * float(slope**4 @ self.sds**4) if self.pure else 0.0
         nothing = np.zeros(1)
-        return Estimate(np.array([value]), np.array([variance]), np.array([fourth]), nothing, nothing)
+        return Estimate(np.array([value]), np.array([variance]), noise.fourth, nothing, nothing)
 
     def reach(self, top: Floats, bottom: Floats | int, left: LeftOpen) -> tuple[float, float]:
         """How far below and above itself the ratio may lie if each entry may count by any factor between two bounds.
@@ -120,8 +124,48 @@ class Table:
 class LinkedEvidence:
     """The measurements of a package, asked by columns."""
 
-    measured: LinkedMeasured
+    found: Measurements
     package: Description
+
+    @cached_property
+    def known(self) -> Evidence:
+        """As for a single table: of a person, of an event, or of both."""
+        return Evidence(self.found, TABLES)
+
+    @cached_property
+    def attributes(self) -> list[GridAttribute]:
+        """Of persons, then of events."""
+        return [own for codec in self.codecs for own in NumberCodec(codec).attributes]
+
+    @property
+    def first(self) -> int:
+        """How many attributes are of persons."""
+        return len(self.codecs[0].names)
+
+    def number(self, j: int) -> bool:
+        """Whether an attribute is a number."""
+        return isinstance(self.attributes[j], NumberGrid)
+
+    @cached_property
+    def factors(self) -> Mapping[int, Factor]:
+        """The bins of tables of two columns, by attribute; that of the number of events last."""
+        pairs = self.found.pairs()
+        assert pairs is not None  # persons with events have tables of two columns
+        return pairs.query.factors
+
+    @property
+    def count(self) -> int:
+        """The attribute "number of events"."""
+        return len(self.factors) - 1
+
+    def to_bins(self, linked: Linked) -> Linked:
+        """Persons and events whose codes become bins."""
+        return ToBins(tuple(self.factors[j] for j in range(self.count)), self.first)(linked)
+
+    def alone(self, j: int) -> Entries:
+        """What was counted of one attribute by itself, range by range."""
+        own, n = self.known.margins[j], self.found.n
+        return Entries(n * own.shares, lambda slopes: Noise(*own.noise(n * slopes[None])))
 
     @cached_property
     def codecs(self) -> tuple[Codec, Codec]:
@@ -147,18 +191,14 @@ class LinkedEvidence:
 
     def index(self, own: Attribute) -> int:
         """Its place among the attributes of both tables."""
-        return own.place + own.side * self.measured.bins.first
+        return own.place + own.side * self.first
 
     # Units: of single columns the ranges that were counted, of two columns at once bins.
 
     @cached_property
     def units(self) -> list[Units]:
         """Of every attribute."""
-        bins, found = self.measured.bins, []
-        for own, edges, to in zip(self.measured.one_way, bins.edges, bins.maps, strict=True):
-            cells = np.arange(len(to) + 1) if edges is None else edges
-            found.append(Units.of(own.edges, cells, to))
-        return found
+        return self.known.units
 
     @cached_property
     def fine(self) -> tuple[Columns, Columns]:
@@ -177,13 +217,13 @@ class LinkedEvidence:
     def _columns(
         self, edges: Callable[[Units], Array], shares: Callable[[Units, Floats], Floats]
     ) -> tuple[Columns, Columns]:
-        first, found = self.measured.bins.first, []
+        first, found = self.first, []
         for side, codec in enumerate(self.codecs):
             own: dict[str, Array] = {}
             mass: dict[str, Floats] = {}
             for place, name in enumerate(codec.names):
                 j = place + side * first
-                if self.measured.bins.edges[j] is not None:
+                if self.number(j):
                     unit, counts = self.units[j], np.maximum(self.counts(j), 0.0)
                     own[name] = edges(unit)
                     mass[name] = shares(unit, counts / max(counts.sum(), 1e-12))
@@ -193,7 +233,7 @@ class LinkedEvidence:
     def counts(self, j: int) -> Floats:
         """Noisy numbers of persons by unit."""
         unit = self.units[j]
-        return np.asarray(self.measured.one_way[j].counts[unit.ranges] * unit.part)
+        return np.asarray(self.alone(j).values[unit.ranges] * unit.part)
 
     # What is to be said besides numbers.
 
@@ -202,10 +242,7 @@ class LinkedEvidence:
         """As `fine`, with the shares of all columns."""
         found = []
         for side, columns in enumerate(self.fine):
-            counts = [
-                np.maximum(self.counts(j + side * self.measured.bins.first), 0.0)
-                for j in range(len(columns.codec.names))
-            ]
+            counts = [np.maximum(self.counts(j + side * self.first), 0.0) for j in range(len(columns.codec.names))]
             shares = {name: own / max(own.sum(), 1e-12) for name, own in zip(columns.codec.names, counts, strict=True)}
             found.append(replace(columns, shares=shares))
         return found[0], found[1]
@@ -217,57 +254,48 @@ class LinkedEvidence:
 
     def group_note(self, own: Attribute, mask: Floats) -> str:
         """Of a group, by its mask of bins."""
-        bins, j = self.measured.bins, self.index(own)
-        if bins.edges[j] is not None:
+        j = self.index(own)
+        if self.number(j):
             return notes.together(notes.of_column(self.binned[own.side], own.name, mask))
-        return notes.together(notes.of_column(self.told[own.side], own.name, mask[bins.maps[j]]))
+        return notes.together(notes.of_column(self.told[own.side], own.name, mask[self.factors[j].bins]))
 
     # Entries.
 
     def single(self, j: int, scores: Sequence[Floats]) -> tuple[Entries, list[Floats]]:
         """The one-way table of an attribute, and scores of units as scores of its ranges."""
-        own, unit = self.measured.one_way[j], self.units[j]
+        own, unit = self.alone(j), self.units[j]
         summed = [
-            np.asarray(np.bincount(unit.ranges, score * unit.part, minlength=len(own.counts)), dtype=np.float64)
+            np.asarray(np.bincount(unit.ranges, score * unit.part, minlength=len(own.values)), dtype=np.float64)
             for score in scores
         ]
-        return Entries(own.counts, own.sds, self.measured.pure), summed
+        return own, summed
 
-    def table(self, one: int, other: int) -> Table:
+    def table(self, one: int, other: int, kinds: tuple[str, ...] = TABLES) -> Table:
         """The table of two attributes by their indices (or COUNT)."""
-        first = self.measured.bins.first
-        for found in self.measured.tables:
-            axes = self._axes(found, first)
-            if axes in ((one, other), (other, one)):
-                values = found.values
-                entries = Entries(values.ravel(), np.full(values.size, found.sd), self.measured.pure)
-                return Table(entries, axes != (one, other))
+        a, b = (self.count if x == COUNT else x for x in (one, other))
+        evidence, n = Evidence(self.found, kinds), self.found.n
+        for columns in ((a, b), (b, a)):
+            try:
+                found = evidence.table(columns)
+            except CannotAnswerError:
+                continue
+            return Table(_entries(evidence, columns, n * found), columns != (a, b))
         raise CannotAnswerError("these two columns were not measured together.")
 
-    @staticmethod
-    def _axes(found: NoisyTable, first: int) -> tuple[int, int] | None:
-        def person(a: int) -> int:
-            return COUNT if a == first else a
-
-        table = found.table
-        if table.kind == "person":
-            return person(table.one), person(table.other)
-        if table.kind == "across":
-            return person(table.one), first + table.other
-        return (first + table.one, first + table.other) if table.kind == "event" else None
-
-    def step(self, place: int) -> NoisyTable:
+    def step(self, place: int) -> Entries:
         """The table of an attribute of events and of the next event."""
-        for found in self.measured.tables:
-            if found.table.kind == "step" and (found.table.one, found.table.other) == (place, place):
-                return found
-        raise CannotAnswerError("steps from one event to the next were not measured: the package names no order.")
+        try:
+            return self.table(self.first + place, self.first + place, ("step",)).entries
+        except CannotAnswerError:
+            raise CannotAnswerError(
+                "steps from one event to the next were not measured: the package names no order."
+            ) from None
 
     def folded(self, j: int, scores: Floats, name: str) -> Floats:
         """Scores of categories as scores of their bins; numbers have bins already."""
-        if self.measured.bins.edges[j] is not None:
+        if self.number(j):
             return scores
-        to = self.measured.bins.maps[j]
+        to = self.factors[j].bins
         low, high = np.full(int(to.max()) + 1, np.inf), np.full(int(to.max()) + 1, -np.inf)
         np.minimum.at(low, to, scores)
         np.maximum.at(high, to, scores)
@@ -281,10 +309,15 @@ class LinkedEvidence:
     @cached_property
     def weights(self) -> tuple[Floats, Floats, Floats]:
         """For the bins of the number of events: its mean inside the bin as measured, and the smallest and the largest."""
-        counts = np.maximum(self.measured.counts.counts, 0.0)
+        counts = np.maximum(self.alone(self.count).values, 0.0)
         starts = count_bins(len(counts) - 1)
         stops = np.append(starts[1:], len(counts))
         mean = [
             float(np.average(np.arange(a, b), weights=counts[a:b] + 1e-9)) for a, b in zip(starts, stops, strict=True)
         ]
         return np.array(mean), starts.astype(np.float64), (stops - 1).astype(np.float64)
+
+
+def _entries(evidence: Evidence, columns: tuple[int, int], persons: Floats) -> Entries:
+    n, shape = evidence.found.n, persons.shape
+    return Entries(persons.ravel(), lambda slopes: evidence.noise({columns: n * slopes.reshape(1, *shape)}))

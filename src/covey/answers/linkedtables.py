@@ -14,7 +14,6 @@ from covey.answers.tables import labels_of, write_rows
 from covey.core.tables.events import count_bins
 from covey.errors import ParameterError
 from covey.methods.persons.certify import WORDS
-from covey.methods.persons.measure import folded
 
 EVENTS_FILE, TABLES_FILE = "events.csv", "tables.csv"
 NUMBER = "number of events"
@@ -33,33 +32,28 @@ def write_linked_tables(release: LinkedAnswers, folder: Path) -> list[Path]:
 
 
 def _counts(release: LinkedAnswers) -> Iterator[tuple[object, ...]]:
-    own = release.fitted.measured.counts
-    for k, (value, sd) in enumerate(zip(own.counts, own.sds, strict=True)):
+    (own,) = release.evidence.found.holding((release.evidence.count,))
+    for k, (value, sd) in enumerate(zip(own.values, np.broadcast_to(own.sd, own.values.shape), strict=True)):
         yield k, f"{value:.6g}", f"{sd:.6g}"
 
 
 def _tables(release: LinkedAnswers) -> Iterator[tuple[object, ...]]:
     """Entry by entry; of two events in no order those on and above the diagonal, which hold both orders."""
-    most, sides = release.package.link.at_most, [codec.names for codec in release.evidence.codecs]
+    evidence, most = release.evidence, release.package.link.at_most
     starts = [*(int(start) for start in count_bins(most)), most + 1]
     number = [str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(starts)]
-    labels = [
-        [_labels(release, Attribute(side, j, name)) for j, name in enumerate(own)] for side, own in enumerate(sides)
-    ]
-    person = [*zip(sides[0], labels[0], strict=True), (NUMBER, number)]
-    event = [*zip(sides[1], labels[1], strict=True)]
-    for found in release.fitted.measured.tables:
-        kind = found.table.kind
-        one = (person if kind in ("person", "across") else event)[found.table.one]
-        two = (person if kind == "person" else event)[found.table.other]
-        for i, j in np.ndindex(*found.values.shape):
-            if j >= i or not folded(found.table):
-                yield WORDS[kind], one[0], one[1][i], two[0], two[1][j], f"{found.values[i, j]:.6g}", f"{found.sd:.6g}"
+    sides = [(side, j, name) for side, codec in enumerate(evidence.codecs) for j, name in enumerate(codec.names)]
+    names = [*((name, _labels(release, Attribute(side, j, name))) for side, j, name in sides), (NUMBER, number)]
+    for m in evidence.found.found:
+        for columns in (s for s in m.query.sets if len(s) == 2):
+            (one, left), (two, right), table = names[columns[0]], names[columns[1]], m.counts(columns)
+            for i, j in np.ndindex(*table.shape):
+                if j >= i or not m.query.folded(columns):
+                    yield WORDS[m.query.of], one, left[i], two, right[j], f"{table[i, j]:.6g}", f"{m.sd:.6g}"
 
 
 def _labels(release: LinkedAnswers, own: Attribute) -> list[str]:
     """What the bins of a column are called."""
-    measured, j = release.fitted.measured.bins, release.evidence.index(own)
-    columns = release.evidence.binned[own.side]
-    bins = measured.maps[j] if measured.edges[j] is None else np.arange(columns.size(own.name))
+    evidence, columns, j = release.evidence, release.evidence.binned[own.side], release.evidence.index(own)
+    bins = np.arange(columns.size(own.name)) if evidence.number(j) else evidence.factors[j].bins
     return labels_of(columns, own.name, bins)

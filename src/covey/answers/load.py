@@ -103,7 +103,7 @@ def load(folder: str | Path) -> Any:
         _certificate(place / "certificate.json", facts),
         facts["covey"],
         centres.spectrum,
-        measurements=read_measurements(place, NumberCodec(codec).sizes, codec.ordered),
+        measurements=read_measurements(place, NumberCodec(codec).sizes),
         numbers=centres.numbers,
     )
 

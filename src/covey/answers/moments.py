@@ -91,7 +91,7 @@ class Moments:
         """Shares that say how bins split: as measured where a bin stands well out of its noise, the centres' elsewhere."""
         bins, own, centres = self.evidence.bins(a), self.evidence.one_way(a), self.shares[a] + TINY
         each = (bins == np.arange(bins.max() + 1)[:, None]).astype(np.float64)
-        clear = each @ own > CLEAR * np.sqrt(self.evidence.noise({a: each}, {}).variance)
+        clear = each @ own > CLEAR * np.sqrt(self.evidence.noise({(a,): each}).variance)
         return np.where(clear[bins], own, centres)
 
     def constant(self, i: int) -> bool:
@@ -201,26 +201,25 @@ class Moments:
     def noise(self, slopes: Floats) -> Noise:
         """The noise on combinations of means and products (upper triangle), by their slopes."""
         k = len(self.features)
-        one: dict[int, Floats] = {}
-        two: dict[tuple[int, int], Floats] = {}
+        sums: dict[tuple[int, ...], Floats] = {}
         for i, f in enumerate(self.features):
-            _add(one, f.attribute, slopes[:, [i]] * f.scores)
+            _add(sums, (f.attribute,), slopes[:, [i]] * f.scores)
         upper = zip(*(places.tolist() for places in np.triu_indices(k)), strict=True)
         for column, (i, j) in zip(slopes[:, k:].T[:, :, None], upper, strict=True):
             if not column.any():
                 continue
             f, h = self.features[i], self.features[j]
             if f.attribute == h.attribute:
-                _add(one, f.attribute, column * (f.scores * h.scores))
+                _add(sums, (f.attribute,), column * (f.scores * h.scores))
                 continue
             if f.attribute > h.attribute:
                 i, j, f, h = j, i, h, f  # the tables are kept for a < b
             s, t = self.scores[i], self.scores[j]
-            _add(two, (f.attribute, h.attribute), column[:, :, None] * np.multiply.outer(s, t))
+            _add(sums, (f.attribute, h.attribute), column[:, :, None] * np.multiply.outer(s, t))
             for own, score, other, turned in ((f, s, t, False), (h, t, s, True)):
                 table = self.evidence.pair(f.attribute, h.attribute)
-                _add(one, own.attribute, column * self._splitting(own, score, other, table.T if turned else table))
-        return self.evidence.noise(one, two)
+                _add(sums, (own.attribute,), column * self._splitting(own, score, other, table.T if turned else table))
+        return self.evidence.noise(sums)
 
     def _splitting(self, own: Feature, score: Floats, other: Floats, table: Floats) -> Floats:
         """How a product moves with one-way shares through the mean scores of bins: (s_i − t_bin)·E[other | bin]."""

@@ -149,7 +149,7 @@ def _occurs(group: Feature, there: Feature, release: Release) -> bool:
 
 
 def _stands_out(place: int, mask: Floats, release: Release) -> bool:
-    noise = release.evidence.noise({place: mask[None]}, {})
+    noise = release.evidence.noise({(place,): mask[None]})
     return float(mask @ release.evidence.one_way(place)) > RARE * float(np.sqrt(noise.variance[0]))
 
 

@@ -18,7 +18,6 @@ from covey.answers.columns import Columns, Conditions, said
 from covey.answers.estimates import Estimate, Function, correlation, delta, logistic, paired_correlation, ratio
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
-from covey.answers.numbers import NumberEvidence, evidence_of
 from covey.answers.steps import (
     LOST,
     LostInNoiseError,
@@ -31,7 +30,7 @@ from covey.answers.steps import (
     with_square,
     words,
 )
-from covey.answers.triples import share_of_three, three_way
+from covey.answers.triples import share_of_three
 from covey.core.arrays import Array, Floats, Integers
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
@@ -81,7 +80,7 @@ class Release(PrivateRelease):
         """Columns by name; numbers have the units that they were measured in."""
         names = self.codec.names
         edges: dict[str, Integers] = {}
-        if self.numbers is not None and isinstance(self.evidence, NumberEvidence):
+        if self.numbers is not None:
             edges = {names[j]: self.evidence.units[j].edges for j in self.numbers.cells}
         shares = {name: self.shares[j] for j, name in enumerate(names)} if self.measurements is not None else {}
         return Columns(self.codec, edges, shares, self.privacy.left_out)
@@ -94,7 +93,7 @@ class Release(PrivateRelease):
                 f"this release keeps no measurements (it was made by covey {self.version}), so no honest interval can be given. "
                 "Ask for a bundle that is written again, or by method 'regain'."
             )
-        return evidence_of(self.measurements)
+        return Evidence(self.measurements)
 
     @cached_property
     def drawn(self) -> Rows:
@@ -104,7 +103,7 @@ class Release(PrivateRelease):
     def in_units(self, codes: Array) -> Rows:
         """Rows of codes by the units that numbers were measured in."""
         units = codes.astype(np.int64)
-        if self.numbers is not None and isinstance(self.evidence, NumberEvidence):
+        if self.numbers is not None:
             for j in self.numbers.cells:
                 units[:, j] = np.searchsorted(self.evidence.units[j].edges, units[:, j], side="right") - 1
         return Rows(units)
@@ -127,7 +126,7 @@ class Release(PrivateRelease):
             return [np.array([1 - m, m]) for m in mean]
         sizes = self.codec.domain_sizes if self.numbers is None else self.numbers.domain.sizes
         found = np.split(mean, np.cumsum(sizes)[:-1])
-        if self.numbers is not None and isinstance(self.evidence, NumberEvidence):
+        if self.numbers is not None:
             for j, cells in self.numbers.cells.items():
                 found[j] = cells.measure.mass(self.evidence.units[j].edges)
         return found
@@ -334,8 +333,7 @@ class Release(PrivateRelease):
         """The mean of a product of scores, one factor an attribute, over that of another; `number` is a factor with values."""
         attributes = sorted({*top, *bottom})
         if len(attributes) > 2:
-            table = three_way(self, attributes)
-            estimate, base = share_of_three(table, top, bottom, self, self.sampled(about))
+            estimate, base = share_of_three(self, tuple(attributes), (top, bottom), self.sampled(about))
             self._require_seen(base, bottom, number)
             return estimate
         features: list[Feature] = []

@@ -27,7 +27,6 @@ from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.methods.draws import NumberCells, draw_of
 from covey.methods.method import Fitted, Method
 from covey.methods.regain.bits import RegainBits
-from covey.methods.regain.measured import MeasuredBits
 from covey.methods.regain.plan import declared_coding
 from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
@@ -70,14 +69,13 @@ class Mechanism:
 
     def method(self) -> Method:
         """The method for bits, or for categories and numbers, as public facts decide it."""
-        codec, measured = self.release.codec, self.release.measurements
-        if isinstance(measured, MeasuredBits):
+        codec = self.release.codec
+        if self.release.flags:
             width = len(codec.names)
             return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)
         method = RegainTables.of(NumberCodec(codec), NONE, self.budget.pure)
-        if measured is None or measured.triples is None:
-            return method
-        return replace(method, wish=Wish(len(measured.triples.tables), codec.target))  # whoever asked for them
+        triples = len(self.release.evidence.found.chosen(3))
+        return replace(method, wish=Wish(triples, codec.target)) if triples else method  # whoever asked for them
 
     @property
     def known(self) -> bool:

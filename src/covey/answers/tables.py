@@ -3,75 +3,61 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
+from string import ascii_lowercase
 
 import numpy as np
 
-from covey.answers.columns import Columns
+from covey.answers import columns as readable
 from covey.answers.release import Release
-from covey.answers.triples import three_ways
 from covey.core.arrays import Integers
 from covey.errors import CannotAnswerError, ParameterError
+from covey.measure.query import Columns
 
-COLUMNS_FILE, PAIRS_FILE, TRIPLES_FILE = "columns.csv", "pairs.csv", "triples.csv"
+COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"
+TABLES_FILE = {3: "triples.csv"}  # of so many columns together
 
 
 def write_tables(release: Release, folder: Path) -> list[Path]:
-    """The files, in a new folder; pairs and triples only where they were measured and can be told honestly."""
-    release.evidence  # noqa: B018 # refused before anything is written
+    """The files, in a new folder; tables of several columns only where they were measured and can be told honestly."""
+    evidence = release.evidence  # refused before anything is written
     if folder.exists():
         raise ParameterError(f"{folder} exists. Choose another place.")
     folder.mkdir(parents=True)
-    written = [write_rows(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), one_way(release))]
-    names = ["column_a", "category_a", "column_b", "category_b", "column_c", "category_c"]
-    with suppress(CannotAnswerError):
-        found = list(pairs(release))
-        written.append(write_rows(folder / PAIRS_FILE, (*names[:4], "count", "sd"), iter(found)))
-    if three_ways(release):
-        written.append(write_rows(folder / TRIPLES_FILE, (*names, "count", "sd"), triples(release)))
+    every = range(len(release.codec.names))
+    written = [
+        write_rows(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), cells(release, combinations(every, 1)))
+    ]
+    parts: list[tuple[str, int, Iterable[Columns]]] = [(PAIRS_FILE, 2, combinations(every, 2))]
+    for degree in sorted({m.query.degree for m in evidence.found.found} - {1, 2}):
+        parts.append((TABLES_FILE.get(degree, f"{degree}-columns.csv"), degree, evidence.found.chosen(degree)))
+    for name, degree, sets in parts:
+        names = [f"{what}_{letter}" for letter in ascii_lowercase[:degree] for what in ("column", "category")]
+        with suppress(CannotAnswerError):
+            if found := list(cells(release, sets)):
+                written.append(write_rows(folder / name, (*names, "count", "sd"), iter(found)))
     return written
 
 
-def one_way(release: Release) -> Iterator[tuple[object, ...]]:
-    """Counts of every category of every column; they sum to n."""
-    evidence, n = release.evidence, release.privacy.n
-    for a, name in enumerate(release.codec.names):
-        labels = labels_of(release.columns, name, np.arange(evidence.sizes[a]))
-        sds = np.sqrt(evidence.noise({a: np.eye(len(labels))}, {}).variance)
-        for label, share, sd in zip(labels, evidence.one_way(a), sds, strict=True):
-            yield name, label, f"{n * share:.6g}", f"{n * sd:.6g}"
-
-
-def pairs(release: Release) -> Iterator[tuple[object, ...]]:
-    """Counts of every pair of bins of every two columns."""
+def cells(release: Release, sets: Iterable[Columns]) -> Iterator[tuple[object, ...]]:
+    """Counts of every cell of some tables; those of a table sum to n."""
     evidence, n, names = release.evidence, release.privacy.n, release.codec.names
-    groups = [labels_of(release.columns, name, evidence.bins(a)) for a, name in enumerate(names)]
-    for a in range(len(names)):
-        for b in range(a + 1, len(names)):
-            table = evidence.pair(a, b)
-            each = np.eye(table.size).reshape(table.size, *table.shape)
-            sds = np.sqrt(evidence.noise({}, {(a, b): each}).variance).reshape(table.shape)
-            for i, j in np.ndindex(*table.shape):
-                yield names[a], groups[a][i], names[b], groups[b][j], f"{n * table[i, j]:.6g}", f"{n * sds[i, j]:.6g}"
+    for columns in sets:
+        alone = len(columns) == 1
+        table = evidence.one_way(columns[0]) if alone else evidence.table(columns)
+        maps = [np.arange(len(table))] if alone else evidence.maps(columns)
+        labels = [labels_of(release.columns, names[a], m) for a, m in zip(columns, maps, strict=True)]
+        each = np.eye(table.size).reshape(table.size, *table.shape)
+        sds = np.sqrt(evidence.noise({columns: each}).variance).reshape(table.shape)
+        for cell in np.ndindex(*table.shape):
+            where = [part for a, own, k in zip(columns, labels, cell, strict=True) for part in (names[a], own[k])]
+            yield *where, f"{n * table[cell]:.6g}", f"{n * sds[cell]:.6g}"
 
 
-def triples(release: Release) -> Iterator[tuple[object, ...]]:
-    """Counts of every cell of every triple that was chosen."""
-    n, names = release.privacy.n, release.codec.names
-    for found in three_ways(release):
-        parts = zip(found.triple, found.levels, strict=True)
-        labels = [labels_of(release.columns, names[a], levels) for a, levels in parts]
-        one = np.zeros(found.shares.shape)
-        one[0, 0, 0] = 1.0
-        sd = found.noise(one)[0] ** 0.5  # the same in every cell
-        for cell in np.ndindex(*found.shares.shape):
-            where = [part for a, own, k in zip(found.triple, labels, cell, strict=True) for part in (names[a], own[k])]
-            yield *where, f"{n * found.shares[cell]:.6g}", f"{n * sd:.6g}"
-
-
-def labels_of(columns: Columns, name: str, bins: Integers) -> list[str]:
+def labels_of(columns: readable.Columns, name: str, bins: Integers) -> list[str]:
     """What the bins of a column are called; a number that follows another one has bins of their distance."""
     try:
         return [label for label, _ in columns.groups(name, bins)]

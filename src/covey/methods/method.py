@@ -13,8 +13,8 @@ from covey.core.arrays import Array
 from covey.core.fit.spectrum import Spectrum
 from covey.core.paper.blocks import WeightedPoints
 from covey.engines.rows import Rows
+from covey.measure.measurement import Measurements
 from covey.methods.draws import NumberCells
-from covey.methods.regain.measured import Measurements
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate
 from covey.privacy.gate import Gate

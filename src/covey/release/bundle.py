@@ -8,8 +8,7 @@ The data, whose checksums are in SHA256SUMS:
     certificate.json            the private accuracy certificate (private bundles)
     centres.npz                 the weighted centres, from which more rows can be drawn at no cost (private bundles); of several
                                 tables model.npz
-    measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles); of several tables
-                                tables.npz and .json
+    measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles)
 
 Then the words, which are made from the data and can be made from it again, with their checksums in SHA256SUMS.report:
 

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.spectrum import Spectrum
 from covey.core.paper.blocks import WeightedPoints
+from covey.measure.measurement import Measurements
 from covey.methods.draws import NumberCells
 from covey.methods.persons.certify import LinkedCertificate
 from covey.methods.persons.method import LinkedFitted
-from covey.methods.regain.measured import Measurements
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.release.summary import Column

@@ -85,8 +85,7 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
         "floating point": "noise is drawn exactly on integers; no guarantee rests on floating-point numbers"
         if "regain" in privacy.mechanism
         else "see the method's note on PVEC",
-        "utility": "certificate.json has a private bound on the error; measurements.json (of linked "
-        "tables tables.json) the size of every noise",
+        "utility": "certificate.json has a private bound on the error; measurements.json the size of every noise",
         "bias": "noise is alike for all groups, so small groups have larger relative errors; biases of the data are kept",
         "trust model": "central: the steward's machine holds the confidential table; nothing but this bundle leaves it",
         "side channels": "not covered: running time and memory are visible to whoever shares the steward's machine",
@@ -201,10 +200,10 @@ def private_words(
     privacy, budget, several = release.privacy, release.privacy.budget, release.described.schema is None
     unit = budget.protects.removeprefix("one ")
     these, made, source = "This table is", "It was made", "a confidential table"
-    measured, model = "measurements", "`centres.npz`: the weighted centres that rows are drawn from"
+    model = "`centres.npz`: the weighted centres that rows are drawn from"
     if several:
         these, made, source = "These tables are", "They were made", "confidential tables"
-        measured, model = "tables", "`model.npz`: what rows are drawn from"
+        model = "`model.npz`: what rows are drawn from"
     lines = [
         "# Synthetic data",
         "",
@@ -237,7 +236,7 @@ def private_words(
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
         f"- {model}",
-        f"- `{measured}.npz`, `{measured}.json`: the noisy numbers that were measured, and the size of their noise;",
+        "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
         "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
         "- `report.html`: this, and pictures of the data, in a browser",
         "- `croissant.json`, `dcat.json`, `deployment.yaml`: metadata for machine learning, for data catalogues and for the",

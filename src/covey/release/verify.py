@@ -12,7 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from covey.errors import InputError
+from covey.measure.measurement import Measurements
 from covey.privacy.budget import Budget, Charge, budget_for
+from covey.release.linkedfiles import read_fitted
 from covey.release.measurements import read_measurements
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.release.reading import read_arrays, read_json
@@ -126,13 +128,13 @@ def verify_bundle(folder: Path) -> Verified:
             raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
     if "charges" in facts:
         _verify_budget(facts)
+    measured: Measurements | None = None
     if described.schema is not None:
-        codec = Codec(described.schema)
-        measured = read_measurements(folder, NumberCodec(codec).sizes, codec.ordered)
-        if measured is not None and measured.n != facts["n"]:
-            raise InputError(
-                f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}."
-            )
+        measured = read_measurements(folder, NumberCodec(Codec(described.schema)).sizes)
+    elif "charges" in facts:
+        measured = read_fitted(folder, described).measured
+    if measured is not None and measured.n != facts["n"]:
+        raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
     rows = verify_rows(described, tables)
     if rows != facts["synthetic_rows"]:
         raise InputError(f"privacy.json counts other synthetic rows than there are, {rows}.")

@@ -14,10 +14,10 @@ from covey.core.tables.sparse import canonical, is_sparse
 from covey.drawing import Maker
 from covey.entropy import SEEDED_MARK
 from covey.errors import NotFittedError, ParameterError
+from covey.measure.measurement import Measurements
 from covey.methods.draws import NumberCells, all_distances
 from covey.methods.paper import PaperParameters
 from covey.methods.persons.certify import LinkedCertificate
-from covey.methods.regain.measured import Measurements
 from covey.privacy.budget import Budget, PrivacyStatement
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.synthesizers.base import _Synthesizer

@@ -7,7 +7,7 @@ from scipy.special import expit
 from covey.core.arrays import hollow
 from covey.core.fit.devices import DOUBLE
 from covey.core.fit.targets import DenseTarget
-from covey.core.fit.terms import Parities, Scores, fit_centres, moment_term, parity_term, score_term, size_term, total
+from covey.core.fit.terms import Scores, fit_centres, moment_term, parity_term, score_term, size_term, total
 from covey.core.tables.coding import UNIT, Coding
 from tests.core.fit.examples import basis
 
@@ -28,7 +28,7 @@ def terms():
         "moments": moment_term(DOUBLE, Coding.half(P), g.normal(0, 0.1, P), 0.05, target),
         "clipped": moment_term(DOUBLE, CLIPPED, g.normal(0, 0.1, P), 0.05, target),
         "scores": score_term(DOUBLE, Scores(directions, edges, g.dirichlet(np.ones(6), 2), 0.05)),
-        "parities": parity_term(Parities(g.normal(0, 0.2, (P, pairs)), 0.1, g.normal(0, 0.2, (pairs, pairs)), 0.1)),
+        "parities": parity_term(g.normal(0, 0.2, (P, pairs)), g.normal(0, 0.2, (pairs, pairs)), (0.1, 0.1)),
         "sizes": size_term(g.dirichlet(np.ones(P + 1)), 0.05),
     }
 

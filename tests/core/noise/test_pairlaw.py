@@ -22,7 +22,7 @@ def measured(X, domain, law, amount, seed, pure):
     gate = a_gate("pairs", amount=amount, pure=pure, streams=Streams.from_seed(seed))
     found = measure_pairs(Tables(ArrayRows(X), domain), [np.arange(c) for c in domain.sizes], law, gate)
     assert gate.book[0].scale == law.scale  # what was planned is what was drawn
-    return found
+    return found.values
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "matrix"])

@@ -1,28 +1,8 @@
 """Tables of three attributes: counted rightly, of records and of centres, on levels that hold what they should."""
 
 import numpy as np
-import pytest
 
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.domain import Domain
-from covey.core.tables.triples import Levels, Triples, TripleTables, level_map
-
-SIZES = (2, 3, 2, 2)
-TRIPLES = Levels(tuple(np.arange(c) for c in SIZES)).triples()
-
-
-def test_tables_of_records_and_of_centres_are_counted_alike():
-    g = np.random.default_rng(1)
-    X = np.stack([g.integers(0, c, 50) for c in SIZES], axis=1)
-    kernel, levels = TripleTables(SIZES, TRIPLES), Levels(tuple(np.arange(c) for c in SIZES))
-    domain = Domain(SIZES, (False,) * 4)
-    points = np.hstack([np.eye(c)[X[:, a]] for a, c in enumerate(SIZES)])  # centres that are the rows
-    assert 50 * kernel.of(WeightedPoints(np.full(50, 1 / 50), points), levels, domain) == pytest.approx(
-        kernel(X).integers()[0]
-    )
-    a, b, c = TRIPLES[1]
-    table = kernel(X).integers()[0][kernel.starts[1] : kernel.starts[2]].reshape([SIZES[x] for x in (a, b, c)])
-    assert table[1, 1, 0] == ((X[:, a] == 1) & (X[:, b] == 1) & (X[:, c] == 0)).sum()
+from covey.core.tables.triples import Levels, Triples, level_map
 
 
 def test_levels_are_few_even_where_ordered_and_keep_what_is_common_apart_where_not():

@@ -90,26 +90,15 @@ def parity_masks(p: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return np.arange(p)[:, None] < i, j[:, None] < i
 
 
-@dataclass(frozen=True)
-class Parities:
-    """Means of products of three and four signs, as (column × pair) and (pair × pair), and their noise."""
-
-    triple: Floats
-    triple_sd: float
-    quad: Floats
-    quad_sd: float
-
-
-def parity_term(parities: Parities) -> Term:
-    """Products of three and four signs, for few columns: on the processor."""
-    p = len(parities.triple)
+def parity_term(triple: Floats, quad: Floats, sds: tuple[float, float]) -> Term:
+    """Means of products of three and four signs, as (column × pair) and (pair × pair), for few columns: on the processor."""
+    p = len(triple)
     i, j = np.triu_indices(p, 1)
     rows = np.arange(len(i))
     first, second = np.zeros((2, len(i), p), F4)
     first[rows, i], second[rows, j] = 1, 1
-    sds = (parities.triple_sd, parities.quad_sd)
     w3, w4 = (mask.astype(F4) / F4(sd**2) for mask, sd in zip(parity_masks(p), sds, strict=True))
-    t3, t4 = parities.triple.astype(F4), parities.quad.astype(F4)
+    t3, t4 = triple.astype(F4), quad.astype(F4)
 
     def term(y: Array) -> tuple[float, Array]:
         k, z = F4(len(y)), 2 * y - 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 from covey.core.tables.counts import Counts
+from covey.core.tables.domain import Domain
 
 TABLE_ROWS = 1 << 15  # counted together at least: their joint codes stay in the processor's cache
 # Threads hand the interpreter's lock over at every call, and wait for each other where calls are short: few bundles take longer
@@ -119,3 +120,20 @@ def pair_matrix(batch: Array, sizes: Sequence[int]) -> Integers:
     """All pair tables of one batch, as one symmetric matrix."""
     kernel = PairTables(tuple(int(size) for size in sizes))
     return kernel.matrix(kernel(batch))
+
+
+def merge_pairs(pairs: Integers, maps: Sequence[Integers], sizes: Sequence[int]) -> Integers:
+    """Pair tables of merged categories, by adding up those of the categories."""
+    starts = np.cumsum([0, *sizes[:-1]])
+    place = np.concatenate([m + start for m, start in zip(maps, starts, strict=True)])
+    half = np.zeros((sum(sizes), len(place)), dtype=np.int64)
+    np.add.at(half, place, pairs)
+    out = np.zeros((sum(sizes), sum(sizes)), dtype=np.int64)
+    np.add.at(out, place, half.T)
+    return out
+
+
+def centred_counts(counts: Integers, domain: Domain, n: int) -> Integers:
+    """c_a c_b times the centred pair tables: integers."""
+    c, one_way = domain.counts[domain.block_of], np.diag(counts)
+    return np.asarray(c[:, None] * c * counts - c[:, None] * one_way[:, None] - c * one_way + n)

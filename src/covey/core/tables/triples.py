@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, groupby
-from math import prod
+from itertools import combinations
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Counts
-from covey.core.tables.crosstabs import TABLE_ROWS
+from covey.core.arrays import Floats, Integers
 from covey.core.tables.domain import Domain
 
 Triple = tuple[int, int, int]
@@ -80,50 +76,6 @@ class Triples:
             own = np.zeros((len(points), int(levels.max()) + 1), dtype=points.dtype)
             np.add.at(own.T, levels, points[:, domain.block(a)].T)
             out[a] = own
-        return out
-
-
-@dataclass(frozen=True)
-class TripleTables:
-    """Kernel: tables of some triples of category codes below `sizes`, side by side, each flat."""
-
-    sizes: tuple[int, ...]
-    triples: tuple[Triple, ...]
-
-    @cached_property
-    def cells(self) -> Integers:
-        """Cells of each table."""
-        return np.array([prod(self.sizes[x] for x in triple) for triple in self.triples], dtype=np.int64)
-
-    @cached_property
-    def starts(self) -> Integers:
-        """First cell of each table, and the end."""
-        return np.concatenate([[0], np.cumsum(self.cells)])
-
-    def __call__(self, batch: Array) -> Counts:
-        """Count a batch of category codes."""
-        out = np.zeros(int(self.starts[-1]), dtype=np.int64)
-        for begin in range(0, len(batch), TABLE_ROWS):
-            part = np.ascontiguousarray(batch[begin : begin + TABLE_ROWS].T).astype(np.int64)
-            place = 0
-            for (a, b), group in groupby(self.triples, key=lambda t: t[:2]):
-                pair = part[a] * self.sizes[b] + part[b]
-                for *_, c in group:
-                    own = slice(self.starts[place], self.starts[place + 1])
-                    out[own] += np.bincount(pair * self.sizes[c] + part[c], minlength=int(self.cells[place]))
-                    place += 1
-        return Counts((out,))
-
-    def of(self, cloud: WeightedPoints, levels: Levels, domain: Domain) -> Floats:
-        """The same tables of a mixture of products, as shares."""
-        own = Triples((), dict(enumerate(levels.maps))).shares(cloud.points, domain)
-        out = np.empty(int(self.starts[-1]))
-        place = 0
-        for (a, b), group in groupby(self.triples, key=lambda t: t[:2]):
-            pair = (cloud.weights[:, None, None] * own[a][:, :, None] * own[b][:, None, :]).reshape(len(own[a]), -1)
-            for *_, c in group:
-                out[self.starts[place] : self.starts[place + 1]] = (pair.T @ own[c]).ravel()
-                place += 1
         return out
 
 

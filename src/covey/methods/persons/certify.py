@@ -23,6 +23,7 @@ from covey.core.tables.events import (
     linked_table,
     person_ranges,
 )
+from covey.measure.law import mean_variation
 from covey.methods.persons.measure import ToBins
 from covey.privacy.budget import Charge
 from covey.privacy.certificate import CONFIDENCE, certify, of_hundred
@@ -172,7 +173,7 @@ class Reference:
 
 
 def _gap(counts: Integers, whole: int, share: Floats) -> float:
-    return float(np.abs(counts / whole - share).sum() / 2)
+    return mean_variation(counts.ravel(), share.ravel(), np.array([0, counts.size]), whole)
 
 
 def certify_linked(farthest: Exact[float], reference: Reference, n: int, drawn: int, gate: Gate) -> LinkedCertificate:

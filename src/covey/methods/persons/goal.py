@@ -18,8 +18,9 @@ from covey.core.fit.events import LinkedGoal
 from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.domain import Domain
 from covey.core.tables.events import LinkedTable, count_bins
-from covey.methods.persons.measure import NoisyTable, folded
-from covey.methods.regain.measure_tables import OneWayMeasured
+from covey.measure.measurement import Measurement
+from covey.methods.persons.measure import folded
+from covey.methods.regain.measure_tables import OneWay
 from covey.methods.regain.tables import OneWayModel
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def make_goal(
     split: Split,
     seen: OneWayModel,
     counts: tuple[Floats, float],
-    tables: list[NoisyTable],
+    tables: list[Measurement],
     n: int,
 ) -> LinkedGoal:
     """What the measurements ask of a fit; `counts` are denoised shares of persons by number of events, and their noise."""
@@ -54,7 +55,8 @@ def make_goal(
     weight["one"] = np.concatenate([*heavy, *(own[j] for j in split.parts[1])])[None]
     margins = Margins([np.asarray(own, dtype=np.float64) for own in persons], events, float(1 - law[0]))
     for found in tables:
-        _place(found, n, split, (target, weight), margins)
+        for table, columns in split.to_bins.named(found):
+            _place(table, found.table(columns), float(found.sd) / n, split, (target, weight), margins)
     return LinkedGoal(split.persons, split.events, target, weight, lag_shares(law))
 
 
@@ -89,35 +91,40 @@ def shrunk(values: Floats, alone: Floats, sd: float) -> Floats:
     return np.asarray(values - (1 - beyond_noise(apart, noise)) * apart)
 
 
-def _place(
-    found: NoisyTable, n: int, split: Split, goal: tuple[dict[str, Floats], dict[str, Floats]], margins: Margins
+def _place(  # a table, what was measured of it, and where it belongs
+    table: LinkedTable,
+    values: Floats,
+    sd: float,
+    split: Split,
+    goal: tuple[dict[str, Floats], dict[str, Floats]],
+    margins: Margins,
 ) -> None:
-    """Put a noisy table into the block matrix of its kind."""
+    """Put a noisy table, as shares, into the block matrix of its kind."""
     target, weight = goal
-    kind = found.table.kind
+    kind = table.kind
     rows: Domain = split.persons if kind in ("person", "across") else split.events
     columns: Domain = split.persons if kind == "person" else split.events
     if kind not in target:
         target[kind], weight[kind] = np.zeros((rows.total, columns.total)), np.zeros((rows.total, columns.total))
-    block = rows.block(found.table.one), columns.block(found.table.other)
-    values, precision = found.values / n, np.full(found.values.shape, (n / found.sd) ** 2)
-    alone = margins.alone(found.table)
+    block = rows.block(table.one), columns.block(table.other)
+    precision = np.full(values.shape, (1 / sd) ** 2)
+    alone = margins.alone(table)
     if alone is not None:
-        values = shrunk(values, alone, found.sd / n)
+        values = shrunk(values, alone, sd)
     # Half of what stands above the diagonal belongs below it, with half the noise, and is one number.
-    if folded(found.table):
+    if folded(table):
         above = np.triu(values, 1) / 2
         values = above + above.T + np.diag(np.diag(values))
         precision = precision * np.where(np.eye(len(values), dtype=bool), 1.0, 2.0)
     target[kind][block], weight[kind][block] = values, precision
 
 
-def _noise(j: int, one_way: OneWayMeasured, wide: float) -> float:
+def _noise(j: int, one_way: OneWay, wide: float) -> float:
     """About the noise on a bin of an attribute, which holds so many categories or cells."""
     if j in one_way.trees:
         tree = one_way.trees[j]
         return float(tree.sd * np.sqrt(max(1.0, wide / max(1, tree.grid.rounds))))
-    return float(one_way.categories[j].sd * np.sqrt(wide))
+    return float(one_way.found[j].sd * np.sqrt(wide))
 
 
 def lag_shares(law: Floats) -> tuple[float, float]:

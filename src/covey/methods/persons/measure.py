@@ -6,35 +6,39 @@ most 2 in ℓ1 and √2 in ℓ2, in units of a person (docs/proofs/persons.md). 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Integers
 from covey.core.numbers.grid import Attribute
 from covey.core.tables.events import (
     Linked,
     LinkedTable,
+    count_bins,
     event_counts,
     event_ranges,
     linked_table,
     person_ranges,
 )
 from covey.engines.events import LinkedRows
+from covey.measure.measurement import Measurement
+from covey.measure.query import Columns, Factor, Query
 from covey.methods.persons.plan import table_moves
-from covey.methods.regain.measure_tables import Recode
-from covey.methods.regain.measured import MeasuredRanges
-from covey.privacy.gate import Exact, Gate, Measured, Moves
+from covey.privacy.gate import Exact, Gate, Moves
 
 ONE_PERSON = Moves(l1=2, l2_squared=2)  # a law of a person moves by at most 2 in ℓ1 and √2 in ℓ2
 
 
-def measure_counts(rows: LinkedRows, gate: Gate) -> Measured:
-    """How many persons have 0, 1, …, `most` events; spends "events"."""
-    return gate.measure("events", rows.reduce(event_counts), rows.most + 1, ONE_PERSON)
+def measure_counts(rows: LinkedRows, column: int, gate: Gate) -> Measurement:
+    """How many persons have 0, 1, …, `most` events, a column beside the others; spends "events"."""
+    found = gate.measure("events", rows.reduce(event_counts), rows.most + 1, ONE_PERSON)
+    query = Query([(column,)], {column: Factor.plain(rows.most + 1)}, of="person", total=False)
+    return Measurement(query, np.asarray(found.values, dtype=np.float64), found.sd, found.law, rows.n, "events")
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,15 @@ class LinkedCounts:
     persons: tuple[Attribute, ...]
     events: tuple[Attribute, ...]
     having: float
+
+    @property
+    def n(self) -> int:
+        """Persons."""
+        return self.rows.n
+
+    def query(self, j: int, factor: Factor) -> Query:
+        """A person's own code, or the average of their events."""
+        return Query([(j,)], {j: factor}, of="person" if j < len(self.persons) else "event", total=False)
 
     def codes(self, j: int) -> Exact[Integers]:
         """Counts of every code of an attribute, in steps."""
@@ -71,76 +84,74 @@ class LinkedCounts:
 
 @dataclass(frozen=True)
 class ToBins:
-    """A step on persons and events: codes become bins, by the edges of cells and by maps from cells to bins."""
+    """A step on persons and events: codes become bins; `factors` are those of all attributes, the first ones of persons."""
 
-    edges: tuple[Integers | None, ...]
-    maps: tuple[Integers, ...]
-    first: int  # how many attributes are of persons
+    factors: tuple[Factor, ...]
+    first: int
 
     def __call__(self, linked: Linked) -> Linked:
         """The bins of everyone."""
         k = self.first
-        return linked.recoded(
-            Recode(self.edges[:k], self.maps[:k])(linked.persons), Recode(self.edges[k:], self.maps[k:])(linked.events)
-        )
+        return linked.recoded(self._bins(linked.persons, self.factors[:k]), self._bins(linked.events, self.factors[k:]))
 
+    @staticmethod
+    def _bins(codes: Array, factors: Sequence[Factor]) -> Array:
+        out = np.empty(codes.shape, dtype=np.int64)
+        for j, factor in enumerate(factors):
+            out[:, j] = factor.at(codes[:, j])
+        return out
 
-@dataclass(frozen=True)
-class NoisyTable:
-    """A noisy table in persons, and the noise on each of its entries; of two events in no order only the upper part counts."""
+    def columns(self, table: LinkedTable) -> Columns:
+        """Places of a table's attributes among all; the number of events, of persons the last one, comes after events."""
+        one, other = table.one, table.other
+        if table.kind in ("person", "across"):
+            one = len(self.factors) if one == self.first else one
+        else:
+            one += self.first
+        if table.kind == "person":
+            return one, len(self.factors) if other == self.first else other
+        return one, other + self.first
 
-    table: LinkedTable
-    values: Floats
-    sd: float
+    def named(self, found: Measurement) -> Iterator[tuple[LinkedTable, Columns]]:
+        """The tables of a measurement, by attributes of persons and of events."""
+        for one, other in found.query.sets:
+            sides = (
+                self._place(found.query.of in ("person", "across"), one),
+                self._place(found.query.of == "person", other),
+            )
+            yield LinkedTable(found.query.of, *sides), (one, other)
 
-
-@dataclass(frozen=True)
-class LinkedMeasured:
-    """All that the gate gave back of persons with events, in persons. Public.
-
-    Args:
-        n: how many persons there are.
-        pure: whether the noise has Laplace's law.
-        counts: how many persons have 0, 1, … events.
-        one_way: of attributes of persons, then of events averaged by person.
-        tables: of two attributes, in bins.
-        bins: how codes become bins.
-    """
-
-    n: int
-    pure: bool
-    counts: MeasuredRanges
-    one_way: list[MeasuredRanges]
-    tables: list[NoisyTable]
-    bins: ToBins
+    def _place(self, person: bool, a: int) -> int:
+        return a - self.first if not person else min(a, self.first)
 
 
 def measure_tables(
-    rows: LinkedRows,
-    tables: Sequence[tuple[LinkedTable, Fraction]],
-    sizes: tuple[tuple[int, ...], tuple[int, ...]],
-    counts: int,
-    gate: Gate,
-) -> list[NoisyTable]:
-    """All tables of two attributes, of bins of these sizes, in one mechanism; `counts` has the bins of the number of events.
+    rows: LinkedRows, tables: Sequence[tuple[LinkedTable, Fraction]], bins: ToBins, counts: Factor, gate: Gate
+) -> list[Measurement]:
+    """All tables of two attributes in one mechanism, those of a kind and a weight together; rows are in bins already.
 
-    Spends "tables".
+    `counts` has the bins of the number of events. Spends "tables".
     """
     joint = gate.joint("tables", table_moves([weight for _, weight in tables]))
-    found = []
-    for table, weight in tables:
-        shape = table_shape(table, sizes, counts)
-        exact = rows.reduce(partial(linked_table, table=table, sizes=sizes))
-        if folded(table):
-            upper = np.triu_indices(shape[0])
-            measured = joint.add(exact.map(_upper), len(upper[0]), weight)
-            values = np.zeros(shape)
-            values[upper] = measured.values
-        else:
-            measured = joint.add(exact, shape, weight)
-            values = np.asarray(measured.values, dtype=np.float64)
-        found.append(NoisyTable(table, values, measured.sd))
-    return found
+    factors = dict(enumerate((*bins.factors, counts)))
+    sizes = tuple(f.size for f in bins.factors[: bins.first]), tuple(f.size for f in bins.factors[bins.first :])
+    measured = []
+    for (kind, _), group in groupby(tables, lambda own: (own[0].kind, own[1])):
+        sets, values = [], []
+        for table, weight in group:
+            exact, shape = (
+                rows.reduce(partial(linked_table, table=table, sizes=sizes)),
+                table_shape(table, sizes, counts.size),
+            )
+            if folded(table):
+                found = joint.add(exact.map(_upper), shape[0] * (shape[0] + 1) // 2, weight)
+            else:
+                found = joint.add(exact, shape, weight)
+            sets.append(bins.columns(table))
+            values.append(np.asarray(found.values, dtype=np.float64).ravel())
+        query = Query(sets, factors, of=kind, total=False)
+        measured.append(Measurement(query, np.concatenate(values), found.sd, found.law, rows.n, "tables"))
+    return measured
 
 
 def table_shape(table: LinkedTable, sizes: tuple[tuple[int, ...], tuple[int, ...]], counts: int) -> tuple[int, int]:
@@ -154,6 +165,12 @@ def table_shape(table: LinkedTable, sizes: tuple[tuple[int, ...], tuple[int, ...
 def folded(table: LinkedTable) -> bool:
     """Whether the table has no order: what lies below its diagonal was added to what lies above."""
     return table.kind == "two" and table.one == table.other
+
+
+def count_factor(most: int) -> Factor:
+    """The number of events, up to so many, in bins."""
+    numbers = np.arange(most + 1)
+    return Factor(np.arange(most + 2), np.searchsorted(count_bins(most), numbers, side="right") - 1)
 
 
 def _upper(matrix: Integers) -> Integers:

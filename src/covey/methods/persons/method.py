@@ -26,20 +26,20 @@ from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Zeros
 from covey.core.threads import blas_threads
 from covey.engines.events import LinkedRows
+from covey.measure.measurement import Measurements, joined
 from covey.methods.method import Public
 from covey.methods.persons.certify import LinkedCertificate, Numbers, Reference, certify_linked
 from covey.methods.persons.goal import make_goal
 from covey.methods.persons.measure import (
     LinkedCounts,
-    LinkedMeasured,
     ToBins,
+    count_factor,
     measure_counts,
     measure_tables,
 )
 from covey.methods.persons.places import leave_places, tilted
 from covey.methods.persons.plan import LinkedPlan
 from covey.methods.regain.measure_tables import measure_one_way
-from covey.methods.regain.measured import MeasuredRanges
 from covey.methods.regain.tables import OneWayModel, RegainTables
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Gate
@@ -54,7 +54,7 @@ class LinkedFitted:
 
     law: LinkedLaw
     cells: dict[int, Cells]
-    measured: LinkedMeasured
+    measured: Measurements
     certificate: LinkedCertificate | None
     last: int = 0  # the largest code of the order column
 
@@ -98,13 +98,9 @@ class RegainPersons:
         plan, n, pure = self.plan, rows.n, gate.budget.pure
         with Progress((("measuring", 1.0), ("certifying", 0.3))) as progress, blas_threads(1):
             progress.next()
-            counts = measure_counts(rows, gate)
-            own = (
-                denoise_histogram(
-                    np.asarray(counts.values, dtype=np.float64), counts.sd, n, True, public("law of counts")
-                )
-                / n
-            )
+            counts = measure_counts(rows, len(self.own.attributes), gate)
+            sd = float(counts.sd)
+            own = denoise_histogram(counts.values, sd, n, True, public("law of counts")) / n
             own = some_events(own) if plan.everybody else own
             having = n * float(1 - own[0])
             counted = LinkedCounts(rows, plan.persons, plan.events, having)
@@ -115,9 +111,9 @@ class RegainPersons:
             split = Split.of(seen, len(plan.persons), plan.count_size)
             tables = plan.tables(n, gate.budget)
             binned = rows.mapped(split.to_bins)
-            found = measure_tables(binned, tables, split.sizes, plan.count_size, gate)
+            found = measure_tables(binned, tables, split.to_bins, count_factor(rows.most), gate)
             barred = self._barred(seen)
-            goal = make_goal(split, seen, (own, counts.sd), found, n)
+            goal = make_goal(split, seen, (own, sd), found, n)
             goal = replace(goal, growth=plan.growth(n, gate.budget))
             place = plan.timing.position
             if place is not None:
@@ -132,10 +128,8 @@ class RegainPersons:
             if place is not None:
                 law = replace(law, tilts=tilted(found, place, split, seen, law))
             progress.next()
-            numbers = MeasuredRanges(
-                np.arange(rows.most + 2), counts.values.astype(np.float64), np.full(rows.most + 1, counts.sd)
-            )
-            measured = LinkedMeasured(n, pure, numbers, seen.ranges, found, split.to_bins)
+            sides = one_way.found[: len(plan.persons)], one_way.found[len(plan.persons) :]
+            measured = Measurements(n, (*(joined(side) for side in sides if side), counts, *found))
             kept = LinkedFitted(law, seen.cells, measured, None, plan.last)
             if not self.certificate:
                 return kept
@@ -190,7 +184,7 @@ class Split:
         sizes = [tuple(int(seen.maps[j].max()) + 1 for j in part) for part in parts]
         ordered = [tuple(seen.domain.ordered[j] for j in part) for part in parts]
         persons = Domain((*sizes[0], counts), (*ordered[0], True))
-        return cls(parts, persons, Domain(sizes[1], ordered[1]), ToBins(seen.to_cells.edges, tuple(seen.maps), first))
+        return cls(parts, persons, Domain(sizes[1], ordered[1]), ToBins(tuple(seen.factors), first))
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -16,7 +16,7 @@ from covey.core.draw.events import LinkedLaw
 from covey.core.fit.events import LinkedGoal
 from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.events import count_bins, position_starts
-from covey.methods.persons.measure import NoisyTable
+from covey.measure.measurement import Measurement
 
 if TYPE_CHECKING:
     from covey.methods.persons.method import Split
@@ -40,22 +40,22 @@ def leave_places(goal: LinkedGoal, place: int) -> None:
 
 
 def tilted(
-    tables: Sequence[NoisyTable], place: int, split: Split, seen: OneWayModel, law: LinkedLaw
+    tables: Sequence[Measurement], place: int, split: Split, seen: OneWayModel, law: LinkedLaw
 ) -> dict[tuple[int, int], Floats]:
     """Factors for the cells of an attribute, by class of places and attribute."""
     first = len(split.parts[0])
     found: dict[tuple[int, int], Floats] = {}
-    for table in tables:
-        own = table.table
+    for own, measured, columns in [(t, m, c) for m in tables for t, c in split.to_bins.named(m)]:
         if own.kind != "event" or place not in (own.one, own.other):
             continue
         a = own.other if own.one == place else own.one
-        values = table.values if own.one == place else table.values.T
+        values, sd = measured.counts(columns), float(measured.sd)
+        values = values if own.one == place else values.T
         to = seen.maps[first + place]
         for row in range(len(values)):
             together = np.flatnonzero(to == row)  # classes that were measured as one
             laws = _laws(law, a, together)
-            aim = _aim(values[row], table.sd, _mixed(laws, np.ones(laws[0][1].shape[1])), seen.maps[first + a])
+            aim = _aim(values[row], sd, _mixed(laws, np.ones(laws[0][1].shape[1])), seen.maps[first + a])
             if aim is not None:
                 found |= dict.fromkeys(((int(q), a) for q in together), _factors(aim, laws))
     return found

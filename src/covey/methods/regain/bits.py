@@ -5,7 +5,7 @@ Nothing here sees a record but through the gate: scores are measured along fitte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,7 +22,7 @@ from covey.core.fit.shrinkage import empirical_bayes
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
 from covey.core.fit.stack import stacked, with_atoms
 from covey.core.fit.targets import CLOSE, DensePairs, NoisyMoments, Pairs
-from covey.core.fit.terms import Parities, Scores, Term, fit_centres, parity_masks, parity_term, score_term, size_term
+from covey.core.fit.terms import Scores, Term, fit_centres, parity_masks, parity_term, score_term, size_term
 from covey.core.fit.wide import LowRankPairs
 from covey.core.noise.matrix import simulated_matrix
 from covey.core.noise.signs import pair_deviation, simulated_signs
@@ -44,9 +44,10 @@ from covey.core.tables.misplaced import misplaced_bits
 from covey.core.tables.moments import moments
 from covey.core.threads import blas_threads, processors
 from covey.engines.rows import Rows
+from covey.measure.measurement import Measurement, Measurements
 from covey.methods.method import Fitted, Public, with_certificate
 from covey.methods.regain.measure import (
-    Means,
+    CodedBits,
     measure_ball,
     measure_matrix,
     measure_means,
@@ -54,7 +55,6 @@ from covey.methods.regain.measure import (
     measure_scores,
     measure_sizes,
 )
-from covey.methods.regain.measured import MeasuredBits
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, plan_bits
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Yardstick, certify
@@ -130,24 +130,14 @@ class BitFit:
     tick: Tick
 
 
-@dataclass(frozen=True)
-class BitMeasurements:
-    """What was measured of a table of bits before the fit: moments, and for few columns row sums or products of signs."""
-
-    moments: NoisyMoments
-    sizes: list[Term]
-    parities: Parities | None = None
-    row_sums: Means | None = None
-
-
-def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Spectrum | None, MeasuredBits]:
+def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Spectrum | None, Measurements]:
     """Private centres in [0, 1]ᵖ, equally weighted, the noisy spectrum, and what was measured; spends the plan's charges."""
-    plan, pure = fit.plan, gate.budget.pure
+    plan = fit.plan
     if plan.mechanism == "means":
         means = measure_means(rows, gate)
-        return shrunken_means(means), None, MeasuredBits(rows.n, plan.mechanism, pure, means)
+        return shrunken_means(means), None, Measurements(rows.n, (means,))
     measured = measure_bits(rows, gate, plan)
-    kept = MeasuredBits.of(rows.n, plan, pure, measured.moments, measured.row_sums)
+    sizes = measure_sizes(rows, gate) if gate.has("row sums") else None
     fit.tick(0.1)
 
     def scores(f: Factors) -> Scores | None:
@@ -159,29 +149,39 @@ def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Sp
 
     wide = rows.p > LOW_RANK_COLUMNS
     spectrum = None if wide else moment_spectrum(measured.moments, plan.mechanism, fit.public("spectrum"))
-    return equal(fit_bits(measured, scores, fit)), spectrum, replace(kept, parities=measured.parities)
+    centres = equal(fit_bits(measured, sizes, scores, fit))
+    return centres, spectrum, Measurements(rows.n, tuple(kept_bits(measured, sizes)))
 
 
-def measure_bits(rows: Rows, gate: Gate, plan: Plan) -> BitMeasurements:
-    """The measurements that the plan names, but for scores: their directions are found by the fit."""
+def kept_bits(measured: CodedBits, sizes: Measurement | None) -> Iterator[Measurement]:
+    """What is kept beside the centres: first means of rows that were not cut; of too many pairs only how noisy they were."""
+    one, two, *more = measured.found
+    if measured.uncut is not None:
+        yield measured.uncut
+    yield one
+    yield two if len(one.values) <= LOW_RANK_COLUMNS else replace(two, values=np.zeros(0))
+    if sizes is not None:
+        yield sizes
+    yield from more
+
+
+def measure_bits(rows: Rows, gate: Gate, plan: Plan) -> CodedBits:
+    """Mean products, as the plan says."""
     if plan.mechanism == "matrix":
-        noisy = measure_matrix(rows, gate)
-        if not gate.has("row sums"):
-            return BitMeasurements(noisy, [])
-        found = measure_sizes(rows, gate)
-        return BitMeasurements(noisy, [size_term(found.values, found.sd)], row_sums=found)
-    if plan.mechanism == "parities":
-        noisy, parities = measure_parities(rows, gate)
-        return BitMeasurements(noisy, [], parities)
-    return BitMeasurements(measure_ball(rows, plan, gate), [])
+        return measure_matrix(rows, gate)
+    return measure_parities(rows, gate) if plan.mechanism == "parities" else measure_ball(rows, plan, gate)
 
 
-def fit_bits(measured: BitMeasurements, scores: Callable[[Factors], Scores | None], fit: BitFit) -> Floats:
+def fit_bits(
+    measured: CodedBits, sizes: Measurement | None, scores: Callable[[Factors], Scores | None], fit: BitFit
+) -> Floats:
     """Centres whose moments, scores, row sums and parities agree with the measured ones."""
     plan, tick = fit.plan, fit.tick
     denoised = denoise_bits(measured.moments, fit)
     device = denoised.pairs.device
-    f, terms = denoised.factors, [denoised.fine, *measured.sizes]
+    f, terms = denoised.factors, [denoised.fine]
+    if sizes is not None:
+        terms.append(size_term(sizes.values / sizes.per, float(sizes.sd) / sizes.per))
     found = scores(f)
     if found is not None:
         shape = score_term(device, found)
@@ -189,11 +189,11 @@ def fit_bits(measured: BitMeasurements, scores: Callable[[Factors], Scores | Non
         f = fit_factors(device, [denoised.raw, shape], f, loose, STEPS, float(HOLD))
         terms.append(shape)
     tick(0.7)
-    steps = plan.final_steps if "scores" in plan.shares else 2 * STEPS if measured.sizes else STEPS
+    steps = plan.final_steps if "scores" in plan.shares else 2 * STEPS if sizes is not None else STEPS
     y = fit_centres(device, terms, f.logits, steps)
-    if measured.parities is None:
+    if len(measured.found) == 2:
         return y
-    term = parity_term(parity_target(measured.parities, y))
+    term = parity_target(measured.found[2:], y)
     return fit_centres(device, [denoised.fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
 
 
@@ -228,9 +228,9 @@ def moment_spectrum(noisy: NoisyMoments, mechanism: str, shown: np.random.Genera
     return noisy_spectrum(hollow(noisy.pair - np.outer(noisy.mean, noisy.mean)), hollow(W) * noisy.pair_sd)
 
 
-def shrunken_means(found: Means) -> WeightedPoints:
+def shrunken_means(found: Measurement) -> WeightedPoints:
     """One centre: means shrunk toward their average, and that toward ½, as far as their noise demands."""
-    noisy, sd = found.values, found.sd
+    noisy, sd = found.values, float(found.sd)
     common = 0.5 + (float(noisy.mean()) - 0.5) / (1 + (sd / 0.25) ** 2 / len(noisy))
     # Shares in [0, 1] seldom vary by more than uniform ones do, whatever the noise suggests.
     signal = min(max(float(noisy.var()) - sd * sd, 0.0), 1 / 12) if len(noisy) > 1 else 1 / 12
@@ -263,17 +263,17 @@ def leading_directions(y: Floats, count: int) -> tuple[Floats, Floats]:
     return np.asarray(w), np.asarray(v)
 
 
-def parity_target(seen: Parities, y: Floats) -> Parities:
+def parity_target(seen: Sequence[Measurement], y: Floats) -> Term:
     """Products of signs of the centres plus the shrunken difference to the measured ones, at a fifth of the noise."""
     i, j = np.triu_indices(y.shape[1], 1)
     z = 2 * y - 1
     q = z[:, i] * z[:, j]
-    k = len(z)
-    mask3, mask4 = parity_masks(y.shape[1])
-    triple, quad = z.T @ q / k, q.T @ q / k
-    triple[mask3] += empirical_bayes((seen.triple - triple)[mask3], seen.triple_sd)[0]
-    quad[mask4] += empirical_bayes((seen.quad - quad)[mask4], seen.quad_sd)[0]
-    return Parities(triple, seen.triple_sd / CLOSE, quad, seen.quad_sd / CLOSE)
+    aims, sds = [z.T @ q / len(z), q.T @ q / len(z)], []
+    for aim, mask, found in zip(aims, parity_masks(y.shape[1]), seen, strict=True):
+        per = found.per / 2**found.query.degree  # of signs
+        aim[mask] += empirical_bayes(found.values / per - aim[mask], float(found.sd) / per)[0]
+        sds.append(float(found.sd) / per / CLOSE)
+    return parity_term(aims[0], aims[1], (sds[0], sds[1]))
 
 
 # Certificate.

@@ -14,9 +14,12 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.fit.shrinkage import beyond_noise
+from covey.core.tables.crosstabs import centred_counts
 from covey.core.tables.domain import Domain
+from covey.measure.measurement import Measurement
+from covey.measure.query import Query
 from covey.methods.regain.measure import entries
-from covey.methods.regain.measure_tables import Tables, centred_counts
+from covey.methods.regain.measure_tables import Tables
 from covey.privacy.gate import Gate, Moves
 
 SHARE = Fraction(2, 5)  # of what pairs have: most of the gain, while the other pairs lose less than a third of theirs
@@ -77,44 +80,41 @@ class Important:
 NOTHING = Important()
 
 
-@dataclass(frozen=True)
-class ImportantPairs:
-    """Noisy centred tables of the important pairs, as shares, zero elsewhere, and the deviation of their noise."""
+def averaged(noisy: Floats, sd: float, found: Measurement, domain: Domain) -> Floats:
+    """The first measurement of all pairs, averaged with a second one of some by their variances where there are two."""
+    out, own = noisy.copy(), 1 / _deviation(found) ** 2
+    other = 1 / sd**2 if sd > 0 else 0.0
+    for a, b in found.query.sets:
+        one, two = domain.block(a), domain.block(b)
+        out[one, two] = (own * found.table((a, b)) + other * noisy[one, two]) / (own + other)
+        out[two, one] = out[one, two].T
+    return out
 
-    pairs: list[tuple[int, int]]
-    tables: Floats
-    sd: float
 
-    def joined(self, noisy: Floats, sd: float, domain: Domain) -> Floats:
-        """The first measurement of all pairs, averaged with this one by their variances where there are two."""
-        out, own = noisy.copy(), 1 / self.sd**2
-        other = 1 / sd**2 if sd > 0 else 0.0
-        for a, b in self.pairs:
-            one, two = domain.block(a), domain.block(b)
-            out[one, two] = (own * self.tables[one, two] + other * noisy[one, two]) / (own + other)
-            out[two, one] = out[one, two].T
-        return out
+def restored(covariances: Floats, noisy: Floats, sd: float, found: Measurement, domain: Domain) -> Floats:
+    """Denoised covariances with what denoising lost of the important pairs, as far as it is more than their noise.
 
-    def restored(self, covariances: Floats, noisy: Floats, sd: float, domain: Domain) -> Floats:
-        """Denoised covariances with what denoising lost of the important pairs, as far as it is more than their noise.
+    `noisy` are the averaged covariances and `sd` the deviation of the first measurement. Of a lost table ℓ the part
+    (1 − s²·d/‖ℓ‖²)₊ is put back, s the deviation of the average and d the table's degrees of freedom.
+    """
+    out = covariances.copy()
+    variance = 1 / (1 / _deviation(found) ** 2 + (1 / sd**2 if sd > 0 else 0.0))
+    for a, b in found.query.sets:
+        one, two = domain.block(a), domain.block(b)
+        lost = noisy[one, two] - covariances[one, two]
+        freedom = (domain.sizes[a] - 1) * (domain.sizes[b] - 1)
+        out[one, two] += beyond_noise(lost, variance * freedom) * lost
+        out[two, one] = out[one, two].T
+    return out
 
-        `noisy` are the joined covariances and `sd` the deviation of the first measurement. Of a lost table ℓ the part
-        (1 − s²·d/‖ℓ‖²)₊ is put back, s the deviation of the average and d the table's degrees of freedom.
-        """
-        out = covariances.copy()
-        variance = 1 / (1 / self.sd**2 + (1 / sd**2 if sd > 0 else 0.0))
-        for a, b in self.pairs:
-            one, two = domain.block(a), domain.block(b)
-            lost = noisy[one, two] - covariances[one, two]
-            freedom = (domain.sizes[a] - 1) * (domain.sizes[b] - 1)
-            out[one, two] += beyond_noise(lost, variance * freedom) * lost
-            out[two, one] = out[one, two].T
-        return out
+
+def _deviation(found: Measurement) -> float:
+    return float(found.sd) / found.per
 
 
 def measure_important(
     tables: Tables, maps: list[Integers], important: Important, domain: Domain, gate: Gate
-) -> ImportantPairs:
+) -> Measurement:
     """The important pair tables of merged categories, noisy and centred; spends the charge "important"."""
     live = important.live(domain.sizes)
     joint = gate.joint("important", important.moves(domain.sizes))
@@ -129,4 +129,6 @@ def measure_important(
         out[two, one] = out[one, two].T
         sd = found.sd / scale
     centred = domain.off_blocks(domain.centre(out))
-    return ImportantPairs(live, centred / tables.n, sd / tables.n)
+    values = np.concatenate([centred[domain.block(a), domain.block(b)].ravel() for a, b in live])
+    query = Query(live, tables.factors(maps), "centred")
+    return Measurement(query, values, sd, joint.law, tables.n, "important")

@@ -6,7 +6,7 @@ compared with brute force in the tests.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips, symmetric
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.targets import NoisyMoments
-from covey.core.fit.terms import Parities, Scores, parity_masks
+from covey.core.fit.terms import Scores, parity_masks
 from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
 from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
 from covey.core.tables.coding import UNIT, Coding, wide_enough
@@ -33,6 +33,8 @@ from covey.core.tables.counts import (
 )
 from covey.core.tables.moments import Moments, moments
 from covey.engines.rows import Rows
+from covey.measure.measurement import Measurement
+from covey.measure.query import Factor, Query
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
 
@@ -46,15 +48,10 @@ CENTRE_SHARE = Fraction(3, 4)  # of the coding's charge; the rest buys the radiu
 RADII = 64  # bins of the histogram of norms that the radius is read off
 
 
-@dataclass(frozen=True)
-class Means:
-    """Noisy column means and the standard deviation of their noise."""
-
-    values: Floats
-    sd: float
+# Values are mean products of coded columns, x less the share of ones in a reference.
 
 
-def measure_means(rows: Rows, gate: Gate) -> Means:
+def measure_means(rows: Rows, gate: Gate) -> Measurement:
     """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
     n, p = rows.n, rows.p
     exact = rows.reduce(column_counts).map(part)
@@ -62,10 +59,34 @@ def measure_means(rows: Rows, gate: Gate) -> Means:
         found = gate.cube("means", exact, Moves(linf=1), p)
     else:
         found = gate.measure("means", exact, p, Moves(l2_squared=p))
-    return Means(found.values / n, found.sd / n)
+    return Measurement(Query.products(1, np.zeros(p)), found.values / n, found.sd / n, found.law, 1, "means")
 
 
-def measure_matrix(rows: Rows, gate: Gate) -> NoisyMoments:
+@dataclass(frozen=True)
+class CodedBits:
+    """How bits are coded, their mean products by degree as measured, and means of rows before these were cut, if they were."""
+
+    coding: Coding
+    found: tuple[Measurement, ...]
+    uncut: Measurement | None = None
+
+    @property
+    def moments(self) -> NoisyMoments:
+        """What a fit starts from."""
+        one, two = self.found[:2]
+        uncut = None if self.uncut is None else (self.uncut.values, float(self.uncut.sd))
+        return NoisyMoments(self.coding, one.values, float(one.sd), two.values, float(two.sd), uncut)
+
+
+def coded_bits(
+    coding: Coding, law: str, mean: tuple[Floats, float], pair: tuple[Floats, float], cut: bool
+) -> CodedBits:
+    """Means and products of pairs, each with the deviation of its noise."""
+    one, two = (Query.products(degree, coding.middle, cut) for degree in (1, 2))
+    return CodedBits(coding, (Measurement(one, *mean, law, 1, "moments"), Measurement(two, *pair, law, 1, "moments")))
+
+
+def measure_matrix(rows: Rows, gate: Gate) -> CodedBits:
     """Means and pairs of signs by one draw of matrix noise on rows (z, a), a² ≈ p/3: pure ε-DP (docs/proofs/cone.md).
 
     Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The integer matrix is that of rows (z, 1):
@@ -83,10 +104,11 @@ def measure_matrix(rows: Rows, gate: Gate) -> NoisyMoments:
         pair[begin:end, begin:] = found.values / (4 * n)
         pair[end:, begin:end] = pair[begin:end, end:].T
     np.fill_diagonal(pair, 0)
-    return NoisyMoments(Coding.half(p), mean.values[0] / n / 2, mean.sd / n / float(a) / 2, pair, found.sd / n / 4)
+    means = mean.values[0] / n / 2, mean.sd / n / float(a) / 2
+    return coded_bits(Coding.half(p), found.law, means, (pair, found.sd / n / 4), False)
 
 
-def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | None]:
+def measure_parities(rows: Rows, gate: Gate) -> CodedBits:
     """Means, pairs, triples and quadruples of signs in one Gaussian mechanism (docs/proofs/sensitivity.md)."""
     n, p = rows.n, rows.p
     weights = {1: FEW_MEAN_WEIGHT * p, 2: Fraction(1)}
@@ -99,23 +121,24 @@ def measure_parities(rows: Rows, gate: Gate) -> tuple[NoisyMoments, Parities | N
     upper = np.triu_indices(p, 1)
     mean = joint.add(bits.map(sign_sums).map(entries, 0), p, weights[1])
     pair = joint.add(bits.map(sign_pairs, 0, p).map(entries, *upper), len(upper[0]))
-    noisy = NoisyMoments(
-        Coding.half(p), mean.values / n / 2, mean.sd / n / 2, symmetric(pair.values / n, p) / 4, pair.sd / n / 4
+    noisy = coded_bits(
+        Coding.half(p),
+        pair.law,
+        (mean.values / n / 2, mean.sd / n / 2),
+        (symmetric(pair.values / n, p) / 4, pair.sd / n / 4),
+        False,
     )
     if 4 not in weights:
-        return noisy, None
-    high = rows.reduce(parity_sums)
-    shares, sds = [], []
+        return noisy
+    high, more = rows.reduce(parity_sums), []
     for at, mask in enumerate(parity_masks(p)):
-        found = joint.add(high.map(_masked, at, mask), int(mask.sum()), weights[3 + at])
-        values = np.zeros(mask.shape)
-        values[mask] = found.values / n
-        shares.append(values)
-        sds.append(found.sd / n)
-    return noisy, Parities(shares[0], sds[0], shares[1], sds[1])
+        found, d = joint.add(high.map(_masked, at, mask), int(mask.sum()), weights[3 + at]), 3 + at
+        query = Query.products(d, noisy.coding.middle)
+        more.append(Measurement(query, found.values, found.sd, found.law, n * 2**d, "moments"))  # signs are 2u
+    return replace(noisy, found=(*noisy.found, *more))
 
 
-def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> NoisyMoments:
+def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> CodedBits:
     """Means and pairs of rows coded into a ball, one Gaussian; centre and radius are declared or measured first."""
     n, p = rows.n, rows.p
     coding, first = (plan.declared, None) if plan.declared is not None else measure_coding(rows, plan, gate)
@@ -130,11 +153,13 @@ def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> NoisyMoments:
     mean, mean_sd = found.values / (n * UNIT), found.sd / (n * UNIT)
     pair, pair_sd = _noisy_pairs(M, joint.add, n, p)
     if first is not None and not coding.clips:  # a second, independent measurement of the same means
-        a, b = 1 / mean_sd**2, 1 / first.sd**2
+        a, b = 1 / mean_sd**2, 1 / float(first.sd) ** 2
         mean = (a * mean + b * (first.values - coding.middle)) / (a + b)
         mean_sd = float(1 / np.sqrt(a + b))
-    uncut = (first.values, first.sd) if first is not None and coding.clips else None
-    return NoisyMoments(coding, mean, mean_sd, pair, pair_sd, uncut)
+    # Rows that keep declared limits lie inside the ball that these allow: none is cut.
+    cut = coding.clips and plan.declared is None
+    noisy = coded_bits(coding, found.law, (mean, mean_sd), (pair, pair_sd), cut)
+    return replace(noisy, uncut=first) if coding.clips else noisy
 
 
 def _noisy_pairs(M: Exact[Moments], add: Any, n: int, p: int) -> tuple[Array, float]:
@@ -149,7 +174,7 @@ def _noisy_pairs(M: Exact[Moments], add: Any, n: int, p: int) -> tuple[Array, fl
     return pair, sd
 
 
-def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
+def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Measurement]:
     """A private centre and radius: column counts, then a histogram of ‖x − centre‖², which a replaced row moves by √2 in ℓ2.
 
     Centred coding is used where the radius that leaves about `plan.tail` of the rows outside beats coding at ½ clearly. Also
@@ -157,7 +182,7 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
     """
     n, p = rows.n, rows.p
     counts = gate.measure("coding", rows.reduce(column_counts).map(part), p, Moves(l2_squared=p), CENTRE_SHARE)
-    means = Means(counts.values / n, counts.sd / n)
+    means = Measurement(Query.products(1, np.zeros(p)), counts.values / n, counts.sd / n, counts.law, 1, "coding")
     centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
     grid = np.geomspace(0.01, 1, RADII)
     edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
@@ -170,11 +195,12 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Means]:
     return Coding.half(p), means
 
 
-def measure_sizes(rows: Rows, gate: Gate) -> Means:
-    """Shares of rows by number of ones: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
+def measure_sizes(rows: Rows, gate: Gate) -> Measurement:
+    """Rows by number of ones, a column beside the others: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
     exact = rows.reduce(size_counts).map(part)
     found = gate.measure("row sums", exact, rows.p + 1, Moves(l1=2, l2_squared=2))
-    return Means(found.values / rows.n, found.sd / rows.n)
+    query = Query([(rows.p,)], {rows.p: Factor.plain(rows.p + 1)}, of="number of ones")
+    return Measurement(query, found.values, found.sd, found.law, rows.n, "row sums")
 
 
 def measure_scores(rows: Rows, directions: Floats, edges: Floats, gate: Gate) -> Scores:

@@ -8,13 +8,13 @@ replaced row moves two counts by one: by 2 in ℓ1 and √2 in ℓ2, whatever pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Floats, Integers
 from covey.core.noise import helmert
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import pair_table_sensitivity, simplex_radius_squared
@@ -26,13 +26,16 @@ from covey.core.numbers.ranks import UNIT, RankScores, flips, rank_matrix
 from covey.core.numbers.tree import Tree
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part, side_by_side
-from covey.core.tables.crosstabs import FULL_TABLES, PairTables
+from covey.core.tables.crosstabs import FULL_TABLES, PairTables, centred_counts, merge_pairs
 from covey.core.tables.distance import HighTables, affordable_tables, largest, one_way_distance, pair_distances
 from covey.core.tables.domain import Domain
 from covey.core.tables.hierarchy import group_counts
 from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
-from covey.core.tables.triples import TripleTables
+from covey.core.tables.recoding import Recode
 from covey.engines.rows import Mapped, Rows
+from covey.measure.law import CellCounts, Mixture
+from covey.measure.measurement import NOTHING, Measurement
+from covey.measure.query import Every, Factor, Query
 from covey.methods.regain.measure import entries
 from covey.privacy.certificate import Yardstick
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from covey.methods.regain.plan_tables import TablePlan
 
 GROUPS = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
+AS_THEY_ARE = Recode()
 ONE_ROW = Moves(l1=2, l2_squared=2)  # two counts of a partition by one
 
 
@@ -65,6 +69,10 @@ def codes_kernel(attributes: Sequence[Attribute]) -> CodeCounts:
 class CountedCodes(Protocol):
     """Exact one-way counts of the codes of a table's attributes. Sealed."""
 
+    @property
+    def n(self) -> int:
+        """How many units there are."""
+
     def codes(self, j: int) -> Exact[Integers]:
         """Counts of every code of an attribute."""
 
@@ -73,6 +81,9 @@ class CountedCodes(Protocol):
 
     def total(self, j: int) -> int:
         """What the counts of an attribute sum to, as far as that is public."""
+
+    def query(self, j: int, factor: Factor) -> Query:
+        """What is asked where an attribute is looked at in some way."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,11 @@ class OneWayCounts:
         kernel = codes_kernel(attributes)
         counts = rows.reduce(kernel)
         return cls(rows, {j: counts.map(part, i) for i, j in enumerate(kernel.columns)})
+
+    @property
+    def n(self) -> int:
+        """Rows, or persons."""
+        return self.rows.n
 
     def codes(self, j: int) -> Exact[Integers]:
         """Counts of every code of an attribute."""
@@ -106,15 +122,21 @@ class OneWayCounts:
         """The number of rows, or of persons."""
         return self.rows.n
 
+    def query(self, j: int, factor: Factor) -> Query:
+        """Rows, one by one."""
+        return Query([(j,)], {j: factor})
+
 
 class Tables:
     """Exact tables of the records, counted in one pass if they are small. Sealed: only the gate opens them."""
 
-    def __init__(self, rows: Rows, domain: Domain) -> None:
-        self._rows, self.domain, self.n, self.steps = rows, domain, rows.n, rows.steps
+    def __init__(self, rows: Rows, domain: Domain, to_cells: Recode = AS_THEY_ARE) -> None:
+        self._code_rows, self._edges = rows, to_cells.edges or (None,) * len(domain.sizes)
+        self._rows: Rows = Mapped(rows, to_cells) if to_cells.edges else rows
+        self.domain, self.n, self.steps = domain, rows.n, rows.steps
         self.total = rows.n * rows.steps  # what all of them weigh
         kernel = first_kernel([Category(size) for size in domain.sizes])
-        counts = rows.reduce(kernel)
+        counts = self._rows.reduce(kernel)
         self._pairs: Exact[Integers] | None = None
         if isinstance(kernel, PairTables):
             self._pairs = counts.map(kernel.matrix)
@@ -128,6 +150,11 @@ class Tables:
         blocks = map(self.domain.block, range(len(self.domain.sizes)))
         return OneWayCounts(self._rows, {j: self.one_way.map(entries, block) for j, block in enumerate(blocks)})
 
+    def factors(self, maps: Sequence[Integers]) -> dict[int, Factor]:
+        """How columns are looked at where categories become maps[a][x_a]."""
+        own = enumerate(zip(self._edges, maps, strict=True))
+        return {a: Factor(np.arange(len(to) + 1) if edges is None else edges, to) for a, (edges, to) in own}
+
     def pairs(self, maps: list[Integers]) -> Exact[Integers]:
         """All pair tables of the merged categories maps[a][x_a], as one symmetric matrix."""
         sizes = [int(m.max()) + 1 for m in maps]
@@ -136,9 +163,14 @@ class Tables:
         kernel = PairTables(tuple(sizes))
         return Mapped(self._rows, Recode(maps=tuple(maps))).reduce(kernel).map(kernel.matrix)
 
-    def triples(self, maps: Sequence[Integers], kernel: TripleTables) -> Exact[Integers]:
-        """Tables of triples of the levels maps[a][x_a], side by side."""
-        return Mapped(self._rows, Recode(maps=tuple(maps))).reduce(kernel).map(part)
+    def cells(self, query: Query) -> Exact[Integers]:
+        """Counts of every cell of a query's tables, side by side."""
+        return self._code_rows.reduce(CellCounts.of(query)).map(part)
+
+    def law(self, cloud: WeightedPoints, maps: Sequence[Integers]) -> Mixture:
+        """What centres over merged categories say."""
+        factors = self.factors(maps)
+        return Mixture(cloud, [factors[a].edges[np.unique(to, return_index=True)[1]] for a, to in enumerate(maps)])
 
     def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
         """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
@@ -162,61 +194,43 @@ class Tables:
         return Yardstick(exact, columns_of(sizes))
 
 
-def merge_pairs(pairs: Integers, maps: Sequence[Integers], sizes: Sequence[int]) -> Integers:
-    """Pair tables of merged categories, by adding up those of the categories."""
-    starts = np.cumsum([0, *sizes[:-1]])
-    place = np.concatenate([m + start for m, start in zip(maps, starts, strict=True)])
-    half = np.zeros((sum(sizes), len(place)), dtype=np.int64)
-    np.add.at(half, place, pairs)
-    out = np.zeros((sum(sizes), sum(sizes)), dtype=np.int64)
-    np.add.at(out, place, half.T)
-    return out
-
-
-@dataclass(frozen=True)
-class Recode:
-    """A step on records: codes become cells, between edges, and cells become bins, by maps; without edges codes are cells."""
-
-    edges: tuple[Integers | None, ...] = ()
-    maps: tuple[Integers, ...] = ()
-
-    def __call__(self, batch: Array) -> Array:
-        """The cells, or bins, of a batch."""
-        out = np.empty(batch.shape, dtype=np.int64, order="F")
-        for j, edges in enumerate(self.edges or (None,) * batch.shape[1]):
-            cells = batch[:, j] if edges is None else np.searchsorted(edges[1:-1], batch[:, j], side="right")
-            out[:, j] = self.maps[j][cells] if self.maps else cells
-        return out
-
-
 # One-way tables and trees.
 
 
 @dataclass(frozen=True)
-class OneWayMeasured:
-    """Noisy counts of categories, trees of numbers, and noisy counts of groups of categories, by attribute."""
+class OneWay:
+    """Every attribute by itself: noisy counts of ranges of codes, of groups of categories, and the trees of numbers."""
 
-    categories: dict[int, Measured]
+    found: list[Measurement]
+    groups: dict[int, Measurement]
     trees: dict[int, Tree]
-    groups: dict[int, Measured]
 
 
-def measure_one_way(counts: CountedCodes, plan: TablePlan, gate: Gate) -> OneWayMeasured:
-    """Counts of categories once, of their groups too, trees of numbers in rounds; spends the charge "histograms"."""
+def measure_one_way(counts: CountedCodes, plan: TablePlan, gate: Gate) -> OneWay:
+    """Counts of categories once, of their groups too, trees of numbers in rounds; spends the charge "histograms".
+
+    Of a number the ranges are what its tree ended with, each counted in the rounds in which it stood and averaged over them. Its
+    earlier, coarser rounds were chosen by their noise and are not kept.
+    """
     numbers = grids(plan.attributes)
     parts = plan.one_way(gate.budget.pure)
-    categories, groups = {}, {}
+    found: dict[int, Measurement] = {}
+    groups: dict[int, Measurement] = {}
+
+    def kept(j: int, factor: Factor, seen: Measured) -> Measurement:
+        values = np.asarray(seen.values, dtype=np.float64)
+        return Measurement(counts.query(j, factor), values, seen.sd, seen.law, counts.n, "histograms")
+
     for j, a in enumerate(plan.attributes):
         if isinstance(a, NumberGrid):
             continue
-        part, codes = parts[j], counts.codes(j)
+        part, codes, plain = parts[j], counts.codes(j), Factor.plain(a.size)
         if a.groups:
-            of = np.array(a.groups)
-            groups[j] = gate.measure(
-                "histograms", codes.map(group_counts, of), max(a.groups) + 1, ONE_ROW, GROUPS * part
-            )
+            own = Factor(plain.edges, np.array(a.groups))
+            coarse = gate.measure("histograms", codes.map(group_counts, own.bins), own.size, ONE_ROW, GROUPS * part)
+            groups[j] = kept(j, own, coarse)
             part = (1 - GROUPS) * part
-        categories[j] = gate.measure("histograms", codes, a.size, ONE_ROW, part)
+        found[j] = kept(j, plain, gate.measure("histograms", codes, a.size, ONE_ROW, part))
     trees = {j: Tree(grid, counts.total(j)) for j, grid in numbers.items()}
     for turn in range(max((grid.rounds for grid in numbers.values()), default=0)):
         growing = [j for j, grid in numbers.items() if turn < grid.rounds]
@@ -224,11 +238,16 @@ def measure_one_way(counts: CountedCodes, plan: TablePlan, gate: Gate) -> OneWay
         exact = counts.ranges(edges)
         for j in growing:
             share = parts[j] * plan.round_part(j, turn, gate.budget.pure)
-            found = gate.measure("histograms", exact[j], len(edges[j]) - 1, ONE_ROW, share)
-            trees[j].see(found.values, found.sd)
+            seen = gate.measure("histograms", exact[j], len(edges[j]) - 1, ONE_ROW, share)
+            trees[j].see(seen.values, seen.sd)
             if turn + 1 < numbers[j].rounds:
                 trees[j].grow()
-    return OneWayMeasured(categories, trees, groups)
+            else:
+                times = trees[j].times[trees[j].frontier]
+                values = trees[j].total[trees[j].frontier] / times
+                whole = kept(j, Factor(trees[j].edges, np.arange(len(times))), replace(seen, values=values))
+                found[j] = replace(whole, sd=trees[j].sd / np.sqrt(times))
+    return OneWay([found[j] for j in range(len(plan.attributes))], groups, trees)
 
 
 # Pair tables and ranks.
@@ -246,31 +265,27 @@ def pair_moves(domain: Domain) -> Moves:
     return Moves(l1=q * (q - 1), l2_squared=squared, trace=2 * simplex_radius_squared(live))
 
 
-def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate) -> Floats:
+def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate) -> Measurement:
     """Noisy centred pair tables of the merged categories, in counts; one-way counts stand on the diagonal of the exact ones.
 
     For Gaussian noise: the centred tables are multiples of 1/(c_a c_b), so that M = c_a c_b N − c_a N_i − c_b N_j + n are
     integers; they get c_a c_b times the noise before they are divided again. Laplace noise goes on the counts themselves. What
     is left is centred: the uncentred part was not paid for. Matrix noise has integer coordinates of its own.
     """
-    d = law.domain
-    if law.family == "none":
-        return np.zeros((d.total, d.total))
+    d, n = law.domain, tables.n
+    query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
+    if law.family == NOTHING:
+        return Measurement(query, np.zeros(0), 0.0, NOTHING, n, "pairs")
     moves, exact = pair_moves(d), tables.pairs(maps)
     if law.family == "matrix":
-        return _on_contrasts(exact, d, gate, moves)
-    if law.family == "laplace":
-        counted = _on_cells(exact, law, gate, moves)
-        return d.off_blocks(d.centre(d.off_blocks(counted)))
-    c = d.counts[d.block_of]
-    noisy = _on_cells(exact.map(centred_counts, d, tables.total), law, gate, moves)
-    return d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c))))
-
-
-def centred_counts(counts: Integers, domain: Domain, n: int) -> Integers:
-    """c_a c_b times the centred pair tables: integers."""
-    c, one_way = domain.counts[domain.block_of], np.diag(counts)
-    return np.asarray(c[:, None] * c * counts - c[:, None] * one_way[:, None] - c * one_way + n)
+        values = _on_contrasts(exact, d, gate, moves)
+    elif law.family == "laplace":
+        values = d.off_blocks(d.centre(d.off_blocks(_on_cells(exact, law, gate, moves))))
+    else:
+        c = d.counts[d.block_of]
+        noisy = _on_cells(exact.map(centred_counts, d, tables.total), law, gate, moves)
+        values = d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c))))
+    return Measurement(query, values, law.sd, law.family, n, "pairs")
 
 
 def _on_contrasts(exact: Exact[Integers], domain: Domain, gate: Gate, moves: Moves) -> Floats:

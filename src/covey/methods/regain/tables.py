@@ -30,16 +30,18 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.hierarchy import grouped_bins, grouped_histogram
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import unmerge
+from covey.core.tables.recoding import Recode
 from covey.core.tables.zeros import NO_BOXES, Boxes
 from covey.core.threads import blas_threads
-from covey.engines.rows import Mapped, Rows
+from covey.engines.rows import Rows
+from covey.measure.measurement import Measurement, Measurements, joined
+from covey.measure.query import Factor
 from covey.methods.draws import NumberCells
 from covey.methods.method import Fitted, Public
-from covey.methods.regain.important import NOTHING, Important, ImportantPairs, measure_important
+from covey.methods.regain.important import NOTHING, Important, averaged, measure_important, restored
 from covey.methods.regain.measure_tables import (
+    OneWay,
     OneWayCounts,
-    OneWayMeasured,
-    Recode,
     Tables,
     farthest_numbers,
     first_kernel,
@@ -47,7 +49,6 @@ from covey.methods.regain.measure_tables import (
     measure_pairs,
     measure_ranks,
 )
-from covey.methods.regain.measured import MeasuredGroups, MeasuredNumbers, MeasuredRanges
 from covey.methods.regain.plan_tables import TablePlan, fit_steps, most_bins, pair_law
 from covey.methods.regain.prior import Prior, prior_covariances
 from covey.methods.regain.triples import NO_WISH, Wish, find_triples
@@ -110,7 +111,7 @@ class RegainTables:
             generator = public("fit")
             own = public("numbers") if whole is None else generator  # categories alone need no stream of their own
             seen = self.look(one_way, totals, mass, gate.budget.pure, own)
-            tables = Tables(Mapped(rows, seen.to_cells), seen.domain) if whole is None else whole
+            tables = Tables(rows, seen.domain, seen.to_cells) if whole is None else whole
             found = self._centres(tables, seen, gate, generator, public("spectrum"), progress.tick)
             progress.next()
             if not self.certificate:
@@ -123,7 +124,7 @@ class RegainTables:
             return replace(found, certificate=certify(degrees, farthest, rows.n, gate, True, yardstick))
 
     def look(
-        self, measured: OneWayMeasured, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
+        self, measured: OneWay, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
     ) -> OneWayModel:
         """From noisy one-way counts to cells, and bins of a mass: post-processing. `totals` are what counts sum to."""
         most = most_bins(self.plan.declared)
@@ -131,16 +132,15 @@ class RegainTables:
         shares, maps = [], []
         for j, (a, n) in enumerate(zip(self.attributes, totals, strict=True)):
             if isinstance(a, Category):
-                found = measured.categories[j]
-                classes, cut = self.boxes.signature(j, a.size), 3 * found.sd / n
+                values, sd = measured.found[j].values, float(measured.found[j].sd)
+                classes, cut = self.boxes.signature(j, a.size), 3 * sd / n
                 if a.groups:
                     of, coarse = np.array(a.groups), measured.groups[j]
-                    p = grouped_histogram((found.values, found.sd), (coarse.values, coarse.sd), of, n, public) / n
+                    p = grouped_histogram((values, sd), (coarse.values, float(coarse.sd)), of, n, public) / n
                     maps.append(grouped_bins(p, of, cut, most, classes))
                 else:
                     expected = None if self.prior is None else self.prior.shares(j, a.size)
-                    counts = found.values.astype(np.float64)
-                    p = denoise_histogram(counts, found.sd, n, a.ordered, public, expected) / n
+                    p = denoise_histogram(values, sd, n, a.ordered, public, expected) / n
                     maps.append(category_bins(p, a.ordered, mass, cut, most, classes))
             else:
                 cuts = self.boxes.cuts(j)
@@ -169,10 +169,11 @@ class RegainTables:
         shares = np.concatenate([np.bincount(m, p, minlength=size) for m, p, size in bins])
         law = pair_law(merged, budget, tables.steps)
         counted = measure_pairs(tables, maps, law, gate)
-        pairs, extra = counted / n, None
+        pairs = counted.values / n if counted.kept else np.zeros((merged.total, merged.total))
+        extra = None
         if gate.has("important") and self.important.live(merged.sizes):
             extra = measure_important(tables, maps, self.important, merged, gate)
-            pairs = extra.joined(pairs, law.sd / n, merged)
+            pairs = averaged(pairs, law.sd / n, extra, merged)
         noisy = NoisyPairs(pairs, law, n, shares, merged, extra)
         spectrum = noisy.spectrum(shown)
         tick(0.2)
@@ -195,16 +196,9 @@ class RegainTables:
         points = unmerge(found.points, found.weights, seen.shares, sharp.maps, sharp.domain)
         if three is not None:
             numbers = replace(numbers, triples=three.triples.of(sharp.maps))
-        own = (n, gate.budget.pure, seen.ranges, seen.edges, maps, law, counted, extra, self._groups(seen), chosen)
-        return Fitted(WeightedPoints(found.weights, points), None, spectrum, MeasuredNumbers(*own), numbers)
-
-    def _groups(self, seen: OneWayModel) -> dict[int, MeasuredGroups]:
-        """The noisy counts of groups, by attribute."""
-        return {
-            j: MeasuredGroups(np.array(a.groups), np.asarray(found.values, dtype=np.float64), found.sd)
-            for j, found in seen.measured.groups.items()
-            if isinstance(a := self.attributes[j], Category)
-        }
+        every = (joined(seen.measured.found), *seen.measured.groups.values(), counted, extra, chosen)
+        kept = Measurements(n, tuple(m for m in every if m is not None))
+        return Fitted(WeightedPoints(found.weights, points), None, spectrum, kept, numbers)
 
     def _denoised(
         self, noisy: NoisyPairs, tables: Tables, seen: OneWayModel, gate: Gate, generator: np.random.Generator
@@ -219,7 +213,7 @@ class RegainTables:
             draw = lambda: noisy.law.simulate(generator) / noisy.n  # noqa: E731
             covariances = Denoisers(shares, domain, generator, expected, normal).combined(noisy.centred, draw, sd)
         if noisy.important is not None:
-            covariances = noisy.important.restored(covariances, noisy.centred, sd, domain)
+            covariances = restored(covariances, noisy.centred, sd, noisy.important, domain)
         if normal is None:
             return Sharpened(domain, shares, covariances, seen.maps), None
         ranks = rank_scores(shares, domain, seen.specials)
@@ -244,7 +238,7 @@ class NoisyPairs:
     n: int
     shares: Floats
     domain: Domain
-    important: ImportantPairs | None
+    important: Measurement | None
 
     @cached_property
     def centred(self) -> Floats:
@@ -266,12 +260,17 @@ class OneWayModel:
     shares: list[Floats]
     maps: list[Integers]
     specials: Integers  # how many categories of each attribute, its first ones, have no rank
-    measured: OneWayMeasured
+    measured: OneWay
 
     @property
     def edges(self) -> list[Integers]:
         """The codes at which cells begin, and the end, of every attribute; a category's cells are its codes."""
         return [self.cells[j].edges if j in self.cells else np.arange(c + 1) for j, c in enumerate(self.domain.sizes)]
+
+    @property
+    def factors(self) -> list[Factor]:
+        """How attributes are looked at in pairs."""
+        return [Factor(edges, to) for edges, to in zip(self.edges, self.maps, strict=True)]
 
     @property
     def to_cells(self) -> Recode:
@@ -286,18 +285,3 @@ class OneWayModel:
         """
         found = rank_scores(np.concatenate(self.shares), self.domain, self.specials)
         return found.score if self.cells and len(found.attributes) > 1 else None
-
-    @property
-    def ranges(self) -> list[MeasuredRanges]:
-        """One-way counts of every attribute, by ranges of codes, with their noise."""
-        own = []
-        for j, size in enumerate(self.domain.sizes):
-            if j in self.cells:
-                tree = self.measured.trees[j]
-                times = tree.times[tree.frontier]
-                own.append(MeasuredRanges(tree.edges, tree.total[tree.frontier] / times, tree.sd / np.sqrt(times)))
-            else:
-                found = self.measured.categories[j]
-                counts = np.asarray(found.values, dtype=np.float64)
-                own.append(MeasuredRanges(np.arange(size + 1), counts, np.full(size, found.sd)))
-        return own

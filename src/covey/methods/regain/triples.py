@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats
 from covey.core.fit.copula import Sharpened
 from covey.core.fit.triples import TripleGoal, shrunken
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.triples import Levels, Triple, Triples, TripleTables, deviations, level_map
+from covey.core.tables.triples import Levels, Triples, deviations, level_map
 from covey.errors import ParameterError, whole_number
+from covey.measure.measurement import Measurement
+from covey.measure.query import Query
 from covey.methods.regain.measure import entries
 from covey.methods.regain.measure_tables import Tables
 from covey.privacy.budget import Budget
@@ -96,25 +97,13 @@ def triple_shares(pairs: Fraction, wish: Wish, n: int, q: int, budget: Budget) -
     return {"pairs": pairs - measuring - choosing, "choosing triples": choosing, "triples": measuring}
 
 
-@dataclass(frozen=True)
-class MeasuredTriples:
-    """Noisy counts of the chosen triples, whether they were fitted or not, and the deviation of their noise.
-
-    All of them are kept: to keep those alone that stand out of their noise would choose among the noise.
-    """
-
-    triples: Triples
-    tables: tuple[Floats, ...]
-    sd: float
-
-
 def find_triples(
     tables: Tables, wish: Wish, cloud: WeightedPoints, bins: Sharpened, gate: Gate
-) -> tuple[TripleGoal | None, MeasuredTriples | None]:
+) -> tuple[TripleGoal | None, Measurement | None]:
     """The triples whose tables the centres, over bins, miss most, measured; spends "choosing triples" and "triples".
 
-    First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then what was measured,
-    with levels of categories.
+    First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then all that was
+    measured: to keep those alone that stand out of their noise would choose among the noise.
     """
     merged, n = bins.domain, tables.n
     count, most = wish.affordable(n, len(merged.sizes), gate.allowance("triples"))
@@ -123,33 +112,31 @@ def find_triples(
     candidates = levels.triples(wish.target)
     if not candidates or not count:
         return None, None
-    kernel = TripleTables(levels.sizes, candidates)
-    model = kernel.of(cloud, levels, merged)
-    counts = tables.triples(levels.after(bins.maps).maps, kernel)
+    query = Query(candidates, tables.factors(levels.after(bins.maps).maps))
+    model = tables.law(cloud, bins.maps).table(query)
+    counts, starts = tables.cells(query), query.starts
     expected = np.rint(model * tables.total).astype(np.int64)
     # What chance alone is expected to make of a table, in rows, and what the noise on it will.
     sd = noise_of(count, gate.allowance("triples"))
-    chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), kernel.starts[:-1]) + CHANCE * sd * kernel.cells
+    chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), starts[:-1]) + CHANCE * sd * np.diff(starts)
     offset = np.rint(chance * tables.steps).astype(np.int64)
-    scores = counts.map(deviations, expected, kernel.starts).map(np.subtract, offset)
+    scores = counts.map(deviations, expected, starts).map(np.subtract, offset)
     chosen = gate.choose("choosing triples", scores, len(candidates), count, Moves(score=2))
     joint = gate.joint("triples", moves_of(len(chosen)))
     names, goals, measured, spread = [], [], [], 0.0
     for place in chosen:
-        own, triple = slice(kernel.starts[place], kernel.starts[place + 1]), candidates[place]
+        own, triple = slice(*starts[place : place + 2]), candidates[place]
         a, b, c = (levels.sizes[x] for x in triple)
-        noisy = joint.add(counts.map(entries, own), int(kernel.cells[place]))
+        noisy = joint.add(counts.map(entries, own), int(own.stop - own.start))
         before = model[own].reshape(a, b, c)
-        measured.append(noisy.values.reshape(a, b, c).astype(np.float64))
+        measured.append(noisy.values.astype(np.float64))
         spread = noisy.sd
-        goal = shrunken(measured[-1] / n, before, noisy.sd / n)
+        goal = shrunken(measured[-1].reshape(a, b, c) / n, before, noisy.sd / n)
         if goal is not before:
             names.append(triple)
             goals.append(goal)
-    every = tuple(candidates[place] for place in chosen)
-    kept = MeasuredTriples(_with_levels(every, levels).of(bins.maps), tuple(measured), spread)
-    return TripleGoal(_with_levels(tuple(names), levels), tuple(goals)) if names else None, kept
-
-
-def _with_levels(names: tuple[Triple, ...], levels: Levels) -> Triples:
-    return Triples(names, {x: levels.maps[x] for triple in names for x in triple})
+    every = [candidates[place] for place in chosen]
+    used = {x: query.factors[x] for x in sorted({x for triple in every for x in triple})}
+    kept = Measurement(Query(every, used), np.concatenate(measured), spread, joint.law, n, "triples")
+    fitted = Triples(tuple(names), {x: levels.maps[x] for triple in names for x in triple})
+    return TripleGoal(fitted, tuple(goals)) if names else None, kept

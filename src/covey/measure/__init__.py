@@ -1,0 +1,1 @@
+"""Queries of units, and measurements: their noisy values and the law of the noise."""

@@ -1,0 +1,84 @@
+"""A law answers the queries that units are asked; a certificate says how far the two answers are apart.
+
+Whatever the query, one replaced unit moves each of its tables by 2/n in ℓ1: its total variation distance from a fixed table by
+1/n at most, and so the mean over tables (docs/proofs/certificate.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.counts import Counts
+from covey.core.tables.crosstabs import TABLE_ROWS
+from covey.measure.query import Columns, Factor, Query
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """Kernel: counts of every cell of a query's tables, side by side, of rows of codes."""
+
+    columns: Columns
+    factors: tuple[Factor, ...]
+    sets: tuple[Columns, ...]
+
+    @classmethod
+    def of(cls, query: Query) -> CellCounts:
+        """That of a query of rows which counts cells."""
+        return cls(tuple(query.factors), tuple(query.factors.values()), tuple(query.sets))
+
+    def __call__(self, batch: Array) -> Counts:
+        """Count a batch of codes, in blocks that stay in the processor's cache."""
+        tables: list[Integers] = []
+        for begin in range(0, max(1, len(batch)), TABLE_ROWS):
+            part = np.ascontiguousarray(batch[begin : begin + TABLE_ROWS].T).astype(np.int64)
+            bins = {a: factor.at(part[a]) for a, factor in zip(self.columns, self.factors, strict=True)}
+            found = self._tables(bins)
+            tables = found if not tables else [a + b for a, b in zip(tables, found, strict=True)]
+        return Counts((np.concatenate(tables),))
+
+    def _tables(self, bins: dict[int, Integers]) -> list[Integers]:
+        size = {a: factor.size for a, factor in zip(self.columns, self.factors, strict=True)}
+        out = []
+        for before, group in groupby(self.sets, key=lambda own: own[:-1]):
+            at, cells = np.zeros(1, dtype=np.int64), 1
+            for a in before:
+                at, cells = at * size[a] + bins[a], cells * size[a]
+            for own in group:
+                last = own[-1]
+                out.append(np.bincount(at * size[last] + bins[last], minlength=cells * size[last]))
+        return out
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Centres of independent columns: closed forms for queries of rows. `codes` has a code of each category of a column."""
+
+    cloud: WeightedPoints
+    codes: Sequence[Integers]
+
+    def table(self, query: Query) -> Floats:
+        """Shares of every cell, table after table."""
+        ends = np.cumsum([len(codes) for codes in self.codes])
+        shares = {}
+        for a, factor in query.factors.items():
+            shares[a] = np.zeros((len(self.cloud), factor.size))
+            own = self.cloud.points[:, ends[a] - len(self.codes[a]) : ends[a]]
+            np.add.at(shares[a].T, factor.at(self.codes[a]), own.T)
+        out = []
+        for before, group in groupby(query.sets, key=lambda own: own[:-1]):
+            product = self.cloud.weights[:, None]
+            for a in before:
+                product = (product[:, :, None] * shares[a][:, None, :]).reshape(len(product), -1)
+            out += [(product.T @ shares[own[-1]]).ravel() for own in group]
+        return np.concatenate(out)
+
+
+def mean_variation(counts: Integers, shares: Floats, starts: Integers, total: int) -> float:
+    """The mean, over tables that lie side by side, of the total variation distance between counts of a total and shares."""
+    return float(np.mean(np.add.reduceat(np.abs(counts / total - shares), starts[:-1])) / 2)

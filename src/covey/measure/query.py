@@ -1,0 +1,140 @@
+"""What is asked of one unit, a row or a person with all rows: tables of bins of some columns together. Public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb, prod
+from typing import Literal
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats, Integers
+
+Columns = tuple[int, ...]
+View = Literal["cells", "centred", "product"]
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """How one column is looked at: codes between edges are a cell, and cells are gathered into bins.
+
+    `reference` is a public law on the bins: centred tables hold what is left of a table when, in each column, the reference's
+    part is taken out. Even where it is None.
+    """
+
+    edges: Integers
+    bins: Integers
+    reference: Floats | None = None
+
+    @classmethod
+    def plain(cls, size: int, reference: Floats | None = None) -> Factor:
+        """Every code by itself."""
+        return cls(np.arange(size + 1), np.arange(size), reference)
+
+    @classmethod
+    def flag(cls, share: float = 0.0) -> Factor:
+        """A flag whose reference has such a share of ones: coded as x − share."""
+        return cls.plain(2, np.array([1 - share, share]))
+
+    @cached_property
+    def size(self) -> int:
+        """How many bins there are."""
+        return int(self.bins.max()) + 1
+
+    @cached_property
+    def law(self) -> Floats:
+        """The reference."""
+        return np.full(self.size, 1 / self.size) if self.reference is None else self.reference
+
+    def at(self, codes: Array) -> Integers:
+        """The bins of codes."""
+        if self.edges[-1] == len(self.bins):  # every code is a cell
+            return np.asarray(self.bins[codes])
+        return np.asarray(self.bins[np.searchsorted(self.edges, codes, side="right") - 1])
+
+
+@dataclass(frozen=True)
+class Every(Sequence[Columns]):
+    """All sets of so many of p columns, in lexicographic order, none of them written out."""
+
+    p: int
+    degree: int
+
+    def __len__(self) -> int:
+        return comb(self.p, self.degree)
+
+    def __iter__(self) -> Iterator[Columns]:
+        return combinations(range(self.p), self.degree)
+
+    def __getitem__(self, k: int) -> Columns:  # type: ignore[override]
+        return next(s for i, s in enumerate(self) if i == k)
+
+    def __contains__(self, columns: object) -> bool:
+        return isinstance(columns, tuple) and len(columns) == self.degree and max(columns) < self.p
+
+    def index(self, columns: Columns) -> int:  # type: ignore[override]
+        """Its place, from binomial coefficients."""
+        at, before = 0, -1
+        for i, x in enumerate(columns):
+            k = self.degree - i
+            at, before = at + comb(self.p - 1 - before, k) - comb(self.p - x, k), x
+        return at
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Tables of some sets of columns, one after the other.
+
+    Args:
+        sets: which columns together.
+        factors: how each of these columns is looked at.
+        view: "cells" counts every cell; "centred" takes out what fewer of the columns say; "product" is the mean product of
+            flags less their references, which is the last cell of their centred table and tells all of it.
+        of: what of a unit is looked at; of a person with events one of the kinds of `core.tables.linked`.
+        cut: whether units were shortened before, so that values are no longer about them.
+        total: whether every unit lies in one cell of each table, so that its cells sum to their number.
+    """
+
+    sets: Sequence[Columns]
+    factors: Mapping[int, Factor]
+    view: View = "cells"
+    of: str = "row"
+    cut: bool = False
+    total: bool = True
+
+    @classmethod
+    def products(cls, degree: int, middle: Floats, cut: bool = False) -> Query:
+        """Mean products of every so many flags, each coded as x less a share of ones."""
+        factors = {a: Factor.flag(float(c)) for a, c in enumerate(middle)}
+        return cls(Every(len(middle), degree), factors, "product", cut=cut)
+
+    @cached_property
+    def degree(self) -> int:
+        """How many columns a table has."""
+        return self.sets.degree if isinstance(self.sets, Every) else len(self.sets[0])
+
+    def shape(self, columns: Columns) -> tuple[int, ...]:
+        """Of one table."""
+        if self.folded(columns):
+            return (comb(self.factors[columns[0]].size + 1, 2),)
+        return (1,) * len(columns) if self.view == "product" else tuple(self.factors[a].size for a in columns)
+
+    def folded(self, columns: Columns) -> bool:
+        """Whether the table is about two events in no order: then it holds its upper part, which has both orders."""
+        return self.of == "two" and columns[0] == columns[1]
+
+    @cached_property
+    def starts(self) -> Integers:
+        """Where the tables begin, one after the other."""
+        if self.view == "product":
+            return np.arange(len(self.sets) + 1)
+        return np.concatenate([[0], np.cumsum([prod(self.shape(s)) for s in self.sets])]).astype(np.int64)
+
+    @cached_property
+    def blocks(self) -> Integers:
+        """Where the columns begin in a block matrix of all pairs."""
+        sizes = [1 if self.view == "product" else self.factors[a].size for a in range(len(self.factors))]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
