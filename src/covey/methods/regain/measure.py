@@ -275,7 +275,7 @@ class Tables:
         self.domain, self.n, self.steps = domain, rows.n, rows.steps
         self.total = rows.n * rows.steps  # what all of them weigh
         kernel = first_kernel(domain)
-        counts = rows.reduce(kernel)
+        counts = self._rows.reduce(kernel)
         self._pairs: Exact[Integers] | None = None
         if isinstance(kernel, PairTables):
             self._pairs = counts.map(kernel.matrix)
