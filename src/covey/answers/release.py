@@ -210,8 +210,7 @@ class Release(PrivateRelease):
         ends = float(np.min((scores - half)[meant > 0])), float(np.max((scores + half)[meant > 0]))
         if chosen:  # no group is younger than as many of the youngest
             base = self._ratio(bottom, {}, "table")
-            least = float(base.value[0] - LOST * np.sqrt(base.variance[0]))
-            found = possible(self.moments((Feature(place, scores),)), half, meant, least, self.sampled(about))
+            found = possible(self.moments((Feature(place, scores),)), half, meant, base, self.sampled(about))
             ends = max(ends[0], found[0]), min(ends[1], found[1])
         elif self.numbers is not None and place in self.numbers.cells and law.any():
             estimate = around(estimate, float(law @ scores / law.sum()), check(confidence))

@@ -53,15 +53,15 @@ def by_group(
     return AnswerTable(tuple(rows), tuple(label for label, _ in groups), by)
 
 
-def possible(moments: Moments, half: Floats, there: Floats, share: float, rows: float | None) -> tuple[float, float]:
-    """The least and the most that a number's mean can be over a group of such a share: of its smallest, or largest values.
+def possible(moments: Moments, half: Floats, there: Floats, base: Estimate, rows: float | None) -> tuple[float, float]:
+    """The least and the most that a number's mean can be over a group: that of as many of its smallest, or largest values.
 
-    Feature 0 is the number, `half` is half the width of its units and `there` is 1 where they are meant. The ends are moved
+    `base` is the group's share. Feature 0 is the number, `half` is half the width of its units and `there` is 1 where they are meant. The ends are moved
     outward by LOST standard errors; `rows` are those that the table is a sample of, None for none.
     """
     number, found = moments.features[0], []
     law = moments.shares[number.attribute] * there
-    share = min(share, float(law.sum()))
+    share = min(float(base.value[0] - LOST * np.sqrt(base.variance[0])), float(law.sum()))
     for turn in (1, -1):
         value = turn * number.scores - half  # the largest values are the smallest of their negatives
         order = np.argsort(value, kind="stable")
