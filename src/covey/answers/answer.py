@@ -176,11 +176,13 @@ def answers(  # one for each number of an estimate
     within: tuple[float, float] = (-np.inf, np.inf),
     note: str = "",
 ) -> tuple[Answer, ...]:
-    """Intervals of an estimate, cut to the range that is possible."""
+    """Intervals of an estimate around the nearest value that is possible, cut to those that are.
+
+    An impossible estimate is moved before its interval is laid around it: cut afterwards, next to nothing would be left of it.
+    """
     half, se = estimate.half(confidence), np.sqrt(estimate.variance)
-    low = np.clip(estimate.value - estimate.below - half, *within)
-    high = np.clip(estimate.value + estimate.above + half, *within)
     value = np.clip(estimate.value, *within)
+    low, high = np.clip([value - estimate.below - half, value + estimate.above + half], *within)
     return tuple(
         Answer(q, float(value[i]), float(low[i]), float(high[i]), float(se[i]), confidence, about, method, note)
         for i, q in enumerate(questions)

@@ -8,7 +8,7 @@ deviation, and so does a correlation of ½ inside the bins of two numbers. docs/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -58,6 +58,15 @@ class Rows:
     def columns(self, features: Sequence[Feature]) -> Floats:
         """The features' values."""
         return np.stack([f.scores[self.codes[:, f.attribute]] for f in features], axis=1)
+
+    def ratio(self, top: Mapping[int, Floats], bottom: Mapping[int, Floats]) -> tuple[float, float]:
+        """The mean product of scores, by attribute, over that of others, and its standard error; NaN where no row has any."""
+        x, y = (np.prod([s[self.codes[:, a]] for a, s in side.items()], axis=0) for side in (top, bottom))
+        base = np.mean(y)
+        if not base > 0:
+            return np.nan, np.nan
+        value = np.mean(x) / base
+        return float(value), float(np.std(x - value * y) / base / np.sqrt(len(self.codes)))
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,15 @@ from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.steps import (
     LOST,
+    Factor,
     LostInNoiseError,
+    around,
+    beside,
     by_group,
     check,
     first,
     keeps,
+    possible,
     require_kept,
     require_varying,
     with_square,
@@ -158,7 +162,8 @@ class Release(PrivateRelease):
         question = f"share {said(of)}" + (f" given {said(given)}" if given else "")
         estimate = self._ratio(top, bottom, about)
         note = notes.together(*(notes.of_conditions(self.columns, side) for side in (of, given)))
-        return answers(estimate, [question], check(confidence), about, words(estimate), (0.0, 1.0), note)[0]
+        answer = answers(estimate, [question], check(confidence), about, words(estimate), (0.0, 1.0), note)[0]
+        return beside(answer, *self.drawn.ratio(top, bottom))
 
     def mean(
         self,
@@ -196,20 +201,25 @@ class Release(PrivateRelease):
             bounded = not keeps(both, 0) and all(both.constant(i) for i in range(1, len(both.features)))
             if not bounded:
                 require_kept(both, [0], self.codec.names)
-        number = Factor(place, bounded)
-        estimate = self._ratio({place: scores * own, **chosen}, {place: there * own, **chosen}, about, number)
-        hidden = float(
-            np.max(half * (there * own > 0) * (self.shares[place] > 0)) and self.shares[place] @ (half * own)
-        )
-        hidden /= max(float(self.shares[place] @ (there * own)), 1e-9)
+        top, bottom = {place: scores * own, **chosen}, {place: there * own, **chosen}
+        estimate = self._ratio(top, bottom, about, Factor(place, bounded))
+        meant, law = there * own, self.shares[place] * there * own
+        seen = np.maximum(law, self.evidence.one_way(place) * meant)  # noise too may lie anywhere in a wide range
+        hidden = float(seen @ half) / max(float(law.sum()), 1e-9)
         estimate = replace(estimate, below=estimate.below + hidden, above=estimate.above + hidden)
-        inside = scores[there > 0]
-        ends = float(np.min(inside - half[there > 0])), float(np.max(inside + half[there > 0]))
+        ends = float(np.min((scores - half)[meant > 0])), float(np.max((scores + half)[meant > 0]))
+        if chosen:  # no group is younger than as many of the youngest
+            base = self._ratio(bottom, {}, "table")
+            found = possible(self.moments((Feature(place, scores),)), half, meant, base, self.sampled(about))
+            ends = max(ends[0], found[0]), min(ends[1], found[1])
+        elif self.numbers is not None and place in self.numbers.cells and law.any():
+            estimate = around(estimate, float(law @ scores / law.sum()), check(confidence))
         question = f"mean {column}" + (f" where {said(where)}" if where else "")
         method = words(estimate) + f": of where {column!r} lies inside them only bounds are known" * bounded
         limits = notes.of_column(self.columns, column, there * own)
         note = notes.together(limits, notes.of_conditions(self.columns, where, but=column))
-        return answers(estimate, [question], check(confidence), about, method, ends, note)[0]
+        answer = answers(estimate, [question], check(confidence), about, method, ends, note)[0]
+        return beside(answer, *self.drawn.ratio(top, bottom))
 
     def quantile(
         self,
@@ -388,11 +398,3 @@ class Release(PrivateRelease):
 
     def __repr__(self) -> str:
         return f"Release({self.parts.m} synthetic rows, {len(self.schema.names)} columns; {self.privacy})"
-
-
-@dataclass(frozen=True)
-class Factor:
-    """The factor of a product that is a number; bounded where its bins keep too little of it."""
-
-    place: int
-    bounded: bool

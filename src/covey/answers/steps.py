@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
 
-from covey.answers.answer import Answer, AnswerTable
+from covey.answers.answer import Answer, AnswerTable, shown
 from covey.answers.estimates import Estimate, Function
 from covey.answers.moments import Feature, Moments
 from covey.answers.notes import together
@@ -22,6 +22,14 @@ WILD = 1.5  # a correlation beyond it is noise over noise
 
 class LostInNoiseError(CannotAnswerError):
     """A group is too small to be told from noise."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The factor of a product that is a number; bounded where its bins keep too little of it."""
+
+    place: int
+    bounded: bool
 
 
 def by_group(
@@ -43,6 +51,42 @@ def by_group(
         question = f"{some.question} in {by}={label}"
         rows.append(replace(one, question=question) if isinstance(one, Answer) else some.refusing(question, str(one)))
     return AnswerTable(tuple(rows), tuple(label for label, _ in groups), by)
+
+
+def possible(moments: Moments, half: Floats, there: Floats, base: Estimate, rows: float | None) -> tuple[float, float]:
+    """The least and the most that a number's mean can be over a group: that of as many of its smallest, or largest values.
+
+    `base` is the group's share. Feature 0 is the number, `half` is half the width of its units and `there` is 1 where they are meant. The ends are moved
+    outward by LOST standard errors; `rows` are those that the table is a sample of, None for none.
+    """
+    number, found = moments.features[0], []
+    law = moments.shares[number.attribute] * there
+    share = min(float(base.value[0] - LOST * np.sqrt(base.variance[0])), float(law.sum()))
+    for turn in (1, -1):
+        value = turn * number.scores - half  # the largest values are the smallest of their negatives
+        order = np.argsort(value, kind="stable")
+        taken = np.clip(share - np.cumsum(law[order]) + law[order], 0.0, law[order])
+        last = value[order][np.flatnonzero(taken)[-1]]
+        slopes = np.minimum(value - last, 0.0) * there / share
+        variance = float(moments.evidence.noise({(number.attribute,): slopes[None]}).variance[0])
+        variance += float(law @ slopes**2) / rows if rows else 0.0
+        found.append(turn * (float(value[order] @ taken) / share - LOST * np.sqrt(variance)))
+    return found[0], found[1]
+
+
+def around(estimate: Estimate, value: float, confidence: float) -> Estimate:
+    """The same interval around another value; it is extended where it does not hold it."""
+    half, shift = estimate.half(confidence), value - estimate.value
+    below, above = np.maximum(estimate.below + shift, -half), np.maximum(estimate.above - shift, -half)
+    return replace(estimate, value=estimate.value + shift, below=below, above=above)
+
+
+def beside(answer: Answer, rows: float, se: float) -> Answer:
+    """The answer, with a word where the synthetic rows lie beyond its interval by more than they vary."""
+    if not (rows < answer.low - 2 * se or rows > answer.high + 2 * se):
+        return answer
+    word = f"the synthetic rows have {shown(rows, answer.se)}, beyond the interval: their fit draws groups towards the average"
+    return replace(answer, note=together([answer.note, word]))
 
 
 def with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:

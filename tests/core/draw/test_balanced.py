@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from covey.core.draw.balanced import keep_limits, round_table, sample_bits, sample_categories, share_out
+from covey.core.draw.balanced import Kept, keep_limits, round_table, sample_bits, sample_categories, share_out
 from covey.core.draw.rounding import bootstrap, round_bits
+from covey.core.draw.ties import Ties
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 
@@ -120,3 +121,20 @@ def test_limits_are_kept_without_changing_column_totals():
     assert (kept[:, [6, 8]] == rows[:, [6, 8]]).all()
     full = keep_limits(np.ones((5, 3), dtype=np.uint8), [([0, 1, 2], 1)], generator)
     assert (full.sum(axis=1) == 1).all()
+
+
+def test_exchanges_that_keep_covariances_of_ranks_do_not_wash_out_pairs(monkeypatch):
+    """A number of 24 cells decides a category; exchanges of a block that overshoot the covariance together lose this."""
+    domain, m = Domain((24, 3), (True, True)), 6000
+    cells = np.arange(24)
+    points = np.hstack([np.eye(24)[cells], np.eye(3)[cells // 8]])
+    cloud = WeightedPoints(np.full(24, 1 / 24), points)
+    kept = Kept(np.concatenate([cells - 11.5, [-8.0, 0.0, 8.0]]))
+
+    def wrong():
+        rows = sample_categories(cloud, domain, m, np.random.default_rng(3), kept)
+        return np.mean(rows[:, 0] // 8 != rows[:, 1])
+
+    assert wrong() < 0.01
+    monkeypatch.setattr(Ties, "room", lambda self, a, xi, xj: len(xi))
+    assert wrong() > 0.03

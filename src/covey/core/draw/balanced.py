@@ -295,6 +295,9 @@ def refine_categories(
         if not good.any():
             continue
         taken = np.flatnonzero(good)
+        for tie in ties:
+            if isinstance(tie, Ties):
+                taken = taken[: tie.room(a, xi.take(taken, axis=0), xj.take(taken, axis=0))]
         i, j, xi, xj, ui, vi, vj, uj = (x.take(taken, axis=0) for x in (i, j, xi, xj, ui, vi, vj, uj))
         for tie in ties:
             tie.take(a, xi, xj)

@@ -46,6 +46,12 @@ class Ties:
         change = self._change(a, xi, xj)
         return np.asarray(self.weight * (2 * change @ self.error[a] + (change**2).sum(axis=1)))
 
+    def room(self, a: int, xi: Integers, xj: Integers) -> int:
+        """How many of these exchanges, each good by itself, are good together: more would overshoot the covariances."""
+        step = self._change(a, xi, xj).sum(axis=0)
+        part = -float(step @ self.error[a]) / max(float(step @ step), 1e-12)
+        return int(np.ceil(len(xi) * min(1.0, part))) if part > 0 else len(xi)
+
     def take(self, a: int, xi: Integers, xj: Integers) -> None:
         """Account for exchanges that are made."""
         self.error[a] += self._change(a, xi, xj).sum(axis=0)
