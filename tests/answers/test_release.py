@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from covey.answers.answer import Answer, AnswerTable
+from covey.answers.estimates import logistic_coefficients
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query
@@ -341,3 +342,8 @@ def test_terms_that_do_not_vary_or_are_not_there_are_refused_without_a_warning()
     table[:, 1] = np.where(table[:, 2] == 1, 10, table[:, 1])  # no man has an age
     with pytest.raises(CannotAnswerError, match="nothing to regress on"):
         categories(TABLE, table, 0.5, np.random.default_rng(0)).regress("age ~ sex")
+
+
+def test_a_logistic_regression_whose_terms_are_all_alike_is_refused_in_words():
+    with pytest.raises(CannotAnswerError, match="nearly decide the outcome"):
+        logistic_coefficients(np.column_stack([np.arange(200) % 2, np.ones(200)]))

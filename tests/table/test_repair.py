@@ -123,3 +123,17 @@ def test_a_special_value_that_is_forbidden_does_not_become_missing_where_a_value
     assert schema.validate(columns) == []
     assert columns["a"].null_count() == 0
     assert set(columns["a"].to_list()[60:]) == {"3"}
+
+
+def test_columns_that_no_rule_names_stay_where_a_row_is_replaced():
+    """Events were drawn for persons whose attributes then changed with the whole row: rules across the tables were broken."""
+    limits = {"minimum": -1, "maximum": 0, "required": True}
+    fields = [
+        {"name": "a", "type": "integer", "constraints": limits, "covey": {"special": ["N"], "bins": 1}},
+        {"name": "b", "type": "integer", "constraints": {"minimum": 0, "maximum": 999}},
+    ]
+    rules = [{"linear": {"coefficients": {"a": -1}, "maximum": -0.5}}]  # no number keeps it, but a special value does
+    codec = Codec(Schema.from_dict({"fields": fields, "covey": {"rules": rules}}))
+    columns = codec.repair({"a": ["0"] * 50 + ["N"] * 50, "b": [str(k) for k in range(100)]}, rng())
+    assert set(columns["a"].to_list()) == {"N"}
+    assert columns["b"].to_list() == list(range(100))

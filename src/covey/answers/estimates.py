@@ -168,7 +168,7 @@ def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
         try:
             inverse = np.linalg.inv(hessian)
         except np.linalg.LinAlgError:
-            break
+            raise CannotAnswerError(SEPARABLE) from None
         step = inverse @ score.mean(axis=0)
         beta = beta + step
         if np.abs(step).max() < 1e-10 * (1 + np.abs(beta).max()):

@@ -117,8 +117,9 @@ class Moments:
             share = self.shares[f.attribute]
             spread = share @ (f.scores - share @ f.scores) ** 2 + (0.0 if f.within is None else share @ f.within)
             between = self.scores[i][self.evidence.bins(f.attribute)]
-            kept = float(share @ (between - share @ between) ** 2 / np.maximum(spread, 1e-300))
-            found.append(1.0 if self.constant(i) and f.within is None else min(1.0, kept))
+            part = float(share @ (between - share @ between) ** 2)
+            whole = part >= spread or (self.constant(i) and f.within is None)
+            found.append(1.0 if whole else part / float(spread))
         return np.array(found)
 
     @cached_property

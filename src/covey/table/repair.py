@@ -76,8 +76,10 @@ class RuleBook:
         if bad.any():
             good, broken = np.flatnonzero(~bad), np.flatnonzero(bad)
             donors = generator.choice(good, len(broken)) if len(good) else None
-            for name, column in cells.items():
-                column[broken] = self._witness[name] if donors is None else column[donors]
+            for name in {
+                name for rule in self.rules for name in rule.fields
+            }:  # others may be bound elsewhere, and stay
+                cells[name][broken] = self._witness[name] if donors is None else cells[name][donors]
         return cells
 
     def _take_turns(self, cells: Cells, generator: np.random.Generator) -> Mask:
