@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from covey.release.linkedfiles import read_fitted
 from covey.release.linkedverify import DESCRIBED, released_schema, table_paths
 from covey.release.load import load_centres
 from covey.release.measurements import read_measurements
-from covey.release.verify import promised, rows_path, verify_bundle
+from covey.release.verify import promised, rows_path, verify_bundle, verify_files
 from covey.table.codec import Codec
 from covey.table.numbers import NumberCodec
 from covey.table.package import Package
@@ -38,9 +39,14 @@ STORED_ROWS = 1 << 18  # that are read and decoded at a time: as many as are dra
 class StoredRows:
     """The rows of a bundle, read when they are asked for."""
 
-    m: int
     path: Path
     codec: Codec
+
+    @cached_property
+    def m(self) -> int:
+        """How many there are: counted when it is asked for."""
+        source = open_source(self.path, self.codec.schema)
+        return sum(source.table(part).rows for part in source.parts())
 
     def __iter__(self) -> Iterator[ColumnValues]:
         source, held = open_source(self.path, self.codec.schema), np.empty((0, len(self.codec.names)), dtype=np.int64)
@@ -59,15 +65,22 @@ class StoredRows:
 class StoredTables:
     """The two tables of a bundle of persons with events, read when they are asked for."""
 
-    m: int
     folder: Path
     package: Package
 
+    @property
+    def m(self) -> int:
+        """How many persons there are."""
+        return self._tables[0].m
+
+    @cached_property
+    def _tables(self) -> list[StoredRows]:
+        paths = table_paths(self.folder, self.package)
+        both = zip(self.package.resources, paths, strict=True)
+        return [StoredRows(path, Codec(released_schema(part))) for part, path in both]
+
     def __iter__(self) -> Iterator[tuple[ColumnValues, ColumnValues]]:
-        found = [
-            next(iter(StoredRows(self.m, path, Codec(released_schema(part)))))
-            for part, path in zip(self.package.resources, table_paths(self.folder, self.package), strict=True)
-        ]
+        found = [next(iter(table)) for table in self._tables]
         yield found[0], found[1]
 
 
@@ -75,8 +88,8 @@ def stored(place: Path) -> PrivateRelease | AnonymousRelease | LinkedRelease:
     """The release that a bundle was written from, as far as its words need it."""
     if (place / DESCRIBED).is_file() or (place / "centres.npz").is_file():
         return load(place)  # type: ignore[no-any-return]
-    checked, codec = verify_bundle(place), Codec(Schema.load(place / "schema.json"))
-    facts, rows = checked.facts, StoredRows(checked.rows, rows_path(place), codec)
+    facts, codec = verify_bundle(place).facts, Codec(Schema.load(place / "schema.json"))
+    rows = StoredRows(rows_path(place), codec)
     named = {name: facts[name] for name in ("group_size", "n", "groups", "covariance_loss", "method", "seeded")}
     return AnonymousRelease(rows, codec.schema, **named, version=facts["covey"])
 
@@ -90,16 +103,16 @@ def load(folder: str | Path) -> Any:
     if (place / DESCRIBED).is_file():
         return load_linked(place)
     if not (place / "centres.npz").is_file():
-        facts = verify_bundle(place).facts
+        facts = verify_files(place)
         raise InputError(
             f"{place} is an anonymous bundle: its rows are averages of groups of {facts.get('group_size')} records, without "
             "noise of a known law, so no honest interval can be computed from them. Its rows are in "
             f"{rows_path(place).name}; for intervals ask for a private bundle, made by covey release."
         )
     centres = load_centres(place)
-    codec, facts = centres.codec, centres.checked.facts
+    codec, facts = centres.codec, centres.facts
     return Release(
-        StoredRows(centres.checked.rows, rows_path(place), codec),
+        StoredRows(rows_path(place), codec),
         codec.schema,
         centres.cloud,
         statement(facts),
@@ -113,12 +126,10 @@ def load(folder: str | Path) -> Any:
 
 def load_linked(place: Path) -> LinkedAnswers:
     """A private bundle of persons with events."""
-    checked = verify_bundle(place)
+    facts = verify_files(place)
     package = Package.load(place / DESCRIBED)
-    fitted = replace(
-        read_fitted(place, package), certificate=_linked_certificate(place / "certificate.json", checked.facts)
-    )
-    parts, facts = StoredTables(checked.rows, place, package), checked.facts
+    fitted = replace(read_fitted(place, package), certificate=_linked_certificate(place / "certificate.json", facts))
+    parts = StoredTables(place, package)
     own, mended = _linked_own(place / "certificate.json", fitted.certificate), facts.get("events_drawn_anew_for_rules")
     return LinkedAnswers(parts, package, fitted, statement(facts), facts["covey"], own, mended)
 

@@ -37,7 +37,6 @@ from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
 from covey.release.contents import PrivateRelease
 from covey.release.load import Centres, draw_rows
-from covey.release.verify import Verified
 from covey.table.codec import Codec
 from covey.table.sources import joined
 
@@ -65,7 +64,7 @@ class Release(PrivateRelease):
         m = whole_number(m, "m", 1, "It counts the synthetic rows.")
         wanted = Columns(self.codec).wishes(where or {})
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
-        centres = Centres(self.codec, self.centres, Verified(0, {}), self.numbers)
+        centres = Centres(self.codec, self.centres, {}, self.numbers)
         return in_library(joined(list(draw_rows(centres, m, wanted, streams))), library)
 
     # What answers rest on.

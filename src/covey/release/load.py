@@ -25,7 +25,7 @@ from covey.core.tables.triples import Triples
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.draws import NumberCells, draw_of
-from covey.release.verify import Verified, verify_bundle
+from covey.release.verify import verify_files
 from covey.table.attributes import MISSING as MISSING_CELL
 from covey.table.attributes import SPECIAL, Grid
 from covey.table.codec import Codec
@@ -44,7 +44,7 @@ class Centres:
 
     codec: Codec
     cloud: WeightedPoints
-    checked: Verified
+    facts: Mapping[str, Any]
     numbers: NumberCells | None = None  # what its cells of numbers are
     spectrum: Spectrum | None = None
 
@@ -71,14 +71,14 @@ class Centres:
 
 def load_centres(folder: Path) -> Centres:
     """The centres of a bundle that is whole and consistent."""
-    checked = verify_bundle(folder)
+    facts = verify_files(folder)
     if not (folder / "centres.npz").is_file():
         raise InputError(f"{folder} has no centres: it is an anonymous bundle, whose rows are all there is.")
     with np.load(folder / "centres.npz", allow_pickle=False) as file:
         arrays = dict(file)
     cloud = WeightedPoints(arrays["weights"], arrays["points"])
     codec = Codec(Schema.load(folder / "schema.json"))
-    found = Centres(codec, cloud, checked, _numbers(codec, arrays), _spectrum(arrays))
+    found = Centres(codec, cloud, facts, _numbers(codec, arrays), _spectrum(arrays))
     width = len(codec.domain_sizes) if found.flags else sum(found.sizes)
     if cloud.points.shape != (len(cloud.weights), width):
         raise InputError(f"the centres of {folder} do not belong to its schema.")

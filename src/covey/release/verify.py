@@ -32,40 +32,16 @@ class Verified:
 
 
 def verify_bundle(folder: Path) -> Verified:
-    """Check a bundle without any true data: checksums, the schema's validity for every row, the arithmetic of the budget."""
-    if not folder.is_dir():
-        raise InputError(
-            f"{folder} is a file. Name the folder." if folder.exists() else f"there is no folder {folder}."
-        )
-    if not (folder / SUMS).is_file():
-        raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or not a whole one.")
+    """Check a bundle without any true data: as `verify_files`, and the schema's validity for every row."""
+    facts = verify_files(folder)
     named = listed(folder)
-    present, finished = counting(folder, named), REPORT in named
-    if present != set(named):
-        missing, extra = (", ".join(map(repr, sorted(names))) for names in (set(named) - present, present - set(named)))
-        found = [f"missing: {missing}"] * bool(missing) + [f"extra: {extra}"] * bool(extra)
-        raise InputError(f"the files of the bundle are not those it lists; {'; '.join(found)}.")
-    for name, digest in named.items():
-        if file_digest(folder / name) != digest:
-            raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
+    finished = REPORT in named
     if DESCRIBED in named:
-        facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
-        _verify_budget(facts)
         rows, tables = verify_linked(folder)
         if finished and not all(named[path.name] in (folder / REPORT).read_text(encoding="utf-8") for path in tables):
             raise InputError(f"{REPORT} describes other tables than those of the bundle.")
         return Verified(rows, facts, "persons", finished)
-    table = rows_path(folder)
-    if finished and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
-        raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")
-    facts = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
-    if "charges" in facts:
-        _verify_budget(facts)
-    schema = Schema.load(folder / "schema.json")
-    codec, source, rows = Codec(schema), open_source(table), 0
-    measured = read_measurements(folder, [kind.size for kind in NumberCodec(codec).attributes])
-    if measured is not None and measured.n != facts["n"]:
-        raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
+    codec, source, rows = Codec(Schema.load(folder / "schema.json")), open_source(rows_path(folder)), 0
     for part in source.parts():
         piece = source.table(part)
         wrong = codec.problems(piece)
@@ -75,6 +51,41 @@ def verify_bundle(folder: Path) -> Verified:
     if not rows:
         raise InputError("the bundle has no synthetic rows.")
     return Verified(rows, facts, finished=finished)
+
+
+def verify_files(folder: Path) -> Mapping[str, Any]:
+    """What privacy.json says, if every file is as it was written and the budget and the measurements add up.
+
+    The rows are not read one by one: checksums say that they are those of the bundle, and answers do not rest on them.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is a file. Name the folder." if folder.exists() else f"there is no folder {folder}."
+        )
+    if not (folder / SUMS).is_file():
+        raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or not a whole one.")
+    named = listed(folder)
+    present = counting(folder, named)
+    if present != set(named):
+        missing, extra = (", ".join(map(repr, sorted(names))) for names in (set(named) - present, present - set(named)))
+        found = [f"missing: {missing}"] * bool(missing) + [f"extra: {extra}"] * bool(extra)
+        raise InputError(f"the files of the bundle are not those it lists; {'; '.join(found)}.")
+    for name, digest in named.items():
+        if file_digest(folder / name) != digest:
+            raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
+    facts: dict[str, Any] = json.loads((folder / "privacy.json").read_text(encoding="utf-8"))
+    if "charges" in facts:
+        _verify_budget(facts)
+    if DESCRIBED in named:
+        return facts
+    table = rows_path(folder)
+    if REPORT in named and named[table.name] not in (folder / REPORT).read_text(encoding="utf-8"):
+        raise InputError(f"{REPORT} describes another table than {table.name}: it does not name its fingerprint.")
+    codec = Codec(Schema.load(folder / "schema.json"))
+    measured = read_measurements(folder, [kind.size for kind in NumberCodec(codec).attributes])
+    if measured is not None and measured.n != facts["n"]:
+        raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
+    return facts
 
 
 def promised(facts: Mapping[str, Any]) -> Budget:
