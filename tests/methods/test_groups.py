@@ -68,7 +68,7 @@ def test_plan_report_and_evaluation_say_the_same(few_steps, tmp_path):
     frame = pl.DataFrame(table_of(case, 0.08, 1))
     frame.write_csv(tmp_path / "t.csv")
     schema.save(tmp_path / "schema.json")
-    said = plan(schema, case.rows, 1, 0).groups.sentence
+    said = plan(schema, case.rows, 1, 0).prediction.groups.sentence
     assert f"about {stated(case):,} rows" in said
     command = ["plan", str(tmp_path / "schema.json"), "--rows", str(case.rows), "--epsilon", "1"]
     assert said in CliRunner().invoke(main, command).output.splitlines()

@@ -96,11 +96,13 @@ def test_plan_check_and_guard_give_the_same_answer_before_the_charge(few_steps, 
     schema.save(tmp_path / "schema.json")
     ledger = Ledger(tmp_path / "ledger.json")
     ledger.open_dataset("t", Fraction(2))
-    room = round(plan(schema, n, epsilon, delta).memory_gib * 2**30) + spare  # a byte too few, or as many as are needed
+    room = (
+        round(plan(schema, n, epsilon, delta).prediction.memory_gib * 2**30) + spare
+    )  # a byte too few, or as many as are needed
     for home in ("core.arrays", "methods.regain.predict"):
         monkeypatch.setattr(f"covey.{home}.allowed_memory", lambda: room)
     fits = spare == 0
-    assert (NO_ROOM in plan(schema, n, epsilon, delta).warnings) != fits
+    assert (NO_ROOM in plan(schema, n, epsilon, delta).prediction.warnings) != fits
     order = PrivateOrder(
         table(tmp_path / "t.csv", n),
         tmp_path / "schema.json",

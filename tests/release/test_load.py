@@ -21,7 +21,7 @@ from covey.errors import ParameterError
 from covey.methods.draws import NumberCells
 from covey.release.bundle import write_bundle
 from covey.release.load import Centres, conditioned, draw_rows, load_centres
-from covey.release.verify import Verified, bundle_digest
+from covey.release.verify import Verified, bundle_digest, verify_bundle
 from covey.table.codec import Codec
 from covey.table.schema import Condition, Field, Forbid, Schema
 
@@ -199,3 +199,16 @@ def test_a_range_of_a_number_is_drawn_though_it_cuts_cells(tmp_path):
     both = release.sample(50, {"income": [(0, 100), (4900, 4950)], "ward": "B"}, seed=2)
     assert (both["income"].is_between(0, 100) | both["income"].is_between(4900, 4950)).all()
     assert both["income"].is_between(0, 100).mean() > 0.8  # ward B is where incomes are low: weights follow it
+
+
+def test_an_answer_reads_no_synthetic_row_and_verify_reads_them_all(tmp_path, monkeypatch):
+    schema = Schema(tuple(Field(f"c{j}", "boolean", required=True) for j in range(3)))
+    bits = np.random.default_rng(0).random((500, 3)) < 0.3
+    synth = covey.PrivateSynthesizer(2.0, schema=schema, seed=1).fit({f"c{j}": bits[:, j] for j in range(3)})
+    folder = write_bundle(synth.release(60), tmp_path / "bundle")
+    seen = []
+    monkeypatch.setattr(Codec, "problems", lambda self, table: seen.append(table.rows) or [])
+    release = covey.load(folder)
+    assert abs(release.share({"c0": True}, about="table").value - bits[:, 0].mean()) < 0.1
+    assert not seen
+    assert (verify_bundle(folder).rows, release.parts.m, sum(seen)) == (60, 60, 60)

@@ -81,12 +81,14 @@ def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """What a bundle says of its privacy, and the day on which it was made."""
+    """What a bundle says of its privacy, and the day on which it was made; its charges keep within its budget."""
     found = read_json(folder / "privacy.json")
     if not isinstance(found, dict) or not isinstance(found.get("synthetic_rows"), dict):
         raise InputError(
             f"{folder / 'privacy.json'} does not count the synthetic rows: it is not a file of this covey."
         )
+    if "charges" in found:
+        _verify_budget(found)
     return found
 
 
@@ -106,7 +108,7 @@ def verify_files(folder: Path) -> tuple[dict[str, str], bool]:
 
 
 def checked_bundle(folder: Path) -> Verified:
-    """A bundle whose checksums are right, and with them what it says of itself: no row is read."""
+    """A bundle whose checksums and budget are right, and with them what it says of itself: no row is read."""
     _, finished = verify_files(folder)
     facts = read_facts(folder)
     return Verified(facts["synthetic_rows"], facts, finished)
@@ -126,8 +128,6 @@ def verify_bundle(folder: Path) -> Verified:
     for _, path in tables:
         if finished and named[path.name] not in report:
             raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
-    if "charges" in facts:
-        _verify_budget(facts)
     measured: Measurements | None = None
     if described.schema is not None:
         measured = read_measurements(folder, NumberCodec(Codec(described.schema)).sizes)
