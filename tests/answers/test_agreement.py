@@ -89,11 +89,14 @@ def _values(frame, name, by, label):
 def test_answers_hold_the_truth_and_rows_do_not_contradict_them(table, monkeypatch):
     """Unbiased means alone lie far from the rows; where swaps overshoot, the rows leave what was measured of groups."""
     truths, rows, apart = misses(table)
-    assert truths <= 0.08 and rows <= 0.03 and apart < 0.15
+    assert truths <= 0.08
+    assert rows <= 0.03
+    assert apart < 0.15
     monkeypatch.setattr(Ties, "room", lambda self, a, xi, xj: len(xi))
     monkeypatch.setattr(answering, "around", lambda estimate, value, confidence: estimate)
     _, rows, apart = misses(table)
-    assert apart > 0.2 and (table == "visits" or rows > 0.1)
+    assert apart > 0.2
+    assert table == "visits" or rows > 0.1
 
 
 def test_an_impossible_estimate_is_moved_before_its_interval_is_laid_around_it():
@@ -101,7 +104,8 @@ def test_an_impossible_estimate_is_moved_before_its_interval_is_laid_around_it()
     none = np.zeros(1)
     estimate = Estimate(np.array([12.0]), np.array([(7.5 / 1.96) ** 2]), none, none, none)
     found = answers(estimate, ["mean"], 0.95, "table", "measured", (16.0, 100.0))[0]
-    assert (found.value, found.low) == (16, 16) and abs(found.high - 23.5) < 1e-3
+    assert (found.value, found.low) == (16, 16)
+    assert abs(found.high - 23.5) < 1e-3
 
 
 def test_no_group_is_younger_than_as_many_of_the_youngest():
@@ -116,4 +120,5 @@ def test_no_group_is_younger_than_as_many_of_the_youngest():
     assert ordered[:few].mean() - 1 < low <= ordered[:few].mean() + 0.05
     assert ordered[-few:].mean() - 0.05 <= high < ordered[-few:].mean() + 4
     wider = answering.possible(moments, half, np.ones(len(scores)), tenth, 400)
-    assert wider[0] < low and wider[1] > high
+    assert wider[0] < low
+    assert wider[1] > high

@@ -56,8 +56,9 @@ def by_group(
 def possible(moments: Moments, half: Floats, there: Floats, base: Estimate, rows: float | None) -> tuple[float, float]:
     """The least and the most that a number's mean can be over a group: that of as many of its smallest, or largest values.
 
-    `base` is the group's share. Feature 0 is the number, `half` is half the width of its units and `there` is 1 where they are meant. The ends are moved
-    outward by LOST standard errors; `rows` are those that the table is a sample of, None for none.
+    `base` is the group's share. Feature 0 is the number, `half` is half the width of its units and `there` is 1 where they
+    are meant. The ends are moved outward by LOST standard errors; `rows` are those that the table is a
+    sample of, None for none.
     """
     number, found = moments.features[0], []
     law = moments.shares[number.attribute] * there
