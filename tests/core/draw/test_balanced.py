@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.draw.balanced import Kept, keep_limits, round_table, sample_bits, sample_categories, share_out
+from covey.core.draw.balanced import keep_limits, round_table, sample_bits, sample_categories, share_out
 from covey.core.draw.rounding import bootstrap, round_bits
 from covey.core.draw.ties import Ties
 from covey.core.paper.blocks import WeightedPoints
@@ -123,18 +123,20 @@ def test_limits_are_kept_without_changing_column_totals():
     assert (full.sum(axis=1) == 1).all()
 
 
-def test_exchanges_that_keep_covariances_of_ranks_do_not_wash_out_pairs(monkeypatch):
-    """A number of 24 cells decides a category; exchanges of a block that overshoot the covariance together lose this."""
-    domain, m = Domain((24, 3), (True, True)), 6000
-    cells = np.arange(24)
-    points = np.hstack([np.eye(24)[cells], np.eye(3)[cells // 8]])
-    cloud = WeightedPoints(np.full(24, 1 / 24), points)
-    kept = Kept(np.concatenate([cells - 11.5, [-8.0, 0.0, 8.0]]))
-
-    def wrong():
-        rows = sample_categories(cloud, domain, m, np.random.default_rng(3), kept)
-        return np.mean(rows[:, 0] // 8 != rows[:, 1])
-
-    assert wrong() < 0.01
-    monkeypatch.setattr(Ties, "room", lambda self, a, xi, xj: len(xi))
-    assert wrong() > 0.03
+def test_exchanges_that_are_good_each_do_not_overshoot_covariances_together():
+    """Of 2,000 exchanges that would each bring a covariance nearer, all together take it farther away."""
+    generator, domain, cells = np.random.default_rng(3), Domain((24, 24), (True, True)), np.arange(24)
+    cloud = WeightedPoints(np.full(24, 1 / 24), np.hstack([np.eye(24), np.full((24, 24), 1 / 24)]))
+    codes = generator.integers(0, 24, (6000, 2)) + np.array([0, 24])
+    ties = Ties(np.tile(cells - 11.5, 2), cloud, domain, codes)
+    xi, xj = codes[:3000], codes[3000:]
+    good = ties.cost(0, xi, xj) < 0
+    xi, xj, before = xi[good], xj[good], abs(float(ties.error[0, 1]))
+    count = ties.room(0, xi, xj)
+    error = ties.error.copy()
+    ties.take(0, xi[:count], xj[:count])
+    assert 0 < count < len(xi)
+    assert abs(float(ties.error[0, 1])) < before
+    ties.error = error
+    ties.take(0, xi, xj)
+    assert abs(float(ties.error[0, 1])) > before
