@@ -72,9 +72,10 @@ def value_of(entry: Mapping[str, Any], cell: str) -> Any:
         return cell
     kind = entry.get("type", "string")
     if kind == "boolean":
-        if cell not in ("true", "false"):
+        words = entry.get("falseValues", ["false"])[0], entry.get("trueValues", ["true"])[0]
+        if cell not in words:
             raise ValueError(f"{name!r} is {cell!r}, no flag")
-        return cell == "true"
+        return cell == words[1]
     if kind == "string":
         other = own.get("other")
         labels = [*limits.get("enum", []), *([] if not other else ["other" if other is True else other])]

@@ -1381,7 +1381,7 @@ def test_bad_input_34_dataset_names_build_no_path(desk, name):
     assert made == {desk.folder / "out"} | {desk.folder / "out" / f for f in FILES}
 
 
-@pytest.mark.parametrize("writer", ["write_csv", "write_document", "_write_sums", "_sync"])
+@pytest.mark.parametrize("writer", ["writing_csv", "write_document", "_write_sums", "_sync"])
 def test_bad_input_35_disk_full_in_the_middle_of_writing(desk, monkeypatch, writer):
     def full(*_):
         raise OSError(28, "No space left on device")

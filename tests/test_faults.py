@@ -93,8 +93,8 @@ def test_kills_at_random_points_leave_nothing_broken():
             "a release without its charge",
         ),
         (
-            "import covey.workflow as w, shutil, tempfile; real = w._prepare\n"
-            "w._prepare = lambda order, synth: (shutil.copy(order.table, tempfile.mkstemp()[1]), real(order, synth))[1]",
+            "import covey.workflow as w, shutil, tempfile; real = w._check_places\n"
+            "w._check_places = lambda order, tables: (shutil.copy(order.table, tempfile.mkstemp()[1]), real(order, tables))[1]",
             "true rows in",
         ),
     ],

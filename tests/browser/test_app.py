@@ -183,7 +183,7 @@ def test_persons_and_their_events_on_a_phone(steward, screen, tmp_path):
     steward.look()
     steward.press("Review the release")
     page.wait_for_url("**/review")
-    page.get_by_text("that a person has at most, and are left out").wait_for()
+    page.get_by_text("that a person has at most (at_most), and are left out").wait_for()
     steward.look()
 
 
@@ -212,7 +212,7 @@ def test_an_exhausted_budget_is_refused_where_it_is_chosen(steward, server):
     page = steward.page
     steward.to_privacy()
     steward.open_dataset("small", "0.5")
-    page.locator("#panel").get_by_text("The budget does not cover this").wait_for()
+    page.locator("#panel").get_by_text("does not cover this").wait_for()
     steward.look()
     steward.press("Review the release")
     page.get_by_role("alert").get_by_text("Remaining: ε = 0.5").wait_for()

@@ -183,6 +183,7 @@ def answers(  # one for each number of an estimate
     half, se = estimate.half(confidence), np.sqrt(estimate.variance)
     value = np.clip(estimate.value, *within)
     low, high = np.clip([value - estimate.below - half, value + estimate.above + half], *within)
+    low, high = np.minimum(low, value), np.maximum(high, value)  # whatever their last digits
     return tuple(
         Answer(q, float(value[i]), float(low[i]), float(high[i]), float(se[i]), confidence, about, method, note)
         for i, q in enumerate(questions)

@@ -62,6 +62,8 @@ def possible(moments: Moments, half: Floats, there: Floats, base: Estimate, rows
     number, found = moments.features[0], []
     law = moments.shares[number.attribute] * there
     share = min(float(base.value[0] - LOST * np.sqrt(base.variance[0])), float(law.sum()))
+    if not share > 0:
+        return -np.inf, np.inf
     for turn in (1, -1):
         value = turn * number.scores - half  # the largest values are the smallest of their negatives
         order = np.argsort(value, kind="stable")

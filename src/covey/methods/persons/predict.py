@@ -48,7 +48,7 @@ class PersonsPrediction:
 
 def predict_persons(plan: LinkedPlan, n: int, budget: Budget) -> PersonsPrediction:
     """Tables, noise and advice for n persons."""
-    tables, share = plan.tables(n, budget), plan.shares(n, budget, CERTIFICATE_SHARE)["tables"]
+    tables, share = plan.tables(n, budget), plan.shares(n, budget, CERTIFICATE_SHARE).get("tables")
     kinds = [table.kind for table, _ in tables]
     alone = LinkedPlan((), plan.events, 1, False)
     pairs = [weight for table, weight in alone.tables(n, budget) if table.kind == "event"]
@@ -59,7 +59,7 @@ def predict_persons(plan: LinkedPlan, n: int, budget: Budget) -> PersonsPredicti
         float(budget.epsilon),
         float(budget.delta),
         {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
-        plan.table_sd(n, budget.part(share)) / n,
+        plan.table_sd(n, budget.part(share)) / n if share else 0.0,  # nothing but columns by themselves
         one / n,
         few_persons(n, budget),
     )

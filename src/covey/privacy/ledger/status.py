@@ -65,7 +65,8 @@ class DatasetStatus:
         if self.composition != "gaussian" or self._adds_up:
             return self.summed
         delta = self.budget.delta
-        return Amount.rounded_up(epsilon_above(Fraction(self.quecto_rho, QUECTO), delta), delta)
+        least = Fraction(1, NANO)  # a charge is never shown as nothing
+        return Amount.rounded_up(max(least, epsilon_above(Fraction(self.quecto_rho, QUECTO), delta)), delta)
 
     @property
     def remaining(self) -> Amount:
