@@ -48,6 +48,7 @@ FOUND = (
     10158,
     12500,
     12562,
+    22678,
 )  # ended in a find once
 
 

@@ -19,7 +19,7 @@ from covey.release.measurements import read_measurements
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
-from covey.table.columns import unguarded
+from covey.table.columns import cell_by_cell, unguarded
 from covey.table.description import Description
 from covey.table.numbers import NumberCodec
 from covey.table.resources import Resource
@@ -158,7 +158,7 @@ def verify_rows(described: Description, tables: list[tuple[Resource, Path]]) -> 
             named = {
                 own if own in codec.schema.names else unguarded(own): cells for own, cells in piece.columns.items()
             }
-            held.append({name: named[name] for name in wanted})
+            held.append({name: cell_by_cell(named[name]) for name in wanted})
         counts[part.name] = rows
         kept |= {f"{part.name}.{name}": column for name, column in joined(held).items()} if rows and wanted else {}
     if not counts[described.unit.name]:

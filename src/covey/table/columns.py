@@ -179,6 +179,16 @@ def pandas_series(name: str, column: Any, spelling: Spelling) -> Series | Words 
     return Words(np.asarray(column.cat.codes), text_series(name, column.cat.categories.tolist(), spelling))
 
 
+def cell_by_cell(column: Series | Words) -> Series:
+    """A column with every cell written out."""
+    if not isinstance(column, Words):
+        return column
+    pl = optional("polars")
+    places = pl.Series(column.places).cast(pl.Int64)
+    found: Series = column.words.gather(places.set(places < 0, None))
+    return found
+
+
 def spelled(column: Any, spelling: Spelling) -> Any:
     """A column, or the words of one, in plain spelling; what is no text stays as it is."""
     if isinstance(column, Words):

@@ -22,7 +22,7 @@ from covey.errors import ParameterError
 from covey.table.attributes import Attribute, ColumnLog, Grid, Labels
 from covey.table.cells import MISSING_WORDS, as_text
 from covey.table.codec import EncodeLog
-from covey.table.columns import Table, Words, unguarded
+from covey.table.columns import Table, cell_by_cell, unguarded
 from covey.table.domain import Mask
 from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field, Value
@@ -158,11 +158,11 @@ class Provisional:
         words = []
         for j, column in enumerate(self.columns):
             seen = log.columns[column.field.name] = ColumnLog()
-            codes[:, j], found = column.read(_spelled_out(table.columns[column.field.name]), seen)
+            codes[:, j], found = column.read(cell_by_cell(table.columns[column.field.name]), seen)
             words.append(found)
         for name, attribute in self.attributes.items():
             log.columns[name] = ColumnLog()
-            attribute.read(_spelled_out(table.columns[name]), log.columns[name])
+            attribute.read(cell_by_cell(table.columns[name]), log.columns[name])
         return Coded(codes, tuple(words)), log
 
 
@@ -171,15 +171,3 @@ def completed(field: Field) -> Field:
     if field.type == "time":
         return replace(field, learn=False, minimum=time(0, 0), maximum=time(23, 59, 59))
     return replace(field, learn=False)
-
-
-def _spelled_out(column: Series | Words) -> Series:
-    """A column cell by cell."""
-    if not isinstance(column, Words):
-        return column
-    pl = optional("polars")
-    empty = np.asarray(column.places < 0)
-    if empty.all():
-        return column.words.clear().extend_constant(None, len(column))
-    spelled: Series = column.words.gather(np.where(empty, 0, column.places).astype(np.int64))
-    return spelled.set(pl.Series(empty), None) if empty.any() else spelled

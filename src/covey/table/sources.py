@@ -21,8 +21,8 @@ from covey.table.columns import (
     PART_ROWS,
     SizeBudget,
     Table,
-    Words,
     as_series,
+    cell_by_cell,
     check_cells,
     guarded,
     made,
@@ -215,7 +215,7 @@ def _joined(tables: list[Table], origin: str) -> Table:
     pl = optional("polars")
     columns = {}
     for name in tables[0].columns:
-        series = [_one_by_one(name, table.columns[name]) for table in tables]
+        series = [cell_by_cell(table.columns[name]).alias(name) for table in tables]
         columns[name] = pl.concat(series, rechunk=True) if len(series) > 1 else series[0]
     return Table(
         columns,
@@ -227,16 +227,6 @@ def _joined(tables: list[Table], origin: str) -> Table:
         tables[0].twice,
         tables[0].plain,
     )
-
-
-def _one_by_one(name: str, column: Series | Words) -> Series:
-    """A column cell by cell."""
-    if not isinstance(column, Words):
-        return column
-    pl = optional("polars")
-    places = pl.Series(column.places).cast(pl.Int64)
-    series: Series = column.words.gather(places.set(places < 0, None))
-    return series.alias(name)
 
 
 def like(frame: Any, columns: ColumnValues) -> Any:
@@ -383,14 +373,14 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
         types[name] = remember(origin, native.type if origin == "pyarrow" else native.dtype)
         own = pandas_series(name, native, spelling) if origin == "pandas" else None
         columns[name] = (
-            spelled(plain(column.to_polars()).alias(name), spelling) if own is None else _one_by_one(name, own)
+            spelled(plain(column.to_polars()).alias(name), spelling) if own is None else cell_by_cell(own).alias(name)
         )
     return Table(columns, len(wide), origin, ignored=ignored, twice=twice, types=types)
 
 
 def _choose_again(table: Table, schema: Domain | None) -> Table:
     """The columns of a table that was read before, perhaps without a schema."""
-    read = {name: _one_by_one(name, values) for name, values in table.columns.items()}
+    read = {name: cell_by_cell(values).alias(name) for name, values in table.columns.items()}
     columns, ignored = _choose(read, schema)
     chosen = replace(table, columns=columns, ignored=table.ignored + ignored)
     return chosen if table.plain else _plain_table(chosen, _spellings(schema, table.origin), schema is not None)
