@@ -10,12 +10,14 @@ import pytest
 
 import covey
 from audits.gates import opened
+from covey.answers.load import statement
 from covey.core.tables.learned import kept_counts
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.methods.learning import SHARE, Learned, _learned_field, check_learning, expected_sizes, learning_cost
 from covey.privacy.budget import make_budget
 from covey.records import LearningReader
 from covey.release.bundle import write_bundle
+from covey.release.statements import private_facts
 from covey.release.verify import _verify_budget, verify_bundle
 from covey.table.provisional import LearnedColumn, Provisional
 from covey.table.schema import Field, Linear, Schema
@@ -172,6 +174,9 @@ def test_where_nothing_stands_out_of_the_noise_the_release_is_a_guess_and_not_lo
     assert synth.schema.fields[0].categories > 1
     assert synth.schema.validate(synth.sample(50)) == []
     assert "word" not in set(synth.sample(50)["id"])
+    told = private_facts(synth.privacy, "0")
+    assert told["guessed"] is True
+    assert statement(told).guessed
 
 
 @pytest.mark.usefixtures("few_steps")

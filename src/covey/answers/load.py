@@ -158,6 +158,7 @@ def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
         unused=unused,
         learned=tuple(facts.get("learned", ())),
         left_out=tuple(facts.get("left_out", ())),
+        guessed=bool(facts.get("guessed", False)),
         assumed=tuple(facts.get("assumed", ())),
         prior=facts.get("prior", {}).get("bundle"),
     )

@@ -331,6 +331,7 @@ class PrivacyStatement:
     unused: tuple[Charge, ...] = ()
     learned: tuple[str, ...] = ()  # fields whose limits or categories were learned with noise
     left_out: tuple[str, ...] = ()  # and those in which nothing stood out of it
+    guessed: bool = False  # whether nothing stood out in any of them, so that limits are no more than noise
     assumed: tuple[str, ...] = ()  # what the promise takes as public beside the schema, in sentences
     prior: str | None = None  # the fingerprint of an earlier bundle that was used as public information
 

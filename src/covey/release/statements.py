@@ -107,6 +107,7 @@ def _learned_facts(privacy: PrivacyStatement) -> dict[str, Any]:
     return {
         "learned": list(privacy.learned),
         "left_out": list(privacy.left_out),
+        **({"guessed": True} if privacy.guessed else {}),
         **({"assumed": list(privacy.assumed)} if privacy.assumed else {}),
         "delta_for_labels": str(privacy.budget.selection),
     }
@@ -299,6 +300,10 @@ def _learned_words(privacy: PrivacyStatement) -> list[str]:
     lines.append("The names and types of all columns are public; rare categories are counted as other.")
     if privacy.left_out:
         lines.append(f"Nothing stood out of the noise in {', '.join(f'`{n}`' for n in privacy.left_out)}: left out.")
+    if privacy.guessed:
+        lines.append(
+            "Nothing stood out of the noise in any of them: their limits are a guess, and texts are one category."
+        )
     if privacy.assumed:
         lines += [
             "",

@@ -357,6 +357,7 @@ class PrivateSynthesizer(_Private):
             unused=tuple(charge for gate in gates for charge in gate.unused),
             learned=domains.learned if domains else (),
             left_out=domains.left_out if domains else (),
+            guessed=domains is not None and domains.guessed,
             assumed=() if self._learning is None else assumed(self._learning.provisional.schema),
             prior=None if self._prior is None else self._by_table.prior_digest,
         )
