@@ -49,6 +49,7 @@ FOUND = (
     12500,
     12562,
     22678,
+    31893,
 )  # ended in a find once
 
 

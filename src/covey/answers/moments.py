@@ -156,7 +156,10 @@ class Moments:
             product = min(max(product, least), most)
             return product, product - least, most - product, 0.0
         between = product - float((table.sum(axis=1) @ s) * (table.sum(axis=0) @ t))
-        line = between * (1 / (self.kept[i] * self.kept[j]) - 1)
+        kept = (
+            self.kept[i] * self.kept[j]
+        )  # nothing where a column has a single bin: then there is nothing between bins
+        line = between * (1 / kept - 1) if kept > 0 else 0.0
         centres = self._inside(f, h, s, t)
         return product + (line + centres) / 2, 0.0, 0.0, (line - centres) / 2
 
