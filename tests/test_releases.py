@@ -50,6 +50,7 @@ FOUND = (
     12562,
     22678,
     31893,
+    43105,
 )  # ended in a find once
 
 

@@ -29,11 +29,13 @@ class NumberCodec:
         self.fine = {name: grid for name in codec.names if (grid := fine_grid(codec, name)) is not None}
         self.links = codec.schema.links
         self.attributes: tuple[Attribute, ...] = tuple(self._attribute(j) for j in range(len(self.names)))
-        self.dtype = np.min_scalar_type(max(self.sizes) - 1)
+        self.dtype = np.min_scalar_type(max(attribute.size for attribute in self.attributes) - 1)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many codes each column has."""
+        """How many codes each column has; columns of two categories each are fitted as flags, numbers among them too."""
+        if all(size == 2 for size in self.codec.domain_sizes):
+            return self.codec.domain_sizes
         return tuple(attribute.size for attribute in self.attributes)
 
     def _attribute(self, j: int) -> Attribute:
