@@ -24,10 +24,10 @@ SIZES = (5, 20, 100)
 HEAD = """# Anonymous tables: the spectral tree beside MDAV
 
 `python benchmarks/anonymous.py`, part of `make bench`. Equal group sizes r, as many rows drawn as the table has, three draws.
-The loss is ‖covariance of the table − covariance of the group averages‖; δ₂ is the root mean square error of 2-way shares in
+The loss is ‖covariance of the table − covariance of the group averages‖; RMSE₂ is the root mean square error of 2-way shares in
 the drawn rows. Ratios are to MDAV in the same run; seconds are processor time for grouping.
 
-| table | n × p | r | loss | ratio | δ₂ | ratio | tree s | MDAV s |
+| table | n × p | r | loss | ratio | RMSE₂ | ratio | tree s | MDAV s |
 |---|---|---|---|---|---|---|---|---|
 """
 
@@ -68,7 +68,8 @@ def accuracy(names):
     if loss:
         means = [np.exp(np.mean(np.log(v))) for v in (loss, error)]
         yield ""
-        yield f"Geometric means: loss {verdict(means[0], 0.7)}, δ₂ {verdict(means[1], 0.5)}. Worst loss {verdict(max(loss), 1)}."
+        worst = verdict(max(loss), 1)
+        yield f"Geometric means: loss {verdict(means[0], 0.7)}, RMSE₂ {verdict(means[1], 0.5)}. Worst loss {worst}."
 
 
 def growth():

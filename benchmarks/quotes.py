@@ -166,7 +166,7 @@ def peers() -> list[Quote]:
     return [
         Quote(
             page,
-            "SWIFT has δ₂ .036, covey .046 on average over 40 releases (.028 to .074",
+            "SWIFT has RMSE₂ .036, covey .046 on average over 40 releases (.028 to .074",
             (of("delta2", "dpsynth SWIFT", few[0]), mean(pairs[0]), len(pairs[0]), min(pairs[0]), max(pairs[0])),
         ),
         Quote(
@@ -182,7 +182,7 @@ def peers() -> list[Quote]:
         Quote(page, "by a factor of up to 2.2 on flags", (max(single),)),
         Quote(
             page,
-            "SWIFT has δ₂ .0020, covey .0018 (1.1 times)",
+            "SWIFT has RMSE₂ .0020, covey .0018 (1.1 times)",
             (of("delta2", "dpsynth SWIFT"), of("delta2", ours), times("delta2", "dpsynth SWIFT")),
         ),
         Quote(
@@ -209,7 +209,7 @@ def peers() -> list[Quote]:
             "it keeps .85, covey with (ε, δ) .95",
             (of("explained", "Tab-PE", "xor3"), of("explained", ours, "xor3")),
         ),
-        Quote(page, "δ₂ .065 on nltcs, covey .0018", (of("delta2", "Tab-PE"), of("delta2", ours))),
+        Quote(page, "RMSE₂ .065 on nltcs, covey .0018", (of("delta2", "Tab-PE"), of("delta2", ours))),
         Quote(page, "2.4 times as far off", (mean(pairs[0]) / of("delta2", again, few[0]),)),
         Quote(page, "rows 2.2 times; with all", (mean(pairs[1]) / of("delta2", again, few[1]),)),
         Quote(page, ".0007 against .0015 on nltcs", (of("delta1", "dpsynth SWIFT"), of("delta1", ours))),
@@ -224,7 +224,9 @@ def peers() -> list[Quote]:
             (of("delta1", "smartnoise MST", "plants"), of("delta1", ours, "plants")),
         ),
         Quote(page, ".006 against .007 on adult", (of("tv1", "OpenDP MST", "adult"), of("tv1", ours, "adult"))),
-        Quote(page, "with 1.7 and 2.5 times covey's δ₂", (times("delta2", "Private-GSD"), times("delta2", "MargNet"))),
+        Quote(
+            page, "with 1.7 and 2.5 times covey's RMSE₂", (times("delta2", "Private-GSD"), times("delta2", "MargNet"))
+        ),
         Quote(page, "with 2.0 times", (times("delta2", "dpsynth MST", "accidents"),)),
         Quote(
             page,
@@ -234,10 +236,10 @@ def peers() -> list[Quote]:
         Quote(page, "22 times off on nltcs", (times("delta2", "smartnoise MST"),)),
         Quote(page, "20 on plants", (times("delta2", "smartnoise MST", "plants"),)),
         Quote(page, "2.0 times off in TV on adult", (times("tv2", "dpmm MST", "adult"),)),
-        Quote(page, "(δ₂ .049 on nltcs)", (of("delta2", "tree, exact statistics"),)),
-        Quote(page, "30 times covey's δ₂", (times("delta2", "DataSynthesizer", own=pure),)),
+        Quote(page, "(RMSE₂ .049 on nltcs)", (of("delta2", "tree, exact statistics"),)),
+        Quote(page, "30 times covey's RMSE₂", (times("delta2", "DataSynthesizer", own=pure),)),
         Quote(page, "8 times on plants", (times("delta2", "smartnoise MWEM", "plants", pure),)),
-        Quote(page, "at least δ₂ .0016 on nltcs, where covey has .0018", (floors[0], of("delta2", ours))),
+        Quote(page, "at least RMSE₂ .0016 on nltcs, where covey has .0018", (floors[0], of("delta2", ours))),
         Quote(page, "it has .0051 and covey .0035", (floors[1], of("delta2", ours, "plants"))),
         Quote(page, "(TV .14 and .13)", (of("tv2", "smartnoise MST", "adult"), of("tv2", "OpenDP MST", "adult"))),
         Quote(
@@ -245,7 +247,7 @@ def peers() -> list[Quote]:
             "dpmm's MST (.059) and dpsynth's (.068)",
             (of("tv2", "dpmm MST", "adult"), of("tv2", "dpsynth MST", "adult")),
         ),
-        Quote(page, "(δ₂ .041, .042, .051, .050)", tuple(mst)),
+        Quote(page, "(RMSE₂ .041, .042, .051, .050)", tuple(mst)),
         Quote(page, "on nltcs (.886)", (of("accuracy", ours),)),
         Quote(page, "and 1 to 3 points less", (min(lost), max(lost))),
         Quote(page, "on nltcs (SWIFT, .886), 1 point", (of("accuracy", "dpsynth SWIFT"), less[0])),
@@ -257,7 +259,7 @@ def peers() -> list[Quote]:
             tuple(of("processor_seconds", m) for m in ("MargNet", "dpsynth SWIFT")),
         ),
         Quote(page, "covey .0129; at ε = 10 .0020, covey .0002", (noisy[0], 10, 0.002, noisy[1])),
-        Quote(page, "δ₂ .0018 on nltcs, .0044 on baudio", tuple(own_two)),
+        Quote(page, "RMSE₂ .0018 on nltcs, .0044 on baudio", tuple(own_two)),
     ]
 
 

@@ -137,11 +137,11 @@ def write(rows, grown, out, seeds):
         "# regain on public tables",
         "",
         f"`make bench`, {seeds} seeds, as many synthetic rows as true ones.",
-        "δ₁ δ₂ δ₃ δ₄ are root mean square errors of 1- to 4-way shares; ratios are to the bootstrap of the",
+        "RMSE₁ RMSE₂ RMSE₃ RMSE₄ are root mean square errors of 1- to 4-way shares; ratios are to the bootstrap of the",
         "true rows from the same run. Constants were tuned on most of these tables: [unseen.md](unseen.md) has tables",
         "that nothing was tuned on.",
         "",
-        "| table | n × p | setting | δ₁ δ₂ δ₃ δ₄ | ratio to bootstrap | certificate (δ ≤) | private means alone |",
+        "| table | n × p | setting | RMSE₁ RMSE₂ RMSE₃ RMSE₄ | ratio to bootstrap | certificate (δ ≤) | private means alone |",
         "|---|---|---|---|---|---|---|",
     ]
     for r in rows:
@@ -151,7 +151,7 @@ def write(rows, grown, out, seeds):
         cells = [r["table"], f"{r['n']} × {r['p']}", r["setting"], show(r["errors"]), ratio, bound, means]
         text.append("| " + " | ".join(cells) + " |")
     text += ["", "Geometric mean of the ratios over the tables with n > 10,000 and p ≤ 163:", ""]
-    text += ["| setting | δ₁ | δ₂ | δ₃ | δ₄ |", "|---|---|---|---|---|"]
+    text += ["| setting | RMSE₁ | RMSE₂ | RMSE₃ | RMSE₄ |", "|---|---|---|---|---|"]
     for setting in [name_of(*s) for s in SETTINGS] + ["product"]:
         ratios = [r["errors"] / boot[r["table"]] for r in rows if r["setting"] == setting and r["table"] in JUDGED]
         if ratios:
@@ -178,7 +178,7 @@ def write(rows, grown, out, seeds):
 
 
 def plot(rows, path):
-    """δ₂ of every table and setting, beside the yardsticks."""
+    """RMSE₂ of every table and setting, beside the yardsticks."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -198,7 +198,7 @@ def plot(rows, path):
             axes.scatter(*zip(*points, strict=True), color=[colour], marker=marker, label=setting, s=size)
     axes.set_yscale("log")
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
-    axes.set_ylabel("δ₂: typical error of a 2-way share")
+    axes.set_ylabel("RMSE₂: typical error of a 2-way share")
     axes.legend(ncols=4, fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.18))
     axes.grid(axis="y", alpha=0.3)
     figure.savefig(path)

@@ -63,7 +63,7 @@ def page(rows):
     text = [
         "# regain on tables that nothing was tuned on",
         "",
-        "`benchmarks/unseen.py`: δ₁ δ₂ δ₃ δ₄, root mean square errors of 1- to 4-way shares, as ratios to the bootstrap of the",
+        "`benchmarks/unseen.py`: RMSE₁ to RMSE₄, root mean square errors of 1- to 4-way shares, over those of a bootstrap of the",
         "true rows; as many synthetic rows as true ones; geometric means over seeds and tables. Seconds of processor time, fit",
         f"plus sample. The split is in `benchmarks/binary.py`: constants are tuned on {', '.join(TUNING)} alone. Of the",
         f"checking half {', '.join(FRESH)} were never tuned on;",

@@ -83,7 +83,7 @@ def release(n, p, epsilon, logit, sparse, wanted):
         f"{n:7,} × {p:6,} (ε = {epsilon:g}{', CSR' if sparse else ''}, {len(synth.centres)} centres)  fit {fitted - begin:6.1f} s"
         f"  and {n:,} rows: {seconds:6.1f} s ({work:.0f} s of processor time), {seconds / product:5.1f} × the product XᵀX"
         f" ({product:.2f} s)   peak {memory:.2f} GiB, of it {before:.2f} before the fit; estimate for the fit {estimate:.2f} GiB"
-        f"   δ₂ {error:.4f}, of the centres {of_centres:.4f}, certified {synth.certificate.bound[2]:.4f}{verdict}",
+        f"   RMSE₂ {error:.4f}, of the centres {of_centres:.4f}, certified {synth.certificate.bound[2]:.4f}{verdict}",
         flush=True,
     )
 

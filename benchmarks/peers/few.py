@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers.few --data FOLDER [--releases 40] [--out docs/benchmarks]
 
-Writes peers-few.csv, δ₁ and δ₂ of each release at (1, 1e-9); peers.md quotes their mean, smallest and largest.
+Writes peers-few.csv, RMSE₁ and RMSE₂ of each release at (1, 1e-9); peers.md quotes their mean, smallest and largest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One script measures every method's rows: δ₁ … δ₄, total variation, prediction, SDMetrics' score."""
+"""One script measures every method's rows: RMSE₁ … RMSE₄, total variation, prediction, SDMetrics' score."""
 
 from __future__ import annotations
 

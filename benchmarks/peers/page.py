@@ -30,7 +30,7 @@ processor time (more where a row says so) and 8 GiB. ε = 1 everywhere, and δ =
 fitting and sampling; imports do not count, compiling while running does. (Wall-clock seconds are in the CSV: the machine
 was shared.) All figures compare with true rows and are therefore not private.
 
-δ₁ δ₂ δ₃ δ₄: root mean square errors of 1- to 4-way shares of flags (of categories as flags). TV: mean total variation
+RMSE₁ RMSE₂ RMSE₃ RMSE₄: root mean square errors of 1- to 4-way shares of flags (of categories as flags). TV: mean total variation
 of 1-, 2- and 3-way tables, at most 300 of each; that of 2-way tables is the yardstick of covey's plans, certificates and
 evaluations, rows out of place: .031 means that of 100 rows 3.1 stand in the wrong cell of a typical table.
 SDMetrics: its quality score of the first 20 columns. Accuracy: a
@@ -38,7 +38,7 @@ logistic regression predicts the last columns, taught on synthetic rows and test
 other true rows). Of the last two, more is better; of the others, less.
 
 Yardsticks end each table: true rows drawn again; a tree of pairs with exact statistics, the best that a tree model can do;
-for flags the best unbiased Gaussian measurement of all pairs, δ₂ by formula (`best_unbiased` in benchmarks/peers/page.py), as
+for flags the best unbiased Gaussian measurement of all pairs, RMSE₂ by formula (`best_unbiased` in benchmarks/peers/page.py), as
 ResidualPlanner accounts for a replaced row, and with the exact sensitivity of signs.
 
 Versions: {versions}.
@@ -106,7 +106,7 @@ def twice(rows: list[dict]) -> list[str]:
     out = ["| table | method | error of pairs, by hand | here | seconds, by hand | here |", "|---|---|---|---|---|---|"]
     for hand, here in by_hand(rows):
         if here:
-            name, key = ("δ₂", "delta2") if hand["delta2"] else ("TV", "tv2")
+            name, key = ("RMSE₂", "delta2") if hand["delta2"] else ("TV", "tv2")
             start = f"| {hand['table']} | {here['method']} | {name} {hand[key]} "
             out.append(
                 f"{start}| {here[key]:.4f} | {hand['seconds']} | {here['processor_seconds']:.0f} |".replace(
@@ -119,7 +119,7 @@ def twice(rows: list[dict]) -> list[str]:
 def elsewhere(rows: list[dict]) -> list[str]:
     """What was measured by hand alone."""
     found = [hand for hand, here in by_hand(rows) if here is None]
-    out = ["| table | method | δ₁ δ₂ δ₃ δ₄ | TV 1, 2, 3 | seconds |", "|---|---|---|---|---|"]
+    out = ["| table | method | RMSE₁ RMSE₂ RMSE₃ RMSE₄ | TV 1, 2, 3 | seconds |", "|---|---|---|---|---|"]
     for row in found:
         deltas, tv = (" ".join(row[k] for k in row if k.startswith(start)).strip() for start in ("delta", "tv"))
         out.append(f"| {row['table']} | {row['method']} | {deltas} | {tv} | {row['seconds']} |")
@@ -139,7 +139,7 @@ def intervals(_: list[dict]) -> list[str]:
 
 
 def best_unbiased(n: int, p: int, exact: bool) -> float:
-    """δ₂ of the best unbiased Gaussian measurement of all pairs of p flags, for a replaced row at PROMISE.
+    """RMSE₂ of the best unbiased Gaussian measurement of all pairs of p flags, for a replaced row at PROMISE.
 
     A share is a quarter of 1 ± two means of signs ± the mean of a product of signs. Sums of signs get noise of variance s,
     products r·s. ResidualPlanner's cost of a replaced row is four times that of an added one; exactly, k changed signs change
@@ -166,13 +166,15 @@ def sections(rows: list[dict]) -> list[str]:
         own = [row for row in rows if row["table"] == name]
         n, p = own[0]["rows"], own[0]["columns"]
         out.append(f"\n## {name.partition(',')[0]}: {n:,} rows × {p} columns\n")
-        out.append("| method | guarantee | δ₁ δ₂ δ₃ δ₄ | TV 1, 2, 3 | SDMetrics | accuracy | seconds | peak MiB |")
+        out.append(
+            "| method | guarantee | RMSE₁ RMSE₂ RMSE₃ RMSE₄ | TV 1, 2, 3 | SDMetrics | accuracy | seconds | peak MiB |"
+        )
         out.append("|---|---|---|---|---|---|---|---|")
         out += [line(row) for row in own]
         if name != "adult":  # all others are tables of flags
             accounts = [f"{best_unbiased(n, p, exact):.5f}".lstrip("0") for exact in (False, True)]
             words = "best unbiased Gaussian of all pairs, by formula | (ε, δ) = (1, 1e-9)"
-            out.append(f"| {words} | δ₂ {accounts[0]} (ResidualPlanner), {accounts[1]} (exact) | | | | | |")
+            out.append(f"| {words} | RMSE₂ {accounts[0]} (ResidualPlanner), {accounts[1]} (exact) | | | | | |")
     return out
 
 

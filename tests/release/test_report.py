@@ -141,7 +141,7 @@ def test_the_certificate_is_drawn_with_its_bounds(page, fitted, release):
     own = fitted.certificate.misplaced
     assert yardstick == [of_hundred(own.estimate), f"≤ {of_hundred(own.bound)}", f"≤ {of_hundred(bounds.misplaced)}"]
     rows = table_named(page, "Certificate by degree")
-    assert [row[0][:2] for row in rows] == ["δ₁", "δ₂", "δ₃", "δ₄"]
+    assert [row[0][:5] for row in rows] == ["RMSE₁", "RMSE₂", "RMSE₃", "RMSE₄"]
     for d, row in enumerate(rows, start=1):
         assert row[1] == number(fitted.certificate.estimate[d])
         assert row[2] == f"≤ {up(fitted.certificate.bound[d])}"

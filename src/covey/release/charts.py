@@ -292,7 +292,7 @@ def strongest_pairs(names: Sequence[str], values: Floats, count: int) -> list[tu
 
 
 DEGREE_NAMES = {1: "single columns", 2: "pairs", 3: "triples", 4: "quadruples"}
-SUBSCRIPTS = {1: "δ₁", 2: "δ₂", 3: "δ₃", 4: "δ₄"}
+SUBSCRIPTS = {1: "RMSE₁", 2: "RMSE₂", 3: "RMSE₃", 4: "RMSE₄"}
 
 
 def certificate_chart(
@@ -317,7 +317,7 @@ def certificate_chart(
         drawn += [
             tag("rect", x=0, y=y - 24, width=width, height=22, class_="plate"),
             _text(inset, y - 7, SUBSCRIPTS[d], "label", "start"),
-            _text(inset + 28, y - 7, DEGREE_NAMES[d], "name", "start"),
+            _text(inset + 62, y - 7, DEGREE_NAMES[d], "name", "start"),
             _text(width - inset, y - 7, f"≤ {up(most)}", "value", "end"),
             _bar(inset, y, bound[d] * scale, "b0", f"95% bound for the centres: {up(bound[d])}"),
         ]
