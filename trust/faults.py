@@ -49,7 +49,7 @@ from covey.release.places import SUMS
 from covey.release.verify import verify_bundle
 from covey.table.schema import Schema
 from covey.table.sources import read_table
-from covey.web.desk import Desk
+from covey.web.workspace import Workspace
 from covey.workflow import resume
 
 MARK = "Zanzibar-7731"  # in every true row, and in nothing that may leave
@@ -277,11 +277,11 @@ def judge(place, kind, replacing, before, answer):
 
 def look(place, kind, replacing, before):
     """What is left after a kill; an AssertionError names the promise that is broken."""
-    left, desk = [], place.root / "books" / "desk"
+    left, workspace = [], place.root / "books" / "workspace"
     for path in place.root.rglob("*"):
         if path == place.table or not path.is_file():
             continue
-        if desk in path.parents:
+        if workspace in path.parents:
             assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, f"{path} can be read by others"
             assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700, f"{path.parent} can be entered by others"
         else:
@@ -306,9 +306,11 @@ def look(place, kind, replacing, before):
     assert charged >= len(fresh), "there is a release without its charge"
     left += ["bundle"] * len(bundles) + ["charge"] * charged
     if kind == "serve":
-        left += ["rows on the desk"] * any(MARK.encode() in p.read_bytes() for p in desk.rglob("*") if p.is_file())
-        Desk(Ledger(place.ledger), place.out, 1).close()
-        assert not list(desk.iterdir()), "the next start of the app did not clear the desk"
+        left += ["rows in the workspace"] * any(
+            MARK.encode() in p.read_bytes() for p in workspace.rglob("*") if p.is_file()
+        )
+        Workspace(Ledger(place.ledger), place.out, 1).close()
+        assert not list(workspace.iterdir()), "the next start of the app did not clear the workspace"
     return left
 
 

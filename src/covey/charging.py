@@ -41,7 +41,7 @@ class Synthesizer(Protocol):
         """Everything that may leave."""
 
 
-def asked(order: PrivateOrder) -> tuple[Fraction, Fraction]:
+def requested_budget(order: PrivateOrder) -> tuple[Fraction, Fraction]:
     """ε and δ of an order, exactly; a weak guarantee needs a word of its own."""
     if order.epsilon is None:
         raise ArgumentError("give ", "epsilon", ", the privacy budget of this release.")
@@ -77,7 +77,7 @@ class Account:
     def check(self, rho: Fraction | None) -> None:
         """Refuse now what a charge would refuse."""
         if self.ledger is not None:
-            self.ledger.check(self.dataset, *asked(self.order), self.unit, rho)
+            self.ledger.check(self.dataset, *requested_budget(self.order), self.unit, rho)
 
     def charge(self, rho: Fraction | None, listen: OnStage, before: Callable[[], None]) -> Receipt | None:
         """Spend, unless whoever is asked at the last moment says no."""
@@ -85,7 +85,7 @@ class Account:
             return None
         listen("charging")
         before()
-        epsilon, delta = asked(self.order)
+        epsilon, delta = requested_budget(self.order)
         return self.ledger.charge(self.dataset, epsilon, delta, self.order.purpose, self.unit, rho)
 
     @property
@@ -119,13 +119,14 @@ def carry_out(
     synth: Synthesizer,
     prepared: Any,
     rows: int,
-    watching: tuple[OnStage, Callable[[], None]],
+    listen: OnStage,
+    before_charge: Callable[[], None],
 ) -> Path:
-    """Charge, measure, write and mark: the bundle. `watching` is told of stages, and asked before the charge.
+    """Charge, measure, write and mark: the bundle. `listen` is told of stages, and `before_charge` may refuse.
 
     The charge is marked with its bundle as soon as the data are safe. What comes then, the words, cannot lose it any more.
     """
-    order, (listen, before_charge) = account.order, watching
+    order = account.order
     with claim_target(order.out, order.force) as claim:
         receipt = account.charge(synth.rho, listen, before_charge)
         # From here on nothing depends on what a record holds.

@@ -19,11 +19,11 @@ STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymou
 OnStage = Callable[[str], None]  # is told each stage as it begins
 
 
-def nobody(_: str) -> None:
+def ignore_stage(_: str) -> None:
     """Listens to no stage."""
 
 
-def agreed() -> None:
+def always_proceed() -> None:
     """Lets every charge go ahead."""
 
 

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from covey.answers.load import statement, stored
-from covey.charging import Account, asked, carry_out
+from covey.charging import Account, carry_out, requested_budget
 from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
 from covey.evaluating import Evaluated, evaluate
-from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, agreed, nobody
+from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always_proceed, ignore_stage
 from covey.planning import Plan, expected_focus, expected_triples, plan
 from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
 from covey.privacy.budget import exact, make_budget
@@ -100,10 +100,12 @@ def described(table: Path | Database, schema: Path | None) -> tuple[Description 
 # A release.
 
 
-def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callable[[], None] = agreed) -> Released:
+def release(
+    order: PrivateOrder, listen: OnStage = ignore_stage, before_charge: Callable[[], None] = always_proceed
+) -> Released:
     """Check, read, charge, measure, write. An exception from `before_charge` ends the order with nothing spent."""
     listen("checking")
-    epsilon, delta = asked(order)
+    epsilon, delta = requested_budget(order)
     found, tables = described(order.table, order.schema)
     _check_asked(order, found)
     persons = order.person is not None or (found is not None and found.schema is None)
@@ -132,7 +134,7 @@ def release(order: PrivateOrder, listen: OnStage = nobody, before_charge: Callab
     refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
-    return released(carry_out(account, synth, prepared, rows, (listen, before_charge)), rows)
+    return released(carry_out(account, synth, prepared, rows, listen, before_charge), rows)
 
 
 def _check_asked(order: PrivateOrder, found: Description | None) -> None:
@@ -223,7 +225,7 @@ def resume(bundle: Path) -> Released:
     return released(bundle, release.parts.m)
 
 
-def anonymize(order: AnonymousOrder, listen: OnStage = nobody) -> Released:
+def anonymize(order: AnonymousOrder, listen: OnStage = ignore_stage) -> Released:
     """Check, read, group, write. Nothing is charged: this is not differential privacy."""
     listen("checking")
     found, table = described(order.table, order.schema)

@@ -94,7 +94,7 @@ def server(tmp_path_factory):
     server.process.terminate()
     server.process.wait(600)
     server.process.stdout.close()
-    left = {path.name for path in (server.ledger.path.parent / "desk").rglob("*") if path.is_file()}
+    left = {path.name for path in (server.ledger.path.parent / "workspace").rglob("*") if path.is_file()}
     assert {name for name in left if not name.endswith(".lock")} <= {"draft.json"}  # no row is left
 
 

@@ -107,14 +107,14 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, screen, tmp_pat
     steward.look()
     assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) <= 2  # what a data protection officer prints
     page.goto(ready)
-    # The steward's mirror: a page that runs no script, so a copy of it is judged, on a screen as narrow as a phone's.
+    # The evaluation: a page that runs no script, so a copy of it is judged, on a screen as narrow as a phone's.
     with page.expect_popup() as opened:
         steward.press("Compare with the true table")
     opened.value.get_by_role("heading", name="True and synthetic").wait_for()
-    mirror = opened.value.content()
+    evaluation = opened.value.content()
     opened.value.close()
     page.goto("about:blank")
-    page.set_content(mirror)
+    page.set_content(evaluation)
     page.set_viewport_size({"width": 390, "height": 800})
     steward.look()
     page.set_viewport_size(screen["viewport"])
@@ -149,7 +149,7 @@ def test_anonymous_mode_on_a_phone(steward, screen):
     steward.press("Finish, and remove the true rows")
     page.get_by_role("button", name="Start with a table").wait_for()
     page.goto(gone)
-    page.get_by_text("no longer on the desk").wait_for()
+    page.get_by_text("no longer in the workspace").wait_for()
     steward.look()
 
 

@@ -85,7 +85,7 @@ def test_identifiers_are_not_published_by_one_tick(steward, people):
     steward.press("Confirm these 2")
     page.wait_for_url("**/rules")
     page.get_by_role("link", name="Columns").click()
-    # Taken in by hand a tick is not enough: the name must be typed.
+    # ReadTables in by hand a tick is not enough: the name must be typed.
     steward.press("Take it back in: name")
     name.get_by_label("Categories, one a line").fill("Person Number 1\nPerson Number 2")
     name.get_by_label("Name for all others").fill("other")

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import sync_playwright
 
 from covey.demo import demonstrate, example_visits
-from tests.web.conftest import PUBLIC_LIMITS, opened_desk, served
+from tests.web.conftest import PUBLIC_LIMITS, opened_workspace, served
 
 ROOT = Path(__file__).parents[2]
 PLACE, SMALL = ROOT / "docs" / "pictures", ROOT / "src" / "covey" / "web" / "static" / "tour"
@@ -27,9 +27,9 @@ STEPS = ("columns", "privacy", "review", "bundle", "report", "mirror", "ledger")
 def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: bool = False) -> list[Path]:
     """A picture of every stop, in order."""
     taken: list[Path] = []
-    with TemporaryDirectory() as folder, opened_desk(Path(folder)) as desk, sync_playwright() as playwright:
-        desk.ledger.open_dataset("visits", Fraction(3))
-        with served(desk) as visitor:
+    with TemporaryDirectory() as folder, opened_workspace(Path(folder)) as workspace, sync_playwright() as playwright:
+        workspace.ledger.open_dataset("visits", Fraction(3))
+        with served(workspace) as visitor:
             visitor.enter()
             said = {
                 "title": "Hospital visits",

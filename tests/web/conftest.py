@@ -16,8 +16,8 @@ import uvicorn
 from covey.demo import example_visits
 from covey.privacy.ledger import Ledger
 from covey.web.app import make_app
-from covey.web.desk import Desk
 from covey.web.security import Secrets
+from covey.web.workspace import Workspace
 
 LIMIT = 2**20
 
@@ -41,8 +41,8 @@ PUBLIC_LIMITS = json.dumps(
 class Page:
     """A steward's browser, as far as the server can tell."""
 
-    def __init__(self, desk, keys, port):
-        self.desk, self.keys, self.port = desk, keys, port
+    def __init__(self, workspace, keys, port):
+        self.workspace, self.keys, self.port = workspace, keys, port
         self.home = f"http://127.0.0.1:{port}"
         self.client = httpx.Client(base_url=self.home, headers={"origin": self.home}, timeout=600, trust_env=False)
 
@@ -86,7 +86,7 @@ class Page:
     def ready_work(self, size=400, limits=PUBLIC_LIMITS, **choices):
         """A work whose columns are confirmed and whose choices are made."""
         work = self.new_work()
-        path = self.desk.folder / "example"
+        path = self.workspace.folder / "example"
         example_visits(path, size)
         assert self.upload(work, path.read_bytes()).status_code == 303
         path.unlink()
@@ -100,7 +100,7 @@ class Page:
         return re.search(r'name="review" value="(\w+)"', self.get(f"/work/{work}/review").text)[1]
 
     def finished(self, work):
-        return self.followed(self.desk.work(work).job)
+        return self.followed(self.workspace.work(work).job)
 
     def followed(self, job, seconds=600):  # a deadline for what hangs, not for what is slow
         end = time.monotonic() + seconds
@@ -115,24 +115,24 @@ def words(answer):
 
 
 @contextmanager
-def opened_desk(folder: Path, limit=LIMIT):
-    desk = Desk(Ledger(folder / "ledger.sqlite"), folder / "out", limit)
+def opened_workspace(folder: Path, limit=LIMIT):
+    workspace = Workspace(Ledger(folder / "ledger.sqlite"), folder / "out", limit)
     try:
-        yield desk
+        yield workspace
     finally:
-        desk.close()
+        workspace.close()
 
 
 @contextmanager
-def served(desk):
+def served(workspace):
     """A visitor who knows the address and has not entered yet."""
     listener, keys = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP), Secrets()
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(make_app(desk, keys, port), log_level="error", lifespan="on"))
+    server = uvicorn.Server(uvicorn.Config(make_app(workspace, keys, port), log_level="error", lifespan="on"))
     thread = Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    visitor = Page(desk, keys, port)
+    visitor = Page(workspace, keys, port)
     try:
         yield visitor
     finally:
@@ -143,15 +143,15 @@ def served(desk):
 
 
 @pytest.fixture
-def desk(tmp_path):
-    with opened_desk(tmp_path) as desk:
-        desk.ledger.open_dataset("visits", Fraction(2))
-        yield desk
+def workspace(tmp_path):
+    with opened_workspace(tmp_path) as workspace:
+        workspace.ledger.open_dataset("visits", Fraction(2))
+        yield workspace
 
 
 @pytest.fixture
-def visitor(desk):
-    with served(desk) as visitor:
+def visitor(workspace):
+    with served(workspace) as visitor:
         yield visitor
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from covey.release.verify import verify_bundle
 from covey.table.description import Description
-from covey.web import taking
+from covey.web import reading
 from covey.web.jobs import Job
 from tests.table.test_description import GOOD
 from tests.test_tables import run
@@ -31,7 +31,7 @@ def tables():
 
 @pytest.fixture
 def clinics(page):
-    page.desk.ledger.open_dataset("clinic", 20, Fraction(1, 1000))
+    page.workspace.ledger.open_dataset("clinic", 20, Fraction(1, 1000))
     return page
 
 
@@ -49,13 +49,13 @@ def described(page, tables):
 
 
 def charges(page):
-    return [event for event in page.desk.ledger.history("clinic") if event.kind == "charge"]
+    return [event for event in page.workspace.ledger.history("clinic") if event.kind == "charge"]
 
 
 def test_two_files_become_columns_of_two_tables_and_their_key_stays_here(clinics, tables):
     work, answer = two_files(clinics, tables)
     assert answer.status_code == 303, words(answer)
-    found = clinics.desk.work(work)
+    found = clinics.workspace.work(work)
     assert [column.called for column in found.columns] == ["patients.age", "visits.day", "visits.ward"]
     shown = words(clinics.get(f"/work/{work}/columns"))
     assert "visits.who names the person of patients.id" in shown
@@ -95,7 +95,7 @@ def test_two_files_become_columns_of_two_tables_and_their_key_stays_here(clinics
 
 def test_rules_within_a_table_and_across_both(clinics, tables):
     work = described(clinics, tables)
-    found = clinics.desk.work(work)
+    found = clinics.workspace.work(work)
     forbid = {
         "kind": "forbid",
         "field0": "patients.age",
@@ -119,7 +119,7 @@ def test_rules_within_a_table_and_across_both(clinics, tables):
     again = json.dumps(found.described().to_dict()).encode()  # a package keeps its rules on the way through a file
     other, answer = two_files(clinics, tables, schema=("package.json", again))
     assert answer.status_code == 303
-    assert clinics.desk.work(other).described() == found.described()
+    assert clinics.workspace.work(other).described() == found.described()
 
 
 def test_linked_tables_from_review_to_bundle(clinics, tables, tmp_path):
@@ -131,7 +131,7 @@ def test_linked_tables_from_review_to_bundle(clinics, tables, tmp_path):
     assert "120 persons are too few for links" in panel
     answer = clinics.post(f"/work/{work}/privacy", CHOSEN | {"mode": "private", "person": "day", "target": "ward"})
     assert answer.status_code == 303, words(answer)
-    assert (clinics.desk.work(work).choices.mode, clinics.desk.work(work).choices.person) == ("private", "")
+    assert (clinics.workspace.work(work).choices.mode, clinics.workspace.work(work).choices.person) == ("private", "")
     review = words(clinics.get(f"/work/{work}/review"))
     assert "patients.csv and visits.csv, 120 persons, each with at most 3 events in the order of day" in review
     assert "that a person has at most (at_most), and are left out" in review
@@ -153,24 +153,24 @@ def test_linked_tables_from_review_to_bundle(clinics, tables, tmp_path):
     assert "visits who day ward" in bundle
     facts = verify_bundle(job.bundle).facts
     assert facts["unit"].startswith("one person")
-    mirror = clinics.post(f"/work/{work}/evaluate")
-    assert "confidential" in mirror.text.lower()
-    assert "true, drawn again" in mirror.text
-    assert "Persons: 120 true, 120 synthetic" in words(mirror)
+    evaluation = clinics.post(f"/work/{work}/evaluate")
+    assert "confidential" in evaluation.text.lower()
+    assert "true, drawn again" in evaluation.text
+    assert "Persons: 120 true, 120 synthetic" in words(evaluation)
     archive = zipfile.ZipFile(io.BytesIO(clinics.get(f"/work/{work}/bundle.zip").content))
     assert {name.rpartition("/")[2] for name in archive.namelist()} >= {
         "patients.csv",
         "visits.csv",
         "datapackage.json",
     }
-    for table in clinics.desk.work(work).tables:
+    for table in clinics.workspace.work(work).tables:
         assert not any(table.path.name.encode() in archive.read(name) for name in archive.namelist())
     for name, content in tables.items():
         (tmp_path / f"{name}.csv").write_bytes(content)
     (tmp_path / "package.json").write_bytes(clinics.get(f"/work/{work}/schema.json").content)
     assert run("check", tmp_path / "package.json").exit_code == 0
     assert clinics.post(f"/work/{work}/close").status_code == 303
-    assert not any(clinics.desk.folder.glob("*/table-*"))
+    assert not any(clinics.workspace.folder.glob("*/table-*"))
 
 
 def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):
@@ -179,7 +179,7 @@ def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):
     assert answer.status_code == 422
     assert "visits.csv has no column" in words(answer)
     assert clinics.upload(work, tables["visits"], whose="who").status_code == 303
-    found = clinics.desk.work(work)
+    found = clinics.workspace.work(work)
     assert [column.called for column in found.columns] == ["visits.day", "visits.ward"]
     assert "Rows of visits with the same who are one person" in words(clinics.get(f"/work/{work}/columns"))
     persons = len(set(clinic(120)["visits"]["who"]))
@@ -196,7 +196,7 @@ def test_nobody_is_guessed_where_several_columns_could_name_the_person(clinics):
     assert "everal columns of visits could name the person in patients: ward_id=id, patient=id" in words(answer)
     files = {"events": ("visits.csv", both["visits"])}
     assert clinics.upload(work, both["patients"], "patients.csv", files, whose="patient").status_code == 303
-    found = clinics.desk.work(work)
+    found = clinics.workspace.work(work)
     assert (found.start.events.link, found.start.unit.key) == ("patient", "id")
     assert "patient" not in [column.field.name for column in found.columns]
 
@@ -205,7 +205,7 @@ def test_released_names_of_tables_are_chosen(clinics, tables):
     work, _ = two_files(clinics, tables)
     named = {"at_most": "9", "persons": "people", "events": "stays"}
     assert clinics.post(f"/work/{work}/columns/link", named).status_code == 303
-    found = clinics.desk.work(work)
+    found = clinics.workspace.work(work)
     assert [column.called for column in found.columns] == ["people.age", "stays.day", "stays.ward"]
     assert clinics.get(f"/work/{work}/columns/2/picture").text.count("<svg") == 1
     assert [part["name"] for part in clinics.get(f"/work/{work}/schema.json").json()["resources"]] == [
@@ -220,7 +220,7 @@ def test_released_names_of_tables_are_chosen(clinics, tables):
 
 def test_a_review_ends_with_every_change(clinics, tables):
     work = described(clinics, tables)
-    found = clinics.desk.work(work)
+    found = clinics.workspace.work(work)
     both = {"events": ("visits.csv", tables["visits"]), "schema": ("package.json", json.dumps(GOOD).encode())}
     changes = (
         lambda: clinics.post(f"/work/{work}/columns/link", {"at_most": "4", "order": "day"}),
@@ -238,8 +238,8 @@ def test_a_review_ends_with_every_change(clinics, tables):
 
 def test_an_upload_does_not_take_the_rows_of_a_release_that_has_begun(clinics, tables, monkeypatch):
     work = described(clinics, tables)
-    found = clinics.desk.work(work)
-    kept, real, waiting = [table.path for table in found.tables], taking.take, Job({"out": "x"}, found.folder)
+    found = clinics.workspace.work(work)
+    kept, real, waiting = [table.path for table in found.tables], reading.take, Job({"out": "x"}, found.folder)
 
     def slow(given, folder, limit):
         found.jobs["review"] = waiting
@@ -256,7 +256,7 @@ def test_persons_without_attributes_in_a_file_of_another_dialect(clinics, tables
     work, answer = two_files(clinics, {**tables, "patients": patients})
     assert answer.status_code == 303
     assert clinics.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 303
-    found = clinics.desk.work(work)
+    found = clinics.workspace.work(work)
     assert found.described().unit.bare
     assert found.fit().persons == 120
     again = Description.from_dict(found.described().to_dict())
@@ -271,7 +271,7 @@ def test_a_rule_keeps_the_columns_that_it_needs(clinics, tables):
     answer = clinics.post(f"/work/{work}/columns/0", {"action": "drop"})
     assert answer.status_code == 422
     assert "Remove the rule first" in words(answer)
-    assert clinics.desk.work(work).columns[0].kept
+    assert clinics.workspace.work(work).columns[0].kept
 
 
 @pytest.mark.parametrize("change", ["orphan", "twice"])
@@ -298,7 +298,7 @@ def test_what_does_not_go_together_is_refused_and_leaves_nothing(clinics, tables
     def refused(content, name, others, **fields):
         answer = clinics.upload(work, content, name, others, **fields)
         assert answer.status_code == 422
-        assert not any(clinics.desk.work(work).folder.iterdir())
+        assert not any(clinics.workspace.work(work).folder.iterdir())
         return words(answer)
 
     assert "describes tables and holds none" in refused(package, "pair.json", {})

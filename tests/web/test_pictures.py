@@ -49,7 +49,7 @@ def test_the_page_brings_pictures_of_kept_columns_alone_and_forgets_them_with_th
     work = page.new_work()
     rows = "".join(f"MRN-{i:05},{20 + i % 60}\n" for i in range(300))
     assert page.upload(work, f"patient,age\n{rows}").status_code == 303
-    places = {column.field.name: place for place, column in enumerate(page.desk.work(work).columns)}
+    places = {column.field.name: place for place, column in enumerate(page.workspace.work(work).columns)}
     drawn = page.get(f"/work/{work}/columns/{places['age']}/picture")
     assert "<svg" in drawn.text
     assert "half below" in words(drawn)
@@ -62,7 +62,9 @@ def test_the_page_brings_pictures_of_kept_columns_alone_and_forgets_them_with_th
     typed = {"type": "integer", "minimum": "0", "maximum": "30"}
     said = words(page.post(f"/work/{work}/columns/{places['age']}/typed", typed))
     assert "Kept as you typed it. 245 cells of your table would be moved to a limit." in said
-    files = b"".join(path.read_bytes() for path in page.desk.work(work).folder.iterdir() if "table" not in path.name)
+    files = b"".join(
+        path.read_bytes() for path in page.workspace.work(work).folder.iterdir() if "table" not in path.name
+    )
     assert b"half below" not in files
-    page.desk.work(work).forget_table()
-    assert page.desk.work(work)._pictures == {}
+    page.workspace.work(work).forget_table()
+    assert page.workspace.work(work)._pictures == {}

@@ -22,11 +22,11 @@ from covey.release.verify import verify_bundle
 from covey.web.choices import Choices
 from covey.web.export import command_line, script
 from covey.web.jobs import Job, Jobs, open_gate
-from tests.web.conftest import PUBLIC_LIMITS, opened_desk, words
+from tests.web.conftest import PUBLIC_LIMITS, opened_workspace, words
 
 
-def charges(desk):
-    return [event for event in desk.ledger.history("visits") if event.kind == "charge"]
+def charges(workspace):
+    return [event for event in workspace.ledger.history("visits") if event.kind == "charge"]
 
 
 def test_a_private_release_from_review_to_zip(page):
@@ -44,24 +44,24 @@ def test_a_private_release_from_review_to_zip(page):
     assert archive.testzip() is None
     assert {Path(name).name for name in archive.namelist()} == {path.name for path in job.bundle.iterdir()}
     assert verify_bundle(job.bundle).rows == 300
-    assert len(charges(page.desk)) == 1
-    assert [event.kind for event in page.desk.ledger.history("visits")] == ["open", "charge", "release"]
+    assert len(charges(page.workspace)) == 1
+    assert [event.kind for event in page.workspace.ledger.history("visits")] == ["open", "charge", "release"]
     report = page.get(f"/work/{work}/bundle/report").text
     assert all(said in report for said in ("Ada Lovelace", "teaching", "of a cap of"))
     # The ledger leads back to the bundle, which is found by its digest alone, after a restart too.
     link = re.search(r'href="(/ledger/bundle/[0-9a-f]{64})"', page.get("/ledger").text)
     assert page.get(link[1]).text == report
     assert page.get("/ledger/bundle/" + "0" * 64).status_code == 404
-    # The steward's mirror: confidential, on the screen alone, gone when the rows are gone.
-    before = set(page.desk.out.rglob("*"))
-    mirror = page.post(f"/work/{work}/evaluate", timeout=600)  # a deadline for what hangs, not for what is slow
-    assert "computed on true data" in mirror.text
-    assert "stand in the wrong cell" in mirror.text or "Rows out of place" in mirror.text
-    assert mirror.headers["content-security-policy"].startswith("sandbox; default-src 'none';")
-    assert set(page.desk.out.rglob("*")) == before
+    # The evaluation: confidential, on the screen alone, gone when the rows are gone.
+    before = set(page.workspace.out.rglob("*"))
+    evaluation = page.post(f"/work/{work}/evaluate", timeout=600)  # a deadline for what hangs, not for what is slow
+    assert "computed on true data" in evaluation.text
+    assert "stand in the wrong cell" in evaluation.text or "Rows out of place" in evaluation.text
+    assert evaluation.headers["content-security-policy"].startswith("sandbox; default-src 'none';")
+    assert set(page.workspace.out.rglob("*")) == before
     assert page.client.post(f"/work/{work}/evaluate", data={"csrf": "no"}).status_code == 403
     # The zip, the order and the schema leave no trace beside the table, and nothing private is in the bundle.
-    assert not list(page.desk.work(work).folder.glob("*.zip"))
+    assert not list(page.workspace.work(work).folder.glob("*.zip"))
     assert not [path for path in job.bundle.iterdir() if "visits" in path.name]
 
 
@@ -76,7 +76,7 @@ def test_an_anonymous_release_tells_the_steward_alone(page):
     assert "groups agree on ward" in said
     assert not any("agree on ward" in path.read_text(errors="ignore") for path in job.bundle.iterdir())
     assert (job.bundle / "synthetic.parquet").exists()
-    assert charges(page.desk) == []
+    assert charges(page.workspace) == []
 
 
 def test_the_report_of_the_bundle_is_shown_in_a_world_of_its_own(page):
@@ -105,7 +105,7 @@ def test_clicking_often_and_at_once_charges_once(page):
     assert {answer.status_code for answer in answers} == {303}
     assert page.finished(work).state == "done"
     assert page.post(f"/work/{work}/release", {"review": key}).status_code == 303
-    assert len(page.desk.work(work).jobs) == len(charges(page.desk)) == 1
+    assert len(page.workspace.work(work).jobs) == len(charges(page.workspace)) == 1
     # The page of the same review offers no second release; another one takes a word of its own.
     assert 'name="review"' not in page.get(f"/work/{work}/review").text
     page.post(f"/work/{work}/again")
@@ -120,7 +120,7 @@ def test_a_review_holds_only_for_what_it_showed(page):
     assert answer.status_code == 409
     assert "changed" in words(answer)
     assert page.post(f"/work/{work}/release", {"review": "made up"}).status_code == 409
-    assert page.desk.work(work).jobs == {}
+    assert page.workspace.work(work).jobs == {}
 
 
 def remain(answer):
@@ -148,7 +148,7 @@ RELEASING = ("table", "columns", "columns/confirm", "rules", "privacy", "review"
 
 def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page):
     """Back, a reload or a second tab must not say that nothing was spent, and nothing can be changed from there."""
-    page.desk.jobs = Stalled()
+    page.workspace.jobs = Stalled()
     work = page.ready_work()
     key = page.review(work)
     assert page.get("/alive").json() == {"releasing": []}
@@ -156,7 +156,7 @@ def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page)
     assert page.get("/alive").json() == {"releasing": [work]}
     for step in RELEASING:
         assert page.get(f"/work/{work}/{step}".rstrip("/")).headers["location"] == f"/work/{work}/release", step
-    before = page.desk.work(work).columns
+    before = page.workspace.work(work).columns
     for path, form in (
         ("columns/0", {"action": "reopen"}),
         ("columns/0/typed", {"type": "integer", "maximum": "7"}),
@@ -165,7 +165,7 @@ def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page)
         ("privacy", {"mode": "private", "epsilon": "2", "dataset": "visits"}),
     ):
         page.post(f"/work/{work}/{path}", form)
-    assert (page.desk.work(work).columns, page.desk.work(work).review) == (before, key)
+    assert (page.workspace.work(work).columns, page.workspace.work(work).review) == (before, key)
     # A second tab that still shows another review ends at the release as well.
     assert page.post(f"/work/{work}/release", {"review": "old"}).headers["location"].endswith("/release")
     page.post(f"/work/{work}/cancel")
@@ -199,7 +199,7 @@ def test_an_exhausted_budget_is_told_before_and_during(page):
     said = words(page.get(f"/work/{other}/release"))
     assert "does not cover this" in said
     assert "Nothing was charged" in said
-    assert len(charges(page.desk)) == 1
+    assert len(charges(page.workspace)) == 1
 
 
 class Stalled(Jobs):
@@ -214,31 +214,31 @@ class Stalled(Jobs):
 
 
 def test_a_waiting_job_can_be_cancelled_and_costs_nothing(page):
-    page.desk.jobs = Stalled()
+    page.workspace.jobs = Stalled()
     work = page.ready_work()
     page.post(f"/work/{work}/release", {"review": page.review(work)})
     assert "Waiting" in words(page.get(f"/work/{work}/release"))
     # While it is under way the table stays, and no second release of it begins.
     assert page.upload(work, b"a\n1\n").status_code == 409
     assert "Cancelled" in words(page.post(f"/work/{work}/cancel", headers={"hx-request": "true"}))
-    assert page.desk.work(work).job.state == "cancelled"
-    assert charges(page.desk) == []
+    assert page.workspace.work(work).job.state == "cancelled"
+    assert charges(page.workspace) == []
 
 
 def test_a_running_job_is_really_killed(page):
     work = page.ready_work()
-    job = page.desk.order(page.desk.work(work))
+    job = page.workspace.order(page.workspace.work(work))
     # The schema is a pipe that nobody writes to: the worker waits at its first stage for as long as it lives.
-    os.mkfifo(page.desk.folder / "schema.json")
-    job.order["schema"] = str(page.desk.folder / "schema.json")
-    page.desk.jobs.start(job)
+    os.mkfifo(page.workspace.folder / "schema.json")
+    job.order["schema"] = str(page.workspace.folder / "schema.json")
+    page.workspace.jobs.start(job)
     while job.stage != "checking":
         assert not job.over
         time.sleep(0.005)
     assert job.cancel()
     assert job.process.wait(600) == -signal.SIGKILL
     assert job.state == "cancelled"
-    assert charges(page.desk) == []
+    assert charges(page.workspace) == []
     assert not job.bundle.exists()
 
 
@@ -257,25 +257,25 @@ def test_the_gate_lets_one_side_win(tmp_path):
 
 def test_a_worker_that_finds_the_gate_shut_spends_nothing(page):
     work = page.ready_work()
-    job = page.desk.order(page.desk.work(work))
+    job = page.workspace.order(page.workspace.work(work))
     job.gate.write_text("cancel")
     job.run()
     assert job.state == "failed"
     assert "Nothing was charged" in job.message
-    assert charges(page.desk) == []
+    assert charges(page.workspace) == []
     assert not job.bundle.exists()
 
 
 def test_a_worker_killed_after_the_charge_is_told_by_the_ledger(page):
     work = page.ready_work(size=10_000)
-    job = page.desk.order(page.desk.work(work))
-    page.desk.jobs.start(job)
-    while not charges(page.desk) and not job.over:
+    job = page.workspace.order(page.workspace.work(work))
+    page.workspace.jobs.start(job)
+    while not charges(page.workspace) and not job.over:
         time.sleep(0.01)
     assert not job.cancel()
     os.kill(job.process.pid, signal.SIGKILL)
     page.followed(job)
-    assert len(charges(page.desk)) == 1
+    assert len(charges(page.workspace)) == 1
     assert job.charged
     assert job.state == "failed"
     assert "charge was made" in job.message
@@ -285,19 +285,19 @@ def test_a_worker_killed_after_the_charge_is_told_by_the_ledger(page):
 def test_a_disk_that_is_full_or_a_table_that_is_gone_is_told(page):
     work = page.ready_work()
     review = page.review(work)
-    page.desk.work(work).table.path.unlink()
+    page.workspace.work(work).table.path.unlink()
     page.post(f"/work/{work}/release", {"review": review})
     job = page.finished(work)
     assert job.state == "failed"
     assert "there is no file visits.csv" in job.message
     assert "Nothing was charged" in job.message
-    assert str(page.desk.folder) not in page.get(f"/work/{work}/release").text
+    assert str(page.workspace.folder) not in page.get(f"/work/{work}/release").text
 
 
 def test_a_worker_without_a_server_stops_before_the_charge(page):
     """Its pipe is broken from the start: it must end before it spends."""
     work = page.ready_work()
-    job = page.desk.order(page.desk.work(work))
+    job = page.workspace.order(page.workspace.work(work))
     place = job.folder / "job.json"
     place.write_text(json.dumps({"order": job.order, "gate": str(job.gate)}))
     read, write = os.pipe()
@@ -305,7 +305,7 @@ def test_a_worker_without_a_server_stops_before_the_charge(page):
     done = subprocess.run([sys.executable, "-m", "covey.web.worker", str(place)], stdout=write, timeout=600)
     os.close(write)
     assert done.returncode in (0, 120)  # 120: Python could not flush the broken pipe at its end
-    assert charges(page.desk) == []
+    assert charges(page.workspace) == []
     assert not job.gate.exists()
 
 
@@ -364,17 +364,17 @@ def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
         server.wait()
         server.stdout.close()
     other.close()
-    with opened_desk(tmp_path) as anew:  # at once: what a paid worker still reads must not be tidied up beneath it
+    with opened_workspace(tmp_path) as anew:  # at once: what a paid worker still reads must not be tidied up beneath it
         restored = anew.work(work.rpartition("/")[2])
         assert [column["kept"] for column in restored.words["columns"]].count(True) >= 3
         while any(map(alive, workers)):  # a worker that was paid finishes alone; one that was not stops
             time.sleep(0.02)
         said = {"checking": "Nothing was charged for it", "measuring": "its bundle is complete"}
         assert said[moment] in anew.aftermath(restored)
-    with opened_desk(tmp_path) as last:
-        assert list((tmp_path / "desk").rglob("table-*")) == []
+    with opened_workspace(tmp_path) as last:
+        assert list((tmp_path / "workspace").rglob("table-*")) == []
         last.close_work(last.work(restored.id))
-    assert list((tmp_path / "desk").iterdir()) == []
+    assert list((tmp_path / "workspace").iterdir()) == []
     book, spent = Ledger(ledger), moment == "measuring"
     book.verify()
     kinds = [event.kind for event in book.history("visits")]
@@ -393,7 +393,7 @@ def test_the_command_line_and_the_script_make_the_same_release(page, tmp_path, m
         for export in ("release.sh", "release.py"):
             folder = tmp_path / work / export
             folder.mkdir(parents=True)
-            shutil.copy(page.desk.work(work).table.path, folder / "visits.csv")
+            shutil.copy(page.workspace.work(work).table.path, folder / "visits.csv")
             (folder / "schema.json").write_bytes(page.get(f"/work/{work}/schema.json").content)
             (folder / export).write_bytes(page.get(f"/work/{work}/{export}").content)
             here = Path(sys.executable).parent
@@ -408,13 +408,13 @@ def test_the_command_line_and_the_script_make_the_same_release(page, tmp_path, m
             assert found.facts["private"] == (work == private)
             own = json.loads((folder / "release" / "schema.json").read_text()).get("covey", {})
             assert (own.get("important"), own.get("target")) == ((["age"], "ward") if work == private else (None, None))
-    assert [str(event.amount.epsilon) for event in charges(page.desk)] == ["1/4", "1/4"]
+    assert [str(event.amount.epsilon) for event in charges(page.workspace)] == ["1/4", "1/4"]
 
 
 def test_exports_say_nothing_of_a_cell_that_does_not_fit(page):
     """The review counts such cells for the steward's eyes; the files beside it are kept, and handed on."""
     work = page.ready_work(size=60)
-    kept = page.desk.work(work)
+    kept = page.workspace.work(work)
     before = [page.get(f"/work/{work}/{name}").text for name in ("release.sh", "release.py")]
     head, first, *rest = kept.table.path.read_text().splitlines()
     place = head.split(",").index("age")
@@ -461,5 +461,5 @@ def test_a_worker_that_dies_over_the_report_leaves_its_data_and_another_finishes
     assert job.state == "done", job.message
     assert verify_bundle(job.bundle).finished
     assert job.result["rows"] == 120
-    assert [event.kind for event in page.desk.ledger.history("visits")] == ["open", "charge", "release"]
+    assert [event.kind for event in page.workspace.ledger.history("visits")] == ["open", "charge", "release"]
     assert page.get(f"/work/{work}/bundle/report").status_code == 200

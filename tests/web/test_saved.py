@@ -1,4 +1,4 @@
-"""What was said about columns outlives the app: private, without rows, and gone when the table is taken off the desk."""
+"""What was said about columns outlives the app: private, without rows, and gone when the table is taken from the workspace."""
 
 import json
 import re
@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 from covey.privacy.ledger import Ledger
-from covey.web import desk as desk_module
+from covey.web import workspace as desk_module
 from covey.web.folders import hold
 from covey.web.jobs import Job
 from tests.test_tree import clinic
-from tests.web.conftest import opened_desk, served, words
+from tests.web.conftest import opened_workspace, served, words
 from tests.web.test_describing import as_csv
 from tests.web.test_desk import mode
 
@@ -27,20 +27,20 @@ def restarted(tmp_path):
 
     def start(killed=False):
         stop(killed)
-        desk = opened_desk(tmp_path)
-        site = served(alive := desk.__enter__())
-        running.append((site, desk, alive))
+        workspace = opened_workspace(tmp_path)
+        site = served(alive := workspace.__enter__())
+        running.append((site, workspace, alive))
         visitor = site.__enter__()
         visitor.enter()
         return visitor
 
     def stop(killed=False):
         while running:
-            site, desk, alive = running.pop()
+            site, workspace, alive = running.pop()
             if killed:  # nothing is tidied up: the lock goes with the process, and all files stay
                 alive.close = alive._hold.close
             site.__exit__(None, None, None)
-            desk.__exit__(None, None, None)
+            workspace.__exit__(None, None, None)
 
     yield start
     stop()
@@ -60,32 +60,32 @@ def described(page):
 def test_column_work_survives_a_restart_and_rows_do_not(restarted, tmp_path, killed):
     page = restarted()
     work = described(page)
-    before = page.desk.work(work).columns
+    before = page.workspace.work(work).columns
     page = restarted(killed)
-    [draft] = [path for path in (tmp_path / "desk").rglob("*") if path.is_file() and path.suffix != ".lock"]
+    [draft] = [path for path in (tmp_path / "workspace").rglob("*") if path.is_file() and path.suffix != ".lock"]
     assert draft.name == "draft.json"
     assert mode(draft) == 0o600
-    assert {mode(folder) for folder in (draft.parent, draft.parent.parent, tmp_path / "desk")} == {0o700}
+    assert {mode(folder) for folder in (draft.parent, draft.parent.parent, tmp_path / "workspace")} == {0o700}
     assert "people.csv" in words(page.get("/"))
     assert "Give the file again" in words(page.get(f"/work/{work}/table"))
     assert page.get(f"/work/{work}/columns").headers["location"].endswith("/table")
     assert page.upload(work, TABLE, "people.csv").status_code == 303
-    assert page.desk.work(work).columns == before
+    assert page.workspace.work(work).columns == before
     assert "a lot" in page.get(f"/work/{work}/columns").text
 
 
 def test_a_draft_holds_what_was_said_and_nothing_that_was_only_drafted(restarted, tmp_path):
     page = restarted()
     work = described(page)
-    text = page.desk.work(work).folder.joinpath("draft.json").read_text()
-    [weight] = [column.field for column in page.desk.work(work).columns if column.called == "weight"]
+    text = page.workspace.work(work).folder.joinpath("draft.json").read_text()
+    [weight] = [column.field for column in page.workspace.work(work).columns if column.called == "weight"]
     assert "weight" not in text
     assert str(weight.maximum) not in re.findall(r"[\d.]+", text)
     assert not [row for row in ROWS if row in text]
     # A table of which nothing was said leaves nothing behind.
     untouched = page.new_work()
     page.upload(untouched, TABLE)
-    assert not page.desk.work(untouched).folder.joinpath("draft.json").exists()
+    assert not page.workspace.work(untouched).folder.joinpath("draft.json").exists()
 
 
 @pytest.mark.parametrize("way", ["removed", "idle", "removed after a restart"])
@@ -94,11 +94,11 @@ def test_a_draft_is_removed_as_the_rows_are(restarted, tmp_path, way, monkeypatc
     work = described(page)
     if way == "idle":
         monkeypatch.setattr(desk_module, "IDLE_SECONDS", -1)
-        page.desk.sweep()
+        page.workspace.sweep()
     else:
         page = restarted() if "restart" in way else page
         assert page.post(f"/work/{work}/close").status_code == 303
-    assert not list((tmp_path / "desk").rglob("draft.json"))
+    assert not list((tmp_path / "workspace").rglob("draft.json"))
     page = restarted()
     assert page.get(f"/work/{work}/table").status_code == 404
 
@@ -114,27 +114,27 @@ def test_another_table_is_refused_and_loses_nothing(restarted):
     assert (
         page.upload(work, TABLE.replace(b"cost", b"price")).status_code == 303
     )  # a little other: what is there counts
-    assert page.desk.work(work).columns[0].field.confirmed
-    assert page.desk.work(work).columns[2].called == "price"
+    assert page.workspace.work(work).columns[0].field.confirmed
+    assert page.workspace.work(work).columns[2].called == "price"
 
 
 def test_a_draft_that_cannot_be_read_is_no_obstacle(restarted, tmp_path):
     page = restarted()
     works = [described(page), described(page)]
     page = restarted()
-    drafts = {work: page.desk.folder / work / "draft.json" for work in works}
+    drafts = {work: page.workspace.folder / work / "draft.json" for work in works}
     drafts[works[0]].write_text("{")
     said = json.loads(drafts[works[1]].read_text())
     drafts[works[1]].write_text(json.dumps(said | {"choices": {"another": "version"}}))
     page = restarted()
     assert page.get(f"/work/{works[0]}/table").status_code == 404
     assert page.upload(works[1], TABLE).status_code == 303
-    assert not page.desk.work(works[1]).columns[0].field.confirmed  # a fresh draft
+    assert not page.workspace.work(works[1]).columns[0].field.confirmed  # a fresh draft
 
 
 def test_choices_rules_and_links_come_back_too(restarted):
     page = restarted()
-    page.desk.ledger.open_dataset("clinic", Fraction(9))
+    page.workspace.ledger.open_dataset("clinic", Fraction(9))
     work = page.new_work()
     tables = {name: as_csv(columns) for name, columns in clinic(120).items()}
     given = {"others": {"events": ("visits.csv", tables["visits"])}, "whose": "who"}
@@ -152,10 +152,10 @@ def test_choices_rules_and_links_come_back_too(restarted):
     }
     assert page.post(f"/work/{work}/rules", forbidden).status_code == 303
     page.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "0.5", "dataset": "clinic"})
-    before = page.desk.work(work)
+    before = page.workspace.work(work)
     page = restarted()
     assert page.upload(work, tables["patients"], "patients.csv", **given).status_code == 303
-    after = page.desk.work(work)
+    after = page.workspace.work(work)
     assert (after.columns, after.rules, after.choices) == (before.columns, before.rules, before.choices)
     assert len(after.rules) == 1
     assert (after.start.unit.name, after.start.events.name, after.link.at_most) == ("people", "stays", 7)
@@ -165,28 +165,28 @@ def test_choices_rules_and_links_come_back_too(restarted):
 
 def test_rows_that_a_paid_release_still_reads_outlive_a_restart(restarted, tmp_path):
     page = restarted()
-    state = page.desk.work(described(page))
+    state = page.workspace.work(described(page))
     (state.folder / "job.gate").write_text("go")
     with (state.folder / "job.gate").open("rb") as worker:
         assert hold(worker)  # as a worker does when it has decided to go ahead
         page = restarted(killed=True)
         assert state.table.path.exists()
-        assert page.desk.work(state.id).words["tables"] == ["people.csv"]
+        assert page.workspace.work(state.id).words["tables"] == ["people.csv"]
     restarted()
     assert not state.table.path.exists()
 
 
 def test_a_release_that_an_earlier_start_began_is_told_as_the_ledger_has_it(restarted, tmp_path):
     page = restarted()
-    page.desk.ledger.open_dataset("people", Fraction(2))
+    page.workspace.ledger.open_dataset("people", Fraction(2))
     work = described(page)
     order = {"epsilon": "1", "out": "x", "dataset": "people", "purpose": "release (app, 1)"}
-    page.desk.work(work).jobs["review"] = Job(order, tmp_path, state="cancelled")
-    page.desk.work(work).changed()
+    page.workspace.work(work).jobs["review"] = Job(order, tmp_path, state="cancelled")
+    page.workspace.work(work).changed()
     page = restarted(killed=True)
     assert "Nothing was charged for it" in words(page.get(f"/work/{work}/table"))
     receipt = Ledger(tmp_path / "ledger.sqlite").charge("people", Fraction(1), Fraction(0), order["purpose"])
     assert "It was charged, and its bundle is not complete" in words(page.get(f"/work/{work}/table"))
     page = restarted()  # still known, though nothing was given in between
-    page.desk.ledger.mark_released(receipt, "0" * 64)
+    page.workspace.ledger.mark_released(receipt, "0" * 64)
     assert "It was charged, and its bundle is complete" in words(page.get(f"/work/{work}/table"))

@@ -63,7 +63,7 @@ def test_a_form_of_another_page_changes_nothing(page, origin):
     else:
         page.client.headers["origin"] = origin.format(port=page.port)
     assert page.post("/work").status_code == 403
-    assert page.desk.works() == []
+    assert page.workspace.works() == []
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -82,9 +82,9 @@ def test_every_form_needs_its_token(page, csrf):
         else:
             answer = page.client.post(fill(path, work), data={**data, "name": "d", "budget": "1", "final": "on"})
         assert answer.status_code == 403, path
-    assert [one.id for one in page.desk.works()] == [work]
-    assert list(page.desk.work(work).folder.iterdir()) == []
-    assert [d.name for d in page.desk.datasets()] == ["visits"]
+    assert [one.id for one in page.workspace.works()] == [work]
+    assert list(page.workspace.work(work).folder.iterdir()) == []
+    assert [d.name for d in page.workspace.datasets()] == ["visits"]
 
 
 def test_there_are_forms_to_test():
@@ -150,7 +150,7 @@ def test_a_table_beyond_the_limit_is_refused_before_it_is_read(page):
     # Without a declared length it is cut off while it comes in, and nothing of it stays.
     answer = page.client.post(f"/work/{work}/table", content=endless(), headers=kind)
     assert answer.status_code == 413
-    assert list(page.desk.work(work).folder.iterdir()) == []
+    assert list(page.workspace.work(work).folder.iterdir()) == []
     big = page.client.post(
         "/work", content=b"a=" + b"1" * (5 * 2**20), headers={"content-type": "application/x-www-form-urlencoded"}
     )
@@ -161,7 +161,7 @@ def test_the_forms_token_must_come_before_the_file(page):
     work = page.new_work()
     files = [("table", ("a.csv", b"a\n1\n", "text/csv")), ("csrf", (None, page.keys.form))]
     assert page.client.post(f"/work/{work}/table", files=files).status_code == 403
-    assert list(page.desk.work(work).folder.iterdir()) == []
+    assert list(page.workspace.work(work).folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("body", [b"", b"--b", b"--b\r\nContent-Disposition: form-data\r\n\r\n", b"nonsense"])
@@ -187,7 +187,7 @@ def test_a_fault_of_ours_shows_neither_traceback_nor_values(page, monkeypatch, c
     def broken(*_):
         raise RuntimeError("Anna Example, diabetes")
 
-    monkeypatch.setattr(app_module.Desk, "works", broken)
+    monkeypatch.setattr(app_module.Workspace, "works", broken)
     answer = page.get("/")
     assert answer.status_code == 500
     assert "ledger shows" in words(answer)

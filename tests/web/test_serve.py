@@ -42,7 +42,7 @@ def test_it_tells_its_address_and_cleans_up_on_an_interrupt(started, tmp_path):
     server = started("--no-browser")
     address = re.search(r"http://127.0.0.1:\d+/\?token=\S{40,}", server.stdout.readline())[0]
     assert httpx.get(address, trust_env=False).status_code == 200  # listening before the address is told
-    assert len(list((tmp_path / "desk").iterdir())) == 2
+    assert len(list((tmp_path / "workspace").iterdir())) == 2
     port = address.split(":")[2].split("/")[0]
     second = started("--no-browser", "--port", port)
     assert second.wait(600) == 2
@@ -50,7 +50,7 @@ def test_it_tells_its_address_and_cleans_up_on_an_interrupt(started, tmp_path):
     server.send_signal(signal.SIGINT)
     assert server.wait(600) == 0
     assert server.stderr.read() == ""
-    assert list((tmp_path / "desk").iterdir()) == []
+    assert list((tmp_path / "workspace").iterdir()) == []
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
@@ -58,12 +58,12 @@ def test_no_row_stays_behind_however_impatiently_it_is_ended(started, tmp_path, 
     """At a second Ctrl+C uvicorn gives up its own cleaning: without ours the folder of true rows would stay."""
     server = started("--no-browser")
     server.stdout.readline()
-    assert len(list((tmp_path / "desk").iterdir())) == 2
+    assert len(list((tmp_path / "workspace").iterdir())) == 2
     server.send_signal(signal.SIGTERM)
     time.sleep(0.03)  # while it shuts down, if the machine is quick; a signal that comes too late does nothing
     server.send_signal(second)
     server.wait(600)
-    assert list((tmp_path / "desk").iterdir()) == []
+    assert list((tmp_path / "workspace").iterdir()) == []
 
 
 def test_the_browser_is_opened_through_a_private_file(started, tmp_path):

@@ -5,7 +5,7 @@ schema says, nothing was charged; 4 the ledger refuses; 5 a release failed after
 happen inside commands, so that `covey --help` is quick. What a command does is in covey.workflow; here are its words.
 """
 
-from covey.cli.family import main  # isort: skip  # first: it says what to install where click is missing
+from covey.cli.group import main  # isort: skip  # first: it says what to install where click is missing
 from covey.cli import app, ask, bundle, demo, ledger, plan, release, schema
 
 __all__ = ["app", "ask", "bundle", "demo", "ledger", "main", "plan", "release", "schema"]

@@ -1,5 +1,5 @@
 """`python -m covey.cli` is `covey`."""
 
-from covey.cli.family import main
+from covey.cli.group import main
 
 main()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from covey.cli.family import example, main, say
+from covey.cli.group import example, main, say
 from covey.cli.options import json_option, number
 
 

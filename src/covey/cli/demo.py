@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from covey.cli.family import example, main
+from covey.cli.group import example, main
 from covey.cli.options import (
     force_option,
     json_option,

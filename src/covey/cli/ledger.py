@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from covey.cli.family import example, main, say
+from covey.cli.group import example, main, say
 from covey.cli.options import (
     json_option,
     ledger_at,

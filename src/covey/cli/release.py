@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from covey.cli.family import advice, example, main, say
+from covey.cli.group import advice, example, main, say
 from covey.cli.options import (
     delta_option,
     dialect_options,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from covey.cli.family import counted, example, main, say
+from covey.cli.group import counted, example, main, say
 from covey.cli.options import (
     dialect_options,
     force_option,

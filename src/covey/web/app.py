@@ -18,40 +18,40 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from covey.errors import CoveyError
-from covey.web.desk import Desk
 from covey.web.pages import ROUTERS
 from covey.web.pages.shared import HERE, by_htmx, page, status
 from covey.web.security import App, Guard, Secrets
+from covey.web.workspace import Workspace
 
 TIDY_SECONDS = 600  # between two looks for tables that nobody works on
 
 
-def make_app(desk: Desk, keys: Secrets, port: int) -> App:
+def make_app(workspace: Workspace, keys: Secrets, port: int) -> App:
     """The app behind its guard."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        tidying = asyncio.create_task(_tidy(desk))
+        tidying = asyncio.create_task(_tidy(workspace))
         yield
         tidying.cancel()
-        await run_in_threadpool(desk.close)
+        await run_in_threadpool(workspace.close)
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
-    app.state.desk, app.state.keys = desk, keys
+    app.state.workspace, app.state.keys = workspace, keys
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     for router in ROUTERS:
         app.include_router(router)
     app.add_exception_handler(CoveyError, _refusal)
     app.add_exception_handler(HTTPException, _unknown)
     app.add_exception_handler(Exception, _fault)
-    return Guard(cast(App, app), keys, port, desk.upload_limit)
+    return Guard(cast(App, app), keys, port, workspace.upload_limit)
 
 
-async def _tidy(desk: Desk) -> None:
+async def _tidy(workspace: Workspace) -> None:
     """Now and then remove the rows that nobody works on any more."""
     while True:
         await asyncio.sleep(TIDY_SECONDS)
-        await run_in_threadpool(desk.sweep)
+        await run_in_threadpool(workspace.sweep)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

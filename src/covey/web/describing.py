@@ -1,4 +1,4 @@
-"""Persons with events on the desk: one package from the columns of both tables, their rules, and how events hang together.
+"""Persons with events in the workspace: one package from the columns of both tables, their rules, and how events hang together.
 
 Rules name fields of linked tables as table.field. One whose fields are all of one table is a rule of that table.
 """
@@ -16,8 +16,8 @@ from covey.table.rules import Rule
 from covey.table.schema import Schema
 from covey.web.drafts import ColumnDraft
 from covey.web.forms import whole
+from covey.web.reading import UploadedTable
 from covey.web.security import Form
-from covey.web.taking import Uploaded
 
 
 def joined(link: Description, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Description:
@@ -105,7 +105,7 @@ def called_anew(
     return moved, tuple(rule.renamed(anew) for rule in rules)
 
 
-def placed(package: Description, tables: Sequence[Uploaded]) -> Description:
+def placed(package: Description, tables: Sequence[UploadedTable]) -> Description:
     """The package beside the private copies of its tables."""
     placed = (replace(part, path=table.path.name) for part, table in zip(package.given, tables, strict=True))
     return replace(package, tables=(*package.tables[: package.alone], *placed))

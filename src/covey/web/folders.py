@@ -1,4 +1,4 @@
-"""The private folder under the desk: closed to other people, locked while the app lives, free of rows when it is gone."""
+"""The private folder of the workspace: closed to other people, locked while the app lives, free of rows when it is gone."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ else:
         return True
 
 
-def let_go(folder: Path, held: IO[bytes]) -> None:
+def close_folder(folder: Path, held: IO[bytes]) -> None:
     """Remove every row and give up the lock; drafts stay, and the lock's file with them, for the next start to find."""
     for place in [*folder.glob("*"), *folder.glob("*/*")]:
         if place.name != DRAFT and not (place / DRAFT).exists():

@@ -23,7 +23,7 @@ from covey.errors import CoveyError
 from covey.orders import STAGES
 from covey.privacy.ledger import Ledger
 from covey.release.places import SUMS
-from covey.web.pace import Pace
+from covey.web.estimate import TimeEstimate
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 FINAL = ("done", "failed", "cancelled")
@@ -89,10 +89,10 @@ class Job:
         return tuple(stage for stage in STAGES if self.private or stage != "charging")
 
     @property
-    def pace(self) -> Pace:
+    def estimate(self) -> TimeEstimate:
         """How far it has come in all, and how long it will still take."""
         expected = self.expected or dict.fromkeys(self.stages, 1.0)
-        return Pace(expected, self.started or self.begun, self.stage or self.stages[0], self.share)
+        return TimeEstimate(expected, self.started or self.begun, self.stage or self.stages[0], self.share)
 
     @property
     def bundle(self) -> Path:

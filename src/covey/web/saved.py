@@ -2,7 +2,7 @@
 
 Columns that nobody has touched are not in it: their draft is read off the rows when these are given again. A limit or a label
 that was left as drafted beside one that was changed is, so the file describes private data. It is closed to other people, lies
-beside the copy of the rows, and goes whenever the table is taken off the desk; rows go when the app ends, and it stays.
+beside the copy of the rows, and goes whenever the table is taken from the workspace; rows go when the app ends, and it stays.
 """
 
 from __future__ import annotations

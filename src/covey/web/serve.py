@@ -15,9 +15,9 @@ import uvicorn
 from covey.errors import ArgumentError
 from covey.privacy.ledger import Ledger, default_ledger_path
 from covey.web.app import make_app
-from covey.web.desk import Desk
 from covey.web.folders import private_file
 from covey.web.security import Secrets, plain_page
+from covey.web.workspace import Workspace
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM)  # Ctrl+C, and what a supervisor sends
 
@@ -39,11 +39,11 @@ def serve(
     listener.listen(128)  # before the address is told, so that nobody comes too early
     for ending in ENDINGS:
         signal.signal(ending, _end)
-    desk = Desk(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
+    workspace = Workspace(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
     try:
-        _run(desk, listener, browser, tell)
+        _run(workspace, listener, browser, tell)
     finally:  # at a second Ctrl+C uvicorn skips its own cleaning up, and no row may stay behind
-        desk.close()
+        workspace.close()
 
 
 def _end(*_: object) -> None:
@@ -53,15 +53,15 @@ def _end(*_: object) -> None:
     sys.exit(0)
 
 
-def _run(desk: Desk, listener: socket.socket, browser: bool, tell: Callable[[str], None]) -> None:
+def _run(workspace: Workspace, listener: socket.socket, browser: bool, tell: Callable[[str], None]) -> None:
     """Tell the address, and serve."""
     keys, port = Secrets(), listener.getsockname()[1]
-    app = make_app(desk, keys, port)
+    app = make_app(workspace, keys, port)
     address = f"http://127.0.0.1:{port}/?token={keys.token}"
     tell(address)
     if browser and (sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
         # By way of a file: the address would be seen by everyone who lists processes.
-        door = desk.folder / "open.html"
+        door = workspace.folder / "open.html"
         with private_file(door) as file:
             file.write(bytes(plain_page(200, "Opening covey …", refresh=address).body).decode())
         webbrowser.open(door.as_uri())

@@ -24,16 +24,16 @@ from covey.table.dialects import Dialect
 from covey.table.resources import BARE, Parent
 from covey.table.schema import Rule, Schema
 from covey.tree import TreeReader
-from covey.web.blur import Blur, blurred
 from covey.web.choices import Choices
 from covey.web.describing import called_anew, joined, joint_schema, rules_of
 from covey.web.drafts import ColumnDraft, edited, published, refused, to_learn
+from covey.web.estimate import anonymous_seconds
 from covey.web.jobs import Job
-from covey.web.pace import anonymous_seconds
 from covey.web.pictures import Picture, pictures
+from covey.web.preview import NoisePreview, preview_noise
+from covey.web.reading import GivenFiles, UploadedTable, remove, take
 from covey.web.saved import require_same, resume, save
 from covey.web.security import Form, Refused
-from covey.web.taking import Given, Uploaded, remove, take
 from covey.workflow import Fit, check, plan
 
 NOTHING = Description.of(BARE)  # before a table is taken
@@ -49,7 +49,7 @@ class Work:
         self.folder = folder
         self.lock = RLock()
         self.touched = time.monotonic()
-        self.tables: tuple[Uploaded, ...] = ()
+        self.tables: tuple[UploadedTable, ...] = ()
         self.start = NOTHING  # names, keys and dialects of the tables; fields and rules are those below
         self.columns: tuple[ColumnDraft, ...] = ()
         self.said = Dialect()  # what the owner has said of it: learned columns are read so
@@ -67,7 +67,7 @@ class Work:
     # The table.
 
     @property
-    def table(self) -> Uploaded | None:
+    def table(self) -> UploadedTable | None:
         """The table, or that of the persons."""
         return self.tables[0] if self.tables else None
 
@@ -76,7 +76,7 @@ class Work:
         """What its owner calls it."""
         return " and ".join(self.words["tables"] if self.words else (table.name for table in self.tables))
 
-    def take(self, given: Given, limit: int) -> None:
+    def take(self, given: GivenFiles, limit: int) -> None:
         """Read what was uploaded, and draft its schema unless one was given."""
         self.require_idle()
         taken = take(given, self.folder, limit)
@@ -246,12 +246,12 @@ class Work:
             self._sizes = self._sizes or expected_sizes(self.schema())
             return self._sizes
 
-    def blur(self, choices: Choices) -> Blur | None:
+    def noise_preview(self, choices: Choices) -> NoisePreview | None:
         """What noise will do, on simulated rows of the declared size: never on true ones."""
         names, sizes = [field.name for field in self.schema().encoded], self.sizes()
         if len(names) != len(sizes):
             return None
-        return blurred(names, sizes, self.counted(choices), self.budget(choices))
+        return preview_noise(names, sizes, self.counted(choices), self.budget(choices))
 
     def budget(self, choices: Choices) -> Budget:
         """The promise that these choices make, and what may be spent under it."""
@@ -308,10 +308,10 @@ class Work:
         place = next((k for k, part in enumerate(given) if part.name == table), 0)
         return self.tables[place].path, given[place].schema.dialect, given[place].schema.missing_values
 
-    def require_table(self) -> Uploaded:
+    def require_table(self) -> UploadedTable:
         """The table, or a word that it is gone."""
         if self.table is None:
-            raise ParameterError("the table was removed from the desk. Give it again at the first step.")
+            raise ParameterError("the table was removed from the workspace. Give it again at the first step.")
         return self.table
 
     def fit(self, person: str = "") -> Fit:

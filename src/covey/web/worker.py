@@ -26,7 +26,7 @@ class Cancelled(Exception):
     """The steward said no before the charge."""
 
 
-class Voice:
+class Reporter:
     """Speaks to the server. Before the charge a server that is gone ends the job; after it the job goes on alone."""
 
     def __init__(self, gate: Path) -> None:
@@ -64,41 +64,41 @@ class Voice:
             self.say(share=round(done, 3))
 
 
-def carry_out(order: dict[str, Any], voice: Voice) -> Released:
+def carry_out(order: dict[str, Any], reporter: Reporter) -> Released:
     """The same path as the command line's."""
     places = ("table", "schema", "out", "ledger")
     order = {key: Path(value) if key in places and value is not None else value for key, value in order.items()}
     if "resume" in order:
         return resume(Path(order["resume"]))
     if "epsilon" not in order:
-        return anonymize(AnonymousOrder(**order), voice.stage)
+        return anonymize(AnonymousOrder(**order), reporter.stage)
     order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}
     order["important"] = tuple(map(tuple, order.get("important", ())))
     order["about"] = About(**order.get("about", {}))
-    return release(PrivateOrder(**order), voice.stage, voice.decide)
+    return release(PrivateOrder(**order), reporter.stage, reporter.decide)
 
 
 def main(place: str) -> int:
     """Read the order and do it. Every end is told in words; none shows a traceback."""
     job = json.loads(Path(place).read_text(encoding="utf-8"))
-    voice = Voice(Path(job["gate"]))
-    with suppress(Cancelled), warnings.catch_warnings(record=True) as caught, listening(voice.share):
+    reporter = Reporter(Path(job["gate"]))
+    with suppress(Cancelled), warnings.catch_warnings(record=True) as caught, listening(reporter.share):
         warnings.simplefilter("always", CoveyWarning)
         try:
-            done = carry_out(job["order"], voice)
+            done = carry_out(job["order"], reporter)
         except CoveyError as error:
-            voice.say(error=str(error))
+            reporter.say(error=str(error))
         except OSError as error:
-            voice.say(error=f"{error.strerror or 'The disk cannot be used'}.")
+            reporter.say(error=f"{error.strerror or 'The disk cannot be used'}.")
         except MemoryError:
-            voice.say(error="This machine has too little memory for this table.")
+            reporter.say(error="This machine has too little memory for this table.")
         except Cancelled:
             raise
         except Exception as error:  # its text might hold a value: only its kind is told
-            voice.say(error=f"The release failed inside covey ({type(error).__name__}). Please report this.")
+            reporter.say(error=f"The release failed inside covey ({type(error).__name__}). Please report this.")
         else:
             advice = [str(w.message) for w in caught if issubclass(w.category, CoveyWarning)]
-            voice.say(advice=list(dict.fromkeys(advice)), done={**asdict(done), "bundle": str(done.bundle)})
+            reporter.say(advice=list(dict.fromkeys(advice)), done={**asdict(done), "bundle": str(done.bundle)})
     return 0
 
 

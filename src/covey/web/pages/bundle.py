@@ -14,7 +14,7 @@ from covey.release.verify import described_by, tables_of, verify_bundle
 from covey.table.sources import read_table
 from covey.web.forms import shown
 from covey.web.jobs import Job
-from covey.web.pages.shared import Named, page, turned_away
+from covey.web.pages.shared import Named, page, redirect_if_early
 from covey.web.security import REPORT_POLICY, Refused
 from covey.web.work import Work
 
@@ -44,7 +44,7 @@ def previews(folder: Path) -> dict[str, dict[str, list[str]]]:
 @router.get("/work/{work_id}/bundle")
 def bundle_page(request: Request, work: Named) -> Response:
     """What was released."""
-    away = turned_away(work, "bundle")
+    away = redirect_if_early(work, "bundle")
     if away is not None:
         return away
     job, folder = the_bundle(work)

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from covey.errors import CoveyError, ParameterError
 from covey.web.describing import read_link
 from covey.web.drafts import confirmed, reopened, to_learn
-from covey.web.pages.shared import Checked, Named, by_htmx, go, page, status, turned_away
+from covey.web.pages.shared import Checked, Named, by_htmx, go, page, redirect_if_early, status
 from covey.web.security import Form, Refused
 from covey.web.work import Work
 
@@ -29,7 +29,7 @@ def columns_page_with(request: Request, work: Work, error: str = "", code: int =
 @router.get("/work/{work_id}/columns")
 async def columns_page(request: Request, work: Named) -> Response:
     """Confirm what is public about each column."""
-    return turned_away(work, "columns") or columns_page_with(request, work)
+    return redirect_if_early(work, "columns") or columns_page_with(request, work)
 
 
 @router.post("/work/{work_id}/columns")
@@ -64,7 +64,7 @@ def read_typed(text: str) -> dict[int, Form]:
 @router.get("/work/{work_id}/columns/confirm")
 def confirm_page(request: Request, work: Named) -> Response:
     """Exactly what becomes public if the rest is confirmed with one word."""
-    away = turned_away(work, "columns")
+    away = redirect_if_early(work, "columns")
     if away is not None:
         return away
     return confirm_page_with(request, work) if work.together or work.apart else go(f"/work/{work.id}/columns")

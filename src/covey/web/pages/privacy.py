@@ -20,12 +20,12 @@ from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.web.choices import Choices
-from covey.web.desk import Desk
 from covey.web.export import number
 from covey.web.forms import read_budget, read_choices
-from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, templates, turned_away
+from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page, redirect_if_early, status, templates
 from covey.web.security import Form, Refused
 from covey.web.work import Work, prediction
+from covey.web.workspace import Workspace
 
 CURVE = tuple(Fraction(repr(round(10 ** (k / 4), 3))) for k in range(-8, 5))  # the ε of the error curve, 0.01 to 10
 
@@ -34,7 +34,7 @@ SMALL_DELTA = Fraction(1, 10**9)  # what the other kind of guarantee is shown wi
 router = APIRouter()
 
 
-def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
+def privacy_values(workspace: Workspace, work: Work, choices: Choices) -> dict[str, Any]:
     """What the privacy step and its live panel show, from public numbers and the ledger alone."""
     values: dict[str, Any] = {"work": work, "choices": choices, "large": LARGE_EPSILON}
     values["rows"] = rows = work.table.rows if work.table else 1
@@ -44,7 +44,7 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
         values["problem"] = str(error)
     values["n"] = rows
     try:
-        datasets = desk.datasets()
+        datasets = workspace.datasets()
     except LedgerError as error:
         datasets, values["ledger_error"] = [], str(error)
     values["datasets"] = datasets
@@ -59,7 +59,7 @@ def privacy_values(desk: Desk, work: Work, choices: Choices) -> dict[str, Any]:
             values["prediction"] = work.predict(choices)
             values["curve"] = error_curve(work, choices, rows)
             values["kinds"] = both_kinds(work, choices, rows)
-            values["blur"] = work.blur(choices)
+            values["noise"] = work.noise_preview(choices)
         except CoveyError as error:
             values["problem"] = str(error)
     return values
@@ -106,20 +106,26 @@ templates.env.globals.update(on_axes=on_axes, risks=risks, why=why, words_of=WOR
 
 
 @router.get("/work/{work_id}/privacy")
-def privacy_page(request: Request, desk: OnDesk, work: Named) -> Response:
+def privacy_page(request: Request, workspace: CurrentWorkspace, work: Named) -> Response:
     """Choose the guarantee."""
-    away = turned_away(work, "privacy")
+    away = redirect_if_early(work, "privacy")
     if away is not None:
         return away
-    return privacy_page_with(request, desk, work, work.choices)
+    return privacy_page_with(request, workspace, work, work.choices)
 
 
 def privacy_page_with(
-    request: Request, desk: Desk, work: Work, choices: Choices, form: Form | None = None, code: int = 200, **words: str
+    request: Request,
+    workspace: Workspace,
+    work: Work,
+    choices: Choices,
+    form: Form | None = None,
+    code: int = 200,
+    **words: str,
 ) -> Response:
     """The privacy step. After a refusal everything stands as it was typed: `form` is what came, `words` say what is wrong."""
     given = form or Form({})
-    values = privacy_values(desk, work, choices) | {
+    values = privacy_values(workspace, work, choices) | {
         "said": given.get,
         "sensitive": choices.sensitive if form is None else given.all("sensitive"),
         "important": choices.important if form is None else given.all("important"),
@@ -136,37 +142,37 @@ def chosen_for(work: Work, form: Form) -> Choices:
 
 
 @router.get("/work/{work_id}/predict")
-def predict_piece(request: Request, desk: OnDesk, work: Named) -> Response:
+def predict_piece(request: Request, workspace: CurrentWorkspace, work: Named) -> Response:
     """The live panel: predicted error and remaining budget for what the form says now."""
     if not work.confirmed:
         raise Refused(409, "Confirm the columns first.")
     form = Form({key: request.query_params.getlist(key) for key in request.query_params})
     try:
-        values = privacy_values(desk, work, chosen_for(work, form))
+        values = privacy_values(workspace, work, chosen_for(work, form))
     except CoveyError as error:
-        values = {**privacy_values(desk, work, work.choices), "problem": str(error)}
+        values = {**privacy_values(workspace, work, work.choices), "problem": str(error)}
     return page(request, "prediction_piece.html", **values)
 
 
 @router.post("/work/{work_id}/privacy")
-def choose_privacy(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
+def choose_privacy(request: Request, workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
     """Keep the choices, or say what is wrong with them."""
     choices = work.choices
     try:
         with work.lock:  # what is checked is what is chosen, for the table that was checked
             choices = chosen_for(work, form)
-            check_choices(desk, work, choices)
+            check_choices(workspace, work, choices)
             work.chosen = True
             work.choose(choices)
     except CoveyError as error:
-        return privacy_page_with(request, desk, work, choices, form, status(error), error=str(error))
+        return privacy_page_with(request, workspace, work, choices, form, status(error), error=str(error))
     return go(f"/work/{work.id}/review")
 
 
-def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
+def check_choices(workspace: Workspace, work: Work, choices: Choices) -> None:
     """Refuse now what the release would refuse: from public numbers and the ledger alone."""
     rows, wide = work.counted(choices), sum(column.kept for column in work.columns)
-    check_disk(rows if choices.rows is None else choices.rows, wide, desk.out)
+    check_disk(rows if choices.rows is None else choices.rows, wide, workspace.out)
     if choices.mode == "anonymous":
         if choices.group_size > rows:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
@@ -182,7 +188,7 @@ def check_choices(desk: Desk, work: Work, choices: Choices) -> None:
     if not choices.dataset:
         raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
     unit = ALL_ROWS if work.link else choices.unit
-    desk.ledger.check(choices.dataset, choices.epsilon, choices.delta, unit, synth.rho)
+    workspace.ledger.check(choices.dataset, choices.epsilon, choices.delta, unit, synth.rho)
 
 
 def synthesizer(work: Work, choices: Choices) -> PrivateSynthesizer:
@@ -199,7 +205,7 @@ def synthesizer(work: Work, choices: Choices) -> PrivateSynthesizer:
 
 
 @router.post("/work/{work_id}/dataset")
-def open_dataset(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
+def open_dataset(request: Request, workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
     """Open a dataset in the ledger: a promise that is final."""
     with work.lock, suppress(CoveyError):  # what else the form says is kept; whether it is right is asked later
         work.choose(chosen_for(work, form))
@@ -207,9 +213,9 @@ def open_dataset(request: Request, desk: OnDesk, work: Named, form: Checked) -> 
         if not form.has("final"):
             raise ParameterError("tick the box first: a cap once set is final.")
         name, *opened = read_budget(form)
-        desk.ledger.open_dataset(name, *opened)
+        workspace.ledger.open_dataset(name, *opened)
     except CoveyError as error:
-        return privacy_page_with(request, desk, work, work.choices, form, status(error), dataset_error=str(error))
+        return privacy_page_with(request, workspace, work, work.choices, form, status(error), dataset_error=str(error))
     with work.lock:
         work.choose(replace(work.choices, dataset=name))
     return go(f"/work/{work.id}/privacy#dataset")

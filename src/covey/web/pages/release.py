@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError, InputError, ParameterError
 from covey.web.pages.review import fit_values, review_page_with
-from covey.web.pages.shared import Checked, Named, OnDesk, by_htmx, go, page, status, turned_away
+from covey.web.pages.shared import Checked, CurrentWorkspace, Named, by_htmx, go, page, redirect_if_early, status
 
 router = APIRouter()
 
@@ -18,7 +18,7 @@ def moved(request: Request, path: str) -> Response:
 
 
 @router.post("/work/{work_id}/release")
-def release(request: Request, desk: OnDesk, work: Named, form: Checked) -> Response:
+def release(request: Request, workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
     """Start the release of this review; a second click finds the same job."""
     try:
         if form.get("review") not in work.jobs:  # a second click finds the job that the first one has started
@@ -30,18 +30,18 @@ def release(request: Request, desk: OnDesk, work: Named, form: Checked) -> Respo
                 raise InputError(shown["fit_error"])
             if shown["misfits"] and not form.has("seen"):
                 raise ParameterError("look at the cells that do not fit first, and tick the box beneath them.")
-        desk.release(work, form.get("review"), form.has("seen"))
+        workspace.release(work, form.get("review"), form.has("seen"))
     except CoveyError as error:
         if work.releasing:  # another page has begun it meanwhile
             return moved(request, f"/work/{work.id}/release")
-        return review_page_with(request, desk, work, str(error), status(error), form.all("wanted"))
+        return review_page_with(request, workspace, work, str(error), status(error), form.all("wanted"))
     return moved(request, f"/work/{work.id}/release")
 
 
 @router.get("/work/{work_id}/release")
 async def release_page(request: Request, work: Named) -> Response:
     """How far the release has come; the page may be left and found again."""
-    return turned_away(work, "release") or page(request, "release.html", work=work, step="release", job=work.job)
+    return redirect_if_early(work, "release") or page(request, "release.html", work=work, step="release", job=work.job)
 
 
 @router.get("/work/{work_id}/job")

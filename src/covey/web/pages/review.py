@@ -15,20 +15,20 @@ from fastapi.responses import Response
 from covey.errors import CoveyError
 from covey.privacy.ledger import default_ledger_path
 from covey.web import export
-from covey.web.desk import Desk
 from covey.web.pages.privacy import privacy_values
-from covey.web.pages.shared import Checked, Named, OnDesk, go, page, turned_away
-from covey.web.taking import calling
+from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page, redirect_if_early
+from covey.web.reading import with_file_names
 from covey.web.work import Work
+from covey.web.workspace import Workspace
 from covey.workflow import Fit
 
 router = APIRouter()
 
 
-def exports(desk: Desk, work: Work) -> tuple[str, str]:
+def exports(workspace: Workspace, work: Work) -> tuple[str, str]:
     """The command line and the script."""
     name = export.PACKAGE if work.link else work.table.name if work.table else "table.csv"
-    ledger = None if desk.ledger.path == Path(os.path.realpath(default_ledger_path())) else desk.ledger.path
+    ledger = None if workspace.ledger.path == Path(os.path.realpath(default_ledger_path())) else workspace.ledger.path
     return export.command_line(work.choices, name, ledger), export.script(work.choices, name, ledger)
 
 
@@ -68,17 +68,17 @@ def fit_values(work: Work) -> dict[str, Any]:
     try:
         return {"misfits": misfits(work.fit(work.choices.person)), "fit_error": ""}
     except CoveyError as error:
-        return {"misfits": [], "fit_error": str(calling(error, *(table.file for table in work.tables)))}
+        return {"misfits": [], "fit_error": str(with_file_names(error, *(table.file for table in work.tables)))}
 
 
 def review_page_with(
-    request: Request, desk: Desk, work: Work, error: str = "", code: int = 200, wanted: Sequence[str] = ()
+    request: Request, workspace: Workspace, work: Work, error: str = "", code: int = 200, wanted: Sequence[str] = ()
 ) -> Response:
     """Everything that is about to happen; `wanted` are the columns about persons that were ticked."""
     with work.lock:  # the key is that of what is shown
         key = work.review_key()
-        values = privacy_values(desk, work, work.choices)
-        command, script = exports(desk, work)
+        values = privacy_values(workspace, work, work.choices)
+        command, script = exports(workspace, work)
         values |= fit_values(work)
     values |= {
         "command": command,
@@ -88,13 +88,13 @@ def review_page_with(
         "error": error,
         "wanted": wanted,
     }
-    return page(request, "review.html", code, step="review", folder=desk.out, **values)
+    return page(request, "review.html", code, step="review", folder=workspace.out, **values)
 
 
 @router.get("/work/{work_id}/review")
-def review_page(request: Request, desk: OnDesk, work: Named) -> Response:
+def review_page(request: Request, workspace: CurrentWorkspace, work: Named) -> Response:
     """Look once more before anything is spent."""
-    return turned_away(work, "review") or review_page_with(request, desk, work)
+    return redirect_if_early(work, "review") or review_page_with(request, workspace, work)
 
 
 @router.post("/work/{work_id}/again")
@@ -119,12 +119,12 @@ def schema_file(work: Named) -> Response:
 
 
 @router.get("/work/{work_id}/release.py")
-def script_file(desk: OnDesk, work: Named) -> Response:
+def script_file(workspace: CurrentWorkspace, work: Named) -> Response:
     """The script."""
-    return attachment(exports(desk, work)[1], "release.py", "text/x-python")
+    return attachment(exports(workspace, work)[1], "release.py", "text/x-python")
 
 
 @router.get("/work/{work_id}/release.sh")
-def command_file(desk: OnDesk, work: Named) -> Response:
+def command_file(workspace: CurrentWorkspace, work: Named) -> Response:
     """The command line."""
-    return attachment(f"#!/bin/sh\nset -e\n{exports(desk, work)[0]}\n", "release.sh", "text/x-shellscript")
+    return attachment(f"#!/bin/sh\nset -e\n{exports(workspace, work)[0]}\n", "release.sh", "text/x-shellscript")

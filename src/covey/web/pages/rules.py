@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError
 from covey.web.forms import CONDITIONS, read_rule
-from covey.web.pages.shared import Checked, Named, go, page, status, turned_away
+from covey.web.pages.shared import Checked, Named, go, page, redirect_if_early, status
 from covey.web.security import Form
 from covey.web.work import Work
 
@@ -26,7 +26,7 @@ def rules_page_with(
 @router.get("/work/{work_id}/rules")
 async def rules_page(request: Request, work: Named) -> Response:
     """Say what holds for every row."""
-    return turned_away(work, "rules") or rules_page_with(request, work)
+    return redirect_if_early(work, "rules") or rules_page_with(request, work)
 
 
 @router.post("/work/{work_id}/rules")

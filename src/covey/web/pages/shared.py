@@ -14,11 +14,11 @@ from covey.errors import LedgerError
 from covey.table.schema import TYPES
 from covey.version import __version__
 from covey.web import export
-from covey.web.desk import Desk
+from covey.web.estimate import duration_words
 from covey.web.forms import shown
-from covey.web.pace import spoken
 from covey.web.security import Form, Refused, checked_form, megabytes
 from covey.web.work import Work
+from covey.web.workspace import Workspace
 
 HERE = Path(__file__).parents[1]
 STEPS = ("table", "columns", "rules", "privacy", "review", "release", "bundle")
@@ -29,7 +29,7 @@ templates.env.filters["shown"] = shown
 templates.env.filters["number"] = export.number
 templates.env.filters["left"] = export.left
 templates.env.filters["megabytes"] = megabytes
-templates.env.filters["spoken"] = spoken
+templates.env.filters["duration_words"] = duration_words
 templates.env.filters["fraction"] = Fraction
 templates.env.filters["rows"] = lambda columns: list(zip(*columns, strict=True))
 KINDS = {
@@ -77,30 +77,30 @@ def by_htmx(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
-def the_desk(request: Request) -> Desk:
+def workspace_of(request: Request) -> Workspace:
     """The state of the app."""
-    return cast(Desk, request.app.state.desk)
+    return cast(Workspace, request.app.state.workspace)
 
 
 # What is asynchronous answers at once. Everything that may wait, for the ledger or a disk, is a plain function and gets a
 # thread of its own.
 
 
-async def find_desk(request: Request) -> Desk:
+async def find_workspace(request: Request) -> Workspace:
     """The state of the app, for a page."""
-    return the_desk(request)
+    return workspace_of(request)
 
 
 async def find_work(request: Request, work_id: str) -> Work:
     """The table that the address names."""
-    return the_desk(request).work(work_id)
+    return workspace_of(request).work(work_id)
 
 
 Checked = Annotated[Form, Depends(checked_form)]
-OnDesk = Annotated[Desk, Depends(find_desk)]
+CurrentWorkspace = Annotated[Workspace, Depends(find_workspace)]
 Named = Annotated[Work, Depends(find_work)]
 
 
-def turned_away(work: Work, step: str) -> Response | None:
+def redirect_if_early(work: Work, step: str) -> Response | None:
     """Lead back to the step that comes first when a later one makes no sense yet."""
     return None if step in work.reachable() else go(f"/work/{work.id}/{work.step()}")

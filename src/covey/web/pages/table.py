@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from covey.demo import example_visits
 from covey.errors import CoveyError, ParameterError
 from covey.table.dialects import DECIMALS, Dialect
-from covey.web.pages.shared import Checked, Named, OnDesk, go, page, status, the_desk, turned_away
-from covey.web.taking import Given
+from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page, redirect_if_early, status, workspace_of
+from covey.web.reading import GivenFiles
 from covey.web.uploads import Upload
 from covey.web.work import Work
 
@@ -24,27 +24,27 @@ router = APIRouter()
 
 def table_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
     """The first step."""
-    desk = the_desk(request)
+    workspace = workspace_of(request)
     values = {
         "step": "table",
         "encodings": ENCODINGS,
         "decimals": DECIMALS,
         "marks": tuple(MARKS),
-        "limit": desk.upload_limit,
+        "limit": workspace.upload_limit,
         "error": error,
     }
-    values["aftermath"] = desk.aftermath(work)
+    values["aftermath"] = workspace.aftermath(work)
     return page(request, "table.html", code, work=work, **values)
 
 
 @router.get("/work/{work_id}/table")
 def table_page(request: Request, work: Named) -> Response:
     """Choose a table."""
-    return turned_away(work, "table") or table_page_with(request, work)
+    return redirect_if_early(work, "table") or table_page_with(request, work)
 
 
 @router.post("/work/{work_id}/table")
-async def upload_table(request: Request, desk: OnDesk, work: Named) -> Response:
+async def upload_table(request: Request, workspace: CurrentWorkspace, work: Named) -> Response:
     """Take a table, and a schema if there is one, from the browser."""
     upload = Upload(request, work.folder)
     await upload.receive()
@@ -55,7 +55,7 @@ async def upload_table(request: Request, desk: OnDesk, work: Named) -> Response:
         if "table" not in files:
             raise ParameterError("choose a table first.")
         said = upload.fields.get
-        given = Given(
+        given = GivenFiles(
             files["table"],
             said("encoding", "utf-8"),
             files.get("schema"),
@@ -67,7 +67,7 @@ async def upload_table(request: Request, desk: OnDesk, work: Named) -> Response:
                 date_format=said("date_format", "").strip() or None,
             ),
         )
-        await run_in_threadpool(work.take, given, desk.upload_limit)
+        await run_in_threadpool(work.take, given, workspace.upload_limit)
     except CoveyError as error:
         return await run_in_threadpool(table_page_with, request, work, str(error), status(error))
     finally:
@@ -76,10 +76,10 @@ async def upload_table(request: Request, desk: OnDesk, work: Named) -> Response:
 
 
 @router.post("/work/{work_id}/example")
-def example_table(desk: OnDesk, work: Named, form: Checked) -> Response:
+def example_table(workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
     """Try everything on a table of people who do not exist."""
     path = work.folder / "example"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
     example_visits(path)
-    work.take(Given((path, "visits.csv")), desk.upload_limit)
+    work.take(GivenFiles((path, "visits.csv")), workspace.upload_limit)
     return go(f"/work/{work.id}/columns")

@@ -1,4 +1,4 @@
-"""The steward's mirror: a bundle beside the true table, for the steward's eyes. Computed when asked for, and kept nowhere."""
+"""The evaluation: a bundle beside the true table, for the steward's eyes. Computed when asked for, and kept nowhere."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from fastapi.responses import HTMLResponse, Response
 from covey.errors import CoveyError
 from covey.web.pages.bundle import the_bundle
 from covey.web.pages.shared import Checked, Named, page
+from covey.web.reading import with_file_names
 from covey.web.security import REPORT_POLICY, Refused
-from covey.web.taking import calling
 from covey.workflow import evaluate
 
 router = APIRouter()
 
 
 @router.post("/work/{work_id}/evaluate")
-def mirror(request: Request, work: Named, form: Checked) -> Response:
+def evaluation_page(request: Request, work: Named, form: Checked) -> Response:
     """True against synthetic as a page of its own: without noise, so it is confidential, and written to no file."""
     job, folder = the_bundle(work)
     if not work.tables or not all(str(table.path) in job.names for table in work.tables):
@@ -28,7 +28,7 @@ def mirror(request: Request, work: Named, form: Checked) -> Response:
         person = job.order.get("person")
         found = evaluate(Path(job.order["table"]), folder, dialect=dialect, person=person, predicting=False)
     except CoveyError as error:
-        raise calling(error, *(table.file for table in work.tables)) from None
+        raise with_file_names(error, *(table.file for table in work.tables)) from None
     if found.rows is None:
-        return page(request, "mirror.html", work=work, step="bundle", figures=found.figures)
+        return page(request, "evaluation.html", work=work, step="bundle", figures=found.figures)
     return HTMLResponse(found.page(), headers={"content-security-policy": REPORT_POLICY})

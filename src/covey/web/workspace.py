@@ -1,4 +1,4 @@
-"""What the app remembers while it runs: tables on the desk, and a private folder for their rows.
+"""What the app remembers while it runs: tables in the workspace, and a private folder for their rows.
 
 The folder lies beside the ledger, is closed to other people, and its rows go when the app ends. If the app is killed, the next
 start finds the folder without its lock and removes them. What was said about columns stays for that start: `covey.web.saved`.
@@ -18,7 +18,7 @@ from typing import Any
 from covey.errors import CoveyError
 from covey.privacy.ledger import DatasetStatus, Ledger
 from covey.web.describing import placed
-from covey.web.folders import DRAFT, let_go, private_file, private_folder
+from covey.web.folders import DRAFT, close_folder, private_file, private_folder
 from covey.web.jobs import Job, Jobs
 from covey.web.saved import load, save
 from covey.web.security import Refused
@@ -28,15 +28,15 @@ MOST_WORKS = 200  # a steward has a few; more are a script gone wrong, and each 
 IDLE_SECONDS = 4 * 3600  # longer than a lunch, shorter than a night: true rows should not lie about
 
 
-class Desk:
-    """Everything on the desk, and the private folder under it."""
+class Workspace:
+    """Everything in the workspace, and the private folder under it."""
 
     def __init__(self, ledger: Ledger, out: Path, upload_limit: int) -> None:
         self.ledger, self.out, self.upload_limit = ledger, out, upload_limit
         self.jobs = Jobs()
         self._works: dict[str, Work] = {}
         self._lock = Lock()
-        self.folder, self._hold = private_folder(ledger.path.parent / "desk")
+        self.folder, self._hold = private_folder(ledger.path.parent / "workspace")
         for place in sorted(self.folder.glob(f"*/{DRAFT}"), key=lambda draft: draft.stat().st_mtime):
             if (words := load(place)) is not None:
                 self._works[place.parent.name] = Work(place.parent, words)
@@ -51,7 +51,7 @@ class Desk:
         self.sweep()
         with self._lock:
             if len(self._works) >= MOST_WORKS:
-                raise Refused(409, "There are too many tables on the desk. Close some first.")
+                raise Refused(409, "There are too many tables in the workspace. Close some first.")
             folder = self.folder / secrets.token_hex(8)
             folder.mkdir(mode=0o700)
             return self._works.setdefault(folder.name, Work(folder))
@@ -61,12 +61,12 @@ class Desk:
         with self._lock:
             found = self._works.get(name)
         if found is None:
-            raise Refused(404, "This table is no longer on the desk. Start again from the first page.")
+            raise Refused(404, "This table is no longer in the workspace. Start again from the first page.")
         found.touched = time.monotonic()
         return found
 
     def close_work(self, work: Work) -> None:
-        """Take a table off the desk and remove its rows; a release that is charged finishes first."""
+        """Take a table from the workspace and remove its rows; a release that is charged finishes first."""
         with work.lock:
             if work.job is None or not work.job.cancel():
                 work.require_idle()
@@ -161,4 +161,4 @@ class Desk:
     def close(self) -> None:
         """End all jobs that can be ended, wait for the others, and remove every row."""
         self.jobs.close()
-        let_go(self.folder, self._hold)
+        close_folder(self.folder, self._hold)

@@ -1,4 +1,4 @@
-"""Files on their way to the desk: one table, or persons and their events, each read once and described by a draft."""
+"""Files on their way into the workspace: one table, or persons and their events, each read once and described by a draft."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ File = tuple[Path, str]  # a private copy, and the name that its owner knows it 
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenFiles:
     """What a steward gave at the first step; `whose` names the column that says whose each event is."""
 
     table: File
@@ -44,7 +44,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Uploaded:
+class UploadedTable:
     """A table in the private folder, and the name that its owner knows it by."""
 
     path: Path
@@ -57,24 +57,24 @@ class Uploaded:
         return self.path, self.name
 
 
-def remove(tables: Iterable[Uploaded]) -> None:
+def remove(tables: Iterable[UploadedTable]) -> None:
     """Remove private copies, as far as they are there."""
     for table in tables:
         table.path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
-class Taken:
+class ReadTables:
     """Tables that were read, their columns, and how they were understood; of linked ones how they hang together."""
 
-    tables: tuple[Uploaded, ...]
+    tables: tuple[UploadedTable, ...]
     columns: tuple[ColumnDraft, ...]
     described: Description
     assumed: str = ""
 
 
-def take(given: Given, folder: Path, limit: int) -> Taken:
-    """Move files to their place on the desk and read them; what cannot be taken is removed, in words of its owner."""
+def take(given: GivenFiles, folder: Path, limit: int) -> ReadTables:
+    """Move files to their place in the workspace and read them; what cannot be taken is removed, in words of its owner."""
     check_encoding(given.encoding)
     files = [given.table, *([given.events] if given.events else [])]
     endings = [_ending(*file) for file in files]
@@ -91,7 +91,7 @@ def take(given: Given, folder: Path, limit: int) -> Taken:
         for place in places:
             place.unlink(missing_ok=True)
         if isinstance(error, CoveyError):
-            raise calling(error, *named) from None
+            raise with_file_names(error, *named) from None
         raise
 
 
@@ -111,7 +111,7 @@ def _ending(path: Path, name: str) -> str:
     return found
 
 
-def _take_one(given: Given, file: File, known: Description | None, limit: int) -> Taken:
+def _take_one(given: GivenFiles, file: File, known: Description | None, limit: int) -> ReadTables:
     """One table. A schema that is whole names the columns that must be there; an unfinished one is finished later."""
     place, name = file
     written, whole = _written(given), False
@@ -123,10 +123,10 @@ def _take_one(given: Given, file: File, known: Description | None, limit: int) -
         start, notes = Description.of(known.read_as(written).unit.schema), ()
     schema = start.unit.schema
     rows = read_table(place, schema if known is None or whole else None, given.encoding, size_limit=4 * limit).rows
-    return Taken((Uploaded(place, name, rows),), drafts(schema, notes), start, _assumed(name, notes))
+    return ReadTables((UploadedTable(place, name, rows),), drafts(schema, notes), start, _assumed(name, notes))
 
 
-def _take_linked(given: Given, files: Sequence[File], known: Description | None, limit: int) -> Taken:
+def _take_linked(given: GivenFiles, files: Sequence[File], known: Description | None, limit: int) -> ReadTables:
     """Persons and their events, in two tables or in one."""
     if known is not None and known.schema is not None:
         raise ParameterError("a schema describes one table. Give the package of both, or neither.")
@@ -139,12 +139,12 @@ def _take_linked(given: Given, files: Sequence[File], known: Description | None,
         return _as_described(given, by_name, known, limit)
     found = draft(by_name, _written(given), 4 * limit, given.whose or None)
     package, looks, notes = found.description, found.found, found.by_table
-    tables = [Uploaded(place, name, one.table.rows) for (place, name), one in zip(files, looks, strict=True)]
+    tables = [UploadedTable(place, name, one.table.rows) for (place, name), one in zip(files, looks, strict=True)]
     said = [_assumed(name, own) for (_, name), own in zip(files, notes, strict=True)]
-    return Taken(tuple(tables), columns_of(package, notes), package, "; ".join(filter(None, said)))
+    return ReadTables(tuple(tables), columns_of(package, notes), package, "; ".join(filter(None, said)))
 
 
-def _as_described(given: Given, files: dict[str, Path], known: Description, limit: int) -> Taken:
+def _as_described(given: GivenFiles, files: dict[str, Path], known: Description, limit: int) -> ReadTables:
     """Tables of a package that was made before: by the names that it gives their files, or persons first."""
     if given.whose not in ("", known.events.link):
         raise ParameterError(
@@ -164,9 +164,9 @@ def _as_described(given: Given, files: dict[str, Path], known: Description, limi
     for part, name in zip(placed, ordered, strict=True):
         whole = part.schema if not part.bare and all(field.confirmed for field in part.schema.fields) else None
         rows = read_table(files[name], whole, given.encoding, size_limit=4 * limit).rows
-        tables.append(Uploaded(files[name], name, rows))
+        tables.append(UploadedTable(files[name], name, rows))
     package = replace(known, tables=(*known.tables[: known.alone], *placed))
-    return Taken(tuple(tables), columns_of(package), package)
+    return ReadTables(tuple(tables), columns_of(package), package)
 
 
 def _read_as(part: Resource, dialect: Dialect) -> Schema:
@@ -186,7 +186,7 @@ def columns_of(package: Description, notes: Sequence[Sequence[Note]] = ()) -> tu
     )
 
 
-def _written(given: Given) -> Dialect:
+def _written(given: GivenFiles) -> Dialect:
     return given.said.over(Dialect(encoding=None if given.encoding == "utf-8" else given.encoding))
 
 
@@ -196,7 +196,7 @@ def _assumed(name: str, notes: Sequence[Note]) -> str:
     return f"{name}: {said}" if said else ""
 
 
-def calling(error: CoveyError, *files: File) -> CoveyError:
+def with_file_names(error: CoveyError, *files: File) -> CoveyError:
     """A refusal with the names that their owner knows instead of paths of ours."""
     for path, name in files:
         error.args = (str(error).replace(str(path), name),)
@@ -218,6 +218,6 @@ def _load_schema(path: Path, name: str) -> Description:
     try:
         return Description.load(place)
     except CoveyError as error:
-        raise calling(error, (place, name)) from None
+        raise with_file_names(error, (place, name)) from None
     finally:
         place.unlink()

@@ -23,7 +23,7 @@ NAMED = 6  # pairs that are named as lost; of the others their number is told
 
 
 @dataclass(frozen=True)
-class Blur:
+class NoisePreview:
     """A simulated histogram and a 2 × 2 table, clean and with noise, and the pairs that noise will drown."""
 
     column: str
@@ -34,7 +34,7 @@ class Blur:
     more: int  # pairs that are lost and not named
 
 
-def blurred(names: Sequence[str], sizes: Sequence[int], n: int, budget: Budget) -> Blur | None:
+def preview_noise(names: Sequence[str], sizes: Sequence[int], n: int, budget: Budget) -> NoisePreview | None:
     """The picture for these public columns, or None where none of them varies."""
     live = [(name, size) for name, size in zip(names, sizes, strict=True) if size > 1]
     if not live:
@@ -49,13 +49,13 @@ def blurred(names: Sequence[str], sizes: Sequence[int], n: int, budget: Budget) 
     bars = tuple((float(a) / top, float(b) / top) for a, b in zip(bell, noisy, strict=True))
     on_cell = LEFT_AFTER_DENOISING * pair_noise(sizes, n, budget)
     if len(live) < 2:
-        return Blur(name, bars, None, (), (), 0)
+        return NoisePreview(name, bars, None, (), (), 0)
     (one, c), (two, d) = live[:2]
     spread = on_cell * sqrt(min(c, COARSE) * min(d, COARSE) / 4)  # of a quarter of the cells together
     after = with_noise(TWO_BY_TWO.ravel(), spread * noise[BARS:])
     cells = tuple((100 * float(a), 100 * float(b)) for a, b in zip(TWO_BY_TWO.ravel(), after, strict=True))
     lost = drowned(live, on_cell)
-    return Blur(name, bars, (one, two), cells, tuple(lost[:NAMED]), max(0, len(lost) - NAMED))
+    return NoisePreview(name, bars, (one, two), cells, tuple(lost[:NAMED]), max(0, len(lost) - NAMED))
 
 
 def with_noise(shares: Floats, noise: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What lies on the desk: private folders, drafts that are never taken for confirmed, reviews that hold once."""
+"""What lies in the workspace: private folders, drafts that are never taken for confirmed, reviews that hold once."""
 
 import gzip
 import json
@@ -14,11 +14,11 @@ import pytest
 from covey.errors import ParameterError
 from covey.privacy.budget import budget_for
 from covey.table.dialects import Spelling
-from covey.web import desk as desk_module
-from covey.web.blur import blurred
+from covey.web import workspace as desk_module
 from covey.web.forms import read_field
+from covey.web.preview import preview_noise
 from covey.web.security import Form
-from tests.web.conftest import opened_desk, words
+from tests.web.conftest import opened_workspace, words
 
 
 def mode(path):
@@ -27,8 +27,8 @@ def mode(path):
 
 def test_rows_lie_in_a_folder_that_is_closed_to_others_and_goes(tmp_path, page):
     work = page.ready_work()
-    folder = page.desk.work(work).folder
-    assert mode(page.desk.folder) == mode(page.desk.folder.parent) == mode(folder) == 0o700
+    folder = page.workspace.work(work).folder
+    assert mode(page.workspace.folder) == mode(page.workspace.folder.parent) == mode(folder) == 0o700
     files = list(folder.iterdir())
     assert len(files) == 2  # the table, and what was said about it
     assert all(mode(path) == 0o600 for path in files)
@@ -36,32 +36,33 @@ def test_rows_lie_in_a_folder_that_is_closed_to_others_and_goes(tmp_path, page):
     assert not folder.exists()
     untouched = page.new_work()
     page.upload(untouched, court_records())
-    page.desk.close()
-    assert list((tmp_path / "desk").iterdir()) == []
+    page.workspace.close()
+    assert list((tmp_path / "workspace").iterdir()) == []
 
 
 def test_rows_that_a_killed_app_left_go_at_the_next_start(tmp_path):
     code = (
-        "import os, sys; from pathlib import Path; from covey.privacy.ledger import Ledger; from covey.web.desk import Desk\n"
-        "desk = Desk(Ledger(Path(sys.argv[1]) / 'ledger.sqlite'), Path('out'), 1)\n"
-        "(desk.new_work().folder / 'table').write_text('Anna'); os.kill(os.getpid(), 9)"
+        "import os, sys; from pathlib import Path; from covey.privacy.ledger import Ledger\n"
+        "from covey.web.workspace import Workspace\n"
+        "workspace = Workspace(Ledger(Path(sys.argv[1]) / 'ledger.sqlite'), Path('out'), 1)\n"
+        "(workspace.new_work().folder / 'table').write_text('Anna'); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
-    left = list((tmp_path / "desk").rglob("table"))
+    left = list((tmp_path / "workspace").rglob("table"))
     assert len(left) == 1
-    with opened_desk(tmp_path) as alive:
+    with opened_workspace(tmp_path) as alive:
         assert not left[0].exists()
-        with opened_desk(tmp_path) as second:
+        with opened_workspace(tmp_path) as second:
             assert alive.folder.exists()
             assert second.folder != alive.folder
 
 
 def test_idle_tables_are_removed(page, monkeypatch):
-    work = page.desk.work(page.ready_work())
-    page.desk.sweep()
+    work = page.workspace.work(page.ready_work())
+    page.workspace.sweep()
     assert work.folder.exists()
     monkeypatch.setattr(desk_module, "IDLE_SECONDS", -1)
-    page.desk.sweep()
+    page.workspace.sweep()
     assert not work.folder.exists()
     assert page.get(f"/work/{work.id}/columns").status_code == 404
 
@@ -86,19 +87,19 @@ def test_a_bad_table_gets_our_own_words_and_leaves_nothing(page):
         answer = page.upload(work, content, name)
         assert answer.status_code in (409, 422)
         assert said.lower() in words(answer).replace("&#39;", "'").lower()
-        assert str(page.desk.folder) not in answer.text
+        assert str(page.workspace.folder) not in answer.text
         assert "Traceback" not in answer.text
-        assert list(page.desk.work(work).folder.iterdir()) == []
+        assert list(page.workspace.work(work).folder.iterdir()) == []
 
 
 def test_a_schema_of_before_is_taken_as_it_was_confirmed(page):
     first = page.ready_work()
     schema = page.get(f"/work/{first}/schema.json").content
-    table = page.desk.work(first).table.path.read_bytes()
+    table = page.workspace.work(first).table.path.read_bytes()
     work = page.new_work()
     files = {"csrf": (None, page.keys.form), "table": ("v.csv", table), "schema": ("schema.json", schema)}
     assert page.client.post(f"/work/{work}/table", files=files).status_code == 303
-    assert page.desk.work(work).confirmed
+    assert page.workspace.work(work).confirmed
     files["schema"] = ("mine.json", b"{")
     answer = page.client.post(f"/work/{work}/table", files=files)
     assert answer.status_code == 422
@@ -108,7 +109,7 @@ def test_a_schema_of_before_is_taken_as_it_was_confirmed(page):
 def test_drafts_are_never_shown_as_confirmed(page):
     work = page.new_work()
     page.upload(work, b"age,name\n3,Anna\n97,Bert\n")
-    state = page.desk.work(work)
+    state = page.workspace.work(work)
     assert state.unconfirmed == ["age", "name"]
     text = page.get(f"/work/{work}/columns").text
     assert "0 of 2 columns confirmed" in text
@@ -143,7 +144,7 @@ def court_records():
 def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
     work = page.new_work()
     page.upload(work, court_records())
-    state = page.desk.work(work)
+    state = page.workspace.work(work)
     assert [column.called for column in state.columns if not column.kept] == ["first"]
     assert [column.called for column in state.personal] == ["surname", "dob"]
     assert page.post(f"/work/{work}/columns/learn").status_code == 303
@@ -168,7 +169,7 @@ def test_the_review_shows_first_what_may_point_to_persons_each_with_a_tick(page)
     work = page.new_work()
     page.upload(work, court_records())
     page.post(f"/work/{work}/columns/learn")
-    for place, column in enumerate(page.desk.work(work).columns):
+    for place, column in enumerate(page.workspace.work(work).columns):
         if column.kept and column.personal:
             page.post(f"/work/{work}/columns/{place}", {"action": "learn"})
     chosen = {"mode": "private", "epsilon": "1", "guarantee": "delta", "delta": "1e-7", "dataset": "visits"}
@@ -180,13 +181,13 @@ def test_the_review_shows_first_what_may_point_to_persons_each_with_a_tick(page)
     assert answer.status_code == 422
     assert "Tick surname first" in words(answer)
     assert re.search(r'value="dob" form="release-form" checked', answer.text)
-    assert page.desk.work(work).jobs == {}
+    assert page.workspace.work(work).jobs == {}
 
 
 def test_nobody_is_asked_to_list_names(page):
     work = page.new_work()
     page.upload(work, court_records())
-    place = next(k for k, column in enumerate(page.desk.work(work).columns) if column.called == "first")
+    place = next(k for k, column in enumerate(page.workspace.work(work).columns) if column.called == "first")
     page.post(f"/work/{work}/columns/{place}", {"action": "keep"})
     form = {"type": "string", "enum": "", "public": "on", "own_name": "first", "action": "confirm"}
     answer = page.post(f"/work/{work}/columns/{place}", form)
@@ -199,7 +200,7 @@ def test_nobody_is_asked_to_list_names(page):
 def test_changing_one_limit_does_not_confirm_the_other(page, change, left):
     work = page.new_work()
     page.upload(work, court_records())
-    state = page.desk.work(work)
+    state = page.workspace.work(work)
     place = next(k for k, column in enumerate(state.columns) if column.called == "age")
     drafted = state.columns[place].field
     limits = {"type": "integer", "minimum": str(drafted.minimum), "maximum": str(drafted.maximum)}
@@ -220,14 +221,14 @@ def test_htmx_gets_the_card_and_the_count(page):
     )
     assert "1 of 2 columns confirmed" in answer.text
     assert "<html" not in answer.text
-    assert page.desk.work(work).columns[1].field.enum == ("a", "=cmd()")
+    assert page.workspace.work(work).columns[1].field.enum == ("a", "=cmd()")
     assert "<script>alert" not in page.get(f"/work/{work}/columns").text
 
 
 def test_a_field_keeps_what_its_form_does_not_show(page):
     work = page.new_work()
     page.upload(work, b"t,n\n2024-01-01,1.5\n2024-12-31,2.5\n")
-    day, number = (column.field for column in page.desk.work(work).columns)
+    day, number = (column.field for column in page.workspace.work(work).columns)
     read = read_field(
         Form({"type": ["date"], "minimum": ["2020-01-01"], "maximum": ["2029-12-31"], "missing": ["on"]}), day, True
     )
@@ -240,7 +241,7 @@ def test_a_field_keeps_what_its_form_does_not_show(page):
 
 def test_rules_are_read_checked_and_told_in_words(page):
     work = page.ready_work()
-    state = page.desk.work(work)
+    state = page.workspace.work(work)
     forms = {
         "Never together: age is at most 15; ward is geriatrics or maternity.": {
             "kind": "forbid",
@@ -293,7 +294,7 @@ def test_rules_are_read_checked_and_told_in_words(page):
 
 def test_predictions_come_from_public_sizes_alone(page):
     work = page.ready_work()
-    page.desk.work(work).table.path.unlink()
+    page.workspace.work(work).table.path.unlink()
     small = words(page.get(f"/work/{work}/predict?mode=private&epsilon=0.1&dataset=visits"))
     large = words(page.get(f"/work/{work}/predict?mode=private&epsilon=2&dataset=visits"))
     assert "of 100 rows out of place" in small
@@ -314,20 +315,20 @@ def test_predictions_come_from_public_sizes_alone(page):
 def test_simulated_rows_blur_as_epsilon_falls_and_pairs_are_lost_by_name():
     """The noise has one shape, and its height follows ε; where it is larger than a cell's share the pair is named."""
     names, sizes = ("age", "ward", "only", "flag"), (40, 5, 1, 2)
-    small, large = (blurred(names, sizes, 2000, budget_for(e, 0, 1)) for e in (0.05, 5.0))
+    small, large = (preview_noise(names, sizes, 2000, budget_for(e, 0, 1)) for e in (0.05, 5.0))
     off = [max(abs(a - b) for a, b in one.cells) for one in (small, large)]
     assert off[0] > 5 * off[1]
     assert (small.column, small.pair) == ("age", ("age", "ward"))
     assert small.lost[0] == "age × ward"
     assert large.lost == ()
-    assert blurred(("only",), (1,), 2000, budget_for(1.0, 0, 1)) is None
+    assert preview_noise(("only",), (1,), 2000, budget_for(1.0, 0, 1)) is None
     # However strong the noise, the cells of a table are shares of the same rows: of 41 columns they once summed to 146%.
     for columns in (2, 41):
-        many = blurred([f"c{j}" for j in range(columns)], [12] * columns, 7000, budget_for(1.0, 0, 1))
+        many = preview_noise([f"c{j}" for j in range(columns)], [12] * columns, 7000, budget_for(1.0, 0, 1))
         for k in (0, 1):
             assert sum(cell[k] for cell in many.cells) == pytest.approx(100)
         assert min(cell[1] for cell in many.cells) >= 0
-    assert blurred(("age", "only"), (40, 1), 2000, budget_for(1.0, 0, 1)).pair is None
+    assert preview_noise(("age", "only"), (40, 1), 2000, budget_for(1.0, 0, 1)).pair is None
 
 
 WRONG_CHOICES = [
@@ -348,13 +349,13 @@ WRONG_CHOICES = [
 
 def test_wrong_choices_are_refused_where_they_are_made(page):
     work = page.ready_work()
-    page.desk.work(work).chosen = False
+    page.workspace.work(work).chosen = False
     for choices, said, code in WRONG_CHOICES:
         answer = page.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})
         assert answer.status_code == code, choices
         assert said.lower() in words(answer).lower(), choices
-        assert not page.desk.work(work).chosen
-    assert page.desk.datasets()[0].charges == 0
+        assert not page.workspace.work(work).chosen
+    assert page.workspace.datasets()[0].charges == 0
 
 
 def test_a_dataset_is_opened_with_a_word_and_for_good(page):
@@ -362,8 +363,8 @@ def test_a_dataset_is_opened_with_a_word_and_for_good(page):
     form = {"name": "people", "budget": "3", "delta_budget": "1e-6", "epsilon": "0.5", "dataset": "visits"}
     assert page.post(f"/work/{work}/dataset", form).status_code == 422
     assert page.post(f"/work/{work}/dataset", {**form, "final": "on"}).status_code == 303
-    assert page.desk.work(work).choices.dataset == "people"
-    assert page.desk.work(work).choices.epsilon == Fraction(1, 2)
+    assert page.workspace.work(work).choices.dataset == "people"
+    assert page.workspace.work(work).choices.epsilon == Fraction(1, 2)
     answer = page.post(f"/work/{work}/dataset", {**form, "final": "on", "budget": "4"})
     assert answer.status_code == 409
     assert "final" in words(answer)
@@ -372,7 +373,7 @@ def test_a_dataset_is_opened_with_a_word_and_for_good(page):
 
 def test_a_broken_ledger_is_explained_on_the_page(page):
     work = page.ready_work()
-    page.desk.ledger.path.write_bytes(b"x" * 4096)
+    page.workspace.ledger.path.write_bytes(b"x" * 4096)
     assert "damaged" in words(page.get(f"/work/{work}/privacy"))
     assert "damaged" in words(page.get("/ledger"))
 
@@ -397,22 +398,22 @@ def test_parquet_is_read(page, tmp_path):
     pl.DataFrame({"age": [1, 2, 3], "ok": [True, False, None]}).write_parquet(tmp_path / "t.parquet")
     work = page.new_work()
     assert page.upload(work, (tmp_path / "t.parquet").read_bytes(), "t.parquet").status_code == 303
-    assert [column.field.type for column in page.desk.work(work).columns] == ["integer", "boolean"]
-    assert os.listdir(page.desk.work(work).folder)[0].endswith(".parquet")
+    assert [column.field.type for column in page.workspace.work(work).columns] == ["integer", "boolean"]
+    assert os.listdir(page.workspace.work(work).folder)[0].endswith(".parquet")
 
 
 def test_semicolons_decimal_commas_and_workbooks_are_read_and_the_page_says_so(page, tmp_path):
     work = page.new_work()
     rows = "".join(f"{50 + i % 40},5;{i % 28 + 1:02}.03.2024\n" for i in range(60))
     assert page.upload(work, f"weight;seen\n{rows}").status_code == 303
-    assert [column.field.type for column in page.desk.work(work).columns] == ["number", "date"]
+    assert [column.field.type for column in page.workspace.work(work).columns] == ["number", "date"]
     said = words(page.get(f"/work/{work}/columns"))
     assert "visits.csv: read with cells separated by semicolons" in said
     assert "for its cells are numbers, decimal mark ','" in said.replace("&#39;", "'")
     assert "%d.%m.%Y" in said
     pl.DataFrame({"age": [1, 2, 3], "sex": ["f", "m", "f"]}).write_excel(tmp_path / "t.xlsx")
     assert page.upload(work, (tmp_path / "t.xlsx").read_bytes(), "t.xlsx").status_code == 303
-    assert {column.field.name for column in page.desk.work(work).columns} == {"age", "sex"}
+    assert {column.field.name for column in page.workspace.work(work).columns} == {"age", "sex"}
 
 
 VISITS_OF_PERSONS = "patient,ward,age\n" + "".join(
@@ -424,10 +425,10 @@ def with_persons(page):
     """A table in which each of 100 persons has three rows; the draft leaves their numbers out."""
     work = page.new_work()
     assert page.upload(work, VISITS_OF_PERSONS).status_code == 303
-    named = [column.field.name for column in page.desk.work(work).columns]
+    named = [column.field.name for column in page.workspace.work(work).columns]
     typed = {named.index("age"): [["type", "integer"], ["minimum", "0"], ["maximum", "120"]]}
     assert page.post(f"/work/{work}/columns", {"typed": json.dumps(typed)}).status_code == 303
-    for place, column in enumerate(page.desk.work(work).columns):
+    for place, column in enumerate(page.workspace.work(work).columns):
         if column.field.name == "patient" and column.kept:
             page.post(f"/work/{work}/columns/{place}", {"action": "drop"})
     assert page.confirm_rest(work).status_code == 303
@@ -470,10 +471,10 @@ def test_learned_columns_are_read_as_their_owner_has_said(page):
     ):
         work = page.new_work()
         assert page.upload(work, f"ward;cost;seen\n{rows}", **said).status_code == 303
-        drafted = [column.field.spelling for column in page.desk.work(work).columns[1:]]
+        drafted = [column.field.spelling for column in page.workspace.work(work).columns[1:]]
         assert drafted == [Spelling(","), Spelling(date_format="%d.%m.%Y")]
         assert page.post(f"/work/{work}/columns/learn").status_code == 303
-        learned = [column.field for column in page.desk.work(work).columns]
+        learned = [column.field for column in page.workspace.work(work).columns]
         assert tuple(field.spelling for field in learned[1:]) == spellings
         assert all(field.learn and field.from_table for field in learned)
 
@@ -484,11 +485,11 @@ def test_limits_and_categories_are_learned_where_the_steward_cannot_write_them_d
     assert page.upload(work, f"ward,age\n{rows}").status_code == 303
     assert page.post(f"/work/{work}/columns/1", {"action": "learn"}).status_code == 303
     assert "limits are learned with noise" in words(page.get(f"/work/{work}/columns"))
-    drafted = page.desk.work(work).columns[1].drafted
+    drafted = page.workspace.work(work).columns[1].drafted
     assert page.post(f"/work/{work}/columns/1", {"action": "reopen"}).status_code == 303
-    assert page.desk.work(work).columns[1].field == drafted  # nothing is lost by trying
+    assert page.workspace.work(work).columns[1].field == drafted  # nothing is lost by trying
     assert page.post(f"/work/{work}/columns/learn").status_code == 303
-    assert [column.field.learn for column in page.desk.work(work).columns] == [True, True]
+    assert [column.field.learn for column in page.workspace.work(work).columns] == [True, True]
     asked = {"mode": "private", "epsilon": "2", "dataset": "visits"}
     refused = page.post(f"/work/{work}/privacy", asked)
     assert refused.status_code == 422

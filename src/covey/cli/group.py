@@ -26,7 +26,7 @@ def words_of(error: CoveyError) -> str:
     return error.naming(lambda argument: "--" + argument.replace("_", "-"))
 
 
-class Family(click.Group):
+class CommandGroup(click.Group):
     """Commands whose covey errors become one line on standard error and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -72,7 +72,7 @@ FIRST_RELEASE = example(
 )
 
 
-@click.group(cls=Family, epilog=FIRST_RELEASE, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, epilog=FIRST_RELEASE, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
 def main() -> None:
     """Turn a sensitive table into a synthetic one that you can share."""

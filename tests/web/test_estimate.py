@@ -4,27 +4,29 @@ import pytest
 
 from covey.methods.regain.predict import predict
 from covey.orders import STAGES
-from covey.web.pace import Pace, anonymous_seconds, spoken
+from covey.web.estimate import TimeEstimate, anonymous_seconds, duration_words
 
 EXPECTED = {"checking": 2.0, "reading": 1.0, "charging": 0.0, "measuring": 10.0, "writing": 7.0}
 
 
 def test_what_is_left_follows_the_machine_and_not_the_wish():
     """Half of the measuring is done after 32 s where 8 were expected: the other 12 will take 48. A plain countdown says none."""
-    pace = Pace(EXPECTED, 100.0, "measuring", 0.5)
-    assert pace.done == pytest.approx(0.4)
-    assert pace.left(132.0) == pytest.approx(48.0)
-    assert pace.left(104.0) == pytest.approx(6.0)
+    estimate = TimeEstimate(EXPECTED, 100.0, "measuring", 0.5)
+    assert estimate.done == pytest.approx(0.4)
+    assert estimate.left(132.0) == pytest.approx(48.0)
+    assert estimate.left(104.0) == pytest.approx(6.0)
     assert max(0.0, sum(EXPECTED.values()) - 32.0) == 0.0  # the countdown
 
 
 def test_every_stage_moves_the_bar_and_writing_has_an_end():
-    shares = [Pace(EXPECTED, 0.0, stage, share).done for stage in EXPECTED for share in (0.0, 0.9)]
+    shares = [TimeEstimate(EXPECTED, 0.0, stage, share).done for stage in EXPECTED for share in (0.0, 0.9)]
     assert shares == sorted(shares)
-    assert Pace(EXPECTED, 0.0, "writing", 0.0).done < Pace(EXPECTED, 0.0, "writing", 0.5).done < 1
-    assert Pace(EXPECTED, 0.0).left(0.0) == 20.0  # before anything is known, what was expected
-    assert Pace(EXPECTED, 0.0, "checking").left(1.0) == 19.0
-    assert Pace(EXPECTED, 0.0, "checking").left(6.0) == 54.0  # three times slower than expected: so will the rest be
+    assert TimeEstimate(EXPECTED, 0.0, "writing", 0.0).done < TimeEstimate(EXPECTED, 0.0, "writing", 0.5).done < 1
+    assert TimeEstimate(EXPECTED, 0.0).left(0.0) == 20.0  # before anything is known, what was expected
+    assert TimeEstimate(EXPECTED, 0.0, "checking").left(1.0) == 19.0
+    assert (
+        TimeEstimate(EXPECTED, 0.0, "checking").left(6.0) == 54.0
+    )  # three times slower than expected: so will the rest be
 
 
 def test_a_plan_counts_start_and_writing_too():
@@ -38,7 +40,7 @@ def test_a_plan_counts_start_and_writing_too():
 
 
 def test_durations_are_said_no_finer_than_they_are_known():
-    assert [spoken(s) for s in (1, 13, 70, 200, 7200)] == [
+    assert [duration_words(s) for s in (1, 13, 70, 200, 7200)] == [
         "a few seconds",
         "about 15 seconds",
         "about a minute",

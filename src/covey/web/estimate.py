@@ -16,7 +16,7 @@ def anonymous_seconds(cells: int) -> dict[str, float]:
 
 
 @dataclass
-class Pace:
+class TimeEstimate:
     """Expected seconds by stage, and where a release stands on that way."""
 
     expected: Mapping[str, float]
@@ -47,7 +47,7 @@ class Pace:
         return max(whole * pace - past, (whole - end) * pace)
 
 
-def spoken(seconds: float) -> str:
+def duration_words(seconds: float) -> str:
     """A duration as a person says it, no finer than it is known."""
     if seconds < 5:
         return "a few seconds"
