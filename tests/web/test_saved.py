@@ -13,7 +13,7 @@ from covey.web.jobs import Job
 from tests.test_tree import clinic
 from tests.web.conftest import opened_workspace, served, words
 from tests.web.test_describing import as_csv
-from tests.web.test_desk import mode
+from tests.web.test_workspace import mode
 
 ROWS = [f"{20 + i % 37},{'AB'[i % 2]},{i % 29 + 0.5},{i % 23 + 100.5}" for i in range(400)]
 TABLE = "\n".join(["age,ward,cost,weight", *ROWS]).encode() + b"\n"
