@@ -97,7 +97,7 @@ def broken(subject, table):
     codec = Codec(schema)
     with warnings.catch_warnings():  # what a planted fault tells here leaves no fit
         warnings.simplefilter("ignore")
-        return codec.breaks(codec.encode_part(read_table(table, schema), cells=True)[0])
+        return codec.breaks(codec.encode_part(read_table(table, schema), "cells")[0])
 
 
 def changed(table, other):

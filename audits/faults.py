@@ -77,8 +77,8 @@ def size_leaked():
     seen = {}
 
     def complete(real):
-        def encode_part(self, table, **options):
-            codes, log = real(self, table, **options)
+        def encode_part(self, table, coding="bins"):
+            codes, log = real(self, table, coding)
             last = np.array(self.domain_sizes) - 1
             seen["complete"] = int((codes < last).all(axis=1).sum()) or 1
             return codes, log
@@ -120,8 +120,8 @@ def tie_by_data():
 
 def rows_dropped():
     def dropping(real):
-        def encode_part(self, table, **options):
-            codes, log = real(self, table, **options)
+        def encode_part(self, table, coding="bins"):
+            codes, log = real(self, table, coding)
             last = np.array(self.domain_sizes) - 1
             return codes[(codes < last).any(axis=1)], log
 

@@ -177,11 +177,11 @@ def broken_rules_told():
     """A warning says how many records break a rule."""
 
     def telling(real):
-        def encode_part(self, table, **options):
-            cells, log = real(self, table, **options)
-            if self.schema.rules and options.get("cells"):
-                warnings.warn(f"{sum(self.breaks(cells).values())} records break a rule.", UserWarning, stacklevel=2)
-            return cells, log
+        def encode_part(self, table, coding="bins"):
+            if self.schema.rules:
+                count = sum(self.breaks(real(self, table, "cells")[0]).values())
+                warnings.warn(f"{count} records break a rule.", UserWarning, stacklevel=2)
+            return real(self, table, coding)
 
         return encode_part
 
@@ -200,8 +200,8 @@ def count_written():
         return fit
 
     def counting(real):
-        def encode_part(self, table, **options):
-            cells, log = real(self, table, **options)
+        def encode_part(self, table, coding="bins"):
+            cells, log = real(self, table, coding)
             seen.append(int(np.count_nonzero(cells[:, 0] == cells[:, 0].max())))
             return cells, log
 

@@ -15,8 +15,7 @@ from covey.entropy import Streams
 from covey.methods.draws import Draw, DrawCodes
 from covey.methods.regain.memory import CODE
 from covey.records import Form
-from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
+from covey.table.codec import Codec, Coding
 
 PART_ROWS = 1 << 18  # synthetic rows that are drawn, decoded and written at a time: some hundred MiB for wide tables
 
@@ -104,15 +103,11 @@ class Decode:
     """Codes or cells become columns of values."""
 
     codec: Codec
-    cells: bool
-    fine: NumberCodec | None = None
+    coding: Coding
 
     def __call__(self, rows: Any, generator: np.random.Generator) -> Any:
         """Columns of decoded rows."""
-        if self.fine is not None:
-            return self.fine.decode(rows, generator)
-        decode = self.codec.decode_cells if self.cells else self.codec.decode
-        return decode(rows.astype(np.int64), generator)
+        return self.codec.decode(rows.astype(np.int64), generator, self.coding)
 
 
 @dataclass(frozen=True)

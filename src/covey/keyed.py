@@ -19,7 +19,6 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import match
 from covey.table.databases import Database
 from covey.table.frames import FrameForm
-from covey.table.numbers import NumberCodec
 from covey.table.persons import WithPerson, named
 from covey.table.resources import Resource
 from covey.table.schema import Schema
@@ -45,19 +44,18 @@ class ReadTable:
 def read(table: Any, part: Resource, schema: Schema, ring: Keyring, order: str | None) -> ReadTable:
     """One table in parts, as codes with keys."""
     codec = Codec(schema)
-    fine = NumberCodec(codec)
     wanted = WithPerson(schema, part.link)
     source = open_source(_collected(table, wanted) if is_spark(table) else table, wanted)
 
     def one(piece: Any) -> tuple[Array, Keys, Any, EncodeLog]:
         found = source.table(piece)
-        cells, log = codec.encode_part(found, cells=True)
+        cells, log = codec.encode_part(found, "cells")
         keys = ring.keys(*named(found.columns[part.link], schema.missing_values))
         place = [codec.names.index(order)] if order in codec.names else []
         own = (
             None if order is None else cells[:, place].sum(axis=1)
         )  # an order of one value is not encoded, and tells nothing
-        return fine.codes(cells), keys, own, log
+        return codec.numbers(cells), keys, own, log
 
     batches: list[tuple[Array, Keys, Any]] = []
     log, size = EncodeLog(), 0

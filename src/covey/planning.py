@@ -23,7 +23,6 @@ from covey.privacy.budget import Budget, budget_for, make_budget, shown
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.codec import Codec
 from covey.table.description import Description
-from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
 from covey.tree import TreeReader
 
@@ -105,4 +104,4 @@ def expected_triples(schema: Schema, n: int, budget: Budget) -> TripleForecast |
 
 
 def _table_plan(schema: Schema, budget: Budget) -> TablePlan:
-    return RegainTables.of(NumberCodec(Codec(schema)), Fraction(0), budget.pure).plan
+    return RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan

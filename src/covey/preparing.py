@@ -321,7 +321,7 @@ def check(tables: Any, described: Schema | Description, person: str | None = Non
     for part in source.parts():
         piece = source.table(part)
         if isinstance(codec, Codec) and own.rules:
-            cells, seen = codec.encode_part(piece, cells=True)
+            cells, seen = codec.encode_part(piece, "cells")
             broken.update(codec.breaks(cells))
         else:
             _, seen = codec.encode_part(piece)

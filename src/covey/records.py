@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -26,9 +27,9 @@ from covey.engines.rows import Rows
 from covey.engines.spark import SparkRows, task_numbers
 from covey.engines.sparkpersons import SparkPersonRows
 from covey.errors import CHANGED, InputError, InternalError, ParameterError, whole_number
-from covey.table.codec import Codec, EncodeLog
+from covey.table.codec import Codec, Coding, EncodeLog
+from covey.table.columns import Table
 from covey.table.frames import FrameForm, NumberFrame, frame_origin, numbers_of
-from covey.table.numbers import NumberCodec
 from covey.table.persons import WithPerson, named
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
@@ -37,7 +38,6 @@ from covey.table.sparkfiles import PERSONS, SparkParquet, plan
 from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
 
 Kernels = Sequence[Callable[[Array], Any]]
-Coded = Literal["codes", "cells", "numbers"]
 
 OTHER_SYNTHESIZER = (
     "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
@@ -172,7 +172,7 @@ class Prepared:
     form: FrameForm
     log: EncodeLog
     schema: Schema | None = None
-    coded: Coded = "codes"
+    coding: Coding = "bins"
     again: Again | None = None  # for tables whose domain is learned
     person: str | None = None
     read: int | None = None
@@ -207,14 +207,14 @@ class TableReader:
 
     Args:
         codec: the schema's encoder.
-        coded: "codes" for categories, "cells" for whole-number cells, which anonymous averages need, "numbers" for codes in
+        coding: "bins" for categories, "cells" for whole-number cells, which anonymous averages need, "numbers" for codes in
             which numbers have their own precision.
         first_pass: kernels whose sums will be asked for; they are computed while the table is read first.
         person: the column that says whose a row is, where rows are counted by persons.
     """
 
     codec: Codec
-    coded: Coded = "codes"
+    coding: Coding = "bins"
     first_pass: Kernels = ()
     person: str | None = None
 
@@ -222,50 +222,45 @@ class TableReader:
         """Read and encode a table; it is read in parts, and again where it is too large to be kept."""
         if self.person is not None:
             return self._prepare_persons(table, self.person, encoding)
-        codec, width, coded, fine = self.codec, len(self.codec.names), self.coded, self._fine
+        codec, width, coding = self.codec, len(self.codec.names), self.coding
         if is_spark(table) or isinstance(table, SparkParquet):
-            spark = _on_executors(table, codec, width, self.first_pass, fine)
-            return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, coded)
+            spark = _on_executors(table, codec, self._encode, width, self.first_pass)
+            return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, coding)
         source = open_source(table, codec.schema, encoding)
-
-        def encode(part: Any) -> tuple[Array, EncodeLog]:
-            read = source.table(part)
-            return codec.encode_part(read, cells=coded == "cells") if fine is None else fine.encode_part(read)
-
-        rows = StreamRows(source.parts, encode, width, self.first_pass, KEEP_BYTES)
-        return Prepared(rows, form_of(source), rows.log, codec.schema, coded)
+        encode = self._encode
+        rows = StreamRows(source.parts, lambda part: encode(source.table(part)), width, self.first_pass, KEEP_BYTES)
+        return Prepared(rows, form_of(source), rows.log, codec.schema, coding)
 
     @property
-    def _fine(self) -> NumberCodec | None:
-        return NumberCodec(self.codec) if self.coded == "numbers" else None
+    def _encode(self) -> Callable[[Table], tuple[Array, EncodeLog]]:
+        return partial(self.codec.encode_part, coding=self.coding)
 
     def _prepare_persons(self, table: Any, person: str, encoding: str) -> Prepared:
         """The same for rows that are counted by persons."""
         codec, width, beside = self.codec, len(self.codec.names), WithPerson(self.codec.schema, person)
-        fine = self._fine
         if isinstance(table, SparkParquet):
             raise ParameterError(PERSONS)
         if is_spark(table):
             columns, ignored = needed_columns(table, beside)
             spark = SparkPersonRows(
-                columns, BatchEncoder(codec, ignored, fine), width, codec.schema.missing_values, self.first_pass
+                columns, BatchEncoder(codec, self._encode, ignored), width, codec.schema.missing_values, self.first_pass
             )
-            return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, self.coded, person=person)
+            return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, self.coding, person=person)
         source, ring, missing = open_source(table, beside, encoding), Keyring(), codec.schema.missing_values
 
         def read(part: Any) -> Read:
             found = source.table(part)
-            batch, log = (codec if fine is None else fine).encode_part(found)
+            batch, log = codec.encode_part(found, self.coding)
             return Read(batch, log, ring.keys(*named(found.columns[person], missing)))
 
         rows = PersonRows(source.parts, read, width, KEEP_BYTES)
-        kept = (rows, form_of(source), rows.log, codec.schema, self.coded)
+        kept = (rows, form_of(source), rows.log, codec.schema, self.coding)
         return Prepared(*kept, person=person, read=rows.read, nobodys=rows.nobodys)
 
     def read(self, table: Any) -> tuple[Rows, TableForm]:
         """Rows of a table, prepared or not; only the kind of frame is remembered."""
         prepared = table if isinstance(table, Prepared) else self.prepare(table)
-        if (prepared.schema, prepared.coded, prepared.person) != (self.codec.schema, self.coded, self.person):
+        if (prepared.schema, prepared.coding, prepared.person) != (self.codec.schema, self.coding, self.person):
             raise ParameterError(OTHER_SYNTHESIZER)
         return prepared.rows, TableForm(prepared.form, self.codec.schema)
 
@@ -290,7 +285,7 @@ class LearningReader:
             return reader.prepare(table, encoding)
 
         if is_spark(table) or isinstance(table, SparkParquet):
-            spark = _on_executors(table, provisional, width, ahead)
+            spark = _on_executors(table, provisional, provisional.encode_part, width, ahead)
             return Prepared(spark, FrameForm("spark"), spark.log, provisional.schema, again=again)
         source = open_source(table, provisional.schema, encoding)
         rows = StreamRows(
@@ -307,14 +302,14 @@ class LearningReader:
 
 
 def _on_executors(
-    table: Any, codec: Codec | Provisional, width: int, ahead: Kernels, fine: NumberCodec | None = None
+    table: Any, codec: Codec | Provisional, encode: Callable[[Table], tuple[Any, EncodeLog]], width: int, ahead: Kernels
 ) -> SparkRows:
     """Records of a Spark frame, or of files that Spark's executors read themselves."""
     if not isinstance(table, SparkParquet):
         columns, ignored = needed_columns(table, codec.schema)
-        return SparkRows(columns, BatchEncoder(codec, ignored, fine), width, ahead)
+        return SparkRows(columns, BatchEncoder(codec, encode, ignored), width, ahead)
     groups = plan(table, codec.schema)
-    rows = SparkRows(task_numbers(table.spark, len(groups.tasks)), (fine or codec).encode_part, width, ahead, groups)
+    rows = SparkRows(task_numbers(table.spark, len(groups.tasks)), encode, width, ahead, groups)
     if rows.n != groups.n:
         raise InputError(CHANGED)
     return rows

@@ -30,7 +30,6 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import made
 from covey.table.description import Description
 from covey.table.frames import FrameForm
-from covey.table.numbers import NumberCodec
 from covey.table.resources import Resource
 from covey.table.sources import joined
 from covey.table.sparkfiles import PERSONS, SparkParquet
@@ -96,11 +95,6 @@ class TreeReader:
             if not codec.names:
                 raise part.wrong("has only constants besides its keys", "There is nothing to synthesize in it.")
 
-    @cached_property
-    def fine(self) -> tuple[NumberCodec, NumberCodec]:
-        """The encoders of both tables."""
-        return NumberCodec(self.persons), NumberCodec(self.events)
-
     def tables(self, given: Any) -> tuple[Any, Any]:
         """The two tables that a caller gave by name."""
         names = [part.name for part in self.package.given]
@@ -114,8 +108,7 @@ class TreeReader:
     @property
     def attributes(self) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
         """What is measured of persons and of events; persons without attributes are all alike."""
-        persons, events = self.fine
-        return (Category(1),) if self.package.unit.bare else persons.attributes, events.attributes
+        return (Category(1),) if self.package.unit.bare else self.persons.kinds, self.events.kinds
 
     @property
     def plan(self) -> LinkedPlan:
@@ -138,9 +131,8 @@ class TreeReader:
 
     def method(self, certificate: Fraction) -> RegainPersons:
         """The method for these tables."""
-        persons, events = self.fine
-        zeros = structural_zeros(persons), structural_zeros(events)
-        return RegainPersons(certificate, self.plan, zeros, across_zeros(self.package, persons, events))
+        zeros = structural_zeros(self.persons), structural_zeros(self.events)
+        return RegainPersons(certificate, self.plan, zeros, across_zeros(self.package, self.persons, self.events))
 
     def prepared(self, found: ReadTree) -> PreparedTree:
         """The same of tables that were read."""
@@ -150,12 +142,12 @@ class TreeReader:
 
     def _broken(self, linked: Linked) -> int:
         """How many events break a rule across the tables."""
-        boxes, (persons, _) = across_zeros(self.package, *self.fine), self.fine
+        boxes = across_zeros(self.package, self.persons, self.events)
         bad = np.zeros(len(linked.owner), dtype=bool)
         for box in boxes.boxes:
             inside = np.ones(len(bad), dtype=bool)
             for j, side in box.sides.items():
-                k = j - len(persons.names)
+                k = j - len(self.persons.names)
                 codes = linked.events[:, k] if k >= 0 else linked.persons[linked.owner, j]
                 inside &= held_in(codes.astype(np.int64), side)
             bad |= inside
@@ -235,9 +227,9 @@ class TreeReader:
         self, drawn: Linked, public: np.random.Generator, first: int = 1
     ) -> tuple[dict[str, Series], dict[str, Series]]:
         """Drawn codes as columns of both tables; persons are numbered from `first`. All rules of both schemas hold."""
-        own, (persons, events) = self.package, self.fine
-        people = {} if own.unit.bare else persons.decode(drawn.persons.astype(np.int64), public)
-        visits = events.decode(drawn.events.astype(np.int64), public)
+        own = self.package
+        people = {} if own.unit.bare else self.persons.decode(drawn.persons.astype(np.int64), public, "numbers")
+        visits = self.events.decode(drawn.events.astype(np.int64), public, "numbers")
         visits = self._in_order(
             {name: column for name, column in visits.items() if name in own.events.written.names}, drawn
         )

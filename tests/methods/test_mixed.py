@@ -147,7 +147,7 @@ def test_special_values_are_shares_of_groups_and_no_numbers():
         }
     ]
     codec = Codec(Schema.from_dict({"fields": fields}))
-    cells, _ = codec.encode({"x": ["50", "N", "?", None, "100"]}, cells=True)
+    cells, _ = codec.encode({"x": ["50", "N", "?", None, "100"]}, "cells")
     columns = MixedCoding(codec).encode(cells)
     assert columns.categories.argmax(axis=1).tolist() == [0, 1, 2, 3, 0]
     assert columns.missing[:, 0].tolist() == [False, True, True, True, False]

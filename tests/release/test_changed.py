@@ -55,7 +55,7 @@ def raw(n=400):
 
 def changes_of(frame, schema=SCHEMA, binned=True):
     codec, table = Codec(schema), read_table(frame, schema)
-    cells = codec.encode(table, cells=True)[0]
+    cells = codec.encode(table, "cells")[0]
     return codec, cells, Changes.of(codec, table, cells, binned)
 
 
@@ -121,7 +121,7 @@ def test_words_of_a_file_are_read_like_a_column_of_text():
     codec = Codec(SCHEMA)
     columns = {**table.columns, "race": stored}
     own = type(table)(columns, table.rows, table.origin, ignored=table.ignored)
-    found = Changes.of(codec, own, codec.encode_part(own, cells=True)[0], True)
+    found = Changes.of(codec, own, codec.encode_part(own, "cells")[0], True)
     assert found.kinds["race"]["merged"].mean() == 0.25
     assert "emptied" not in found.kinds["race"]
 

@@ -37,7 +37,7 @@ def table(n, seed, shift=0):
 
 def compared(true, synthetic):
     codec = Codec(SCHEMA)
-    return Comparison.of(codec, *(codec.encode(t, cells=True)[0] for t in (true, synthetic)), {"guarantee": "none"})
+    return Comparison.of(codec, *(codec.encode(t, "cells")[0] for t in (true, synthetic)), {"guarantee": "none"})
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 import covey
 from covey.errors import ParameterError
 from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
 from covey.table.rules.region import regions
 from covey.table.schema import BodyRule, Schema, Sum
 from tests.table.examples import rng, some_codes
@@ -104,7 +103,7 @@ def test_bodies_and_other_rules_are_kept_together():
 
 def test_an_increasing_body_is_measured_by_its_distances():
     table = schema([number("a"), number("b"), number("c")], {"body": {"fields": ["a", "b", "c"], "increasing": True}})
-    links = NumberCodec(Codec(table)).links
+    links = Codec(table).links
     assert {name: link.base for name, link in links.items()} == {"b": "a", "c": "b"}
 
 

@@ -66,7 +66,7 @@ def test_a_wrong_dialect_is_a_parameter_error(wrong, words):
 )
 def test_numbers_are_read_in_their_spelling_alone(spelling, cells):
     field = Field("x", "number", -(10**7), 10**7, decimals=2, spelling=spelling)
-    read, log = Codec(Schema((field,))).encode({"x": list(cells)}, cells=True)
+    read, log = Codec(Schema((field,))).encode({"x": list(cells)}, "cells")
     found = [None if cell < -(10**9) else cell / 100 for cell in read[:, 0].tolist()]
     assert found == list(cells.values())
     assert log.columns["x"].unparseable == sum(value is None for value in cells.values())
@@ -83,8 +83,8 @@ def test_dates_are_read_in_their_format_and_as_iso_text():
 def test_cells_with_a_type_need_no_spelling():
     """A number in a column of mixed things is read as one, whatever its neighbours are."""
     codec = Codec(Schema((Field("x", "number", 0, 9999, decimals=1, spelling=Spelling(",", ".")),)))
-    assert codec.encode({"x": [1.5, "1,5", 1234, "1.234"]}, cells=True)[0][:, 0].tolist() == [15, 15, 12340, 12340]
-    assert codec.encode(pl.DataFrame({"x": [1.5, 1234.0]}), cells=True)[0][:, 0].tolist() == [15, 12340]
+    assert codec.encode({"x": [1.5, "1,5", 1234, "1.234"]}, "cells")[0][:, 0].tolist() == [15, 15, 12340, 12340]
+    assert codec.encode(pl.DataFrame({"x": [1.5, 1234.0]}), "cells")[0][:, 0].tolist() == [15, 12340]
 
 
 def test_a_table_in_a_dialect_is_read_like_its_plain_twin(tmp_path):

@@ -8,7 +8,6 @@ from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import ParameterError
 from covey.table.codec import Codec
 from covey.table.following import Follows
-from covey.table.numbers import NumberCodec
 from covey.table.schema import Field, LessEqual, Schema
 
 FIELDS = (
@@ -33,11 +32,11 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def codec():
-    return NumberCodec(Codec(Schema(FIELDS)))
+    return Codec(Schema(FIELDS))
 
 
 def test_numbers_without_bins_are_grids_and_the_others_categories(codec):
-    kinds = dict(zip(codec.names, codec.attributes, strict=True))
+    kinds = dict(zip(codec.names, codec.kinds, strict=True))
     assert kinds["income"] == NumberGrid(101_001, 3, (3, 1003, 101_003))
     assert kinds["age"] == NumberGrid(121, 0, (0, 120))
     assert kinds["height"] == Category(7, True)
@@ -48,11 +47,11 @@ def test_numbers_without_bins_are_grids_and_the_others_categories(codec):
 
 def test_values_come_back_as_cells_read_them(codec):
     table = pl.DataFrame(ROWS)
-    codes, log = codec.encode(table)
-    cells, _ = codec.codec.encode(table, cells=True)
-    assert (codes < [a.size for a in codec.attributes]).all()
-    back = codec.decode(codes, np.random.default_rng(0))
-    again = codec.codec.encode(pl.DataFrame(back), cells=True)[0]
+    codes, log = codec.encode(table, "numbers")
+    cells, _ = codec.encode(table, "cells")
+    assert (codes < [a.size for a in codec.kinds]).all()
+    back = codec.decode(codes, np.random.default_rng(0), "numbers")
+    again = codec.encode(pl.DataFrame(back), "cells")[0]
     fine = [j for j, name in enumerate(codec.names) if name != "height"]
     assert (again[:, fine] == cells[:, fine]).all()
     assert log.columns["income"].clipped == 3
@@ -61,9 +60,9 @@ def test_values_come_back_as_cells_read_them(codec):
 
 
 def test_a_record_is_encoded_by_itself(codec):
-    whole, _ = codec.encode(pl.DataFrame(ROWS))
+    whole, _ = codec.encode(pl.DataFrame(ROWS), "numbers")
     for i in range(8):
-        one, _ = codec.encode({name: [column[i]] for name, column in ROWS.items()})
+        one, _ = codec.encode({name: [column[i]] for name, column in ROWS.items()}, "numbers")
         assert one.tolist() == whole[[i]].tolist()
 
 
@@ -77,7 +76,7 @@ def stay(**of_end):
 
 def random_codes(codec, n=500, seed=0):
     generator = np.random.default_rng(seed)
-    return np.column_stack([generator.integers(0, a.size, n) for a in codec.attributes])
+    return np.column_stack([generator.integers(0, a.size, n) for a in codec.kinds])
 
 
 @pytest.mark.parametrize("how", ["after", "rule", "chain"])
@@ -85,29 +84,29 @@ def test_order_holds_in_every_decoded_row_and_without_a_link_it_does_not(how):
     rules = (LessEqual("came", "left"),) if how == "rule" else ()
     rules += (LessEqual("left", "paid"),) if how == "chain" else ()
     schema = Schema(stay(follows=None if how == "rule" else Follows("came")), rules=rules)
-    codec = NumberCodec(Codec(schema))
+    codec = Codec(schema)
     assert set(codec.links) == {"left", "paid"} if how == "chain" else {"left"}
-    frame = pl.DataFrame(codec.decode(random_codes(codec), np.random.default_rng(1)))
+    frame = pl.DataFrame(codec.decode(random_codes(codec), np.random.default_rng(1), "numbers"))
     both = frame.drop_nulls()
     assert len(both) > 100
     assert (both["came"] <= both["left"]).all()
     if how == "chain":
         assert (both["left"] <= both["paid"]).all()
-    free = NumberCodec(Codec(Schema(stay())))
-    frame = pl.DataFrame(free.decode(random_codes(free), np.random.default_rng(1))).drop_nulls()
+    free = Codec(Schema(stay()))
+    frame = pl.DataFrame(free.decode(random_codes(free), np.random.default_rng(1), "numbers")).drop_nulls()
     assert (frame["came"] > frame["left"]).mean() > 0.2
 
 
 def test_differences_are_what_is_encoded():
-    codec = NumberCodec(Codec(Schema(stay(follows=Follows("came", 0, 30)))))
+    codec = Codec(Schema(stay(follows=Follows("came", 0, 30))))
     table = {
         "came": ["2020-03-01", "2020-03-01", "2020-03-01", "", "2020-03-01", "2021-12-31"],
         "left": ["2020-03-04", "2020-02-01", "2021-03-01", "2020-05-05", "", "2021-12-31"],
         "paid": [""] * 6,
     }
-    codes, _ = codec.encode(table)
+    codes, _ = codec.encode(table, "numbers")
     at = codec.names.index("left")
-    assert codec.attributes[at] == NumberGrid(31, 2, (2,))
+    assert codec.kinds[at] == NumberGrid(31, 2, (2,))
     assert codes[:, at].tolist() == [
         5,
         2,
@@ -116,7 +115,7 @@ def test_differences_are_what_is_encoded():
         0,
         2,
     ]  # after 3 days, moved to 0, moved to 30, without a base, missing, 0
-    back = codec.decode(codes, np.random.default_rng(2))
+    back = codec.decode(codes, np.random.default_rng(2), "numbers")
     assert [str(v) for v in back["left"][:3]] == ["2020-03-04", "2020-03-01", "2020-03-31"]
     assert back["left"][4] is None
     assert back["left"][3] is not None
@@ -127,10 +126,10 @@ def test_differences_of_numbers_with_finer_ends_and_negative_bounds():
         Field("net", "integer", 0, 1000, required=True),
         Field("gross", "number", 0, 2000, decimals=2, required=True, follows=Follows("net", -5, 900.5, signed=True)),
     )
-    codec = NumberCodec(Codec(Schema(fields)))
+    codec = Codec(Schema(fields))
     assert codec.links["gross"].times == 100
-    codes, _ = codec.encode({"net": ["100", "100", "1000"], "gross": ["99.25", "50", "2000"]})
-    back = codec.decode(codes, np.random.default_rng(0))
+    codes, _ = codec.encode({"net": ["100", "100", "1000"], "gross": ["99.25", "50", "2000"]}, "numbers")
+    back = codec.decode(codes, np.random.default_rng(0), "numbers")
     assert back["gross"].to_list() == [99.25, 95.0, 1900.5]
 
 
@@ -184,8 +183,8 @@ def test_rules_that_grids_do_not_allow_are_left_to_repair():
     fields = (Field("a", "integer", 0, 9), Field("b", "integer", 0, 5), Field("c", "integer", 0, 9, bins=2))
     schema = Schema(fields, rules=(LessEqual("a", "b"), LessEqual("a", "c")))
     assert schema.links == {}
-    codec = NumberCodec(Codec(schema))
-    frame = pl.DataFrame(codec.decode(random_codes(codec), np.random.default_rng(3))).drop_nulls()
+    codec = Codec(schema)
+    frame = pl.DataFrame(codec.decode(random_codes(codec), np.random.default_rng(3), "numbers")).drop_nulls()
     assert (frame["a"] <= frame["b"]).all()
 
 
@@ -195,6 +194,6 @@ def test_a_field_may_follow_one_that_has_a_single_value():
         Field("opened", "integer", 5, 5, required=True),
         Field("closed", "integer", 0, 50, follows=Follows("opened", maximum=20)),
     )
-    fine = NumberCodec(Codec(Schema(fields)))
-    codes, _ = fine.encode({"opened": ["5"] * 4, "closed": ["7", "50", "1", ""]})
-    assert fine.decode(codes, np.random.default_rng(0))["closed"].to_list() == [7, 25, 5, None]
+    fine = Codec(Schema(fields))
+    codes, _ = fine.encode({"opened": ["5"] * 4, "closed": ["7", "50", "1", ""]}, "numbers")
+    assert fine.decode(codes, np.random.default_rng(0), "numbers")["closed"].to_list() == [7, 25, 5, None]

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from covey.errors import ParameterError
 from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
 from covey.table.schema import Field, Schema
 from tests.table.examples import RULED, rng, some_codes
 
@@ -89,9 +88,9 @@ def test_distances_from_other_fields_hold_after_rules_have_moved_these():
     fields[1]["covey"] = {"after": "in", "difference": {"minimum": 2, "maximum": 9}}
     rules = [{"forbid": {"in": {"minimum": "2020-02-01"}, "ward": True}}]
     schema = Schema.from_dict({"fields": fields, "covey": {"rules": rules}})
-    fine = NumberCodec(Codec(schema))
-    codes = np.stack([rng(1).integers(0, kind.size, 2000) for kind in fine.attributes], axis=1)
-    columns = fine.decode(codes, rng(2))
+    fine = Codec(schema)
+    codes = np.stack([rng(1).integers(0, kind.size, 2000) for kind in fine.kinds], axis=1)
+    columns = fine.decode(codes, rng(2), "numbers")
     apart = (columns["out"] - columns["in"]).dt.total_days().drop_nulls()
     assert (apart.min(), apart.max()) == (2, 9)
     assert schema.validate(columns) == []

@@ -41,11 +41,11 @@ def test_batches_are_encoded_as_a_frame_is():
     codec = Codec(SCHEMA)
     _, log = codec.encode(pl.DataFrame(columns))
     for known in (columns, {**columns, "sex": ["f", "m", None, "m"]}):
-        found, _ = BatchEncoder(codec, ())(pa.record_batch(known))
+        found, _ = BatchEncoder(codec, codec.encode_part, ())(pa.record_batch(known))
         assert np.array_equal(found, codec.encode(pl.DataFrame(known))[0])
-    assert BatchEncoder(codec, ())(pa.record_batch(columns))[1] == log
+    assert BatchEncoder(codec, codec.encode_part, ())(pa.record_batch(columns))[1] == log
     with pytest.raises(InputError, match="'sex' has a cell of more than"):
-        BatchEncoder(codec, ())(pa.record_batch({"age": [1], "sex": ["f" * (2**20 + 1)]}))
+        BatchEncoder(codec, codec.encode_part, ())(pa.record_batch({"age": [1], "sex": ["f" * (2**20 + 1)]}))
 
 
 def test_text_is_spelled_as_the_schema_says():
@@ -54,7 +54,7 @@ def test_text_is_spelled_as_the_schema_says():
     codec, days = Codec(schema), pl.date_range(date(2021, 1, 1), date(2025, 1, 1), eager=True).dt.to_string("%d.%m.%Y")
     for words in (days[:50], days):
         wanted, log = codec.encode(pl.DataFrame({"d": words}))
-        found, seen = BatchEncoder(codec, ())(pa.record_batch({"d": words.to_list()}))
+        found, seen = BatchEncoder(codec, codec.encode_part, ())(pa.record_batch({"d": words.to_list()}))
         assert np.array_equal(found, wanted)
         assert seen == log
         assert not log.columns["d"].unparseable

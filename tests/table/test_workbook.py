@@ -89,7 +89,7 @@ def test_dates_that_are_text_in_a_sheet_have_a_format_and_numbers_have_none(tmp_
         Field("d", "date", "2024-01-01", "2024-12-31", bins=366, spelling=Spelling(date_format="%d.%m.%Y")),
         Field("x", "number", 0, 5000, decimals=1, spelling=Spelling(",", ".")),
     )
-    found, _ = Codec(Schema(fields, dialect=Dialect(sheet="Data"))).encode(path, cells=True)
+    found, _ = Codec(Schema(fields, dialect=Dialect(sheet="Data"))).encode(path, "cells")
     assert found[:, 0].tolist() == [19801, 19801]
     assert found[0, 1] == 12345
     assert found[1, 1] < 0

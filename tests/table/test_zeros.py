@@ -7,7 +7,6 @@ import pytest
 import covey
 from covey.errors import ParameterError
 from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
 from covey.table.repair import RuleBook
 from covey.table.schema import Schema
 from covey.table.zeros import structural_zeros
@@ -42,13 +41,13 @@ def schema(rules):
 
 def random_codes(fine, n, seed):
     generator = np.random.default_rng(seed)
-    return np.stack([generator.integers(0, attribute.size, n) for attribute in fine.attributes], axis=1)
+    return np.stack([generator.integers(0, attribute.size, n) for attribute in fine.kinds], axis=1)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: next(iter(rule)))
 def test_rows_in_a_box_break_the_rule_and_other_rows_break_it_inside_bins_alone(rule):
     own = schema([rule])
-    fine = NumberCodec(Codec(own))
+    fine = Codec(own)
     boxes = structural_zeros(fine)
     assert boxes
     codes = random_codes(fine, 20_000, 1)
@@ -60,8 +59,8 @@ def test_rows_in_a_box_break_the_rule_and_other_rows_break_it_inside_bins_alone(
                 for j, side in box.sides.items()
             ]
         )
-    free = NumberCodec(Codec(schema([])))
-    cells, _ = free.codec.encode(pl.DataFrame(free.decode(codes, np.random.default_rng(2))), cells=True)
+    free = Codec(schema([]))
+    cells, _ = free.encode(pl.DataFrame(free.decode(codes, np.random.default_rng(2), "numbers")), "cells")
     broken = RuleBook(own).broken(own.rules[0], {name: cells[:, j] for j, name in enumerate(free.names)})
     assert broken[inside].all()
     binned = {"rooms", "beds"} & set(own.rules[0].fields)
@@ -75,7 +74,7 @@ def test_what_codes_do_not_say_is_left_to_repair():
     ]
     rules = [{"less_equal": {"left": "a", "right": "b"}}, {"forbid": {"b": {"minimum": "2020-06-01"}, "c": True}}]
     own = Schema.from_dict({"fields": [*dates, {"name": "c", "type": "boolean"}], "covey": {"rules": rules}})
-    assert not structural_zeros(NumberCodec(Codec(own)))  # b is coded by its distance from a
+    assert not structural_zeros(Codec(own))  # b is coded by its distance from a
 
 
 @pytest.mark.parametrize(

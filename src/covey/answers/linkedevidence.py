@@ -28,7 +28,6 @@ from covey.measure.query import Factor
 from covey.methods.persons.measure import ToBins
 from covey.table.codec import Codec
 from covey.table.description import Description
-from covey.table.numbers import NumberCodec
 
 TABLES = ("person", "across", "event")  # of persons, of persons and events, of events
 COUNT = -1  # the attribute "number of events", besides those of the schemas
@@ -135,7 +134,7 @@ class LinkedEvidence:
     @cached_property
     def attributes(self) -> list[GridAttribute]:
         """Of persons, then of events."""
-        return [own for codec in self.codecs for own in NumberCodec(codec).attributes]
+        return [own for codec in self.codecs for own in codec.kinds]
 
     @property
     def first(self) -> int:

@@ -25,7 +25,6 @@ from covey.release.reading import read_json
 from covey.release.verify import checked_bundle, described_by, promised, rows_path, tables_of
 from covey.table.codec import Codec
 from covey.table.description import Description
-from covey.table.numbers import NumberCodec
 from covey.table.sources import ColumnValues, joined, open_source
 
 STORED_ROWS = 1 << 18  # that are read and decoded at a time: as many as are drawn at a time
@@ -42,14 +41,14 @@ class StoredRows:
     def __iter__(self) -> Iterator[ColumnValues]:
         source, held = open_source(self.path, self.codec.schema), np.empty((0, len(self.codec.names)), dtype=np.int64)
         for part in source.parts():
-            held = np.concatenate([held, self.codec.encode_part(source.table(part), cells=True)[0]])
+            held = np.concatenate([held, self.codec.encode_part(source.table(part), "cells")[0]])
             while len(held) > STORED_ROWS:
                 yield self._values(held[:STORED_ROWS])
                 held = held[STORED_ROWS:]
         yield self._values(held)
 
     def _values(self, cells: Integers) -> ColumnValues:
-        return self.codec.decode_cells(cells, np.random.default_rng(0))  # rows keep the rules: none moves
+        return self.codec.decode(cells, np.random.default_rng(0), "cells")  # rows keep the rules: none moves
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def load(folder: str | Path) -> Any:
         _certificate(place / "certificate.json", facts),
         facts["covey"],
         centres.spectrum,
-        measurements=read_measurements(place, NumberCodec(codec).sizes),
+        measurements=read_measurements(place, codec.sizes),
         numbers=centres.numbers,
     )
 

@@ -33,7 +33,6 @@ from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate
 from covey.progress import Progress, listening, silent
-from covey.table.numbers import NumberCodec
 
 if TYPE_CHECKING:
     from covey.answers.release import Release
@@ -73,7 +72,7 @@ class Mechanism:
         if self.release.flags:
             width = len(codec.names)
             return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)
-        method = RegainTables.of(NumberCodec(codec), NONE, self.budget.pure)
+        method = RegainTables.of(codec, NONE, self.budget.pure)
         triples = len(self.release.evidence.found.chosen(3))
         return replace(method, wish=Wish(triples, codec.target)) if triples else method  # whoever asked for them
 
@@ -105,9 +104,8 @@ class Mechanism:
 
     def frame(self, codes: Array, numbers: NumberCells | None, streams: Streams) -> Any:
         """Codes as a frame of values."""
-        codec = self.release.codec
-        fine = codec if numbers is None else NumberCodec(codec)
-        return in_library(fine.decode(codes.astype(np.int64), streams.postprocessing("decode")), self.library)
+        public, coding = streams.postprocessing("decode"), self.release.codec.coding
+        return in_library(self.release.codec.decode(codes.astype(np.int64), public, coding), self.library)
 
     def truth(self, streams: Streams) -> Any:
         """What the centres themselves say: many of their rows."""

@@ -34,7 +34,6 @@ from covey.privacy.selection import selection_threshold
 from covey.table.codec import Codec
 from covey.table.fields import DEFAULT_BINS, Field
 from covey.table.guessing import holds_names
-from covey.table.numbers import NumberCodec
 from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import ORDERED_TYPES, Schema
 from covey.table.values import FALSE_TRUE
@@ -73,7 +72,7 @@ def check_learning(schema: Schema, delta: Fraction) -> None:
     declared = tuple(field for field in schema.fields if not field.learn)
     if schema.rules or any(field.follows is not None for field in declared):
         # Rules name declared fields alone. Those that contradict each other would do so after the charge.
-        structural_zeros(NumberCodec(Codec(replace(schema, fields=declared, important=(), target=None))))
+        structural_zeros(Codec(replace(schema, fields=declared, important=(), target=None)))
 
 
 @dataclass(frozen=True)
@@ -288,7 +287,7 @@ def expected_attributes(schema: Schema) -> tuple[Attribute, ...]:
     """The attributes of a schema; where some are to be learned, a guess at all of them."""
     schema = with_known_domains(schema)
     if not schema.learns:
-        return NumberCodec(Codec(schema)).attributes
+        return Codec(schema).kinds
     return tuple(
         NumberGrid(FINE) if field.type in ORDERED_TYPES and field.bins is None else Category(size)
         for field in schema.fields

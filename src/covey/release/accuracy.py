@@ -20,7 +20,6 @@ from covey.release.charts import number
 from covey.release.contents import LinkedRelease, PrivateRelease
 from covey.release.page import Part, facts, section
 from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
 
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
 NO_CERTIFICATE = "No certificate was bought for this release, so it carries no bound on its error."
@@ -35,7 +34,7 @@ def accuracy(release: PrivateRelease | LinkedRelease, whole: Bounds) -> Part:
     """The certificate: of 100 rows, how many are out of place; in technical terms, by degree."""
     title, certificate, privacy = "How accurate it is", release.certificate, release.privacy
     schema = release.described.schema
-    kinds = None if schema is None else NumberCodec(Codec(schema)).attributes
+    kinds = None if schema is None else Codec(schema).kinds
     groups = None if kinds is None else small_groups(kinds, privacy.n, privacy.budget)
     small = [] if groups is None else [tag("p", groups.sentence)]
     if certificate is None:

@@ -24,7 +24,6 @@ from covey.release.summary import every_so_many
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
-from covey.table.numbers import NumberCodec
 from covey.table.persons import WithPerson, named
 from covey.table.schema import Schema
 from covey.table.sources import read_table
@@ -90,12 +89,12 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
     written = schema if dialect is None else schema.read_as(dialect)
     read = read_table(table, written if person is None else WithPerson(written, person))
     reader = Codec(written)
-    true, _ = reader.encode(read, cells=True)
+    true, _ = reader.encode(read, "cells")
     changes = Changes.of(reader, read, true, binned="group_size" not in facts)
     if person is not None:
         places = once_a_person(*named(read.columns[person], written.missing_values))
         true, changes = true[places], changes.taking(places)
-    synthetic, _ = codec.encode(read_table(rows_path(folder), schema), cells=True)
+    synthetic, _ = codec.encode(read_table(rows_path(folder), schema), "cells")
     if not len(codec.domain_sizes):
         raise InputError("the schema has only constants: there is nothing to compare.")
     return Comparison.of(codec, true, synthetic, facts, changes)
@@ -168,7 +167,7 @@ def small_groups_words(rows: Comparison) -> str | None:
     """How small a group may be before its means are pulled towards the overall mean: public, unlike all else here."""
     if "epsilon" not in rows.bundle:  # anonymous tables have no noise
         return None
-    groups = small_groups(NumberCodec(rows.codec).attributes, rows.bundle["n"], promised(rows.bundle))
+    groups = small_groups(rows.codec.kinds, rows.bundle["n"], promised(rows.bundle))
     return None if groups is None else groups.sentence
 
 

@@ -26,7 +26,6 @@ from covey.release.measurements import read_measurements, write_measurements
 from covey.release.reading import read_arrays
 from covey.table.codec import Codec
 from covey.table.description import Description
-from covey.table.numbers import NumberCodec
 from covey.table.zeros import across_zeros
 
 MODEL = "model.npz"
@@ -68,8 +67,8 @@ def _tilts(model: Mapping[str, Array]) -> dict[tuple[int, int], Array]:
 
 
 def _fitted(folder: Path, model: Mapping[str, Array], package: Description) -> LinkedFitted:
-    codecs = [NumberCodec(Codec(schema)) for schema in (package.unit.schema, package.events.measured)]
-    attributes = [kind for codec in codecs for kind in codec.attributes]
+    codecs = [Codec(schema) for schema in (package.unit.schema, package.events.measured)]
+    attributes = [kind for codec in codecs for kind in codec.kinds]
     if package.unit.bare:
         attributes[0] = Category(1)
     cells: dict[int, Cells] = {}
@@ -78,9 +77,9 @@ def _fitted(folder: Path, model: Mapping[str, Array], package: Description) -> L
             measure = Measure(kind, *(model[f"cells {j} {name}"] for name in ("start", "stop", "share")))
             edges = model[f"cells {j} edges"]
             cells[j] = Cells(measure, edges, measure.mass(edges))
-    first = len(codecs[0].attributes)
+    first = len(codecs[0].kinds)
     sizes = [len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(attributes)]
-    ordered = [a in codec.codec.ordinal for codec in codecs for a in range(len(codec.attributes))]
+    ordered = [a in codec.ordinal for codec in codecs for a in range(len(codec.kinds))]
     counts = model["counts"]
     persons = Domain((*sizes[:first], len(count_bins(len(counts) - 1))), (*ordered[:first], True))
     models = [

@@ -30,7 +30,6 @@ from covey.release.verify import Verified, checked_bundle
 from covey.table.attributes import MISSING as MISSING_CELL
 from covey.table.attributes import SPECIAL, Grid
 from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
 from covey.table.zeros import structural_zeros
 
@@ -89,19 +88,18 @@ def _spectrum(arrays: Mapping[str, Any]) -> Spectrum | None:
 
 def _numbers(codec: Codec, arrays: Mapping[str, Any]) -> NumberCells | None:
     """The categories and cells of numbers that a bundle's centres speak of; None where all columns are flags."""
-    if all(size == 2 for size in codec.domain_sizes):
+    if codec.flags:
         return None
     cells: dict[int, Cells] = {}
-    fine = NumberCodec(codec)
-    for j, kind in enumerate(fine.attributes):
+    for j, kind in enumerate(codec.kinds):
         if isinstance(kind, NumberGrid):
             measure = Measure(kind, *(arrays[f"{j} {name}"] for name in ("start", "stop", "share")))
             cells[j] = Cells(measure, arrays[f"{j} edges"], measure.mass(arrays[f"{j} edges"]))
-    sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(fine.attributes))
+    sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(codec.kinds))
     domain = Domain(sizes, codec.ordered)
     names = tuple((int(a), int(b), int(c)) for a, b, c in arrays["triples"]) if "triples" in arrays else ()
     triples = Triples(names, {x: arrays[f"{x} level"] for triple in names for x in triple})
-    return NumberCells(domain, cells, arrays.get("score"), structural_zeros(fine), triples or None)
+    return NumberCells(domain, cells, arrays.get("score"), structural_zeros(codec), triples or None)
 
 
 @dataclass(frozen=True)
@@ -182,11 +180,10 @@ def draw_rows(centres: Centres, m: int, wishes: Sequence[Wish], streams: Streams
     """
     cloud, codec = conditioned(centres, wishes), centres.codec  # refused here, before anything is written
     draw = draw_of(codec.limits, centres.numbers)
-    fine = codec if centres.numbers is None else NumberCodec(codec)
 
     def rows(count: int, own: Streams) -> Mapping[str, Any]:
         drawn = np.asarray(draw(cloud, count, own)).astype(np.int64)
-        return fine.decode(drawn, own.postprocessing("decode"))
+        return codec.decode(drawn, own.postprocessing("decode"), codec.coding)
 
     return _parts(centres, rows, m, wishes, streams)
 
@@ -205,7 +202,7 @@ def _parts(
         own, count = streams.child(f"part {part}"), max(least, min(PART_ROWS, left))
         columns, keep = draw(count, own), np.ones(count, dtype=bool)
         if wishes:
-            cells, _ = centres.codec.encode(columns, cells=True)
+            cells, _ = centres.codec.encode(columns, "cells")
             keep = np.all([wish.kept(centres, cells[:, wish.attribute]) for wish in wishes], axis=0)
             keep &= np.cumsum(keep) <= left
             columns = {name: values.filter(keep) for name, values in columns.items()}

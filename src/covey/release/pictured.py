@@ -13,7 +13,6 @@ from covey.core.arrays import Integers
 from covey.methods.draws import NumberCells
 from covey.release.contents import AnyRelease, PrivateRelease
 from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
 from covey.table.schema import Schema
 from covey.table.sources import ColumnValues
 
@@ -109,7 +108,7 @@ class Pictured:
         """Rows as codes; numbers by the cells that they were measured in."""
         if self._numbers is None:
             return self._codes if part is self.first and self._codes is not None else self.codec.encode(part)[0]
-        return self._numbers.of(NumberCodec(self.codec).encode(part)[0])
+        return self._numbers.of(self.codec.encode(part, "numbers")[0])
 
     @property
     def some(self) -> Integers:

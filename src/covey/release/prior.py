@@ -10,11 +10,11 @@ import numpy as np
 from covey.errors import InputError, ParameterError
 from covey.methods.regain.prior import Prior
 from covey.release.verify import bundle_digest, rows_path, verify_bundle
-from covey.table.numbers import NumberCodec
+from covey.table.codec import Codec
 from covey.table.schema import Schema
 
 
-def read_prior(folder: Any, fine: NumberCodec, seeded: bool) -> Prior:
+def read_prior(folder: Any, codec: Codec, seeded: bool) -> Prior:
     """The rows of a private bundle, checked, in the codes of a schema.
 
     The bundle must be whole, differentially private and of the same schema. Using it costs nothing that was not paid when it was
@@ -31,8 +31,8 @@ def read_prior(folder: Any, fine: NumberCodec, seeded: bool) -> Prior:
         raise InputError(
             f"{place} was made with a seed and is not private: it cannot be the prior of a private release."
         )
-    _same_fields(Schema.load(place / "schema.json"), fine.codec.schema.plain(), place)
-    codes, _ = fine.encode(rows_path(place))
+    _same_fields(Schema.load(place / "schema.json"), codec.schema.plain(), place)
+    codes, _ = codec.encode(rows_path(place), "numbers")
     return Prior(np.asarray(codes), bundle_digest(place))
 
 

@@ -21,7 +21,6 @@ from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
 from covey.table.columns import cell_by_cell, unguarded
 from covey.table.description import Description
-from covey.table.numbers import NumberCodec
 from covey.table.resources import Resource
 from covey.table.sources import joined, open_source
 
@@ -130,7 +129,7 @@ def verify_bundle(folder: Path) -> Verified:
             raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
     measured: Measurements | None = None
     if described.schema is not None:
-        measured = read_measurements(folder, NumberCodec(Codec(described.schema)).sizes)
+        measured = read_measurements(folder, Codec(described.schema).sizes)
     elif "charges" in facts:
         measured = read_fitted(folder, described).measured
     if measured is not None and measured.n != facts["n"]:

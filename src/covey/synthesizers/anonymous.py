@@ -74,7 +74,7 @@ class AnonymousSynthesizer(_Synthesizer):
                 self.body = Cube(self._mixed.domain.total + len(self._mixed.at))
             else:
                 self.body = ProductOfSimplices(self._codec.domain_sizes)
-            self._reader = TableReader(self._codec, "cells" if self._codec.has_numbers else "codes")
+            self._reader = TableReader(self._codec, "cells" if self._codec.has_numbers else "bins")
         elif self.domain is not None:
             self.body = ProductOfSimplices(self.domain.sizes)
         if body is not None and not 0 < body.radius < float("inf"):

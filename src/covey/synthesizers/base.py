@@ -25,7 +25,6 @@ from covey.records import (
 )
 from covey.synthesizers.parameters import Parameterized
 from covey.table.codec import Codec
-from covey.table.numbers import NumberCodec
 from covey.table.persons import without
 from covey.table.schema import Schema
 from covey.table.sparkframe import arrow_batches, spark_schema
@@ -49,7 +48,6 @@ class _Synthesizer(Parameterized):
         self._codec = None if schema is None or (self._learns and schema.learns) else Codec(schema)
         self._reader: TableReader | None = None
         self._learning: LearningReader | None = None
-        self._numbers: NumberCodec | None = None
         self._seed_with(seed)
         self._centres: WeightedPoints | None = None
         self._draw: Draw | None = None
@@ -86,7 +84,7 @@ class _Synthesizer(Parameterized):
     def _restore(self) -> Callable[[Any, np.random.Generator], Any]:
         """From drawn rows to the caller's type: codes or cells are decoded under the schema, arrays get their type back."""
         if self._codec is not None:
-            return Decode(self._codec, cells=self._table_reader().coded == "cells", fine=self._numbers)
+            return Decode(self._codec, self._table_reader().coding)
         assert isinstance(self._form, Form)  # without a schema there are no frames
         return Restore(self._form)
 

@@ -86,7 +86,7 @@ class _Private(_Synthesizer):
                 "there is no certificate: fit one table with method='regain' and certificate_share > 0."
             )
         if self._codec is not None:
-            Z = (self._codec if self._numbers is None else self._numbers).encode(Z)[0]
+            Z = self._codec.encode(Z, self._table_reader().coding)[0]
         Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
         return self.certificate.for_table(*all_distances(self._draw, Z, self.centres))
 

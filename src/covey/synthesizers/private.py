@@ -63,7 +63,6 @@ from covey.synthesizers.base import synthesized
 from covey.synthesizers.fitted import _Private
 from covey.table.codec import Codec
 from covey.table.description import Description
-from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.tree import MakePersons, TreeForm, TreeReader
@@ -211,21 +210,19 @@ class PrivateSynthesizer(_Private):
             check_learning(schema, self.delta)
             return
         self._codec = codec = Codec(schema)
-        flags = all(size == 2 for size in codec.domain_sizes)
+        flags = codec.flags
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
         limits = check_limits(codec.limits if flags else ())
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
-        fine = NumberCodec(codec)
         if self._learning is None:
-            refuse_too_large(fine.attributes, 1, self._budget)  # whatever its rows, before any data is opened
-        method = RegainTables.of(fine, self._share, self._budget.pure)
+            refuse_too_large(codec.kinds, 1, self._budget)  # whatever its rows, before any data is opened
+        method = RegainTables.of(codec, self._share, self._budget.pure)
         method = replace(method, wish=Wish(self._wish.count or method.wish.count, codec.target))
         if (method.important or method.wish or self._prior is not None) and flags and self._learning is None:
             raise ParameterError("a table of required flags has no important columns, target, triples or prior.")
-        known = None if self._prior is None else read_prior(self._prior, fine, self.seeded)
+        known = None if self._prior is None else read_prior(self._prior, codec, self.seeded)
         self._by_table = replace(method, prior=known)
-        self._numbers = None if flags else fine
-        reader = TableReader(codec, "codes" if self._numbers is None else "numbers")
+        reader = TableReader(codec, codec.coding)
         self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
 
     def _check_method(self) -> None:
@@ -256,7 +253,7 @@ class PrivateSynthesizer(_Private):
         """The method for bits, categories, numbers or persons; p is the number of columns, where it is known."""
         if self._of_persons is not None:
             return self._of_persons
-        if self._numbers is not None:
+        if self._codec is not None and not self._codec.flags:
             return self._by_table
         if self.domain is not None:
             attributes = tuple(map(Category, self.domain.sizes, self.domain.ordered))
@@ -370,9 +367,8 @@ class PrivateSynthesizer(_Private):
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
         check_delta(self.delta, n)
-        widest = (max(self.domain.sizes) if self.domain else 1) + (
-            MOST_BINS if self._numbers is not None and self._numbers.fine else 0
-        )
+        numbers = self._codec is not None and not self._codec.flags and self._codec.fine
+        widest = (max(self.domain.sizes) if self.domain else 1) + (MOST_BINS if numbers else 0)
         require_exact(n, widest, WEIGHT_STEPS if self._by_person else 1)
         # What is learned comes after the charge, when nothing may be refused any more: a guess at it was checked before.
         if self.schema is not None and (self._learning is None or self.schema.learns):

@@ -1,8 +1,10 @@
-"""The only encoder: a table ↔ category codes, record by record, on the public schema alone.
+"""The only encoder: a table ↔ whole numbers, record by record, on the public schema alone.
 
-Each field is an attribute. Its categories are, in order: the labels (false and true; the enum, then "other") or the bins,
-and last of all "missing", unless the field is required. Between table and codes stand *cells*, whole numbers: the
-label's place, or the value in steps of the field's precision; MISSING for none.
+Each field is an attribute. There are three codings. *Cells*: the label's place, or the value in steps of the field's precision;
+MISSING for none. *Bins*: the category, in order the labels (false and true; the enum, then "other") or the bins, and last of all
+"missing", unless the field is required. *Numbers*: the same, but numbers and dates without declared bins have their place on the
+public grid of their field, special values and missing first; one that comes after another field, or that a rule holds above
+another one, is coded by its distance from that one (`core.numbers.differences`), so that order holds in every decoded row.
 
 How text is read, everywhere: white space around it is dropped; a number has a decimal point and may have an exponent, so
 "1,5" is not one, and true and false are 1 and 0; true, t, yes, y, 1 and false, f, no, n, 0 are flags, in any case; dates and
@@ -18,27 +20,32 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from dataclasses import field as entry
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-from covey.table.attributes import MISSING, Attribute, ColumnLog, Grid, Labels
+from covey.core.numbers.grid import Attribute as Kind
+from covey.core.numbers.grid import Category, NumberGrid
+from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels
 from covey.table.carried import constant_column, derived_column
 from covey.table.checks import problems
 from covey.table.columns import Table, Words
 from covey.table.domain import Cells
 from covey.table.extras import optional
+from covey.table.links import Link
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Rule
 from covey.table.schema import Schema
-from covey.table.sources import no_rows, open_source, read_table
+from covey.table.sources import no_rows, open_source
 
 if TYPE_CHECKING:
     from polars import Series
 
-__all__ = ["MISSING", "Codec", "ColumnLog", "EncodeLog", "Grid", "Labels"]
+__all__ = ["MISSING", "Codec", "Coding", "ColumnLog", "EncodeLog", "Grid", "Labels"]
 
+Coding = Literal["bins", "cells", "numbers"]
 _BLOCK = 2**16
 
 
@@ -61,7 +68,7 @@ class EncodeLog:
 
 
 class Codec:
-    """Encodes tables of one schema as category codes, and decodes codes into tables that satisfy the schema."""
+    """Encodes tables of one schema as whole numbers, and decodes these into tables that satisfy the schema."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema, self.book = schema, RuleBook(schema)
@@ -71,7 +78,46 @@ class Codec:
             j for j, f in enumerate(schema.encoded) if f.ordered or self.attributes[f.name].ordered
         )
         self._dictionaries = {name: Dictionary(self.attributes[name]) for name in self.names}
-        self.dtype = np.min_scalar_type(max(self.domain_sizes) - 1)
+        self.links = schema.links
+        found = {name: self.attributes[name] for name in self.names}
+        self.fine = {n: grid for n, grid in found.items() if isinstance(grid, Grid) and grid.field.bins is None}
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What a fit measures of each encoded field: categories, or a number on its grid."""
+        return tuple(self._kind(j, name) for j, name in enumerate(self.names))
+
+    def _kind(self, j: int, name: str) -> Kind:
+        if name not in self.fine:
+            return Category(self.domain_sizes[j], j in self.ordinal, self.groups(name))
+        grid, link, apart = self.fine[name], self.links.get(name), self.apart(name)
+        if link is not None:
+            zero = (apart + 1 - link.difference.low,) if link.difference.low <= 0 <= link.difference.high else ()
+            return NumberGrid(link.difference.steps, apart + 1, zero)
+        low, high = grid.axis.low, grid.axis.high
+        # What lies beyond the bounds is moved to them, and 0 is a number of its own kind: these may be common.
+        common = {low, high} | ({0} if low < 0 < high and grid.field.type in ("integer", "number") else set())
+        return NumberGrid(high - low + 1, apart, tuple(sorted(apart + value - low for value in common)))
+
+    def apart(self, name: str) -> int:
+        """How many codes stand before a number's values: its special values, and missing unless it is required."""
+        field = self.fine[name].field
+        return len(field.special) + (not field.required)
+
+    @property
+    def flags(self) -> bool:
+        """Whether all fields have two categories, numbers among them too: then they are fitted as flags, by their bins."""
+        return all(size == 2 for size in self.domain_sizes)
+
+    @property
+    def coding(self) -> Coding:
+        """How a private fit sees rows."""
+        return "bins" if self.flags else "numbers"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes each field has in a fit."""
+        return self.domain_sizes if self.flags else tuple(kind.size for kind in self.kinds)
 
     @property
     def ordered(self) -> tuple[bool, ...]:
@@ -120,21 +166,24 @@ class Codec:
         order = list(dict.fromkeys(words))
         return tuple(order.index(word) for word in words)
 
-    def encode(self, table: Any, *, cells: bool = False) -> tuple[Array, EncodeLog]:
-        """Category codes (or cells), a row per record and a column per encoded field, and the private log."""
+    def encode(self, table: Any, coding: Coding = "bins") -> tuple[Array, EncodeLog]:
+        """A table as whole numbers, a row per record and a column per encoded field, and the private log."""
         source = open_source(table, self.schema)
         # Both libraries release the lock while they work on a part.
         with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-            parts = list(pool.map(lambda part: self.encode_part(source.table(part), cells=cells), source.parts()))
+            parts = list(pool.map(lambda part: self.encode_part(source.table(part), coding), source.parts()))
         if not parts:
             raise no_rows()
         codes = [codes for codes, _ in parts]
         log = sum((log for _, log in parts[1:]), parts[0][1])
         return codes[0] if len(codes) == 1 else np.concatenate(codes), log
 
-    def encode_part(self, table: Table, *, cells: bool = False) -> tuple[Array, EncodeLog]:
-        """The codes of one part of a table, in the smallest integers that hold the domain, column after column; or its cells."""
-        out = np.empty((table.rows, len(self.names)), dtype=np.int64 if cells else self.dtype, order="F")
+    def encode_part(self, table: Table, coding: Coding = "bins") -> tuple[Array, EncodeLog]:
+        """One part of a table, codes in the smallest integers that hold them, column after column; and the private log."""
+        fine = coding == "numbers" and bool(self.fine)
+        cells = fine or coding == "cells"
+        dtype = np.int64 if cells else np.min_scalar_type(max(self.domain_sizes) - 1)
+        out = np.empty((table.rows, len(self.names)), dtype=dtype, order="F")
         log = EncodeLog({}, table.short_rows, table.long_rows, table.ignored)
         for j, name in enumerate(self.names):
             seen = log.columns[name] = ColumnLog()
@@ -145,23 +194,85 @@ class Codec:
             for start in range(0, table.rows, _BLOCK):  # blocks stay in the processor's cache
                 read = attribute.read(column.slice(start, _BLOCK), seen)
                 out[start : start + _BLOCK, j] = read if cells else attribute.codes(read)
-        return out, log
+        return (self.numbers(out) if fine else out), log
 
-    def decode(self, codes: Array, generator: np.random.Generator) -> dict[str, Series]:
+    def numbers(self, cells: Array) -> Array:
+        """Codes in which numbers have their own precision, of cells."""
+        dtype = np.min_scalar_type(max(kind.size for kind in self.kinds) - 1)
+        out = np.empty(cells.shape, dtype=dtype, order="F")
+        for j, name in enumerate(self.names):
+            own = cells[:, j]
+            if name not in self.fine:
+                out[:, j] = self.attributes[name].codes(own)
+                continue
+            grid, apart, link = self.fine[name], self.apart(name), self.links.get(name)
+            there = grid.has_value(own)
+            if link is None:
+                codes = apart + own - grid.axis.low
+            else:
+                base, has = self._base(link, cells)
+                codes = apart + link.difference.encode(base, np.where(there, own, 0), has)
+            special = np.where(own == MISSING, len(grid.words), own - SPECIAL)
+            out[:, j] = np.where(there, codes, special)
+        return out
+
+    def _base(self, link: Link, cells: Array) -> tuple[Integers, Array]:
+        """What a number is measured from, in its own steps, and where that is there; a base of one value is not encoded."""
+        if link.base not in self.names:
+            own = self.book.single(self.attributes[link.base], len(cells))
+            return own * link.times, np.ones(len(cells), dtype=bool)
+        own = cells[:, self.names.index(link.base)]
+        has = self.fine[link.base].has_value(own)
+        return np.where(has, own, 0) * link.times, has
+
+    def decode(self, codes: Array, generator: np.random.Generator, coding: Coding = "bins") -> dict[str, Series]:
         """Columns of values, uniform inside their bins; they satisfy the schema and all its rules."""
-        cells = self.book.cells(codes, generator)
+        if coding == "cells":
+            cells = self._by_name(codes)
+        elif coding == "numbers" and self.fine:
+            cells = self._by_name(self._cells(codes.astype(np.int64), generator))
+        else:
+            cells = self.book.cells(codes, generator)
         return self._render(self.book.obey(cells, generator), len(codes))
 
-    def decode_cells(self, table: Integers, generator: np.random.Generator) -> dict[str, Series]:
-        """Columns of values, from cells, a column per encoded field; they satisfy the rules."""
-        cells = {name: table[:, j] for j, name in enumerate(self.names)}
-        cells |= {n: self.book.single(a, len(table)) for n, a in self.attributes.items() if n not in cells}
-        return self._render(self.book.obey(cells, generator), len(table))
+    def _cells(self, codes: Integers, generator: np.random.Generator) -> Integers:
+        """Cells of codes in which numbers have their own precision."""
+        cells = np.empty(codes.shape, dtype=np.int64)
+        for name in self._bases_first():
+            j = self.names.index(name)
+            own = codes[:, j]
+            if name not in self.fine:
+                cells[:, j] = self.attributes[name].draw(own, generator)
+                continue
+            grid, apart, link = self.fine[name], self.apart(name), self.links.get(name)
+            there = own >= apart
+            if link is None:
+                values = grid.axis.low + own - apart
+            else:
+                base, has = self._base(link, cells)
+                values = link.difference.decode(np.where(there, own - apart, 0), base, has, generator)
+            special = np.where(own < len(grid.words), SPECIAL + own, MISSING)
+            cells[:, j] = np.where(there, values, special)
+        return cells
+
+    def _bases_first(self) -> list[str]:
+        """The encoded fields, each after the one that it is measured from."""
+        order: list[str] = []
+        for name in self.names:
+            chain = [name]
+            while chain[-1] in self.links:
+                chain.append(self.links[chain[-1]].base)
+            order += [link for link in reversed(chain) if link in self.names and link not in order]
+        return order
+
+    def _by_name(self, table: Array) -> Cells:
+        """Cells by field, those with one category too."""
+        cells: Cells = {name: table[:, j] for j, name in enumerate(self.names)}
+        return cells | {n: self.book.single(a, len(table)) for n, a in self.attributes.items() if n not in cells}
 
     def breaks(self, table: Integers) -> dict[Rule, int]:
         """How many rows break each rule of the schema, by their cells, a column per encoded field."""
-        cells = {name: table[:, j] for j, name in enumerate(self.names)}
-        cells |= {n: self.book.single(a, len(table)) for n, a in self.attributes.items() if n not in cells}
+        cells = self._by_name(table)
         return {rule: int(np.count_nonzero(self.book.broken(rule, cells))) for rule in self.schema.rules}
 
     def repair(self, table: Any, generator: np.random.Generator) -> Any:
@@ -172,22 +283,12 @@ class Codec:
         if isinstance(table, np.ndarray):
             cells = self.book.obey(self.book.cells(table, generator), generator)
             return np.stack([self.attributes[name].codes(cells[name]) for name in self.names], axis=1)
-        table = read_table(table, self.schema)
-        return self._render(self.book.obey(self._read(table, EncodeLog()), generator), table.rows)
+        read, _ = self.encode(table, "cells")
+        return self._render(self.book.obey(self._by_name(read), generator), len(read))
 
     def problems(self, table: Any) -> list[str]:
         """What a table breaks of the schema, field by field and rule by rule."""
         return problems(self.book, table)
-
-    def _read(self, table: Table, log: EncodeLog) -> Cells:
-        cells = {}
-        for name, attribute in self.attributes.items():
-            if name in self.names:
-                log.columns[name] = ColumnLog()
-                cells[name] = attribute.read(table.columns[name], log.columns[name])
-            else:
-                cells[name] = self.book.single(attribute, table.rows)
-        return cells
 
     def _render(self, cells: Cells, rows: int) -> dict[str, Series]:
         found = {

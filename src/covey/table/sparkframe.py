@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,9 @@ from covey.errors import InputError
 from covey.table.arrowfile import batch_table
 from covey.table.attributes import Labels
 from covey.table.codec import Codec, EncodeLog
-from covey.table.columns import FIELD_LIMIT, made, match
+from covey.table.columns import FIELD_LIMIT, Table, made, match
 from covey.table.domain import Domain
 from covey.table.extras import optional
-from covey.table.numbers import NumberCodec
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.table.sources import plainly
@@ -43,8 +42,8 @@ class BatchEncoder:
     """Encodes Arrow batches of the needed columns; it is sent to the executors, and holds public things alone."""
 
     codec: Codec | Provisional
+    encode: Callable[[Table], tuple[Any, EncodeLog]]  # by this codec
     ignored: tuple[str, ...]
-    fine: NumberCodec | None = None  # numbers at their own precision
 
     def __call__(self, batch: Any) -> tuple[Any, EncodeLog]:
         """The codes of a batch, and the private log."""
@@ -57,7 +56,7 @@ class BatchEncoder:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"a batch of the Spark frame cannot be read: {error}") from None
-        return self.codec.encode_part(table) if self.fine is None else self.fine.encode_part(table)
+        return self.encode(table)
 
     def _with_words(self, name: str, values: Any) -> Any:
         """Spark spells out every cell of text. Where there are few words, a column is turned into places in a list of them."""

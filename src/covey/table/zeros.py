@@ -19,34 +19,33 @@ from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, grid_of
 from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.domain import Condition, Rule, Sum, Zero
-from covey.table.numbers import NumberCodec
 from covey.table.repair import RuleBook
 from covey.table.rules.flags import MOST_ZEROS
 
 
-def structural_zeros(codec: NumberCodec) -> Boxes:
+def structural_zeros(codec: Codec) -> Boxes:
     """The boxes of all rules of a schema."""
     found: list[Box] = []
-    for rule in codec.codec.schema.rules:
+    for rule in codec.schema.rules:
         found += _boxes(codec, rule)
     return Boxes(tuple(found))
 
 
-def across_zeros(package: Description, persons: NumberCodec, events: NumberCodec) -> Boxes:
+def across_zeros(package: Description, persons: Codec, events: Codec) -> Boxes:
     """The boxes of rules across persons and events, over the attributes of both, those of persons first."""
     across = package.across
     if across is None:
         return NO_BOXES
     joint = [f"{package.unit.name}.{name}" for name in persons.names]
     joint += [f"{package.events.name}.{name}" for name in events.names]
-    small = NumberCodec(Codec(across))
+    small = Codec(across)
     boxes = [
         Box({joint.index(small.names[j]): side for j, side in box.sides.items()})
         for box in structural_zeros(small).boxes
     ]
     found = Boxes(tuple(boxes))
     # Codes at which a rule changes its mind stand for all between them.
-    sizes = [kind.size for codec in (persons, events) for kind in codec.attributes]
+    sizes = [kind.size for codec in (persons, events) for kind in codec.kinds]
     codes = [np.array([c for c in sorted({0, *found.cuts(j)}) if c < size]) for j, size in enumerate(sizes)]
     first = len(persons.names)
     # A field of events with one value is in no box: what it forbids, it forbids with every event.
@@ -57,19 +56,19 @@ def across_zeros(package: Description, persons: NumberCodec, events: NumberCodec
     return found
 
 
-def _boxes(codec: NumberCodec, rule: Rule) -> list[Box]:
+def _boxes(codec: Codec, rule: Rule) -> list[Box]:
     found = [box for zero in rule.zeros for box in _box(codec, zero)]
     return found if rule.bound is None else [*found, *_staircase(codec, rule.bound)]
 
 
-def _box(codec: NumberCodec, conditions: Zero) -> list[Box]:
+def _box(codec: Codec, conditions: Zero) -> list[Box]:
     """One box, or none where a column's codes do not say whether its condition holds, or it never does."""
     sides: dict[int, tuple[Range, ...]] = {}
     for name, condition, turned in conditions:
         if name in codec.links:
             return []
         if name not in codec.names:  # it has one value, which meets its condition in every row or in none
-            attribute = codec.codec.attributes[name]
+            attribute = codec.attributes[name]
             if bool(attribute.meets(condition, RuleBook.single(attribute, 1))[0]) == turned:
                 return []
             continue
@@ -79,9 +78,9 @@ def _box(codec: NumberCodec, conditions: Zero) -> list[Box]:
     return [Box(sides)] if sides and all(sides.values()) else []
 
 
-def _codes(codec: NumberCodec, name: str, condition: Condition, turned: bool) -> tuple[Range, ...]:
+def _codes(codec: Codec, name: str, condition: Condition, turned: bool) -> tuple[Range, ...]:
     """The codes for which a condition holds for certain; `turned`, for which it fails for certain."""
-    attribute = codec.codec.attributes[name]
+    attribute = codec.attributes[name]
     if isinstance(attribute, Labels):
         cells = np.append(np.arange(attribute.size), [] if attribute.field.required else [MISSING]).astype(np.int64)
         return _runs(np.flatnonzero(attribute.meets(condition, cells) != turned))
@@ -105,7 +104,7 @@ def _bins(grid: Grid, condition: Condition, turned: bool) -> list[bool]:
     return [*found, *(bool(hit) != turned for hit in grid.meets(condition, np.array(apart, dtype=np.int64)))]
 
 
-def _staircase(codec: NumberCodec, bound: Sum) -> list[Box]:
+def _staircase(codec: Codec, bound: Sum) -> list[Box]:
     """Pairs of bins that an order or a sum of two numbers makes impossible as a whole."""
     terms, most = bound.coefficients, bound.maximum
     if most is None or len(terms) != 2 or any(name in codec.fine or name not in codec.names for name, _ in terms):
@@ -120,9 +119,9 @@ def _staircase(codec: NumberCodec, bound: Sum) -> list[Box]:
     return found if len(found) <= MOST_ZEROS else []
 
 
-def _least(codec: NumberCodec, name: str, factor: float) -> Floats:
+def _least(codec: Codec, name: str, factor: float) -> Floats:
     """The least that a term of a sum can be in each bin."""
-    grid = grid_of(codec.codec.attributes, name)
+    grid = grid_of(codec.attributes, name)
     return factor * grid.value(grid.axis.starts if factor > 0 else grid.axis.ends)
 
 

@@ -56,7 +56,7 @@ from covey.privacy.budget import Budget
 from covey.privacy.certificate import certify
 from covey.privacy.gate import Exact, Gate
 from covey.progress import Progress
-from covey.table.numbers import NumberCodec
+from covey.table.codec import Codec
 from covey.table.zeros import structural_zeros
 
 CENTRES = 300  # more gave nothing on the tables of docs/benchmarks
@@ -74,12 +74,11 @@ class RegainTables:
     prior: Prior | None = None
 
     @classmethod
-    def of(cls, codec: NumberCodec, certificate: Fraction, pure: bool) -> RegainTables:
+    def of(cls, codec: Codec, certificate: Fraction, pure: bool) -> RegainTables:
         """The method for tables of a codec: its attributes, what its rules exclude, and what its schema says matters most."""
-        own = codec.codec
-        important = Important.of(own.important, len(codec.names), pure, own.target)
-        wish = Wish(own.schema.triples_wanted, own.target)
-        return cls(certificate, codec.attributes, structural_zeros(codec), important, wish)
+        important = Important.of(codec.important, len(codec.names), pure, codec.target)
+        wish = Wish(codec.schema.triples_wanted, codec.target)
+        return cls(certificate, codec.kinds, structural_zeros(codec), important, wish)
 
     @property
     def prior_digest(self) -> str | None:
