@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 import audits.mechanisms
-import covey.core.noise.samplers
+import covey.core.noise.integers
 import covey.core.paper.bingham
 import covey.methods.draws
 import covey.methods.paper
@@ -34,12 +34,12 @@ def noise_halved():
     def half(real):
         return lambda scale, size, generator: real(Fraction(scale) / 2, size, generator)
 
-    return replaced((covey.core.noise.samplers, "discrete_laplace", half))
+    return replaced((covey.core.noise.integers, "discrete_laplace", half))
 
 
 def variance_halved():
     return replaced(
-        (covey.core.noise.samplers, "rounded_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
+        (covey.core.noise.integers, "rounded_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
     )
 
 

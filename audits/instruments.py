@@ -10,8 +10,7 @@ import numpy as np
 
 import covey.core.noise.integers
 import covey.privacy.gate
-from covey.core.noise.matrix import simulated_matrix
-from covey.core.noise.signs import simulated_signs
+from covey.core.noise.matrix import simulated_matrix, simulated_signs
 from covey.privacy.gate import Exact
 
 POOL = 1 << 16

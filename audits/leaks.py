@@ -11,15 +11,15 @@ from fractions import Fraction
 
 import numpy as np
 
-import covey.core.noise.samplers
-import covey.core.noise.signs
+import covey.core.noise.integers
+import covey.core.noise.matrix
 import covey.methods.regain.bits as bits
 import covey.methods.regain.measure_tables as measure_tables
 import covey.methods.regain.tables as tables
 from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.coding import Coding
+from covey.core.tables.counts import Coding
 from covey.entropy import Streams
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Moves
@@ -149,7 +149,7 @@ def half_trace_of_signs():
 
 def short_signs():
     """Rows of signs are brought to length one or so, as for a correlation matrix, and not to the length drawn for them."""
-    return replaced((covey.core.noise.signs, "common_degrees", lambda _: lambda p: p))
+    return replaced((covey.core.noise.matrix, "common_degrees", lambda _: lambda p: p))
 
 
 def uncentred():
@@ -195,7 +195,7 @@ def noise_cached():
     def cached(real):
         return lambda self, variance, size: kept.setdefault((variance, size), real(self, variance, size))
 
-    return replaced((covey.core.noise.samplers.CoveyNoise, "gaussian", cached))
+    return replaced((covey.core.noise.integers.CoveyNoise, "gaussian", cached))
 
 
 def rows_from_noise():

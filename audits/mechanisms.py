@@ -16,14 +16,14 @@ from audits.case import Case
 from audits.gates import a_budget, a_gate, paper_gate
 from audits.instruments import Affine, StillRows, pooled_geometrics, quick_matrix_noise
 from audits.statistics import gaussian_delta, lattice_gaussian_delta
-from covey.core.noise.chi import Chi
-from covey.core.noise.samplers import CoveyNoise
-from covey.core.noise.wishart import degrees
+from covey.core.noise.integers import CoveyNoise
+from covey.core.noise.matrix import degrees
+from covey.core.noise.normals import Chi
 from covey.core.numbers.grid import Category
 from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import BlockSums
 from covey.core.paper.bodies import Ball
-from covey.core.tables.coding import Coding
+from covey.core.tables.counts import Coding
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import integer_squares
 from covey.methods import paper

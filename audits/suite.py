@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from unittest.mock import patch
 
-import covey.privacy.pure
+import covey.privacy.exact
 from audits import checks, faults, learned, mechanisms, methods
 from audits.case import Case
 from audits.checks import Check
@@ -62,7 +62,7 @@ def alarm(name, seed, full=False):
 def planted(fault, seed):
     """The first alarm that a planted fault raises; empty if it passes unnoticed."""
     # Most faults are planted as closures. What catches them is to be the check that they name, not the look at their code.
-    unseen = nullcontext() if fault.caught_by == "kernels" else patch.object(covey.privacy.pure, "_check")
+    unseen = nullcontext() if fault.caught_by == "kernels" else patch.object(covey.privacy.exact, "_check")
     with fault.plant(), unseen:
         check = all_checks().get(fault.caught_by)
         return next(iter(check.run(seed)), "") if check else alarm(fault.caught_by, seed)

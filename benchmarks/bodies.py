@@ -20,8 +20,7 @@ import numpy as np
 
 import covey
 from covey.core.noise.matrix import simulated_matrix
-from covey.core.paper.bodies import Box, Polytope
-from covey.core.paper.boxes import bounding_box
+from covey.core.paper.bodies import Box, Polytope, bounding_box
 from covey.errors import CoveyWarning
 from examples.numeric_records import households
 

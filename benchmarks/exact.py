@@ -17,8 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from covey.core.noise.gaussian import rounded_gaussian
-from covey.core.noise.integers import discrete_gaussian
+from covey.core.noise.integers import discrete_gaussian, rounded_gaussian
 from covey.core.noise.matrix import MatrixNoise, simulated_matrix
 from covey.entropy import Streams
 

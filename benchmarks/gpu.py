@@ -26,10 +26,9 @@ from covey.core.arrays import hollow
 from covey.core.fit.devices import PROCESSOR, find_device
 from covey.core.fit.factors import denoise
 from covey.core.fit.lowrank import BASIS, SWEEPS, leading_eigenvectors
-from covey.core.fit.targets import NoisyMoments
-from covey.core.fit.terms import fit_centres
+from covey.core.fit.targets import NoisyMoments, fit_centres
 from covey.core.fit.wide import LowRankPairs
-from covey.core.tables.coding import Coding
+from covey.core.tables.counts import Coding
 
 CENTRES, FACTORS, STEPS = 200, 12, 150
 

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, vstack
 from scipy.special import expit
 
 import covey
-from covey.core.threads import blas_threads, processors
+from covey.core.arrays import blas_threads, processors
 from covey.methods.regain.memory import flag_matrices
 
 TARGET_SECONDS, TARGET_GIB = 120, 6

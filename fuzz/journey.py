@@ -25,7 +25,7 @@ from click.testing import CliRunner, Result
 
 from covey.answers.load import load
 from covey.cli import main
-from covey.core.fit.descent import descend
+from covey.core.fit.devices import descend
 from covey.errors import CannotAnswerError, CoveyWarning
 from covey.privacy.ledger import Ledger
 from covey.release import bundle, looks, page

@@ -16,13 +16,13 @@ from urllib.parse import quote
 
 import pytest
 
-from covey.core.fit.descent import descend
+from covey.core.fit.devices import descend
 
 
 @pytest.fixture
 def few_steps(monkeypatch):
     """Fits that take a few steps: for tests about what is read, charged, measured and written, not about accuracy."""
-    for home in ("factors", "terms"):
+    for home in ("factors", "targets"):
         module = f"covey.core.fit.{home}.descend"
         monkeypatch.setattr(module, lambda device, goal, start, steps: descend(device, goal, start, min(steps, 5)))
     monkeypatch.setattr("covey.methods.regain.tables.fit_steps", lambda *_: 20)

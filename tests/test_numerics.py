@@ -119,7 +119,7 @@ def test_squares_of_bits_take_the_short_way():
 
 
 def test_sums_stay_exact_up_to_the_bound_and_longer_tables_are_refused():
-    from covey.core.tables.coding import UNIT
+    from covey.core.tables.counts import UNIT
     from covey.methods.records import REAL_BITS
 
     assert 2 * UNIT**2 * MAX_ROWS <= 2**53  # coded moments, and twice that in their change of variables
@@ -197,7 +197,7 @@ def test_only_quantised_directions_are_used_and_released(real, monkeypatch):
 
 def test_every_integer_can_be_released_for_either_neighbour():
     """Counts 0 and 1 with Laplace noise: each table reaches every value that the other does, parity and all."""
-    from covey.core.noise.samplers import CoveyNoise
+    from covey.core.noise.integers import CoveyNoise
 
     noise = CoveyNoise(np.random.default_rng(7))
     values = [set((count + noise.laplace(2, 40_000)).tolist()) for count in (0, 1)]

@@ -23,26 +23,27 @@ from unittest.mock import patch
 import pytest
 
 TESTS = {
-    "covey.core.noise.chi": ["tests/core/noise/test_chi.py"],
-    "covey.core.noise.gaussian": ["tests/core/noise/test_gaussian.py"],
     "covey.core.noise.helmert": ["tests/core/noise/test_helmert.py"],
-    "covey.core.noise.integers": ["tests/core/noise/test_integers.py"],
-    "covey.core.noise.matrix": ["tests/core/noise/test_matrix.py"],
-    "covey.core.noise.normals": ["tests/core/noise/test_normals.py"],
+    "covey.core.noise.integers": [
+        "tests/core/noise/test_gaussian.py",
+        "tests/core/noise/test_integers.py",
+        "tests/core/noise/test_samplers.py",
+    ],
+    "covey.core.noise.matrix": [
+        "tests/core/noise/test_matrix.py",
+        "tests/core/noise/test_signs.py",
+        "tests/core/noise/test_wishart.py",
+    ],
+    "covey.core.noise.normals": ["tests/core/noise/test_chi.py", "tests/core/noise/test_normals.py"],
     "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py"],
-    "covey.core.noise.samplers": ["tests/core/noise/test_samplers.py", "tests/core/noise/test_integers.py"],
     "covey.core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py", "tests/core/noise/test_persons.py"],
-    "covey.core.noise.signs": ["tests/core/noise/test_signs.py"],
-    "covey.core.noise.wishart": ["tests/core/noise/test_wishart.py"],
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
     "covey.privacy.budget": ["tests/privacy/test_budget.py", "tests/privacy/test_selection.py"],
     "covey.privacy.certificate": ["tests/privacy/test_certificate.py"],
-    "covey.privacy.exact": ["tests/privacy/test_gate.py"],
+    "covey.privacy.exact": ["tests/privacy/test_gate.py", "tests/privacy/test_pure.py"],
     "covey.privacy.gate": ["tests/privacy/test_gate.py", "tests/privacy/test_selection.py"],
     "covey.privacy.gaussian": ["tests/privacy/test_gaussian.py"],
-    "covey.privacy.pure": ["tests/privacy/test_pure.py"],
     "covey.privacy.ledger": ["tests/privacy/test_ledger.py", "tests/privacy/test_ledger_gaussian.py"],
-    "covey.privacy.selection": ["tests/privacy/test_selection.py"],
     "covey.privacy.unit": ["tests/privacy/test_ledger.py"],
 }
 # Tests that wait, start processes or draw for long, and that find nothing in one module that the others do not.
@@ -144,10 +145,10 @@ def main(arguments=None):
         if options.sample is not None:
             mine = stream.sample(mine, min(options.sample, total))
         plugin, begin = Mutants(mine), time.monotonic()
-        left_out = LEFT_OUT if module == "covey.core.noise.samplers" else f"{LEFT_OUT} or {OPENDP}"
+        left_out = LEFT_OUT if module == "covey.core.noise.integers" else f"{LEFT_OUT} or {OPENDP}"
         words = ["-s", "-pno:cacheprovider", "-k", f"not ({left_out})", *TESTS[module]]
         # Every mutated function reaches a dictionary of mutants, which the look at kernels refuses: only its own tests look.
-        unseen = nullcontext() if module == "covey.privacy.pure" else patch("covey.privacy.pure._check")
+        unseen = nullcontext() if module == "covey.privacy.exact" else patch("covey.privacy.exact._check")
         with unseen:
             code = pytest.main(words, plugins=[plugin])
         assert code == 0, f"the tests of {module} could not be run: {code}"

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from covey.core.arrays import blas_threads
 from covey.core.draw.balanced import REFINE_CATEGORIES
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.threads import blas_threads
 from covey.entropy import Streams
 from covey.methods.draws import Draw, DrawCodes
 from covey.methods.regain.memory import CODE

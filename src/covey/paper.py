@@ -16,8 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Bits, Floats, Integers, is_bits
 from covey.core.draw.rounding import bootstrap, round_bits
-from covey.core.groups.median import median_tree
-from covey.core.groups.tree import mdav, spectral_tree
+from covey.core.groups.tree import mdav, median_tree, spectral_tree
 from covey.core.paper import blocks, hilbert
 from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import WeightedPoints, project_weights

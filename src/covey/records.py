@@ -20,7 +20,7 @@ from covey.core.arrays import Array, Integers
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.domain import Domain
 from covey.core.tables.learned import Counting
-from covey.core.tables.sparse import Batch, canonical, is_sparse
+from covey.core.tables.moments import Batch, canonical, is_sparse
 from covey.engines.local import KEEP_BYTES, StreamRows
 from covey.engines.persons import Keyring, PersonRows, Read
 from covey.engines.rows import Rows

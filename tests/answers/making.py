@@ -9,7 +9,7 @@ from covey.answers import moments
 from covey.answers.release import Release
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.coding import Coding
+from covey.core.tables.counts import Coding
 from covey.core.tables.crosstabs import merge_pairs
 from covey.core.tables.domain import Domain
 from covey.measure.measurement import Measurement, Measurements

@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_info
 
-from covey.core.threads import blas_threads, processors
+from covey.core.arrays import blas_threads, processors
 
 
 def threads():

@@ -9,9 +9,8 @@ import pytest
 
 import covey
 from audits.gates import opened
-from covey.core.numbers.counting import CodeCounts, RangeCounts
-from covey.core.tables.coding import Coding
 from covey.core.tables.counts import (
+    Coding,
     coded_moments,
     column_counts,
     norm_counts,
@@ -19,7 +18,7 @@ from covey.core.tables.counts import (
     score_counts,
     size_counts,
 )
-from covey.core.tables.crosstabs import PairTables
+from covey.core.tables.crosstabs import CodeCounts, PairTables, RangeCounts
 from covey.core.tables.distance import SubsetCounts
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.core.tables.moments import moments

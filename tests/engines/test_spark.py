@@ -16,10 +16,9 @@ import polars as pl
 import pytest
 
 import covey
-import covey.privacy.pure
+import covey.privacy.exact
 from audits.gates import opened
-from covey.core.numbers.counting import CodeCounts
-from covey.core.tables.crosstabs import PairTables
+from covey.core.tables.crosstabs import CodeCounts, PairTables
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.table import sparkfiles
 from covey.table.codec import Codec
@@ -173,7 +172,7 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(files, tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
         return found
 
-    with patch.object(covey.privacy.pure, "_check"):  # a kernel that kills is not pure
+    with patch.object(covey.privacy.exact, "_check"):  # a kernel that kills is not pure
         found = opened(rows.reduce(deadly)).values
     assert os.path.exists(marker)
     whole = tables(Codec(SCHEMA).encode(survey())[0]).values

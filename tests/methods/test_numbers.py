@@ -9,8 +9,8 @@ import pytest
 
 import covey
 from audits.gates import fitted, opened
-from covey.core.numbers.counting import CodeCounts
 from covey.core.numbers.grid import Category, NumberGrid
+from covey.core.tables.crosstabs import CodeCounts
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.draws import DrawCodes
@@ -104,7 +104,7 @@ def test_charges_of_trees_are_fixed_by_public_numbers():
 
 def test_passes_by_ranges_count_what_codes_counted_in_one_pass(monkeypatch):
     whole = release(1.0, 1e-6)[2]
-    monkeypatch.setattr("covey.core.numbers.counting.FULL_CODES", 0)
+    monkeypatch.setattr("covey.core.tables.crosstabs.FULL_CODES", 0)
     assert measure_tables.codes_kernel(ATTRIBUTES) == CodeCounts((2, 3), (4, 6))
     assert (release(1.0, 1e-6)[2] == whole).all()
 

@@ -11,7 +11,7 @@ from audits.gates import a_budget, a_gate, fit_bits
 from covey.core.noise import integers as noise_module
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.numbers.grid import Category
-from covey.core.tables.coding import UNIT, wide_enough
+from covey.core.tables.counts import UNIT, wide_enough
 from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import misplaced_bits
 from covey.core.tables.moments import moments

@@ -13,7 +13,7 @@ import covey
 from audits.gates import a_budget, a_gate
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
-from covey.core.tables.triples import Levels, deviations
+from covey.core.fit.triples import Levels, deviations
 from covey.errors import CannotAnswerError, InternalError, ParameterError
 from covey.measure.law import CellCounts
 from covey.measure.query import Factor, Query

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from audits.gates import a_budget, a_gate, fit_bits
-from covey.core.tables.coding import UNIT, Coding
+from covey.core.tables.counts import UNIT, Coding
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.regain.bits import leading_directions
@@ -77,7 +77,7 @@ def test_the_estimate_of_memory_is_near_the_truth(monkeypatch):
     # Few steps and few rows: matrices of pairs are what is measured here, and they are the same in a full run.
     for name in ("SWEEPS", "BASIS"):
         monkeypatch.setattr(f"covey.core.fit.wide.{name}", {"SWEEPS": 1, "BASIS": 20}[name])
-    monkeypatch.setattr("covey.core.fit.descent.descend_on", lambda xp, objective, x, steps: x)
+    monkeypatch.setattr("covey.core.fit.devices.descend_on", lambda xp, objective, x, steps: x)
     p, n = 1600, 300
     rows = ArrayRows((np.random.default_rng(3).random((n, p)) < 0.05).astype(np.uint8))
     tracemalloc.start()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from audits.gates import a_gate
-from covey.core.noise.samplers import CoveyNoise
+from covey.core.noise.integers import CoveyNoise
 from covey.entropy import Streams
 from covey.html import card, meter
 from covey.privacy.budget import Charge, make_budget

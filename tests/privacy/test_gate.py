@@ -11,7 +11,7 @@ import pytest
 
 import covey
 from audits.gates import a_budget, a_gate
-from covey.core.noise.samplers import CoveyNoise, OpenDPNoise
+from covey.core.noise.integers import CoveyNoise, OpenDPNoise
 from covey.core.paper.subspace import private_directions
 from covey.entropy import Streams
 from covey.errors import InternalError

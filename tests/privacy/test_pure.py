@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-import covey.privacy.pure
-from covey.core.numbers.counting import CodeCounts
-from covey.core.tables.crosstabs import PairTables
+import covey.privacy.exact
+from covey.core.tables.crosstabs import CodeCounts, PairTables
 from covey.core.tables.moments import moments
 from covey.engines.rows import Then
 from covey.errors import InternalError
+from covey.privacy.exact import frozen, pure
 from covey.privacy.gate import Exact
-from covey.privacy.pure import frozen, pure
 
 SEEN: list = []
 KEPT: dict = {}
@@ -225,7 +224,7 @@ def test_what_could_keep_or_tell_is_refused_before_it_runs(name):
 
 def test_the_same_passes_where_nobody_looks(monkeypatch):
     """The refusals are those of the look at the code, not of something else on the way."""
-    monkeypatch.setattr(covey.privacy.pure, "_check", lambda *_: None)
+    monkeypatch.setattr(covey.privacy.exact, "_check", lambda *_: None)
     SEEN.clear()
     Exact(7).map(remembers)
     assert SEEN == [7]
@@ -269,5 +268,5 @@ def test_arrays_are_handed_over_read_only():
 
 def test_a_function_is_looked_at_once(monkeypatch):
     pure(doubled)
-    monkeypatch.setattr(covey.privacy.pure, "_look", None)
+    monkeypatch.setattr(covey.privacy.exact, "_look", None)
     pure(doubled)

@@ -10,8 +10,7 @@ from scipy.stats import norm
 from covey.entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, make_budget, rho_for
-from covey.privacy.gate import Exact, Gate, Moves
-from covey.privacy.selection import selection_threshold
+from covey.privacy.gate import Exact, Gate, Moves, selection_threshold
 
 
 def tail(m, variance):

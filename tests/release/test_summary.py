@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.grid import NumberGrid
-from covey.core.numbers.measure import Measure
+from covey.core.numbers.grid import Measure, NumberGrid
 from covey.release.summary import MOST_BINS, describe, even_inside
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema

@@ -17,10 +17,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from covey.answers.answer import About, Answer, in_library
-from covey.core.arrays import Array
+from covey.core.arrays import Array, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.draw.rounding import bootstrap, round_bits, round_categories
-from covey.core.threads import processors
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number

@@ -1,13 +1,20 @@
-"""Names for the arrays that flow through the package, and the memory check that precedes large ones."""
+"""Names for the arrays that flow through the package, the memory check before large ones, and how many threads BLAS may use.
+
+Left alone, BLAS may start more threads than there are processors, which makes a product several times slower, or share a
+small product among threads, which makes a fit of many small products up to ten times slower.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from covey.errors import ParameterError
 
@@ -81,3 +88,20 @@ def require_memory(needed: int, what: str, way_out: str) -> None:
         raise ParameterError(
             f"{what} needs {needed / 2**30:.3g} GiB and this machine allows {limit / 2**30:.3g} GiB. {way_out}"
         )
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    """The thread pools of this process; finding them takes a millisecond, so they are found once."""
+    return ThreadpoolController()
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def blas_threads(count: int) -> AbstractContextManager[object]:
+    """Within this context BLAS uses so many threads."""
+    context: AbstractContextManager[object] = _pools().limit(limits=count)
+    return context

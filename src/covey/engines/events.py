@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from covey.core.arrays import Integers
 from covey.core.tables.events import WEIGHT_STEPS, Linked
+from covey.privacy.exact import pure
 from covey.privacy.gate import Exact
-from covey.privacy.pure import pure
 
 PERSONS = 1 << 16  # at a time: a table of pairs of events holds counts of every code for each of them
 

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import vstack
 
-from covey.core.arrays import Array, is_bits
-from covey.core.tables.sparse import Batch, is_sparse
-from covey.core.threads import blas_threads, processors
+from covey.core.arrays import Array, blas_threads, is_bits, processors
+from covey.core.tables.moments import Batch, is_sparse
 from covey.engines.rows import First, S, T
 from covey.errors import CHANGED, InputError
+from covey.privacy.exact import pure
 from covey.privacy.gate import Exact
-from covey.privacy.pure import pure
 
 BATCH_ENTRIES = 1 << 23  # of a batch, as long as it keeps enough rows: some tens of megabytes at work
 KEEP_BYTES = 1 << 28  # encoded records are kept in memory up to here, so that they are read and encoded only once

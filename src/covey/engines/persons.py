@@ -23,8 +23,8 @@ from covey.engines.local import KEEP_BYTES, Kept, in_order_of_parts, keep
 from covey.engines.rows import S, T
 from covey.engines.weights import NO_PERSON, public_record, remainders, row_weights, weighted
 from covey.errors import CHANGED, InputError, InternalError
+from covey.privacy.exact import pure
 from covey.privacy.gate import Exact
-from covey.privacy.pure import pure
 
 Keys = NDArray[np.uint64]  # two words for each row; two zeros where it names no person
 MERGE_ROWS = 1 << 22  # keys that are collected before they are sorted into the counts

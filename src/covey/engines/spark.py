@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array
-from covey.core.threads import blas_threads, processors
+from covey.core.arrays import Array, blas_threads, processors
 from covey.engines.local import BATCH_ENTRIES
 from covey.engines.rows import First, S, T
 from covey.errors import CHANGED, InputError
+from covey.privacy.exact import pure
 from covey.privacy.gate import Exact
-from covey.privacy.pure import pure
 
 BATCH_ROWS = 1 << 17  # Spark's own batches are small: a task puts them together up to so many rows
 

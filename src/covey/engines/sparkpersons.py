@@ -17,8 +17,8 @@ from covey.engines.rows import First, S, T
 from covey.engines.spark import Encode, gathering, spark_errors, summed
 from covey.engines.weights import NO_PERSON, public_record, weighted
 from covey.errors import CHANGED, InputError, InternalError
+from covey.privacy.exact import pure
 from covey.privacy.gate import Exact
-from covey.privacy.pure import pure
 
 # White space as `str.strip` knows it: Java's, and four separators of old.
 SPACE = r"(?U)^[\s\x1c-\x1f]+|[\s\x1c-\x1f]+$"

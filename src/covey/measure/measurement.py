@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from covey.core.arrays import Array, Floats
+from covey.core.noise.matrix import pair_deviation, simulated_signs
 from covey.core.noise.pairlaw import PairLaw
-from covey.core.noise.signs import pair_deviation, simulated_signs
 from covey.core.tables.domain import Domain
 from covey.measure.query import Columns, Every, Query
 

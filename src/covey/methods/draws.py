@@ -15,8 +15,8 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import Kept, keep_limits, sample_bits, sample_categories, share_out
 from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories, spread_copies
-from covey.core.numbers.cells import Cells
-from covey.core.numbers.distance import comparison_edges, kolmogorov_bound, released_below
+from covey.core.fit.triples import Triples
+from covey.core.numbers.cells import Cells, comparison_edges, kolmogorov_bound, released_below
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.distance import bit_distances, category_distances
@@ -24,7 +24,6 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
 from covey.core.tables.moments import moments
 from covey.core.tables.reals import RealGrid, distances_between
-from covey.core.tables.triples import Triples
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams
 

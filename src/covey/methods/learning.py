@@ -29,8 +29,7 @@ from covey.core.tables.learned import (
 )
 from covey.engines.rows import Rows
 from covey.privacy.budget import DOMAINS, Budget
-from covey.privacy.gate import Gate, Moves
-from covey.privacy.selection import selection_threshold
+from covey.privacy.gate import Gate, Moves, selection_threshold
 from covey.table.codec import Codec
 from covey.table.fields import DEFAULT_BINS, Field
 from covey.table.guessing import holds_names

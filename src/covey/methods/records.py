@@ -13,10 +13,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from covey.core.arrays import Array, Floats
-from covey.core.paper.bodies import Body, l1_radius
-from covey.core.paper.boxes import bounding_box
+from covey.core.paper.bodies import Body, bounding_box, l1_radius
+from covey.core.tables.moments import Batch, dense, is_sparse
 from covey.core.tables.reals import RealGrid
-from covey.core.tables.sparse import Batch, dense, is_sparse
 from covey.engines.local import BATCH_ENTRIES, ArrayRows
 from covey.errors import ParameterError
 

@@ -16,20 +16,48 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil, log, sqrt
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise.integers import add_noise, cube_deviation, cube_noise, geometric
-from covey.core.noise.matrix import MatrixNoise
-from covey.core.noise.samplers import CoveyNoise, IntegerNoise, OpenDPNoise
-from covey.core.noise.signs import SignNoise
+from covey.core.noise.integers import (
+    CoveyNoise,
+    IntegerNoise,
+    OpenDPNoise,
+    add_noise,
+    cube_deviation,
+    cube_noise,
+    geometric,
+)
+from covey.core.noise.matrix import MatrixNoise, SignNoise
 from covey.core.paper.subspace import private_directions
+from covey.core.tables.learned import tail_quantile
 from covey.entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import Budget, Charge
 from covey.privacy.exact import Exact as Exact
-from covey.privacy.selection import selection_threshold
+
+MARGIN = 1e-9  # relative, for the floating point of the quantile
+
+
+def selection_threshold(variance: Fraction, delta: Fraction, columns: int, rows_per_person: int = 1) -> int:
+    """T = k + σ·Φ⁻¹(1 − δ/(2qk)), rounded up: labels whose noisy counts exceed it may be named.
+
+    Labels that do not occur are never looked at, so a single record can make one appear: the threshold pays for it, out of δ.
+    Under pure ε no mechanism can name a label that it was not told.
+
+    A person with k rows brings at most k labels to each of q columns, each held by k rows at most, and takes away as many. The
+    chance that any of those brought is named is at most δ/2 (docs/proofs/learned.md), for Gaussian noise on the integers, rounded
+    or discrete: P(noise ≥ m) ≤ P(N(0, σ²) ≥ m − 1) for whole m > 0.
+    """
+    if not 0 < delta < 1 or variance <= 0 or columns < 1:
+        raise InternalError("naming labels needs a part of δ, noise and columns.")
+    chance = delta / (2 * columns * rows_per_person)
+    z = tail_quantile(log(chance.numerator) - log(chance.denominator))
+    sd = sqrt(float(variance))
+    return rows_per_person + ceil(max(z, 0.0) * sd * (1 + MARGIN))
+
 
 Shape = int | tuple[int, ...]
 WHOLE = Fraction(1)  # share of a charge, or weight of a statistic, where nothing else is said

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from covey.core.arrays import Integers
+from covey.core.arrays import Integers, blas_threads
 from covey.core.tables.distance import DEGREES, bit_distances, category_distances
 from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
 from covey.core.tables.moments import moments
-from covey.core.threads import blas_threads
 from covey.html import Html, tag
 from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.methods.regain.groups import small_groups

@@ -15,11 +15,10 @@ from covey.core.arrays import Array
 from covey.core.draw.events import LinkedLaw
 from covey.core.fit.events import LinkedModel
 from covey.core.numbers.cells import Cells
-from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.numbers.measure import Measure
-from covey.core.tables.across import Across
+from covey.core.numbers.grid import Category, Measure, NumberGrid
 from covey.core.tables.domain import Domain
 from covey.core.tables.events import count_bins
+from covey.core.tables.zeros import Across
 from covey.errors import InputError
 from covey.methods.persons.method import LinkedFitted
 from covey.release.measurements import read_measurements, write_measurements

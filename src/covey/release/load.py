@@ -16,12 +16,11 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 from covey.core.fit.spectrum import Spectrum
+from covey.core.fit.triples import Triples
 from covey.core.numbers.cells import Cells
-from covey.core.numbers.grid import NumberGrid
-from covey.core.numbers.measure import Measure
+from covey.core.numbers.grid import Measure, NumberGrid
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.triples import Triples
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.draws import NumberCells, draw_of

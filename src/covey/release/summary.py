@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.numbers.measure import Measure
+from covey.core.numbers.grid import Measure
 from covey.html import shorten
 from covey.table.codec import Codec
 from covey.table.schema import ORDERED_TYPES, Field

@@ -7,10 +7,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers, require_memory
+from covey.core.arrays import Array, Integers, blas_threads, processors, require_memory
 from covey.core.draw.rounding import one_hot
 from covey.core.paper.bodies import Body, Cube, ProductOfSimplices
-from covey.core.threads import blas_threads, processors
 from covey.engines.local import StreamRows
 from covey.engines.rows import Rows
 from covey.entropy import SEEDED_MARK

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.tables.across import Across
-from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Range
+from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Range
 from covey.errors import ParameterError
 from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, grid_of
 from covey.table.codec import Codec

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from covey.core.draw.ties import THREE, TIE, Ties, TripleTies
+from covey.core.fit.triples import Triples
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.triples import Triples
 
 DOMAIN = Domain((2, 3, 2, 2), (True,) * 4)
 CHOSEN = Triples(((0, 1, 2), (1, 2, 3)), {0: np.arange(2), 1: np.array([0, 1, 1]), 2: np.arange(2), 3: np.arange(2)})

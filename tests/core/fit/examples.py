@@ -5,7 +5,7 @@ from scipy.special import expit
 
 from covey.core.arrays import hollow
 from covey.core.fit.targets import NoisyMoments
-from covey.core.tables.coding import UNIT, Coding
+from covey.core.tables.counts import UNIT, Coding
 
 
 def basis(p, r, seed=0):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from covey.core.fit.blocksums import BlockSums
+from covey.core.fit.centres import BlockSums
 from covey.core.tables.domain import Domain
 
 

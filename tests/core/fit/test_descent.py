@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.optimize import minimize
 
-from covey.core.fit.descent import descend
-from covey.core.fit.devices import DOUBLE
+from covey.core.fit.devices import DOUBLE, descend
 
 G = np.random.default_rng(7)
 A = G.standard_normal((60, 40)) * np.geomspace(1, 30, 40)

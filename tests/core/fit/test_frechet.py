@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from covey.core.arrays import pair_index
-from covey.core.fit.frechet import Bounds, atomic_bayes
 from covey.core.fit.shrinkage import empirical_bayes
+from covey.core.fit.stack import Bounds, atomic_bayes
 
 
 def test_bounds_are_frechets_and_the_lower_one_is_certain_where_it_is_zero():

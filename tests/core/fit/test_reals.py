@@ -16,8 +16,7 @@ from covey.core.fit.reals import (
     tilted,
     transported,
 )
-from covey.core.numbers.grid import NumberGrid
-from covey.core.numbers.measure import Measure
+from covey.core.numbers.grid import Measure, NumberGrid
 from covey.core.tables.reals import CODE_BITS, UNIT, Spread
 
 STEPS = 1 << CODE_BITS

@@ -21,7 +21,7 @@ from covey.core.fit.stack import (
     without_cut,
 )
 from covey.core.fit.targets import DensePairs, NoisyMoments
-from covey.core.tables.coding import Coding
+from covey.core.tables.counts import Coding
 from tests.core.fit.examples import noisy_table, quiet
 
 

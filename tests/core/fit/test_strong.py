@@ -5,8 +5,15 @@ import pytest
 
 from covey.core.fit.devices import PROCESSOR
 from covey.core.fit.shrinkage import SpikeSlab
-from covey.core.fit.strong import PARTNERS, Partners, StrongPairs, few_per_column, find_strong, residual_prior
-from covey.core.fit.wide import LowRankPairs
+from covey.core.fit.wide import (
+    PARTNERS,
+    LowRankPairs,
+    Partners,
+    StrongPairs,
+    few_per_column,
+    find_strong,
+    residual_prior,
+)
 from tests.core.fit.examples import basis, noisy_table
 
 PAIRS = StrongPairs(np.array([3, 7, 3]), np.array([9, 30, 12]), np.array([0.2, -0.1, 0.4]))

@@ -8,11 +8,9 @@ from covey.core.arrays import hollow
 from covey.core.fit.devices import DOUBLE
 from covey.core.fit.factors import denoise
 from covey.core.fit.lowrank import core
-from covey.core.fit.strong import StrongPairs
-from covey.core.fit.targets import DensePairs, DenseTarget, NoisyMoments
-from covey.core.fit.terms import moment_term
-from covey.core.fit.wide import LowRankTarget
-from covey.core.tables.coding import UNIT, Coding
+from covey.core.fit.targets import DensePairs, DenseTarget, NoisyMoments, moment_term
+from covey.core.fit.wide import LowRankTarget, StrongPairs
+from covey.core.tables.counts import UNIT, Coding
 from tests.core.fit.examples import basis, noisy_table, quiet
 
 

@@ -6,9 +6,17 @@ from scipy.special import expit
 
 from covey.core.arrays import hollow
 from covey.core.fit.devices import DOUBLE
-from covey.core.fit.targets import DenseTarget
-from covey.core.fit.terms import Scores, fit_centres, moment_term, parity_term, score_term, size_term, total
-from covey.core.tables.coding import UNIT, Coding
+from covey.core.fit.targets import (
+    DenseTarget,
+    Scores,
+    fit_centres,
+    moment_term,
+    parity_term,
+    score_term,
+    size_term,
+    total,
+)
+from covey.core.tables.counts import UNIT, Coding
 from tests.core.fit.examples import basis
 
 P, K = 6, 8

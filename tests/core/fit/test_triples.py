@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from covey.core.fit.triples import PULL, TripleGoal, TriplePull, shrunken, table_of, tilted
+from covey.core.fit.triples import PULL, TripleGoal, TriplePull, Triples, shrunken, table_of, tilted
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.triples import Triples
 
 DOMAIN = Domain((2, 3, 2, 2), (False,) * 4)
 LEVELS = {0: np.array([0, 1]), 1: np.array([0, 1, 1]), 2: np.array([0, 1]), 3: np.array([1, 0])}

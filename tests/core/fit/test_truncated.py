@@ -1,6 +1,6 @@
 import numpy as np
 
-from covey.core.fit.truncated import normal_margins
+from covey.core.fit.reals import normal_margins
 
 
 def test_margins_lie_between_the_bounds_and_have_the_moments_that_such_a_law_can_have():

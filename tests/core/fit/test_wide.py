@@ -5,8 +5,7 @@ import pytest
 
 from covey.core.fit.devices import PROCESSOR
 from covey.core.fit.factors import denoise
-from covey.core.fit.targets import DensePairs
-from covey.core.fit.terms import fit_centres
+from covey.core.fit.targets import DensePairs, fit_centres
 from covey.core.fit.wide import LowRankPairs
 from tests.core.fit.examples import error, noisy_table, quiet
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from covey.core.groups import median
-from covey.core.groups.median import median_tree
+from covey.core.groups import tree as groups
+from covey.core.groups.tree import median_tree
 from covey.core.tables.marginals import covariance_loss
 from covey.errors import ParameterError
 from covey.privacy import bounds
@@ -63,7 +63,7 @@ def last_direction(rows, node):
 
 @pytest.mark.parametrize("wrong", [random_halves, last_direction])
 def test_other_cuts_do_not_gain_it(wrong, monkeypatch):
-    monkeypatch.setattr(median, "_halves", wrong)
+    monkeypatch.setattr(groups, "_median_halves", wrong)
     x = np.repeat([[0.9, 0.0], [-0.9, 0.0]], 256, axis=0) + [0, 1e-3] * np.random.default_rng(2).standard_normal(
         (512, 2)
     )

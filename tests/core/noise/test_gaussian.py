@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, norm
 
-from covey.core.noise import gaussian as module
-from covey.core.noise.gaussian import root_above, rounded_gaussian
-from covey.core.noise.integers import SATURATION
+from covey.core.noise import integers as module
+from covey.core.noise.integers import SATURATION, root_above, rounded_gaussian
 from covey.core.noise.normals import Digits, Normals
 from covey.errors import ParameterError
 

@@ -12,13 +12,14 @@ from covey.core.noise import integers as noise
 from covey.core.noise.integers import (
     CLAMP,
     SATURATION,
+    CoveyNoise,
+    OpenDPNoise,
     add_noise,
     cube_noise,
     discrete_gaussian,
     discrete_laplace,
     geometric,
 )
-from covey.core.noise.samplers import CoveyNoise, OpenDPNoise
 from covey.errors import MissingExtraError, ParameterError
 from tests.audit import epsilon_lower_bound
 from tests.core.noise.test_gaussian import p_value as rounded_p_value

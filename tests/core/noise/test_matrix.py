@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, gamma, ks_2samp, kstest, wishart
 
+from covey.core.noise import matrix as factors
 from covey.core.noise import matrix as module
-from covey.core.noise import wishart as factors
 from covey.core.noise.integers import SATURATION
 from covey.core.noise.matrix import MatrixNoise, simulated_matrix
 from covey.core.noise.normals import STANDARD, Digits

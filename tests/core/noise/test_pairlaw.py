@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from audits.gates import a_budget, a_gate
+from covey.core.noise.integers import CoveyNoise
 from covey.core.noise.pairlaw import PairLaw
-from covey.core.noise.samplers import CoveyNoise
 from covey.core.tables.domain import Domain
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams

@@ -12,7 +12,7 @@ from covey.core.noise.sensitivity import (
     parity_sensitivity,
     simplex_radius_squared,
 )
-from covey.core.tables.coding import UNIT, Coding
+from covey.core.tables.counts import UNIT, Coding
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.weights import row_weights
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from covey.core.noise.samplers import CoveyNoise
+from covey.core.noise.integers import CoveyNoise
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])

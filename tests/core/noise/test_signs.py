@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from covey.core.noise import signs as module
-from covey.core.noise import wishart
-from covey.core.noise.matrix import MatrixNoise
+from covey.core.noise import matrix as module
+from covey.core.noise.matrix import MatrixNoise, SignFactor, SignNoise, pair_deviation, simulated_signs
 from covey.core.noise.normals import STANDARD, Digits
-from covey.core.noise.signs import SignFactor, SignNoise, pair_deviation, simulated_signs
 from covey.errors import ParameterError
 from tests.audit import epsilon_lower_bound
 from tests.core.noise.test_matrix import ALL, FEW, entry, ones
@@ -170,7 +168,7 @@ def test_correlations_have_two_degrees_of_freedom_more_than_columns(monkeypatch)
     """With one fewer their density is not that of the cone, and pairs of two columns have noise larger by 15%."""
     stated = 500 * pair_deviation(2)
     assert simulated(2, 500, 2000)[:, 0, 1].std() == pytest.approx(stated, rel=0.06)
-    monkeypatch.setattr(wishart, "degrees", lambda q: q - np.arange(q))
+    monkeypatch.setattr(module, "degrees", lambda q: q - np.arange(q))
     assert simulated(2, 500, 2000)[:, 0, 1].std() > 1.08 * stated
 
 

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from covey.core.noise import wishart as factors
+from covey.core.noise import matrix as factors
+from covey.core.noise.matrix import Factor
 from covey.core.noise.normals import STANDARD
-from covey.core.noise.wishart import Factor
 from tests.core.noise.test_matrix import FEW, entry
 
 

@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.cells import CELLS, HEAVY, category_bins, cell_bins, make_cells, without_light
-from covey.core.numbers.distance import released_below
-from covey.core.numbers.grid import NumberGrid
-from covey.core.numbers.measure import Measure
+from covey.core.numbers.cells import CELLS, HEAVY, category_bins, cell_bins, make_cells, released_below, without_light
+from covey.core.numbers.grid import Measure, NumberGrid
 from tests.core.numbers.growing import incomes
 from tests.core.numbers.test_consistency import measured
 

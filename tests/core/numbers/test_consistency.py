@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers import consistency
-from covey.core.numbers.consistency import Family, even_measure, slopes, tree_measure
-from covey.core.numbers.grid import NumberGrid
-from covey.core.numbers.measure import Measure
+from covey.core.numbers import tree as consistency
+from covey.core.numbers.grid import Measure, NumberGrid
+from covey.core.numbers.tree import Family, even_measure, slopes, tree_measure
 from tests.core.numbers.growing import grown, incomes
 
 

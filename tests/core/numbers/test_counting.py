@@ -1,6 +1,6 @@
 import numpy as np
 
-from covey.core.numbers.counting import FULL_CODES, CodeCounts, RangeCounts, counted_fully, ranges_of
+from covey.core.tables.crosstabs import FULL_CODES, CodeCounts, RangeCounts, counted_fully, ranges_of
 
 
 def test_parts_add_up_and_both_ways_of_counting_agree():

@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.cells import make_cells
-from covey.core.numbers.distance import comparison_edges, kolmogorov_bound, released_below
-from covey.core.numbers.grid import NumberGrid
-from covey.core.numbers.measure import Measure
+from covey.core.numbers.cells import comparison_edges, kolmogorov_bound, make_cells, released_below
+from covey.core.numbers.grid import Measure, NumberGrid
 from tests.core.numbers.growing import incomes
 from tests.core.numbers.test_consistency import measured
 

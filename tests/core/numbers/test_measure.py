@@ -1,7 +1,6 @@
 import numpy as np
 
-from covey.core.numbers.grid import NumberGrid
-from covey.core.numbers.measure import Measure
+from covey.core.numbers.grid import Measure, NumberGrid
 
 MEASURE = Measure(NumberGrid(100), np.array([0, 10, 40]), np.array([1, 20, 90]), np.array([0.2, 0.3, 0.5]))
 

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.consistency import upward
 from covey.core.numbers.grid import FINEST, NumberGrid
-from covey.core.numbers.tree import Tree
+from covey.core.numbers.tree import Tree, upward
 from tests.core.numbers.growing import grown, incomes
 
 

@@ -2,8 +2,16 @@ import numpy as np
 import pytest
 
 from audits.bodies import Tube
-from covey.core.paper.bodies import Ball, Box, HalfSpace, Intersection, Polytope, ProductOfSimplices, Simplex
-from covey.core.paper.boxes import bounding_box
+from covey.core.paper.bodies import (
+    Ball,
+    Box,
+    HalfSpace,
+    Intersection,
+    Polytope,
+    ProductOfSimplices,
+    Simplex,
+    bounding_box,
+)
 from covey.errors import ParameterError
 
 BODIES = {

@@ -5,9 +5,8 @@ import pytest
 
 from covey.core.draw.events import LinkedLaw
 from covey.core.fit.events import LinkedModel
-from covey.core.tables.across import NOTHING_BARRED, Across
 from covey.core.tables.domain import Domain
-from covey.core.tables.zeros import Box, Boxes
+from covey.core.tables.zeros import NOTHING_BARRED, Across, Box, Boxes
 
 MEN_GIVE_NO_BIRTH = Box({0: ((1, 2),), 2: ((2, 3),)})
 THE_OLD_TOO = Box({1: ((5, 9),), 2: ((1, 3),)})

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.tables.coding import UNIT, Coding, squared_lengths
-from covey.core.tables.counts import coded_moments
+from covey.core.tables.counts import UNIT, Coding, coded_moments, squared_lengths
 
 CLIPPED = Coding(np.full(6, UNIT // 4), int(1.1 * UNIT**2), clips=True)
 
@@ -50,6 +49,6 @@ def test_squared_lengths_are_exact_in_any_block(monkeypatch):
     X, centre = bits(6, 50, 6), np.arange(6) * 100
     expected = ((X.astype(np.int64) * UNIT - centre) ** 2).sum(axis=1)
     assert (squared_lengths(X, centre) == expected).all()
-    monkeypatch.setattr("covey.core.tables.coding.LENGTH_ENTRIES", 7)
+    monkeypatch.setattr("covey.core.tables.counts.LENGTH_ENTRIES", 7)
     assert (squared_lengths(X, centre) == expected).all()
     assert len(squared_lengths(X[:0], centre)) == 0

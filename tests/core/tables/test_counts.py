@@ -4,10 +4,11 @@ from itertools import combinations
 
 import numpy as np
 
-from covey.core.fit.terms import parity_masks
+from covey.core.fit.targets import parity_masks
 from covey.core.paper.subspace import quantise_directions
-from covey.core.tables.coding import UNIT, Coding
 from covey.core.tables.counts import (
+    UNIT,
+    Coding,
     coded_moments,
     column_counts,
     norm_counts,

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.counting import CodeCounts
 from covey.core.tables.counts import side_by_side
-from covey.core.tables.crosstabs import PairTables, pair_matrix
+from covey.core.tables.crosstabs import CodeCounts, PairTables, pair_matrix
 
 
 def codes(sizes, n=150, seed=8):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.tables.hierarchy import group_counts, grouped_bins, grouped_histogram
-from covey.core.tables.histograms import denoise_histogram
+from covey.core.tables.histograms import denoise_histogram, group_counts, grouped_bins, grouped_histogram
 
 GROUPS = np.repeat(np.arange(20), 30)  # twenty groups of thirty categories
 

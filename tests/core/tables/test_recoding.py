@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.tables.recoding import Recode
+from covey.core.tables.merging import Recode
 
 EDGES = (None, np.array([0, 4, 5, 10]))
 

@@ -9,11 +9,18 @@ import scipy.sparse as sp
 from audits.gates import opened
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.subspace import quantise_directions
-from covey.core.tables.coding import UNIT, Coding
-from covey.core.tables.counts import coded_moments, column_counts, norm_counts, parity_sums, score_counts, size_counts
+from covey.core.tables.counts import (
+    UNIT,
+    Coding,
+    coded_moments,
+    column_counts,
+    norm_counts,
+    parity_sums,
+    score_counts,
+    size_counts,
+)
 from covey.core.tables.distance import bit_distances, overlap_histogram
-from covey.core.tables.moments import moments
-from covey.core.tables.sparse import canonical, row_ones, worth_it
+from covey.core.tables.moments import canonical, moments, row_ones, worth_it
 from covey.engines.local import ArrayRows
 from covey.methods.records import Limit
 

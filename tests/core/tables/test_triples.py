@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from covey.core.tables.triples import Levels, Triples, level_map
+from covey.core.fit.triples import Levels, Triples, level_map
 
 
 def test_levels_are_few_even_where_ordered_and_keep_what_is_common_apart_where_not():

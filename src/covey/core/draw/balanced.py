@@ -15,11 +15,11 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers, strips
 from covey.core.draw.rounding import round_bits
 from covey.core.draw.ties import Ties, TripleTies
+from covey.core.fit.triples import Triples
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.crosstabs import pair_matrix
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import moments
-from covey.core.tables.triples import Triples
 from covey.core.tables.zeros import Zeros
 
 # Beyond these sizes chance is small and swaps are dear: bits are rounded independently, categories are not refined.

@@ -16,9 +16,9 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import sample_by_centre
 from covey.core.fit.events import LinkedModel
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.across import NOTHING_BARRED, Across
 from covey.core.tables.domain import Domain
 from covey.core.tables.events import Linked, Timing, count_bins, places_within, position_starts
+from covey.core.tables.zeros import NOTHING_BARRED, Across
 
 NOT_TIMED = Timing()  # no attribute says when an event was
 EXCHANGES = 8  # proposed for each person: centres are small, and five bring tables as near to their law as eighty do

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
+from covey.core.fit.triples import Triple, Triples
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.triples import Triple, Triples
 
 TIE = 100.0  # weight of a covariance of scores beside that of a cell, when rows are swapped
 THREE = (

@@ -15,11 +15,9 @@ from scipy.special import expit, logit
 
 from covey.core.arrays import Floats
 from covey.core.fit.centres import Tick
-from covey.core.fit.descent import descend
-from covey.core.fit.devices import Device
-from covey.core.fit.targets import CLOSE, NoisyMoments, Pairs
-from covey.core.fit.terms import Term, moment_term, total
-from covey.core.tables.coding import Coding
+from covey.core.fit.devices import Device, descend
+from covey.core.fit.targets import CLOSE, NoisyMoments, Pairs, Term, moment_term, total
+from covey.core.tables.counts import Coding
 
 P = TypeVar("P", bound=Pairs)
 P_co = TypeVar("P_co", bound=Pairs, covariant=True)

@@ -1,20 +1,25 @@
-"""What the centres' pairs should be: a target, dense here and low-rank in `wide`, and how noisy pairs become one.
+"""What the centres should agree with: pairs, a dense target here and a low-rank one in `wide`, and terms of other measurements.
 
-Everything around it (terms, factors, descent) is written once and sees a target only through `Target` and `Pairs`.
+Everything around a target (terms, factors, descent) is written once and sees it only through `Target` and `Pairs`.
+
+Each term is the Gaussian log-likelihood of one noisy measurement: it maps k equally weighted centres (k × p, float32, on the
+device of the fit) to its loss and gradient. All measurements are public by now.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, ndtr
 
 from covey.core.arrays import Array, Floats, hollow, pair_index, symmetric
-from covey.core.fit.devices import DOUBLE, Device
+from covey.core.fit.devices import DOUBLE, Device, descend
 from covey.core.fit.shrinkage import empirical_bayes
-from covey.core.tables.coding import Coding
+from covey.core.tables.counts import Coding
 
 F4 = np.float32
 # The centres follow the denoised target closely: at a fifth of the noise the fit is not what limits (benchmarks/fit_gap.py).
@@ -193,3 +198,144 @@ class DensePairs:
         """The whole matrix."""
         m, joint = centres.mean(axis=0), self.joint(centres)
         return DenseTarget.of(hollow(joint - (m[:, None] + m) / 2 + 0.25), self.noisy.pair_sd / CLOSE)
+
+
+Term = Callable[[Any], tuple[float, Any]]
+
+
+def moment_term(device: Device, coding: Coding, mean: Floats, mean_sd: float, target: Target) -> Term:
+    """Means and pairs of coded rows; clipped rows are accounted for."""
+    xp, weight = device.xp, 1 / mean_sd**2
+    centre, slope, goal = device.put(coding.middle), device.put(1 - 2 * coding.middle), device.vector(mean)
+
+    def plain(y: Any) -> tuple[float, Any]:
+        u = y - centre
+        loss, up = target.pull(u)
+        e = xp.mean(u, axis=0) - goal
+        return loss + weight * float(e @ e) / 2, (up + device.single(weight * e)) / y.shape[0]
+
+    def clipped(y: Any) -> tuple[float, Any]:
+        k, u = y.shape[0], y - centre
+        one, d_one, two, d_two = (device.put(v) for v in coding.clip_factors_along(device.get32(y @ slope)))
+        loss, up = target.pull(u, two)
+        e = one @ u / k - goal
+        down = device.single(weight * e)
+        length = xp.sum(up * u, axis=1) * d_two / 2 + (u @ down) * d_one
+        loss += weight * float(e @ e) / 2
+        return loss, (up * two[:, None] + one[:, None] * down + length[:, None] * slope) / k
+
+    return clipped if coding.clips else plain
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Noisy histograms of linear scores ⟨v_a, x⟩: public directions and edges, noisy shares."""
+
+    directions: Floats  # p × t
+    edges: Floats  # t × (bins − 1), increasing
+    shares: Floats  # t × bins
+    sd: float
+
+
+def score_term(device: Device, scores: Scores) -> Term:
+    """Score histograms; given its centre a score is taken as normal.
+
+    Products are formed on the device, the few numbers of each centre on the processor.
+    """
+    v, v2, transpose = device.put(scores.directions), device.put(scores.directions**2), device.xp.matrix_transpose
+
+    def term(y: Any) -> tuple[float, Any]:
+        loss, *slopes = score_slopes(scores, device.get32(y @ v), device.get32((y * (1 - y)) @ v2))
+        d_mean, d_variance = (device.put(slope) for slope in slopes)
+        return loss, d_mean @ transpose(v) + (d_variance @ transpose(v2)) * (1 - 2 * y)
+
+    return term
+
+
+def score_slopes(scores: Scores, mean: Array, variance: Array) -> tuple[float, Array, Array]:
+    """The loss of score histograms and its slopes in each centre's means and variances (k × t)."""
+    k, edges = len(mean), scores.edges.astype(F4)
+    sd = np.sqrt(variance + F4(1e-4))
+    t = np.clip((edges - mean[:, :, None]) / sd[:, :, None], -8, 8)
+    share = np.diff(ndtr(t), axis=2, prepend=0, append=1).mean(axis=0)
+    gap = (share - scores.shares) / scores.sd
+    pull = (-np.diff(gap, axis=1) / (scores.sd * k * np.sqrt(2 * np.pi))).astype(F4)
+    dt = np.exp(-t * t / 2) * pull / sd[:, :, None]
+    return float((gap**2).sum() / 2), -dt.sum(axis=2), -(dt * t).sum(axis=2) / (2 * sd)
+
+
+def parity_masks(p: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where (column, pair) and (pair, pair) list each triple and each quadruple exactly once, in increasing order."""
+    i, j = np.triu_indices(p, 1)
+    return np.arange(p)[:, None] < i, j[:, None] < i
+
+
+def parity_term(triple: Floats, quad: Floats, sds: tuple[float, float]) -> Term:
+    """Means of products of three and four signs, as (column × pair) and (pair × pair), for few columns: on the processor."""
+    p = len(triple)
+    i, j = np.triu_indices(p, 1)
+    rows = np.arange(len(i))
+    first, second = np.zeros((2, len(i), p), F4)
+    first[rows, i], second[rows, j] = 1, 1
+    w3, w4 = (mask.astype(F4) / F4(sd**2) for mask, sd in zip(parity_masks(p), sds, strict=True))
+    t3, t4 = triple.astype(F4), quad.astype(F4)
+
+    def term(y: Array) -> tuple[float, Array]:
+        k, z = F4(len(y)), 2 * y - 1
+        zi, zj = z[:, i], z[:, j]
+        q = zi * zj
+        g3, g4 = z.T @ q / k - t3, q.T @ q / k - t4
+        p3, p4 = w3 * g3, w4 * g4
+        dq = z @ p3 + q @ (p4 + p4.T)
+        dz = q @ p3.T + (dq * zj) @ first + (dq * zi) @ second
+        return float(np.vdot(p3, g3) + np.vdot(p4, g4)) / 2, 2 * dz / k
+
+    return term
+
+
+def size_term(shares: Floats, sd: float) -> Term:
+    """The histogram of row sums, exact (Poisson binomial) for each centre, for few columns: on the processor."""
+    p = len(shares) - 1
+
+    def term(y: Array) -> tuple[float, Array]:
+        k = len(y)
+        law = [np.zeros((k, p + 1))]
+        law[0][:, 0] = 1
+        for i in range(p):
+            now = law[-1] * (1 - y[:, i : i + 1])
+            now[:, 1:] += law[-1][:, :-1] * y[:, i : i + 1]
+            law.append(now)
+        gap = (law[-1].mean(axis=0) - shares) / sd
+        back, gradient = np.tile(gap / (sd * k), (k, 1)), np.empty_like(y)
+        for i in range(p - 1, -1, -1):
+            up = np.append(back[:, 1:], np.zeros((k, 1)), axis=1)
+            gradient[:, i] = ((up - back) * law[i]).sum(axis=1)
+            back = back + (up - back) * y[:, i : i + 1]
+        return float(gap @ gap) / 2, gradient
+
+    return term
+
+
+def total(device: Device, terms: Sequence[Term], logits: Any) -> tuple[float, Any]:
+    """The sum of the terms at sigmoid(logits), and its gradient in the logits.
+
+    Logits are clipped at ±15 and standard scores at ±8: float32 denormals make matrix products thirty times slower.
+    """
+    y = device.sigmoid(device.xp.clip(device.single(logits), -15.0, 15.0))
+    loss, gradient = terms[0](y)
+    for term in terms[1:]:
+        value, slope = term(y)
+        loss, gradient = loss + value, gradient + slope
+    return loss, gradient * (y * (1 - y))
+
+
+def fit_centres(device: Device, terms: Sequence[Term], logits: Floats, steps: int) -> Floats:
+    """Free centres in [0, 1]ᵖ that agree with the terms, starting from given logits."""
+    xp, shape = device.xp, logits.shape
+
+    def objective(x: Any) -> tuple[float, Any]:
+        loss, gradient = total(device, terms, xp.reshape(x, shape))
+        return loss, xp.reshape(gradient, (shape[0] * shape[1],))
+
+    x = descend(device, objective, np.clip(logits, -12, 12).ravel(), steps)
+    return np.asarray(expit(x.reshape(shape)))

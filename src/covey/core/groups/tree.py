@@ -2,7 +2,7 @@
 
 The tree splits recursively along the leading principal direction at an equal-count cut. Each cut is then sharpened by balanced
 2-means, whose best assignment to two given centroids at fixed sizes is a cut along their difference, and finished leaves
-exchange rows (`core.exchange`). All nodes of a level are handled at once, so a level costs a few passes over the rows:
+exchange rows (`exchange`). All nodes of a level are handled at once, so a level costs a few passes over the rows:
 O(np log(n/r)) in all, and nothing of size n × n.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 from covey.core.groups.exchange import TURNS, exchange
 from covey.core.paper.hilbert import covariance_loss, shares
+from covey.errors import ParameterError
 
 POWER_STEPS = 4  # of power iteration, each a pass over the rows: the cut that follows is sharpened anyway
 SHARPEN_STEPS = 3  # of balanced 2-means, each a pass over the rows
@@ -217,3 +218,29 @@ def mdav(X: Array, group_size: int) -> Integers:
         take(rows[left[int(np.argmax(squared(rows[left], rows[left].mean(axis=0))))]])
     labels[left] = group
     return labels
+
+
+def median_tree(X: Array, levels: int) -> Integers:
+    """Labels of 2^levels groups: each node is cut at the median along the leading principal direction of its rows.
+
+    The one of our groupings with a bound on its covariance loss for every table (docs/proofs/tree.md).
+
+    Sizes differ by one at most where 2^levels does not divide n. Exact eigenvectors at every node: O(np²) a level.
+    """
+    rows = np.ascontiguousarray(X, dtype=np.float64)
+    if rows.ndim != 2 or levels < 0 or len(rows) < 1 << levels:
+        raise ParameterError(f"levels must be 0 or more and 2^levels at most the number of rows, {len(rows)}.")
+    nodes = [np.arange(len(rows))]
+    for _ in range(levels):
+        nodes = [half for node in nodes for half in _median_halves(rows, node)]
+    labels = np.empty(len(rows), dtype=np.int64)
+    for group, node in enumerate(nodes):
+        labels[node] = group
+    return labels
+
+
+def _median_halves(rows: Array, node: Integers) -> tuple[Integers, Integers]:
+    inside = rows[node] - rows[node].mean(axis=0)
+    direction = np.linalg.eigh(inside.T @ inside)[1][:, -1]
+    order = node[np.argsort(inside @ direction, kind="stable")]
+    return order[: len(node) // 2], order[len(node) // 2 :]

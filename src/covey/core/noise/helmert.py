@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.noise.gaussian import root_above
+from covey.core.noise.integers import root_above
 from covey.core.tables.domain import Domain
 
 

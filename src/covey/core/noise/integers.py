@@ -2,6 +2,9 @@
 
 Every mechanism adds integer noise to integer statistics, so the support of a released value never depends on
 the data and no low-order bit of a float can give a record away.
+
+Gaussian noise is continuous noise, rounded: T + ⌊σg + ½⌋ = ⌊T + σg + ½⌋ for an integer statistic T is post-processing of the
+Gaussian mechanism, and so μ-GDP with μ = Δ₂/σ and no slack (docs/proofs/exact.md, section 5).
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import isqrt, sqrt
+from typing import Any, Protocol
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.errors import ParameterError
+from covey.core.noise.normals import STANDARD, WORD, Digits, Normals
+from covey.errors import MissingExtraError, ParameterError
 
 Number = Fraction | int | float
 Size = int | tuple[int, ...]
@@ -198,3 +203,127 @@ def _fill(size: Size, attempt: Callable[[int], Array]) -> Integers:
         out[done : done + len(got)] = got
         done += len(got)
     return out.reshape(size)
+
+
+ROUNDING = 2.0**-53  # relative error of one operation in float64
+MOST = 1 << 20  # numbers drawn together
+
+
+def rounded_gaussian(
+    variance: Number, size: Size, generator: np.random.Generator, digits: Digits = STANDARD
+) -> Integers:
+    """⌊σg + ½⌋ for standard normals g, exactly; σ is √variance, rounded up to a rational number where it must be."""
+    exact = Fraction(variance)
+    if not 0 < exact <= MAX_SCALE**2 // 4:
+        raise ParameterError(f"variance must be positive and at most 2^114, got {float(variance):.3g}.")
+    sigma = root_above(exact)
+    total = int(np.prod(size))
+    out = np.empty(total, dtype=np.int64)
+    for begin in range(0, total, MOST):
+        part = out[begin : begin + MOST]
+        part[:] = _rounded(sigma, Normals(len(part), generator, digits))
+    return out.reshape(size)
+
+
+def root_above(value: Fraction, bits: int = 50) -> Fraction:
+    """A rational number not below √value, nor above it by more than 2^-bits of itself; √value where that is rational."""
+    top, bottom = isqrt(value.numerator), isqrt(value.denominator)
+    if top * top == value.numerator and bottom * bottom == value.denominator:
+        return Fraction(top, bottom)
+    shift = max(0, bits + 2 + (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
+    root = isqrt((value.numerator << (2 * shift)) // value.denominator)
+    return Fraction(root + 1, 1 << shift)
+
+
+def _rounded(sigma: Fraction, normals: Normals) -> Integers:
+    """⌊σg + ½⌋. A float that lies farther from every half-integer than it may err decides; the rest do integers."""
+    s, g = float(sigma), normals.value
+    y = s * g
+    near = np.rint(y)
+    # g was cut by less than a unit or a last place; σ and the product are rounded.
+    error = 4 * ROUNDING * np.abs(y) + 1.01 * s * np.maximum(2.0**-normals.digits.unit, np.spacing(np.abs(g)))
+    doubtful = np.flatnonzero(~(0.5 - np.abs(y - near) > error))
+    out = np.clip(near, -SATURATION, SATURATION).astype(np.int64)
+    out[doubtful] = _decided(sigma, normals, doubtful)
+    return out
+
+
+def _decided(sigma: Fraction, normals: Normals, which: Integers) -> Integers:
+    """The same in unbounded integers, with further digits until both ends of what is known round alike."""
+    out = np.zeros(len(which), dtype=np.int64)
+    left, extra = np.arange(len(which)), 0
+    while len(left):
+        whole = np.array([normals.magnitude(int(i), extra) for i in which[left]], dtype=object)
+        negative = np.signbit(normals.value[which[left]])  # also of −0, whose digits come later
+        unit = sigma.denominator << (normals.digits.unit + extra)
+        ends = np.where(negative, -whole - 1, whole), np.where(negative, -whole, whole + 1)
+        low, high = ((2 * sigma.numerator * end + unit) // (2 * unit) for end in ends)
+        done = np.asarray((low == high) | (low >= SATURATION) | (high <= -SATURATION), dtype=bool)
+        out[left[done]] = np.clip(low[done], -SATURATION, SATURATION)
+        left, extra = left[~done], extra + WORD
+    return out
+
+
+class IntegerNoise(Protocol):
+    """Independent integer noise of two laws."""
+
+    def laplace(self, scale: Number, size: Size) -> Integers:
+        """P(y) ∝ exp(−|y|/scale)."""
+
+    def gaussian(self, variance: Number, size: Size) -> Integers:
+        """Gaussians of this variance on the integers: rounded (covey, Gaussian DP) or discrete (OpenDP, zCDP)."""
+
+
+class CoveyNoise:
+    """covey's exact samplers on a given stream."""
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.generator = generator
+
+    def laplace(self, scale: Number, size: Size) -> Integers:
+        """P(y) ∝ exp(−|y|/scale)."""
+        return discrete_laplace(scale, size, self.generator)
+
+    def gaussian(self, variance: Number, size: Size) -> Integers:
+        """⌊σg + ½⌋ for standard normals g, σ² = variance: post-processing of the Gaussian mechanism."""
+        return rounded_gaussian(variance, size, self.generator)
+
+
+class OpenDPNoise:
+    """OpenDP's vetted samplers (extra `covey[opendp]`), which draw from the operating system and take no seed.
+
+    They draw the discrete Laplace and Gaussian noise. Cube and matrix Laplace noise, which OpenDP does not have, stay covey's.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import opendp.prelude as dp
+        except ImportError as error:
+            raise MissingExtraError("noise='opendp' needs OpenDP: pip install 'covey[opendp]'.") from error
+        dp.enable_features("contrib")
+        self._dp: Any = dp
+
+    def _add_to_zeros(self, metric: Any, make: Any, scale: float, size: Size) -> Integers:
+        if not 0 < scale <= MAX_SCALE:
+            raise ParameterError(f"scale must be positive and at most 2^58, got {scale:.3g}.")
+        dp = self._dp
+        space = dp.vector_domain(dp.atom_domain(T="i64")), metric
+        mechanism = make(*space, scale=scale)
+        total = int(np.prod(size))
+        drawn = np.array(mechanism([0] * total), dtype=np.int64)
+        return np.clip(drawn, -SATURATION, SATURATION).reshape(size)
+
+    def laplace(self, scale: Number, size: Size) -> Integers:
+        """P(y) ∝ exp(−|y|/scale), the scale rounded up to a float."""
+        return self._add_to_zeros(self._dp.l1_distance(T="i64"), self._dp.m.make_laplace, _up(scale), size)
+
+    def gaussian(self, variance: Number, size: Size) -> Integers:
+        """P(y) ∝ exp(−y²/(2·variance)), the scale rounded up to a float."""
+        scale = sqrt(_up(variance)) * (1 + 2.0**-50)
+        return self._add_to_zeros(self._dp.l2_distance(T="f64"), self._dp.m.make_gaussian, scale, size)
+
+
+def _up(value: Number) -> float:
+    """The least float that is not below the value."""
+    near = float(value)
+    return near if Fraction(near) >= Fraction(value) else float(np.nextafter(near, np.inf))

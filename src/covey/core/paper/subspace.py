@@ -7,7 +7,7 @@ import scipy.linalg
 
 from covey.core.arrays import Array, Floats, is_bits
 from covey.core.paper.bingham import sample_bingham
-from covey.core.tables.sparse import Batch, is_sparse
+from covey.core.tables.moments import Batch, is_sparse
 
 # Directions are stored on the grid 2^-16: scores of integer rows are then exact integers, so the cell of a
 # record depends on that record alone and not on the shape of the batch it came in.

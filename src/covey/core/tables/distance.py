@@ -23,8 +23,7 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import Counts
 from covey.core.tables.crosstabs import FULL_TABLES, pair_matrix
 from covey.core.tables.domain import Domain
-from covey.core.tables.moments import Moments, moments
-from covey.core.tables.sparse import Batch, column_ones, dense, is_sparse, overlaps, worth_it
+from covey.core.tables.moments import Batch, Moments, column_ones, dense, is_sparse, moments, overlaps, worth_it
 
 DEGREES = (1, 2, 3, 4)  # sizes of subsets that a certificate covers; five columns at once are dear and seldom asked for
 # Work limits, in elementary steps of a nanosecond or so; beyond them a degree is left out.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.numbers.distance import kolmogorov_bound
+from covey.core.numbers.cells import kolmogorov_bound
 from covey.core.tables.events import (
     WEIGHT_STEPS,
     Linked,

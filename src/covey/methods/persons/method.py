@@ -13,18 +13,15 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.core.arrays import Floats
+from covey.core.arrays import Floats, blas_threads
 from covey.core.draw.events import LinkedLaw, laid_in_order
 from covey.core.fit.events import LinkedGoal, LinkedModel, fit_linked
-from covey.core.numbers.cells import Cells
-from covey.core.numbers.distance import comparison_edges
-from covey.core.tables.across import Across
+from covey.core.numbers.cells import Cells, comparison_edges
 from covey.core.tables.domain import Domain
 from covey.core.tables.events import Linked, count_bins
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import unmerge
-from covey.core.tables.zeros import NO_BOXES, Box, Boxes, Zeros
-from covey.core.threads import blas_threads
+from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
 from covey.engines.events import LinkedRows
 from covey.measure.measurement import Measurements, joined
 from covey.methods.method import Public

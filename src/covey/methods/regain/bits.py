@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from covey.core.arrays import Array, Floats, hollow
+from covey.core.arrays import Array, Floats, blas_threads, hollow, processors
 from covey.core.fit.centres import Tick
 from covey.core.fit.devices import PROCESSOR, Device
 from covey.core.fit.factors import Denoised, Factors, denoise, fit_factors
@@ -21,14 +21,23 @@ from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.shrinkage import empirical_bayes
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
 from covey.core.fit.stack import stacked, with_atoms
-from covey.core.fit.targets import CLOSE, DensePairs, NoisyMoments, Pairs
-from covey.core.fit.terms import Scores, Term, fit_centres, parity_masks, parity_term, score_term, size_term
+from covey.core.fit.targets import (
+    CLOSE,
+    DensePairs,
+    NoisyMoments,
+    Pairs,
+    Scores,
+    Term,
+    fit_centres,
+    parity_masks,
+    parity_term,
+    score_term,
+    size_term,
+)
 from covey.core.fit.wide import LowRankPairs
-from covey.core.noise.matrix import simulated_matrix
-from covey.core.noise.signs import pair_deviation, simulated_signs
+from covey.core.noise.matrix import pair_deviation, simulated_matrix, simulated_signs
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.coding import Coding
-from covey.core.tables.counts import part
+from covey.core.tables.counts import Coding, part
 from covey.core.tables.distance import (
     DEGREES,
     GRAM_LIMIT,
@@ -42,7 +51,6 @@ from covey.core.tables.distance import (
 )
 from covey.core.tables.misplaced import misplaced_bits
 from covey.core.tables.moments import moments
-from covey.core.threads import blas_threads, processors
 from covey.engines.rows import Rows
 from covey.measure.measurement import Measurement, Measurements
 from covey.methods.method import Fitted, Public, with_certificate

@@ -15,12 +15,12 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips, symmetric
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
-from covey.core.fit.targets import NoisyMoments
-from covey.core.fit.terms import Scores, parity_masks
+from covey.core.fit.targets import NoisyMoments, Scores, parity_masks
 from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
 from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
-from covey.core.tables.coding import UNIT, Coding, wide_enough
 from covey.core.tables.counts import (
+    UNIT,
+    Coding,
     Counts,
     coded_moments,
     column_counts,
@@ -30,6 +30,7 @@ from covey.core.tables.counts import (
     score_counts,
     shifted_moments,
     size_counts,
+    wide_enough,
 )
 from covey.core.tables.moments import Moments, moments
 from covey.engines.rows import Rows

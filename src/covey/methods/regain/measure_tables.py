@@ -18,20 +18,27 @@ from covey.core.arrays import Floats, Integers
 from covey.core.noise import helmert
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import pair_table_sensitivity, simplex_radius_squared
-from covey.core.numbers.cells import Cells
-from covey.core.numbers.counting import CodeCounts, RangeCounts, counted_fully, ranges_of
-from covey.core.numbers.distance import comparison_edges, kolmogorov_bound, released_below
+from covey.core.numbers.cells import Cells, comparison_edges, kolmogorov_bound, released_below
 from covey.core.numbers.grid import Attribute, Category, NumberGrid, grids
 from covey.core.numbers.ranks import UNIT, RankScores, flips, rank_matrix
 from covey.core.numbers.tree import Tree
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part, side_by_side
-from covey.core.tables.crosstabs import FULL_TABLES, PairTables, centred_counts, merge_pairs
+from covey.core.tables.crosstabs import (
+    FULL_TABLES,
+    CodeCounts,
+    PairTables,
+    RangeCounts,
+    centred_counts,
+    counted_fully,
+    merge_pairs,
+    ranges_of,
+)
 from covey.core.tables.distance import HighTables, affordable_tables, largest, one_way_distance, pair_distances
 from covey.core.tables.domain import Domain
-from covey.core.tables.hierarchy import group_counts
+from covey.core.tables.histograms import group_counts
+from covey.core.tables.merging import Recode
 from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
-from covey.core.tables.recoding import Recode
 from covey.engines.rows import Mapped, Rows
 from covey.measure.law import CellCounts, Mixture
 from covey.measure.measurement import NOTHING, Measurement

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from covey.core.noise.integers import MAX_SCALE
-from covey.core.noise.signs import pair_deviation
-from covey.core.tables.coding import UNIT, Coding
+from covey.core.noise.matrix import pair_deviation
+from covey.core.tables.counts import UNIT, Coding
 from covey.privacy.budget import Budget
 
 CERTIFICATE_SHARE = Fraction(5, 100)  # buys a bound that is three times the noise of a single share at most

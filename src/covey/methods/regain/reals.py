@@ -12,18 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats, Integers, blas_threads
 from covey.core.fit.centres import Tick
-from covey.core.fit.reals import RealTarget, copula, fit_points, margin_points, shrink
-from covey.core.fit.truncated import normal_margins
+from covey.core.fit.reals import RealTarget, copula, fit_points, margin_points, normal_margins, shrink
 from covey.core.noise.sensitivity import ball_sensitivity
-from covey.core.numbers.consistency import tree_measure
-from covey.core.numbers.counting import RangeCounts
-from covey.core.numbers.measure import Measure
-from covey.core.numbers.tree import Tree
+from covey.core.numbers.grid import Measure
+from covey.core.numbers.tree import Tree, tree_measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body
 from covey.core.tables.counts import part
+from covey.core.tables.crosstabs import RangeCounts
 from covey.core.tables.distance import largest
 from covey.core.tables.reals import (
     CODE_BITS,
@@ -37,7 +35,6 @@ from covey.core.tables.reals import (
     scale_sums,
     squares_of,
 )
-from covey.core.threads import blas_threads
 from covey.engines.rows import Mapped, Rows
 from covey.methods.method import Fitted, Public, with_certificate
 from covey.methods.regain.measure import entries

@@ -16,23 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats, Integers, blas_threads
 from covey.core.fit.centres import Directions, Goal, Tick, fit_category_centres
 from covey.core.fit.copula import NormalTables, Sharpened, sharpened
 from covey.core.fit.spectrum import Denoisers, Spectrum, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.cells import Cells, category_bins, cell_bins, make_cells
-from covey.core.numbers.consistency import tree_measure
 from covey.core.numbers.grid import Attribute, Category, grids
 from covey.core.numbers.ranks import rank_scores, restore_ranks
+from covey.core.numbers.tree import tree_measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.hierarchy import grouped_bins, grouped_histogram
-from covey.core.tables.histograms import denoise_histogram
-from covey.core.tables.merging import unmerge
-from covey.core.tables.recoding import Recode
+from covey.core.tables.histograms import denoise_histogram, grouped_bins, grouped_histogram
+from covey.core.tables.merging import Recode, unmerge
 from covey.core.tables.zeros import NO_BOXES, Boxes
-from covey.core.threads import blas_threads
 from covey.engines.rows import Rows
 from covey.measure.measurement import Measurement, Measurements, joined
 from covey.measure.query import Factor

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.fit.copula import Sharpened
-from covey.core.fit.triples import TripleGoal, shrunken
+from covey.core.fit.triples import Levels, TripleGoal, Triples, deviations, level_map, shrunken
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.triples import Levels, Triples, deviations, level_map
 from covey.errors import ParameterError, whole_number
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
