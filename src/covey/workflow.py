@@ -19,7 +19,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from covey.answers.load import stored
 from covey.charging import Account, carry_out, requested_budget
 from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
 from covey.evaluating import Evaluated, evaluate
-from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always_proceed, ignore_stage
+from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always_proceed, ignore_stage, not_taken, said
 from covey.planning import Plan, expected_focus, expected_triples, plan
 from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
 from covey.privacy.budget import exact, make_budget
@@ -64,16 +64,11 @@ __all__ = [
     "expected_triples",
     "imported",
     "plan",
+    "public_description",
     "release",
     "resume",
+    "synthesizer",
 ]
-
-# What an order of persons with events does not take, and why.
-APART = {
-    "person": "the package says whose each row is",
-    "rows_per_person": "all rows of a person are protected, however many there are",
-    **dict.fromkeys(("learn", "important", "target", "triples", "prior"), "a package does not take this yet"),
-}
 
 # Before a release: `draft` and `check` are those of `preparing`, `plan` is that of `planning`.
 
@@ -110,8 +105,8 @@ def release(
     _check_asked(order, found)
     persons = order.person is not None or (found is not None and found.schema is None)
     make_budget(epsilon, delta, order.rows_per_person, persons=persons)
-    found = None if found is None else _public(found.read_as(order.dialect), order)
-    synth = None if found is None else _private(order, found)
+    found = None if found is None else public_description(found.read_as(order.dialect), order)
+    synth = None if found is None else synthesizer(order, found)
     _check_places(order, tables)
     account = Account.of(order, ALL_ROWS if persons else order.rows_per_person)
     account.check(None if synth is None else synth.rho)
@@ -122,8 +117,8 @@ def release(
         refuse_two_readings(drafted.notes)
         for name in drafted.twice:
             warnings.warn(renamed(name), CoveyWarning, stacklevel=2)
-        found = _public(drafted.description, order)
-        synth = _private(order, found)
+        found = public_description(drafted.description, order)
+        synth = synthesizer(order, found)
     prepared = synth.prepare(tables)
     fit = fit_of(prepared, found)
     write_log(order.log, fit.log)
@@ -145,11 +140,9 @@ def _check_asked(order: PrivateOrder, found: Description | None) -> None:
         )
     if order.learn and order.person is not None:
         raise ArgumentError("domains are learned from rows, not by person: leave out ", "learn", ", or ", "person", ".")
-    if found is not None and found.schema is None:
-        plain = {field.name: field.default for field in fields(order)}
-        for name, why in APART.items():
-            if getattr(order, name) != plain[name]:
-                raise ArgumentError(f"{why}: leave out ", name, ".")
+    for name, why in not_taken(found).items():
+        if name in said(order):
+            raise ArgumentError(f"{why}: leave out ", name, ".")
 
 
 def released(bundle: Path, release: AnyRelease, told: Told) -> Released:
@@ -170,7 +163,7 @@ def released(bundle: Path, release: AnyRelease, told: Told) -> Released:
     )
 
 
-def _public(found: Description, order: PrivateOrder) -> Description:
+def public_description(found: Description, order: PrivateOrder) -> Description:
     """A description that is confirmed, or of whose other fields nothing is used but names and types."""
     schema = found.schema
     if schema is not None:
@@ -182,15 +175,12 @@ def _public(found: Description, order: PrivateOrder) -> Description:
     return found
 
 
-def _private(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
-    """The synthesizer of an order."""
-    epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
+def synthesizer(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
+    """What measures and draws for an order, of what its public description says."""
     check_disk(1 if order.rows is None else order.rows, len(found.fields), order.out)
-    if found.schema is None:
-        return PrivateSynthesizer(epsilon, delta, schema=found, seed=order.seed)
     return PrivateSynthesizer(
-        epsilon,
-        delta,
+        exact(order.epsilon, "epsilon"),
+        exact(order.delta, "delta"),
         schema=found,
         person=order.person,
         rows_per_person=order.rows_per_person,
@@ -237,12 +227,9 @@ def anonymize(order: AnonymousOrder, listen: OnStage = ignore_stage) -> Released
     found, table = described(order.table, order.schema)
     if found is None:
         raise ArgumentError("give ", "schema", ", the public description of the table.")
-    if found.schema is None:
-        raise ParameterError(
-            "linked tables are released with differential privacy alone: covey release. Groups of rows of one "
-            "table would be linked to rows of the other, which protects nobody."
-        )
-    schema = found.schema.read_as(order.dialect)
+    if (why := not_taken(found).get("group_size")) is not None:
+        raise ParameterError(f"{why}.")
+    schema = found.unit.schema.read_as(order.dialect)
     schema.require_confirmed()  # it goes out with the bundle
     synth = AnonymousSynthesizer(order.group_size, method=order.method, schema=schema, seed=order.seed)
     for name in order.sensitive:
