@@ -130,7 +130,9 @@ Sizes = tuple[tuple[int, ...], tuple[int, ...]]  # categories of the attributes 
 def _same_bins(true: Persons, drawn: Persons) -> tuple[Persons, Persons, Sizes]:
     """Both with columns of many codes in twentieths of the true rows."""
     persons, events = (_binned(getattr(true, name), getattr(drawn, name)) for name in ("persons", "events"))
-    sizes = tuple(tuple(int(1 + max(a.max(initial=0), b.max(initial=0))) for a, b in both) for both in (persons, events))
+    sizes = tuple(
+        tuple(int(1 + max(a.max(initial=0), b.max(initial=0))) for a, b in both) for both in (persons, events)
+    )
     coded = [[np.column_stack([pair[k] for pair in both]) for both in (persons, events)] for k in (0, 1)]
     return true.recoded(*coded[0]), drawn.recoded(*coded[1]), (sizes[0], sizes[1])
 

@@ -21,8 +21,8 @@ STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymou
 OF_ONE_TABLE = {
     "person": "the package says whose each row is",
     "rows_per_person": "all rows of a person are protected, however many there are",
-    "group_size": "groups of rows of one table would be linked to rows of the other, which protects nobody: release persons "
-    "with events with differential privacy",
+    "group_size": "groups of rows of one table would be linked to rows of the other, which protects nobody. Use covey release: "
+    "it protects persons with all their events",
     "sensitive": "there are no groups of rows of several tables",
     **dict.fromkeys(("learn", "important", "target", "triples", "prior"), "a package does not take this yet"),
 }
