@@ -13,11 +13,9 @@ import numpy as np
 
 from audits import events
 from covey.errors import CoveyError
-from covey.methods.method import Fitted
 from covey.progress import listening
-from covey.release.bundle import write_bundle
+from covey.release.bundle import number_arrays, write_bundle
 from covey.release.measurements import pack
-from covey.release.model import model_arrays
 
 ROWS = 20  # synthetic rows that are drawn and compared
 
@@ -56,7 +54,7 @@ def leaving(subject, files):
     else:
         cloud = subject.centres
         facts, arrays = ({}, {}) if subject.measurements is None else pack(subject.measurements)
-        arrays |= model_arrays(Fitted(cloud, spectrum=subject.spectrum, numbers=subject.numbers))
+        arrays |= {} if subject.numbers is None else number_arrays(subject.numbers)
         spectrum = {} if subject.spectrum is None else vars(subject.spectrum)
         found = {
             "centres": (cloud.weights.tolist(), cloud.points.tolist()),

@@ -37,6 +37,13 @@ def noise_halved():
     return replaced((covey.core.noise.integers, "discrete_laplace", half))
 
 
+def norm_taken_for_its_double():
+    """K-norm noise for a row that moves a table by ½: its ℓ1 norm taken for the norm."""
+    return replaced(
+        (covey.privacy.gate, "knorm_noise", lambda real: lambda sizes, s, g: real(sizes, Fraction(s) / 2, g))
+    )
+
+
 def variance_halved():
     return replaced(
         (covey.core.noise.integers, "rounded_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
@@ -235,6 +242,7 @@ def faults():
     """All planted faults."""
     return [
         Fault("noise halved", "Laplace noise", noise_halved()),
+        Fault("K-norm noise halved", "one-way tables, K-norm noise", norm_taken_for_its_double()),
         Fault("Gaussian variance halved", "Gaussian noise", variance_halved()),
         Fault("scale of PROJ doubled", "PVEC", projection_doubled()),
         Fault("Bingham envelope inverted", "PVEC, small ε", envelope_inverted()),

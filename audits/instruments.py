@@ -9,6 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 import covey.core.noise.integers
+import covey.core.noise.knorm
 import covey.privacy.gate
 from covey.core.noise.matrix import simulated_matrix, simulated_signs
 from covey.privacy.gate import Exact
@@ -104,13 +105,14 @@ class Affine:
 
 @contextmanager
 def pooled_geometrics():
-    """The geometric variables inside `cube_noise`, drawn in bulk by the shipped sampler."""
+    """The geometric variables inside `cube_noise` and `knorm_noise`, drawn in bulk by the shipped sampler."""
     draw, pools = covey.core.noise.integers.geometric, {}
 
     def pooled(scale, size, generator):
         return pools.setdefault(scale, Pool(lambda count: draw(scale, count, generator))).take(size)
 
-    with patch.object(covey.core.noise.integers, "geometric", pooled):
+    homes = covey.core.noise.integers, covey.core.noise.knorm
+    with patch.object(homes[0], "geometric", pooled), patch.object(homes[1], "geometric", pooled):
         yield
 
 

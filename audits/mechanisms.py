@@ -1,7 +1,7 @@
 """Single mechanisms, each on the neighbours that it protects least.
 
-Where a claim is attained at all (Laplace, Gaussian, cube, cells, damped means, certificate) the bound must reach 95% of it. Two
-laws only approach their claim, at outcomes whose probability vanishes, and get lower floors: PVEC, where an event of
+Where a claim is attained at all (Laplace, Gaussian, cube, K-norm, cells, damped means, certificate) the bound must reach 95%
+of it. Two laws only approach their claim, at outcomes whose probability vanishes, and get lower floors: PVEC, where an event of
 probability e^−K shows about 1 − 1/(2K) of the claim, and matrix Laplace noise in two dimensions or more, whose density
 is e^−‖V‖/s times a factor that grows with V. In one dimension matrix Laplace noise is Laplace noise and attains it.
 """
@@ -23,8 +23,9 @@ from covey.core.numbers.grid import Category
 from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import BlockSums
 from covey.core.paper.bodies import Ball
-from covey.core.tables.counts import Coding, integer_squares, joined
+from covey.core.tables.counts import Coding
 from covey.core.tables.domain import Domain
+from covey.core.tables.moments import integer_squares
 from covey.methods import paper
 from covey.methods.paper import paper_parameters
 from covey.methods.records import real_records
@@ -140,7 +141,7 @@ def pvec(name, epsilon, full, fast, floor):
     records = [real_records(np.array(rows), body) for rows in ([E1, E1, E1], [E1, E1, E2])]
 
     def draw(which, streams, count):
-        S = joined(integer_squares(records[which].rows.records())) / records[which].radius ** 2
+        S = integer_squares(records[which].rows.records()).total / records[which].radius ** 2
         return sample_bingham(par.projection_scale * S, streams.noise("projection"), count)[:, 1] ** 2
 
     return Case(name, "orthogonal replaced row", float(epsilon), draw, full, fast, floor=floor)
@@ -192,6 +193,23 @@ def pure_means():
         return np.round(np.abs(y).max(axis=1) - np.abs(y - 1).max(axis=1), 9)
 
     return Case("means, cube noise", "all bits flip", 1.0, draw, 250_000, 5_000, floor=TIGHT)
+
+
+def knorm_tables():
+    """A flag and a table of three entries, both of which move."""
+    tables = [[np.array(t) for t in pair] for pair in (([1, 0], [1, 0, 0]), ([0, 1], [0, 0, 1]))]
+
+    def draw(which, streams, count):
+        shared, exact = gate("tables", streams=streams), [Exact(t) for t in tables[which]]
+        with pooled_geometrics():
+            y = [again(shared).knorm("tables", exact, [2, 3], Moves(table=1)) for _ in range(count)]
+        one, other = (
+            np.max([np.abs(np.array([m[a].values for m in y]) - t).sum(axis=1) / 2 for a, t in enumerate(pair)], axis=0)
+            for pair in tables
+        )
+        return np.round(other - one, 9)
+
+    return Case("one-way tables, K-norm noise", "both tables move", 1.0, draw, 200_000, 9_000, floor=TIGHT)
 
 
 def one_category(rows, own_gate):
@@ -339,6 +357,7 @@ def cases():
         cell_sizes(),
         damped_means_case(),
         pure_means(),
+        knorm_tables(),
         matrix_moments(),
         *pure_cases(),
         matrix_pairs(),

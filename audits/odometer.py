@@ -168,6 +168,10 @@ def loss(changes, weights, unit="ε"):
         return sum((change**2).sum() * entry.weight for change, entry in changes) / (2 * scale)
     if line.law == "cube":
         return max(np.abs(change).max() * entry.weight for change, entry in changes) / scale
+    if line.law == "knorm":  # a table whose sum moves has another support: docs/proofs/knorm.md
+        if any(change.sum() for change, _ in changes):
+            return np.inf
+        return max(np.abs(change).sum() / 2 * entry.weight for change, entry in changes) / scale
     if line.law == "choice":  # docs/proofs/choice.md
         each = [np.abs(change - change[entry.released]).max() / scale for change, entry in changes]
         return sum(each) if unit == "ε" else sum(map(gaussian_cost, each))

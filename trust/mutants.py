@@ -29,6 +29,7 @@ TESTS = {
         "tests/core/noise/test_integers.py",
         "tests/core/noise/test_samplers.py",
     ],
+    "covey.core.noise.knorm": ["tests/core/noise/test_knorm.py"],
     "covey.core.noise.matrix": [
         "tests/core/noise/test_matrix.py",
         "tests/core/noise/test_signs.py",

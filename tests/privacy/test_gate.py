@@ -111,7 +111,7 @@ def test_scales_follow_from_the_sensitivity_and_the_charge(k):
 
 
 @pytest.mark.parametrize("k", [1, 4])
-@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "matrix", "signs", "bingham"])
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "knorm", "matrix", "signs", "bingham"])
 def test_every_law_pays_for_all_rows_of_a_person(law, k):
     gate = a_gate("x", amount=8, pure=law != "gaussian", rows_per_person=k)
     counts = Exact(np.zeros(3, dtype=np.int64))
@@ -119,6 +119,8 @@ def test_every_law_pays_for_all_rows_of_a_person(law, k):
         gate.measure("x", counts, 3, Moves(l1=2, l2_squared=2))
     elif law == "cube":
         gate.cube("x", counts, Moves(linf=2), 3)
+    elif law == "knorm":
+        gate.knorm("x", [counts, counts], [3, 3], Moves(table=2))
     elif law in ("matrix", "signs"):
         getattr(gate, law)("x", Moves(trace=2), [WHOLE] * 3)
     else:
@@ -128,7 +130,7 @@ def test_every_law_pays_for_all_rows_of_a_person(law, k):
     assert line.scale == (Fraction(2 * k * k, 16) if law == "gaussian" else Fraction(2 * k, 8))
 
 
-@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "matrix", "signs"])
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "cube", "knorm", "matrix", "signs"])
 def test_sums_in_steps_are_noised_in_steps_and_told_in_ones(law):
     """A record weighs 1,000 here: scales are 1,000 times as large (variances a million times); what leaves is divided again."""
     plain = a_gate("x", "own", amount=8, pure=law != "gaussian")
@@ -138,6 +140,8 @@ def test_sums_in_steps_are_noised_in_steps_and_told_in_ones(law):
     for gate, exact in ((plain, ones), (fine, steps)):
         if law == "cube":
             told.append(gate.cube("x", exact.map(np.ravel), Moves(linf=2), 9))
+        elif law == "knorm":
+            told += gate.knorm("x", [exact.map(np.ravel)], [9], Moves(table=2))
         elif law in ("matrix", "signs"):
             joint = getattr(gate, law)("x", Moves(trace=2), [WHOLE] * 3)
             told.append(joint.add(exact, slice(None), slice(None)))
@@ -160,6 +164,23 @@ def test_the_stated_standard_deviation_is_that_of_the_noise(pure):
         found = joint.add(zero, 40_000, weight)
         assert found.values.std() == pytest.approx(found.sd, rel=0.03)
         assert found.values.std() != pytest.approx(found.sd * 1.5, rel=0.1)
+
+
+def test_the_stated_standard_deviation_of_k_norm_noise_is_that_of_each_coordinate_and_sums_stay():
+    exact = [Exact(np.array([5, 7, 8])), Exact(np.array([12, 8]))]
+    drawn = []
+    for i in range(600):
+        found = a_gate("x", amount=Fraction(1, 3), streams=Streams.from_seed(i)).knorm(
+            "x", exact, [3, 2], Moves(table=1)
+        )
+        assert [m.values.sum() for m in found] == pytest.approx([20, 20])
+        drawn.append([m.values[0] for m in found])
+    sd = [m.sd for m in found]
+    assert sd[1] == pytest.approx(3 * np.sqrt(4 * 5 / 3 * 2))
+    of_entries = np.array(sd) * np.sqrt([2 / 3, 1 / 2])
+    assert np.std(drawn, axis=0) == pytest.approx(of_entries, rel=0.12)
+    assert np.std(drawn, axis=0) != pytest.approx(1.3 * of_entries, rel=0.15)
+    assert np.mean(drawn, axis=0) == pytest.approx([5, 12], abs=1.5)
 
 
 def test_the_stated_standard_deviation_of_the_cube_is_that_of_its_noise():

@@ -30,6 +30,7 @@ from covey.core.noise.integers import (
     cube_noise,
     geometric,
 )
+from covey.core.noise.knorm import knorm_deviation, knorm_noise
 from covey.core.noise.matrix import MatrixNoise, SignNoise
 from covey.core.paper.subspace import private_directions
 from covey.core.tables.learned import tail_quantile
@@ -71,6 +72,7 @@ class Moves:
         l1: Σ|change|, for Laplace noise.
         l2_squared: Σ change², for Gaussian noise; of the parts times the square roots of their weights.
         linf: max |change|, for the cube mechanism.
+        table: how much of any one of several tables moves from some entries to others while its sum stays, for K-norm noise.
         trace: the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise.
         score: the most that any one of several scores moves, for a choice among candidates.
         directions: the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md).
@@ -81,6 +83,7 @@ class Moves:
     l1: Fraction | int | None = None
     l2_squared: Fraction | int | None = None
     linf: Fraction | int | None = None
+    table: Fraction | int | None = None
     trace: Fraction | int | None = None
     directions: Fraction | int | None = None
     score: Fraction | int | None = None
@@ -91,7 +94,8 @@ class Moves:
 class Measured:
     """A statistic with noise: public. `sd` is the standard deviation of the noise on an entry of `values`.
 
-    Both are in ones, however finely the statistic was counted.
+    Of K-norm noise it is that of every coordinate of the space of tables whose sum is fixed. Values and deviation are in ones,
+    however finely the statistic was counted.
     """
 
     values: Array
@@ -248,6 +252,30 @@ class Gate:
         noisy = self._release(exact.map(np.multiply, int(fine)), noise, payment, 1 / fine)
         sd = cube_deviation(dimension) * float(scale)
         return Measured(noisy / float(fine * steps), sd / steps, "cube", payment.charge)
+
+    def knorm(
+        self,
+        purpose: str,
+        tables: Sequence[Exact[Integers]],
+        sizes: Sequence[int],
+        moves: Moves,
+        share: Fraction = WHOLE,
+    ) -> list[Measured]:
+        """Several tables of which one replaced row moves each by `table` at most: one draw for all of them, pure ε.
+
+        Each has a sum that all tables of records share (docs/proofs/knorm.md); the grid is refined as for `cube`.
+        """
+        steps, dimension = self.steps if moves.summed else 1, sum(c - 1 for c in sizes)
+        payment = self._pay(purpose, share, "knorm", lambda b: b.laplace_scale(moves.table) * steps)
+        scale = payment.line.scale
+        fine = Fraction(max(1, -(-2 * (dimension + 1) // scale)))
+        drawn = knorm_noise(tuple(sizes), fine * scale, self._generator(purpose))
+        found = []
+        for exact, noise, size in zip(tables, drawn, sizes, strict=True):
+            noisy = self._release(exact.map(np.multiply, int(fine)), noise, payment, 1 / fine)
+            sd = knorm_deviation(size, dimension) * float(scale) / steps
+            found.append(Measured(noisy / float(fine * steps), sd, "knorm", payment.charge))
+        return found
 
     def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction]) -> MatrixJoint:
         """Pieces of one symmetric integer matrix: matrix Laplace noise, pure ε (docs/proofs/cone.md).
