@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-INSTALL = re.compile(r"pip install '?covey(?:\[([\w,]+)\])?'?")
+INSTALL = re.compile(r"pip install '?(?:covey|\.)(?:\[([\w,]+)\])?'?")
 BLOCK = re.compile(r'```(?:(python|sh)|\w+ title="([\w.]+)")\n(.*?)```', re.S)
 
 # What runs inside: it knows nothing of this folder. Commands share a process, as starting Python takes longer than most of them.
@@ -111,7 +111,7 @@ def parts(text: str) -> list[tuple[frozenset[str], list[tuple[str, str, str]]]]:
     """The blocks of a page with the extras that it has named up to each: one part for each set of extras."""
     found: list[tuple[frozenset[str], list[tuple[str, str, str]]]] = []
     for block in BLOCK.finditer(text):
-        named = INSTALL.findall(text[: block.start()])
+        named = INSTALL.findall(text[: block.end()])  # a block may begin with the line that installs
         extras = frozenset(extra for names in named for extra in names.split(",") if extra)
         if not found or found[-1][0] != extras:
             found.append((extras, []))

@@ -54,19 +54,6 @@ def spent():
     return json.loads(run("ledger show --json").stdout)[0]["spent"]
 
 
-def test_the_transcript_of_the_readme_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))
-    text = (ROOT / "README.md").read_text()
-    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.S) for line in block.splitlines()]
-    commands = [line.split("#")[0].strip() for line in lines if line.startswith("covey ")]
-    assert len(commands) == 12
-    for command in commands:
-        result = run(command.removeprefix("covey "))
-        assert result.exit_code == 0, f"{command}: {result.output}"
-    assert "CONFIDENTIAL" in result.stdout
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example_and_json(command):
     said = run(f"{command} --help").stdout

@@ -8,6 +8,7 @@ import pytest
 
 import covey
 from trust.minimum import name_of, oldest
+from trust.package import made, page
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -35,12 +36,23 @@ def test_pinned_versions_meet_the_bounds():
         assert pinned[name] >= tuple(map(int, re.findall(r"\d+", bound))), name
 
 
-def test_the_page_of_the_index_has_whole_addresses():
+def test_the_page_of_the_index_is_the_readme_with_whole_addresses():
     assert PROJECT["readme"] == "PACKAGE.md"
-    links = re.findall(r"\]\(([^)]+)\)", (ROOT / PROJECT["readme"]).read_text(encoding="utf-8"))
+    text = (ROOT / PROJECT["readme"]).read_text(encoding="utf-8")
+    assert text == made(), "run: python -m trust.package"
+    links = re.findall(r"\]\(([^)]+)\)", text)
     assert links
     assert [link for link in links if not link.startswith("https://")] == []
     assert all(address.startswith("https://") for address in PROJECT["urls"].values())
+
+
+def test_links_lead_into_the_repository_once_it_has_an_address():
+    text = "![a](b.svg)\n[guide](docs/x.md) and [paper](https://p)"
+    assert (
+        page(text, "https://r")
+        == "![a](https://r/raw/main/b.svg)\n[guide](https://r/blob/main/docs/x.md) and [paper](https://p)"
+    )
+    assert page(text, None) == "\nguide and [paper](https://p)"
 
 
 def test_the_citation_names_the_version_and_the_changelog_has_it():

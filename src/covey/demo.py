@@ -163,6 +163,19 @@ def write_example(table: Path, rows: int, force: bool, tell: Callable[[str], obj
     tell(f"example table of {rows:,} fictitious visits → {table}")
 
 
+def public_schema(drafted: Any) -> Any:
+    """A draft of the example, with limits that anyone could know in place of those that were read off the table; confirmed."""
+    fields = [
+        replace(f, minimum=PUBLIC_LIMITS[f.name][0], maximum=PUBLIC_LIMITS[f.name][1], bins=None, warning=None)
+        if f.name in PUBLIC_LIMITS
+        else f
+        for f in drafted.fields
+    ]
+    public = replace(drafted, fields=tuple(fields)).confirm()  # all that carry no warning, as --all does
+    public.require_confirmed()
+    return public
+
+
 def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object] = print) -> None:
     """The whole way of a table, from a file with names in it to a report that can be shown: draft, release, verify, evaluate."""
     from covey.privacy.budget import parameters
@@ -187,16 +200,7 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
     tell(f"2  drafted {len(drafted.schema.fields)} columns; left out, since they point to persons:")
     for note in left:
         tell(f"      {note.field}: {note.reason}")
-    fields = [
-        replace(
-            field, minimum=PUBLIC_LIMITS[field.name][0], maximum=PUBLIC_LIMITS[field.name][1], bins=None, warning=None
-        )
-        if field.name in PUBLIC_LIMITS
-        else field
-        for field in drafted.schema.fields
-    ]
-    public = replace(drafted.schema, fields=tuple(fields)).confirm()  # all that carry no warning, as --all does
-    public.require_confirmed()
+    public = public_schema(drafted.schema)
     public.save(schema)
     tell(f"   limits that anyone could know instead of those in the data: {', '.join(PUBLIC_LIMITS)} → {schema}")
 
@@ -232,7 +236,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, default=Path("covey-demo"), help="folder for the table, the release and its report"
     )
-    parser.add_argument("--rows", type=int, default=5_000, help="patients in the example table")
+    parser.add_argument("--rows", type=int, default=20_000, help="patients in the example table")
     parser.add_argument("--table", type=Path, help="only write a table with names, numbers, dates and holes, here")
     parser.add_argument("--force", action="store_true", help="replace what is there")
     options = parser.parse_args(arguments)

@@ -16,7 +16,7 @@ from covey.cli.options import (
 
 @main.command(epilog=example("covey demo --out demo/", "covey demo --table visits.csv"))
 @click.option("--out", "out", type=Path, default=Path("covey-demo"), show_default=True)
-@click.option("--rows", type=int, default=5_000, show_default=True)
+@click.option("--rows", type=int, default=20_000, show_default=True)
 @click.option("--table", type=Path, help="Only write an example table with names, numbers, dates and missing values.")
 @force_option
 @json_option
