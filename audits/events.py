@@ -18,7 +18,7 @@ import covey.synthesizers.private
 from audits.planting import Fault, replaced
 from covey import tree
 from covey.core.tables.events import WEIGHT_STEPS, Linked
-from covey.release.linkedfiles import write_fitted
+from covey.release.model import write_model
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.description import Description
 from covey.table.fields import Field
@@ -163,7 +163,7 @@ def face(synth):
     """Everything that leaves a fit of linked tables."""
     release = synth.release(20)
     with TemporaryDirectory() as folder:
-        write_fitted(release.fitted, release.package, Path(folder))
+        write_model(release, Path(folder))
         facts = [path.read_text(encoding="utf-8") for path in sorted(Path(folder).glob("*.json"))]
         files = [np.load(path) for path in sorted(Path(folder).glob("*.npz"))]
         arrays = [{name: file[name].tolist() for name in file.files} for file in files]

@@ -13,9 +13,11 @@ import numpy as np
 
 from audits import events
 from covey.errors import CoveyError
+from covey.methods.method import Fitted
 from covey.progress import listening
-from covey.release.bundle import number_arrays, write_bundle
+from covey.release.bundle import write_bundle
 from covey.release.measurements import pack
+from covey.release.model import model_arrays
 
 ROWS = 20  # synthetic rows that are drawn and compared
 
@@ -54,7 +56,7 @@ def leaving(subject, files):
     else:
         cloud = subject.centres
         facts, arrays = ({}, {}) if subject.measurements is None else pack(subject.measurements)
-        arrays |= {} if subject.numbers is None else number_arrays(subject.numbers)
+        arrays |= model_arrays(Fitted(cloud, spectrum=subject.spectrum, numbers=subject.numbers))
         spectrum = {} if subject.spectrum is None else vars(subject.spectrum)
         found = {
             "centres": (cloud.weights.tolist(), cloud.points.tolist()),

@@ -23,9 +23,8 @@ from covey.core.numbers.grid import Category
 from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import BlockSums
 from covey.core.paper.bodies import Ball
-from covey.core.tables.counts import Coding
+from covey.core.tables.counts import Coding, integer_squares, joined
 from covey.core.tables.domain import Domain
-from covey.core.tables.moments import integer_squares
 from covey.methods import paper
 from covey.methods.paper import paper_parameters
 from covey.methods.records import real_records
@@ -141,7 +140,7 @@ def pvec(name, epsilon, full, fast, floor):
     records = [real_records(np.array(rows), body) for rows in ([E1, E1, E1], [E1, E1, E2])]
 
     def draw(which, streams, count):
-        S = integer_squares(records[which].rows.records()).total / records[which].radius ** 2
+        S = joined(integer_squares(records[which].rows.records())) / records[which].radius ** 2
         return sample_bingham(par.projection_scale * S, streams.noise("projection"), count)[:, 1] ** 2
 
     return Case(name, "orthogonal replaced row", float(epsilon), draw, full, fast, floor=floor)

@@ -13,11 +13,16 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import isqrt
 
 import numpy as np
 
-from covey.core.noise.integers import discrete_gaussian, rounded_gaussian
+from covey.core.arrays import Array, Floats, Integers
+from covey.core.noise import integers
+from covey.core.noise.integers import Number, Size, rounded_gaussian
 from covey.core.noise.matrix import MatrixNoise, simulated_matrix
 from covey.entropy import Streams
 
@@ -51,6 +56,61 @@ def floats(q: int, generator: np.random.Generator) -> float:
 
 def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+# A float64 exponent is right to a few units in 2^-44; coins closer than this to their threshold are decided exactly.
+COIN_MARGIN = 2.0**-36
+
+
+def coin_exp(exponent: Floats, exact_exponent: Callable[[int], Fraction], generator: np.random.Generator) -> Array:
+    """Coins with success probability exp(−exponent), exactly.
+
+    A uniform number of 53 bits is compared with the floating-point probability. Where the two are too close to be sure
+    (one coin in 2^35), more bits of the uniform number are drawn and compared in exact arithmetic.
+    """
+    u = generator.integers(0, 1 << 53, len(exponent))
+    probability = np.exp(-exponent)
+    difference = probability - u * 2.0**-53
+    success = difference > 0
+    for i in np.flatnonzero(np.abs(difference) <= COIN_MARGIN * probability + 2.0**-52):
+        success[i] = exact_coin(int(u[i]), exact_exponent(int(i)), generator)
+    return np.asarray(success)
+
+
+def exact_coin(u: int, exponent: Fraction, generator: np.random.Generator) -> bool:
+    """Whether a uniform number that starts with the 53 bits u lies below exp(−exponent)."""
+    bits = 53
+    while True:
+        with localcontext() as context:
+            context.prec = bits  # digits: far more than the bits that are compared
+            value = Fraction((-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
+        slack = Fraction(1, 1 << (2 * bits))
+        if Fraction(u + 1, 1 << bits) <= value - slack:
+            return True
+        if Fraction(u, 1 << bits) >= value + slack:
+            return False
+        u = (u << 53) + int(generator.integers(0, 1 << 53))
+        bits += 53
+
+
+def discrete_gaussian(variance: Number, size: Size, generator: np.random.Generator) -> Integers:
+    """Integers with P(y) ∝ exp(−y²/(2·variance)), exactly, for any rational variance.
+
+    A discrete Laplace proposal of scale t = ⌊σ⌋ + 1 is accepted with probability exp(−(|y| − σ²/t)²/(2σ²))
+    (Canonne, Kamath and Steinke 2020).
+    """
+    exact = Fraction(variance)
+    if not 0 < exact <= integers.MAX_SCALE**2 // 4:
+        raise ValueError(f"variance must be positive and at most 2^114, got {float(variance):.3g}.")
+    t = isqrt(exact.numerator // exact.denominator) + 1
+    centre, twice = float(exact / t), 2 * float(exact)
+
+    def attempt(count: int) -> Array:
+        y = integers.discrete_laplace(t, count, generator)
+        approximate = (np.abs(y) - centre) ** 2 / twice
+        return y[coin_exp(approximate, lambda i: (abs(int(y[i])) - exact / t) ** 2 / (2 * exact), generator)]
+
+    return integers._fill(size, attempt)
 
 
 def main(dimensions: list[int]) -> None:

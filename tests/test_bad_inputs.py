@@ -58,7 +58,7 @@ FILES = {
     "README.md",
     "SHA256SUMS",
     "SHA256SUMS.report",
-    "centres.npz",
+    "model.npz",
     "certificate.json",
     "croissant.json",
     "dcat.json",
@@ -204,7 +204,7 @@ class Desk:
         deployment["deployment"]["basic"].pop("publication_date")
         with (out / "synthetic.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))
-        with np.load(out / "centres.npz") as centres:
+        with np.load(out / "model.npz") as centres:
             arrays = {name: (centres[name].dtype, centres[name].shape[1:]) for name in centres.files}
         events = json.loads(self.ok("ledger", "history", "people", "--json").stdout)["events"]
         return {
@@ -868,7 +868,7 @@ def test_bad_input_24_tiny_epsilon_runs(desk, delta):
     assert result.exit_code == 0, (result.output, result.exception)
     assert "expect noise" in result.stderr
     desk.ok("verify", "out")
-    with np.load(desk.folder / "out" / "centres.npz") as centres:
+    with np.load(desk.folder / "out" / "model.npz") as centres:
         assert np.isfinite(centres["points"]).all()
         assert centres["weights"].sum() == pytest.approx(1)
     assert desk.spent() == 1e-9  # the ledger's smallest step, rounded up

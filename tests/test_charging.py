@@ -206,7 +206,9 @@ class Failing:
 
     def write(self, made, folder):
         try:
-            return bundles.write_bundle(made, folder, written=self.start)
+            with bundles.claim_target(folder, False) as claim:
+                bundles.publish(made, folder, claim, written=self.start)
+            return folder
         finally:
             sys.setprofile(None)
 

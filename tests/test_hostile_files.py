@@ -114,8 +114,8 @@ def nan_centres():
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("centres.npz", pickle.dumps([1]), "no plain arrays"),
-        ("centres.npz", nan_centres(), "not finite"),
+        ("model.npz", pickle.dumps([1]), "no plain arrays"),
+        ("model.npz", nan_centres(), "not finite"),
         ("privacy.json", b"[" * 100_000, "nested too deeply"),
         ("certificate.json", b'{"a":' * 100_000, "nested too deeply"),
     ],

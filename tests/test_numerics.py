@@ -16,9 +16,9 @@ from covey.core.arrays import is_bits
 from covey.core.noise.integers import CLAMP, SATURATION, add_noise
 from covey.core.paper.bodies import Ball, Cube
 from covey.core.paper.subspace import DIRECTION_BITS
-from covey.core.tables.counts import MAX_ROWS, require_exact
+from covey.core.tables.counts import MAX_ROWS, integer_squares, joined, require_exact
 from covey.core.tables.domain import Domain
-from covey.core.tables.moments import integer_squares, moments
+from covey.core.tables.moments import moments
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import ParameterError
@@ -101,10 +101,10 @@ def test_squares_of_fixed_point_rows_are_exact_where_float64_sums_are_not():
     for cuts in ([0, 20_000], [0, 1, 7777, 20_000]):
         parts = [integer_squares(X[a:b]) for a, b in pairwise(cuts)]
         total = sum(parts[1:], parts[0])
-        high, mixed, low = (part.astype(np.int64).astype(object) for part in (total.high, total.mixed, total.low))
+        high, mixed, low = (part.astype(np.int64).astype(object) for part in total.values)
         whole = 2**20 * high + 2**10 * mixed + low
         assert (whole == np.array(exact, dtype=object)).all()
-        assert (total.total == integer_squares(X).total).all()
+        assert (joined(total) == joined(integer_squares(X))).all()
     assert exact[1][1] > 2**53
     assert int(moments(X).second[1, 1]) != exact[1][1]  # why it takes three parts
 
@@ -112,7 +112,7 @@ def test_squares_of_fixed_point_rows_are_exact_where_float64_sums_are_not():
 def test_squares_of_bits_take_the_short_way():
     X = np.random.default_rng(1).integers(0, 2, (100, 4), dtype=np.uint8)
     assert is_bits(X)
-    assert (integer_squares(X).total == X.astype(int).T @ X).all()
+    assert (joined(integer_squares(X)) == X.astype(int).T @ X).all()
 
 
 # Overflow is impossible, by a bound on public sizes.

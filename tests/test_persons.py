@@ -93,7 +93,7 @@ def test_nothing_in_a_bundle_tells_the_number_of_rows_or_the_column(desk):
         assert run(order(out, table, "--seed 3 --rows 50")).exit_code == 0
         texts = {path.name: path.read_text(encoding="utf-8", errors="replace") for path in Path(out).iterdir()}
         rows = len(Path(table).read_text().splitlines()) - 1
-        for name in set(texts) - {"SHA256SUMS", "report.html", "centres.npz", "measurements.npz"}:
+        for name in set(texts) - {"SHA256SUMS", "report.html", "model.npz", "measurements.npz"}:
             assert "mrn" not in texts[name].lower(), name
             for count in (rows, rows - 7):
                 assert f" {count} " not in texts[name], name

@@ -20,8 +20,8 @@ from covey.orders import OnStage, PrivateOrder
 from covey.privacy.budget import exact
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.privacy.unit import Unit
-from covey.release.bundle import claim_target, write_bundle
-from covey.release.contents import LARGE_EPSILON, About
+from covey.release.bundle import Told, claim_target, publish
+from covey.release.contents import LARGE_EPSILON, About, PrivateRelease
 from covey.release.verify import bundle_digest
 
 CHARGE_STAYS = "The charge was made before this happened and stays: noise may have been drawn for it."
@@ -121,8 +121,8 @@ def carry_out(
     rows: int,
     listen: OnStage,
     before_charge: Callable[[], None],
-) -> Path:
-    """Charge, measure, write and mark: the bundle. `listen` is told of stages, and `before_charge` may refuse.
+) -> tuple[PrivateRelease, Told]:
+    """Charge, measure, write and mark: what is in the bundle. `listen` is told of stages, and `before_charge` may refuse.
 
     The charge is marked with its bundle as soon as the data are safe. What comes then, the words, cannot lose it any more.
     """
@@ -134,15 +134,17 @@ def carry_out(
             listen("measuring")
             synth.fit(prepared)
             listen("writing")
-            return write_bundle(
-                synth.release(rows),
+            release = synth.release(rows)
+            told = publish(
+                release,
                 order.out,
+                claim,
                 parquet=order.parquet,
                 force=order.force,
-                claim=claim,
                 about=account.about,
                 written=partial(account.mark, receipt),
             )
+            return release, told
 
 
 @contextmanager

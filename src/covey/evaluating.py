@@ -9,9 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.tables.events import Linked, LinkedTable, places_within
-from covey.errors import InputError, ParameterError
+from covey.core.arrays import Array, Integers
+from covey.core.tables.events import Linked as Persons
+from covey.core.tables.events import LinkedTable as Table
+from covey.core.tables.events import places_within
+from covey.errors import ArgumentError, InputError, ParameterError
 from covey.methods.persons.certify import WORDS, Reference
+from covey.orders import OF_ONE_TABLE
 from covey.preparing import PLAIN, fit_of
 from covey.release import evaluation
 from covey.release.changed import changed_words
@@ -59,7 +63,11 @@ def evaluate(  # what is compared, and how
     """
     own = described_by(bundle)
     if own.schema is None:
-        return _of_persons(table, bundle, own, wanted=bool(targets or person))
+        reasons = {"target": (targets, "predictions are of one table"), "person": (person, OF_ONE_TABLE["person"])}
+        for name, (given, why) in reasons.items():
+            if given:
+                raise ArgumentError(f"{why}: leave out ", name, ".")
+        return _of_persons(table, bundle, own)
     if targets:
         evaluation.check_targets(Codec(own.schema), targets)
     if isinstance(table, Path) and is_package(table):
@@ -82,12 +90,10 @@ def _words(facts: dict[str, Any]) -> list[str]:
     return words
 
 
-def _of_persons(file: Path | Database, bundle: Path, own: Description, wanted: bool) -> Evaluated:
-    """Total variation by group of tables, beside true persons drawn again."""
+def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evaluated:
+    """Total variation by group of tables, beside a fresh sample of true persons."""
     if not isinstance(file, Path) or not is_package(file):
-        raise ParameterError("the bundle holds linked tables: give the package file that names the true ones.")
-    if wanted:
-        raise ParameterError("linked tables have figures alone: leave out --target, --report and --person.")
+        raise ParameterError("the bundle holds several tables: give the package file that names the true ones.")
     verify_bundle(bundle)
     described = Description.load(file)
     if [part.name for part in described.tables] != [part.name for part in own.tables]:
@@ -95,17 +101,17 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, wanted: b
     reader = TreeReader(described)
     read = reader.read(described.places(file))
     changed = fit_of(reader.prepared(read), described).words
-    drawn = TreeReader(own).read({part.name: path for part, path in tables_of(bundle, own)}).linked
-    binned, sizes = _same_bins(read.linked, drawn)
+    drawn = TreeReader(own).read({part.name: path for part, path in tables_of(bundle, own)})
+    true, synthetic, sizes = _same_bins(read.linked, drawn.linked)
     several = own.link.at_most > 1
     tables = _all_tables(sizes, own.link.order is not None and several, several)
-    found = Reference.of(binned[1], tables, sizes).distances(binned[0])
-    again = Reference.of(_resampled(binned[0]), tables, sizes).distances(binned[0])
+    found = Reference.of(synthetic, tables, sizes).distances(true)
+    again = Reference.of(_resampled(true), tables, sizes).distances(true)
     figures = {
         "confidential": evaluation.WATERMARK,
         "changed": changed,
-        "persons": {"true": binned[0].n, "synthetic": binned[1].n},
-        "events": {"true": len(binned[0].events), "synthetic": len(binned[1].events)},
+        "persons": {"true": true.n, "synthetic": synthetic.n},
+        "events": {"true": len(true.events), "synthetic": len(synthetic.events)},
         "total_variation": {WORDS[kind]: value for kind, value in found.items()},
         "total_variation_of_resampled_true_persons": {WORDS[kind]: value for kind, value in again.items()},
     }
@@ -118,37 +124,44 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, wanted: b
     return Evaluated(figures, tuple(words))
 
 
-def _same_bins(true: Linked, drawn: Linked) -> tuple[list[Linked], tuple[tuple[int, ...], tuple[int, ...]]]:
+Sizes = tuple[tuple[int, ...], tuple[int, ...]]  # categories of the attributes of persons, and of events
+
+
+def _same_bins(true: Persons, drawn: Persons) -> tuple[Persons, Persons, Sizes]:
     """Both with columns of many codes in twentieths of the true rows."""
-    tables, sizes = [], []
-    for name in ("persons", "events"):
-        both, own = [getattr(linked, name).astype(np.int64) for linked in (true, drawn)], []
-        for j in range(both[0].shape[1]):
-            if max(int(codes[:, j].max(initial=0)) for codes in both) >= 3 * BINS:
-                cuts = np.unique(np.quantile(both[0][:, j], np.arange(1, BINS) / BINS, method="higher"))
-                for codes in both:
-                    codes[:, j] = np.searchsorted(cuts, codes[:, j], side="right")
-            own.append(1 + max(int(codes[:, j].max(initial=0)) for codes in both))
-        tables.append(both)
-        sizes.append(tuple(own))
-    found = [linked.recoded(tables[0][k], tables[1][k]) for k, linked in enumerate((true, drawn))]
-    return found, (sizes[0], sizes[1])
+    persons, events = (_binned(getattr(true, name), getattr(drawn, name)) for name in ("persons", "events"))
+    sizes = tuple(
+        tuple(int(1 + max(a.max(initial=0), b.max(initial=0))) for a, b in both) for both in (persons, events)
+    )
+    coded = [[np.column_stack([pair[k] for pair in both]) for both in (persons, events)] for k in (0, 1)]
+    return true.recoded(*coded[0]), drawn.recoded(*coded[1]), (sizes[0], sizes[1])
 
 
-def _all_tables(sizes: tuple[tuple[int, ...], tuple[int, ...]], ordered: bool, several: bool) -> list[LinkedTable]:
+def _binned(true: Array, drawn: Array) -> list[tuple[Integers, Integers]]:
+    """Columns of both, side by side."""
+    found = []
+    for one, other in zip(true.T.astype(np.int64), drawn.T.astype(np.int64), strict=True):
+        if max(one.max(initial=0), other.max(initial=0)) >= 3 * BINS:
+            cuts = np.unique(np.quantile(one, np.arange(1, BINS) / BINS, method="higher"))
+            one, other = (np.searchsorted(cuts, codes, side="right") for codes in (one, other))
+        found.append((one, other))
+    return found
+
+
+def _all_tables(sizes: Sizes, ordered: bool, several: bool) -> list[Table]:
     own, its = range(len(sizes[0]) + 1), range(len(sizes[1]))
-    found = [LinkedTable("person", a, b) for a in own for b in own if a < b]
-    found += [LinkedTable("across", a, b) for a in own for b in its]
-    found += [LinkedTable("event", a, b) for a in its for b in its if a < b]
-    found += [LinkedTable("step", a, a) for a in its if ordered]
-    return found + [LinkedTable("two", a, a) for a in its if several]
+    found = [Table("person", a, b) for a in own for b in own if a < b]
+    found += [Table("across", a, b) for a in own for b in its]
+    found += [Table("event", a, b) for a in its for b in its if a < b]
+    found += [Table("step", a, a) for a in its if ordered]
+    return found + [Table("two", a, a) for a in its if several]
 
 
-def _resampled(true: Linked) -> Linked:
+def _resampled(true: Persons) -> Persons:
     """As many true persons, drawn with replacement: what sampling alone would do."""
     chosen = np.sort(np.random.default_rng(0).integers(0, true.n, true.n))
     counts = true.counts
     starts = np.cumsum(counts) - counts
     owner = np.repeat(np.arange(true.n), counts[chosen])
     rows = starts[chosen][owner] + places_within(owner)
-    return Linked(true.persons[chosen], true.events[rows], owner, true.most)
+    return Persons(true.persons[chosen], true.events[rows], owner, true.most)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from covey.preparing import PLAIN
 from covey.release.contents import NOTHING_SAID, About
 from covey.table.databases import Database
+from covey.table.description import Description
 from covey.table.dialects import Dialect
 
 MISFITS = Fraction(1, 20)  # of a column's cells: more than stray errors, less than a wrong unit or a wrong limit
 STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymous releases have no charge
+
+# What orders of persons with events do not say, and why: whoever releases, plans or asks in a form reads it here.
+OF_ONE_TABLE = {
+    "person": "the package says whose each row is",
+    "rows_per_person": "all rows of a person are protected, however many there are",
+    "group_size": "groups of rows of one table would be linked to rows of the other, which protects nobody. Use covey release: "
+    "it protects persons with all their events",
+    "sensitive": "there are no groups of rows of several tables",
+    **dict.fromkeys(("learn", "important", "target", "triples", "prior"), "a package does not take this yet"),
+}
 
 OnStage = Callable[[str], None]  # is told each stage as it begins
 
@@ -92,3 +103,29 @@ class Released:
     learned: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     mended: int | None = None  # rows that were altered after drawing for the rules' sake; None where there are no rules
+
+
+def not_taken(described: Description | None) -> Mapping[str, str]:
+    """What an order of these tables does not say, and why."""
+    return {} if described is None or described.schema is not None else OF_ONE_TABLE
+
+
+def said(order: PrivateOrder | AnonymousOrder) -> dict[str, Any]:
+    """What an order says beside what holds where nothing is said, by name."""
+    own = {field.name: (getattr(order, field.name), field.default) for field in fields(order)}
+    return {name: value for name, (value, plain) in own.items() if plain is MISSING or value != plain}
+
+
+def as_words(order: PrivateOrder | AnonymousOrder) -> dict[str, Any]:
+    """What an order says, in types that JSON has: for whoever carries it out elsewhere."""
+    plain = {name: value.to_dict() if isinstance(value, About) else value for name, value in said(order).items()}
+    return {name: str(value) if isinstance(value, Path | Fraction) else value for name, value in plain.items()}
+
+
+def from_words(words: Mapping[str, Any]) -> PrivateOrder | AnonymousOrder:
+    """The order that was written down so."""
+    read: dict[str, Callable[[Any], Any]] = dict.fromkeys(("table", "schema", "out", "ledger"), Path)
+    read |= {"epsilon": Fraction, "delta": Fraction, "accept_misfits": Fraction, "about": About.from_dict}
+    read |= {"important": lambda pairs: tuple(map(tuple, pairs)), "sensitive": tuple}
+    own = {name: read[name](value) if name in read and value is not None else value for name, value in words.items()}
+    return PrivateOrder(**own) if "epsilon" in own else AnonymousOrder(**own)

@@ -19,30 +19,30 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from covey.answers.load import statement, stored
+from covey.answers.load import stored
 from covey.charging import Account, carry_out, requested_budget
 from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
 from covey.evaluating import Evaluated, evaluate
-from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always_proceed, ignore_stage
+from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always_proceed, ignore_stage, not_taken, said
 from covey.planning import Plan, expected_focus, expected_triples, plan
 from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
 from covey.privacy.budget import exact, make_budget
 from covey.privacy.unit import ALL_ROWS
-from covey.release.bundle import Told, add_words, write_bundle
+from covey.release.accuracy import stated
+from covey.release.bundle import Told, add_words, claim_target, publish
 from covey.release.claim import claimed
-from covey.release.contents import About
+from covey.release.contents import About, AnonymousRelease, AnyRelease
 from covey.release.places import WORDS_SUMS, check_disk, check_output, check_target, refuse_in_bundle, refuse_same
 from covey.release.verify import read_facts, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
-from covey.table.document import read_document
 from covey.table.persons import without
 from covey.table.proposing import TWO_READINGS, Note
 
@@ -64,16 +64,11 @@ __all__ = [
     "expected_triples",
     "imported",
     "plan",
+    "public_description",
     "release",
     "resume",
+    "synthesizer",
 ]
-
-# What an order of persons with events does not take, and why.
-APART = {
-    "person": "the package says whose each row is",
-    "rows_per_person": "all rows of a person are protected, however many there are",
-    **dict.fromkeys(("learn", "important", "target", "triples", "prior"), "a package does not take this yet"),
-}
 
 # Before a release: `draft` and `check` are those of `preparing`, `plan` is that of `planning`.
 
@@ -110,8 +105,8 @@ def release(
     _check_asked(order, found)
     persons = order.person is not None or (found is not None and found.schema is None)
     make_budget(epsilon, delta, order.rows_per_person, persons=persons)
-    found = None if found is None else _public(found.read_as(order.dialect), order)
-    synth = None if found is None else _private(order, found)
+    found = None if found is None else public_description(found.read_as(order.dialect), order)
+    synth = None if found is None else synthesizer(order, found)
     _check_places(order, tables)
     account = Account.of(order, ALL_ROWS if persons else order.rows_per_person)
     account.check(None if synth is None else synth.rho)
@@ -122,8 +117,8 @@ def release(
         refuse_two_readings(drafted.notes)
         for name in drafted.twice:
             warnings.warn(renamed(name), CoveyWarning, stacklevel=2)
-        found = _public(drafted.description, order)
-        synth = _private(order, found)
+        found = public_description(drafted.description, order)
+        synth = synthesizer(order, found)
     prepared = synth.prepare(tables)
     fit = fit_of(prepared, found)
     write_log(order.log, fit.log)
@@ -134,7 +129,7 @@ def release(
     refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
-    return released(carry_out(account, synth, prepared, rows, listen, before_charge), rows)
+    return released(order.out, *carry_out(account, synth, prepared, rows, listen, before_charge))
 
 
 def _check_asked(order: PrivateOrder, found: Description | None) -> None:
@@ -145,28 +140,30 @@ def _check_asked(order: PrivateOrder, found: Description | None) -> None:
         )
     if order.learn and order.person is not None:
         raise ArgumentError("domains are learned from rows, not by person: leave out ", "learn", ", or ", "person", ".")
-    if found is not None and found.schema is None:
-        plain = {field.name: field.default for field in fields(order)}
-        for name, why in APART.items():
-            if getattr(order, name) != plain[name]:
-                raise ArgumentError(f"{why}: leave out ", name, ".")
+    for name, why in not_taken(found).items():
+        if name in said(order):
+            raise ArgumentError(f"{why}: leave out ", name, ".")
 
 
-def released(bundle: Path, rows: int) -> Released:
-    """What came of an order, as its bundle of so many rows, or persons, says it."""
-    facts, place, certificate = read_facts(bundle), bundle / "certificate.json", None
-    if "group_size" in facts:
-        words = f"{facts['groups']} groups of at least {facts['group_size']}; NOT differentially private"
-        return Released(bundle, rows, words, groups=facts["groups"])
-    if place.is_file():
-        said = read_document(place)
-        certificate = said["this_table"]["sentence"]
-    learned, left_out = (tuple(facts.get(name, ())) for name in ("learned", "left_out"))
-    mended = facts.get("rows_altered_by_rules")
-    return Released(bundle, rows, str(statement(facts)), certificate, learned=learned, left_out=left_out, mended=mended)
+def released(bundle: Path, release: AnyRelease, told: Told) -> Released:
+    """What came of an order."""
+    rows = release.parts.m
+    if isinstance(release, AnonymousRelease):
+        words = f"{release.groups} groups of at least {release.group_size}; NOT differentially private"
+        return Released(bundle, rows, words, groups=release.groups)
+    privacy, certificate = release.privacy, stated(release.certificate, told.whole)
+    return Released(
+        bundle,
+        rows,
+        str(privacy),
+        certificate,
+        learned=privacy.learned,
+        left_out=privacy.left_out,
+        mended=told.mended,
+    )
 
 
-def _public(found: Description, order: PrivateOrder) -> Description:
+def public_description(found: Description, order: PrivateOrder) -> Description:
     """A description that is confirmed, or of whose other fields nothing is used but names and types."""
     schema = found.schema
     if schema is not None:
@@ -178,15 +175,12 @@ def _public(found: Description, order: PrivateOrder) -> Description:
     return found
 
 
-def _private(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
-    """The synthesizer of an order."""
-    epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
+def synthesizer(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
+    """What measures and draws for an order, of what its public description says."""
     check_disk(1 if order.rows is None else order.rows, len(found.fields), order.out)
-    if found.schema is None:
-        return PrivateSynthesizer(epsilon, delta, schema=found, seed=order.seed)
     return PrivateSynthesizer(
-        epsilon,
-        delta,
+        exact(order.epsilon, "epsilon"),
+        exact(order.delta, "delta"),
         schema=found,
         person=order.person,
         rows_per_person=order.rows_per_person,
@@ -205,14 +199,16 @@ def resume(bundle: Path) -> Released:
         raise InputError(f"there is no folder {bundle}.")
     with claimed(bundle) as claim:  # which also puts back a bundle whose writer died while it replaced another one
         try:
-            found = verify_bundle(bundle)
-            if found.finished:
-                return released(bundle, found.rows)
+            finished = verify_bundle(bundle).finished
         except InputError:
             (bundle / WORDS_SUMS).unlink(missing_ok=True)  # if only words are damaged, the data are still whole
-        release = stored(bundle)
-        facts = read_facts(bundle)
-        told = Told(About.from_dict(facts.get("about", {})).dated(), facts.get("rows_altered_by_rules"))
+            finished = False
+        release, facts = stored(bundle), read_facts(bundle)
+        told = Told(About.from_dict(facts["about"]), facts.get("rows_altered_by_rules"))
+        own = None if isinstance(release, AnonymousRelease) else release.own
+        done = released(bundle, release, replace(told, whole=own))
+        if finished:
+            return done
         try:
             add_words(release, bundle, claim, told)
         except (CoveyError, OSError):
@@ -222,7 +218,7 @@ def resume(bundle: Path) -> Released:
                 f"the report of {bundle} could not be made ({type(error).__name__}). Its data are whole and can be used; a newer "
                 "covey may make it. Please report this."
             ) from error
-    return released(bundle, release.parts.m)
+    return done
 
 
 def anonymize(order: AnonymousOrder, listen: OnStage = ignore_stage) -> Released:
@@ -231,12 +227,9 @@ def anonymize(order: AnonymousOrder, listen: OnStage = ignore_stage) -> Released
     found, table = described(order.table, order.schema)
     if found is None:
         raise ArgumentError("give ", "schema", ", the public description of the table.")
-    if found.schema is None:
-        raise ParameterError(
-            "linked tables are released with differential privacy alone: covey release. Groups of rows of one "
-            "table would be linked to rows of the other, which protects nobody."
-        )
-    schema = found.schema.read_as(order.dialect)
+    if (why := not_taken(found).get("group_size")) is not None:
+        raise ParameterError(f"{why}.")
+    schema = found.unit.schema.read_as(order.dialect)
     schema.require_confirmed()  # it goes out with the bundle
     synth = AnonymousSynthesizer(order.group_size, method=order.method, schema=schema, seed=order.seed)
     for name in order.sensitive:
@@ -253,8 +246,10 @@ def anonymize(order: AnonymousOrder, listen: OnStage = ignore_stage) -> Released
     listen("writing")
     agreeing = synth.homogeneity() if order.sensitive else {}
     told = tuple((name, agreeing.get(name, synth.groups)) for name in order.sensitive)
-    bundle = write_bundle(synth.release(rows), order.out, parquet=order.parquet, force=order.force)
-    return replace(released(bundle, rows), agreeing=told)
+    release = synth.release(rows)
+    with claim_target(order.out, order.force) as claim:
+        done = publish(release, order.out, claim, parquet=order.parquet, force=order.force)
+    return replace(released(order.out, release, done), agreeing=told)
 
 
 def _check_places(order: PrivateOrder | AnonymousOrder, tables: Any) -> None:

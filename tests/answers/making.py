@@ -15,9 +15,11 @@ from covey.core.tables.domain import Domain
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Every, Factor, Query
 from covey.methods.draws import NumberCells
+from covey.methods.method import Fitted
 from covey.methods.regain.measure import coded_bits
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.codec import Codec
+from covey.table.description import Description
 
 TINY = Fraction(1, 10**12)  # noise that changes nothing
 
@@ -86,7 +88,9 @@ def released(schema, n, points, measured, drawn=None, numbers=None):
     """A release with these centres; `drawn` are rows of codes to use in place of rows drawn from them."""
     privacy = PrivacyStatement(make_budget(1.0), (), n, "regain", False)
     cloud = weighted(np.ascontiguousarray(points).tobytes(), points.shape)
-    release = Release(Rows(), schema, cloud, privacy, None, "0", measurements=measured, numbers=numbers)
+    release = Release(
+        Rows(), Description.of(schema), Fitted(cloud, measurements=measured, numbers=numbers), privacy, "0"
+    )
     if drawn is not None:
         release.__dict__["drawn"] = moments.Rows(np.asarray(drawn))
     return release

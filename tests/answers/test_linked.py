@@ -190,7 +190,7 @@ def test_without_times_there_is_no_waiting_and_noise_swallows_small_groups():
     found = release(persons(), 0.0)
     unordered = replace(PACKAGE.events, parent=replace(PACKAGE.link, order=None))
     with pytest.raises(CannotAnswerError, match="no column of times"):
-        replace(found, package=Description((PACKAGE.unit, unordered))).wait()
+        replace(found, described=Description((PACKAGE.unit, unordered))).wait()
     with pytest.raises(CannotAnswerError, match="lost in the noise"):
         release(persons(), 4000.0).mean("cost", where={"ward": "a"})
 

@@ -159,7 +159,7 @@ def test_what_is_no_number_or_cannot_be_run_again_is_refused(release):
     with pytest.raises(ParameterError, match="4 or more"):
         release.interval(share_of_a, 2)
     with pytest.raises(CannotAnswerError, match="cannot be run again"):
-        dataclasses.replace(release, measurements=None).replicates(1)
+        dataclasses.replace(release, fitted=dataclasses.replace(release.fitted, measurements=None)).replicates(1)
 
 
 def test_functions_are_given_frames_of_the_library_that_is_wanted(release):

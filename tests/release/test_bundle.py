@@ -16,6 +16,8 @@ from covey.demo import example_visits
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
+from covey.methods.method import Fitted
+from covey.methods.persons.method import LinkedFitted
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
 from covey.progress import listening
@@ -23,7 +25,6 @@ from covey.release import bundle as module
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.charts import percent
 from covey.release.evaluation import evaluate_bundle, total_variation
-from covey.release.load import draw_rows, load_centres
 from covey.release.pictured import Seen
 from covey.release.places import check_disk, is_bundle
 from covey.release.verify import rows_path, verify_bundle
@@ -66,7 +67,7 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
         "schema.json",
         "privacy.json",
         "certificate.json",
-        "centres.npz",
+        "model.npz",
         "measurements.npz",
         "measurements.json",
         "croissant.json",
@@ -90,7 +91,7 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
     assert set(certificate["bound"]) == {"1", "2", "3", "4"}
     assert json.loads((folder / "croissant.json").read_text())["recordSet"][0]["field"][0]["name"] == "age"
     assert "differential privacy with ε = 1, δ = 1e-6" in (folder / "README.md").read_text()
-    centres = np.load(folder / "centres.npz")
+    centres = np.load(folder / "model.npz")
     assert centres["weights"].sum() == pytest.approx(1)
     # One number for these rows, on every page: never below that of the model they were drawn from.
     certificate = json.loads((folder / "certificate.json").read_text())
@@ -117,7 +118,7 @@ def test_anonymous_bundles_say_first_what_they_are_not(visits, tmp_path):
     facts = verify_bundle(folder).facts
     assert facts["private"] is False
     assert facts["covariance_loss_note"] == "computed on true data"
-    assert not (folder / "centres.npz").exists()  # group means are not for publication
+    assert not (folder / "model.npz").exists()  # group means are not for publication
 
 
 def test_a_seeded_bundle_is_marked_everywhere(visits, tmp_path):
@@ -133,7 +134,7 @@ def test_a_seeded_bundle_is_marked_everywhere(visits, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["synthetic.csv", "privacy.json", "schema.json", "centres.npz", "measurements.npz", "README.md", "report.html"],
+    ["synthetic.csv", "privacy.json", "schema.json", "model.npz", "measurements.npz", "README.md", "report.html"],
 )
 def test_a_changed_file_is_noticed(folder, name):
     with (folder / name).open("ab") as file:
@@ -238,17 +239,18 @@ def test_files_can_be_read_by_others_and_the_scratch_folder_could_not(folder):
 def test_only_public_types_have_a_way_out():
     """The fields of a release are a closed list; what is private can neither be put in nor written."""
     allowed = {
-        "Parts",
-        "Schema",
-        "WeightedPoints",
-        "PrivacyStatement",
-        "Certificate | None",
-        "Spectrum | None",
-        "NumberCells | None",
-        "Measurements | None",
-        "str",
+        PrivateRelease: {"Parts", "Description", "Fitted | LinkedFitted", "PrivacyStatement", "str", "Bounds"},
+        Fitted: {
+            "WeightedPoints",
+            "Certificate | None",
+            "Spectrum | None",
+            "Measurements | None",
+            "NumberCells | None",
+        },
+        LinkedFitted: {"LinkedLaw", "dict[int, Cells]", "Measurements", "LinkedCertificate | None", "int"},
     }
-    assert {field.type for field in dataclasses.fields(PrivateRelease)} == allowed
+    for kind, types in allowed.items():
+        assert {field.type for field in dataclasses.fields(kind)} == types
     for private in (Moments, BlockSums, Counts, Prepared, Table, EncodeLog):
         assert not any(hasattr(private, name) for name in ("save", "to_dict", "to_json", "write", "__reduce_covey__"))
     with pytest.raises((TypeError, AttributeError, ParameterError)):
@@ -288,7 +290,7 @@ def test_evaluation_is_confidential_and_right(visits, folder):
 
 def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
     _, schema = visits
-    parts = list(draw_rows(load_centres(folder), 50, [], Streams.from_seed(0)))
+    parts = list(covey.load(folder).draw(50, seed=0))
     assert Codec(schema).problems(parts[0]) == []
     assert {len(column) for column in parts[0].values()} == {50}
 

@@ -122,7 +122,7 @@ def test_rules_within_a_table_and_across_both(clinics, tables):
     assert clinics.workspace.work(other).described() == found.described()
 
 
-def test_linked_tables_from_review_to_bundle(clinics, tables, tmp_path):
+def test_persons_with_events_from_review_to_bundle(clinics, tables, tmp_path):
     work = described(clinics, tables)
     assert clinics.post(f"/work/{work}/columns/link", {"at_most": "3", "order": "day"}).status_code == 303
     assert "anonymous" not in clinics.get(f"/work/{work}/privacy").text.lower()
@@ -239,13 +239,13 @@ def test_a_review_ends_with_every_change(clinics, tables):
 def test_an_upload_does_not_take_the_rows_of_a_release_that_has_begun(clinics, tables, monkeypatch):
     work = described(clinics, tables)
     found = clinics.workspace.work(work)
-    kept, real, waiting = [table.path for table in found.tables], reading.take, Job({"out": "x"}, found.folder)
+    kept, real, waiting = [table.path for table in found.tables], reading.read_files, Job({"out": "x"}, found.folder)
 
     def slow(given, folder, limit):
         found.jobs["review"] = waiting
         return real(given, folder, limit)
 
-    monkeypatch.setattr("covey.web.work.take", slow)
+    monkeypatch.setattr("covey.web.work.read_files", slow)
     answer = clinics.upload(work, tables["patients"], "patients.csv", {"events": ("visits.csv", tables["visits"])})
     assert answer.status_code == 409
     assert sorted(found.folder.glob("table-*")) == sorted(kept)

@@ -428,8 +428,9 @@ def test_exports_say_nothing_of_a_cell_that_does_not_fit(page):
 def test_exports_quote_what_a_shell_or_python_would_run():
     name, dataset = "a b; rm -rf ~ '\".csv", 'x"); import os #'
     choices = Choices(dataset=dataset, rows=7, parquet=True, rows_per_person=3, confirm_large_epsilon=True)
+    order = choices.order(Path(name), Path("schema.json"), Path("release"), ())
     words_of_shell = subprocess.run(
-        ["sh", "-c", f"printf '%s\\n' {command_line(choices, name)}"],
+        ["sh", "-c", f"printf '%s\\n' {command_line(order)}"],
         capture_output=True,
         text=True,
         check=True,
@@ -437,8 +438,8 @@ def test_exports_quote_what_a_shell_or_python_would_run():
     assert words_of_shell[:3] == ["covey", "release", name]
     assert words_of_shell[words_of_shell.index("--dataset") + 1] == dataset
     space = {}
-    exec(script(choices, name).replace("__main__", "nobody"), space)
-    order = space["order"]
+    exec(script(order).replace("__main__", "nobody"), space)
+    assert space["order"] == order
     assert (order.table.name, order.dataset, order.rows) == (name, dataset, 7)
 
 

@@ -90,7 +90,7 @@ def _words(rest: str) -> list[str]:
 def ask_linked(release: LinkedAnswers, question: str, **options: Any) -> Answer | AnswerTable:
     """The same of persons with events: share, mean, rate and wait; "per person" or "per event" may stand at the end."""
     verb, rest = _verb(question, LINKED_VERBS, LINKED_HELP)
-    resources = release.package.tables
+    resources = release.described.tables
     names = [name for part in resources for own in part.schema.names for name in (own, f"{part.name}.{own}")]
     words = [w for w in _words(rest) if w not in FILLERS or w in names]
     if "per" in words and "per" not in names:

@@ -15,7 +15,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.html import shorten
-from covey.release.load import Wish
+from covey.release.conditional import Wish
 from covey.table.attributes import Grid
 from covey.table.codec import Codec
 from covey.table.fields import Field

@@ -24,8 +24,7 @@ from covey.drawing import Drawn
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
-from covey.methods.persons.certify import LinkedCertificate
-from covey.release.contents import LinkedRelease
+from covey.release.contents import Bounds, PrivateRelease
 from covey.table.sources import joined
 from covey.tree import PART_PERSONS, MakePersons, TreeReader
 
@@ -44,7 +43,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class LinkedAnswers(LinkedRelease):
+class LinkedAnswers(PrivateRelease):
     """A private release of persons with events: `covey.load(folder)`, or `release(m)` of its synthesizer."""
 
     # Rows.
@@ -57,26 +56,26 @@ class LinkedAnswers(LinkedRelease):
         """m more synthetic persons with their events, at no cost: both tables by name."""
         m = whole_number(m, "m", 1, "It counts the synthetic persons.")
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
-        return self._frames(list(Drawn(m, MakePersons(TreeReader(self.package), self.fitted), streams)), library)
+        return self._frames(list(Drawn(m, MakePersons(TreeReader(self.described), self.persons), streams)), library)
 
     def _frames(self, parts: list[Any], library: str) -> dict[str, Any]:
-        names = [part.name for part in self.package.tables]
+        names = [part.name for part in self.described.tables]
         return {name: in_library(joined([both[j] for both in parts]), library) for j, name in enumerate(names)}
 
-    def certified(self, tables: Sequence[Mapping[str, Any]]) -> LinkedCertificate | None:
+    def certified(self, tables: Sequence[Mapping[str, Any]]) -> Bounds:
         """The certificate for these very tables, if they are all persons that there are."""
-        found = self.certificate
+        found = self.persons.certificate
         if self.own is not None or found is None or found.reference is None or self.parts.m > PART_PERSONS:
             return self.own or found
-        if not len(tables[1][self.package.events.link]):  # nothing to compare, and nothing to claim
+        if not len(tables[1][self.described.events.link]):  # nothing to compare, and nothing to claim
             return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
-        names = [part.name for part in self.package.tables]
-        return found.of(TreeReader(self.package.plain()).read(dict(zip(names, tables, strict=True))).linked)
+        names = [part.name for part in self.described.tables]
+        return found.of(TreeReader(self.described.plain()).read(dict(zip(names, tables, strict=True))).linked)
 
     @cached_property
     def evidence(self) -> LinkedEvidence:
         """The measurements, by column."""
-        return LinkedEvidence(self.fitted.measured, self.package)
+        return LinkedEvidence(self.persons.measured, self.described)
 
     # Answers.
 
@@ -173,15 +172,15 @@ class LinkedAnswers(LinkedRelease):
         With gaps it was measured itself. Otherwise dates were measured in bins, two events at a time: inside them only bounds are
         known, and the interval holds these.
         """
-        if self.package.link.gaps:
+        if self.described.link.gaps:
             answer: Answer = self.mean("gap", confidence=confidence, about=about)
             return replace(answer, question="wait")
-        order = self.package.link.order
-        if order is None or self.package.link.numbered:
+        order = self.described.link.order
+        if order is None or self.described.link.numbered:
             raise CannotAnswerError(
                 "the package names no column of times as order, so there is no time between events."
             )
-        own = self.evidence.find(f"{self.package.events.name}.{order}")
+        own = self.evidence.find(f"{self.described.events.name}.{order}")
         scale = self.evidence.binned[1].scale(own.name)
         found = self.evidence.step(own.place)
         if scale is None or scale.first or len(scale.starts) ** 2 != len(found.values):
@@ -214,7 +213,7 @@ class LinkedAnswers(LinkedRelease):
         if per not in PERS:
             raise ParameterError(f"per must be 'person' or 'event', got {per!r}.")
         count = len(set(columns))
-        if per == "event" and count > 1 and self.package.link.at_most > 1:
+        if per == "event" and count > 1 and self.described.link.at_most > 1:
             raise CannotAnswerError(
                 f"events count equally only together with the number of events of their person: with {count} columns that is "
                 f"{count + 1} things at once, and two were measured. Ask per person, where every person counts equally, "
@@ -227,7 +226,7 @@ class LinkedAnswers(LinkedRelease):
             )
 
     def _fine(self, per: Per, columns: int) -> bool:
-        return columns == 1 and (per == "person" or self.package.link.at_most == 1)
+        return columns == 1 and (per == "person" or self.described.link.at_most == 1)
 
     def _mask(self, own: Attribute, of: Conditions, found: Mapping[str, Attribute], fine: bool) -> Floats:
         """1 for the units, or bins, of an attribute that meet the conditions on it."""
@@ -308,7 +307,7 @@ class LinkedAnswers(LinkedRelease):
 
     def _capped(self, answer: Answer) -> Answer:
         """An answer about events: those beyond the public limit were cut, and how many is not known here."""
-        return replace(answer, method=f"{answer.method}; of a person's first {self.package.link.at_most} events")
+        return replace(answer, method=f"{answer.method}; of a person's first {self.described.link.at_most} events")
 
     def _answer(
         self, question: str, asked: list[Scores], per: Per, wish: tuple[float, About], within: tuple[float, float]
@@ -372,7 +371,7 @@ class LinkedAnswers(LinkedRelease):
 
     def _repr_html_(self) -> str:
         """For notebooks: what it is, and what to ask."""
-        names = ", ".join(part.name for part in self.package.tables)
+        names = ", ".join(part.name for part in self.described.tables)
         facts = [
             ("Guarantee", str(self.privacy)),
             ("Tables", f"{names}: {self.parts.m:,} synthetic persons, of {self.privacy.n:,} confidential ones"),
@@ -381,7 +380,7 @@ class LinkedAnswers(LinkedRelease):
         return card("Release", "synthetic", facts)
 
     def __repr__(self) -> str:
-        names = " and ".join(part.name for part in self.package.tables)
+        names = " and ".join(part.name for part in self.described.tables)
         return f"LinkedAnswers({self.parts.m} synthetic persons, {names}; {self.privacy})"
 
 

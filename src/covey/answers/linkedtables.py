@@ -39,7 +39,7 @@ def _counts(release: LinkedAnswers) -> Iterator[tuple[object, ...]]:
 
 def _tables(release: LinkedAnswers) -> Iterator[tuple[object, ...]]:
     """Entry by entry; of two events in no order those on and above the diagonal, which hold both orders."""
-    evidence, most = release.evidence, release.package.link.at_most
+    evidence, most = release.evidence, release.described.link.at_most
     starts = [*(int(start) for start in count_bins(most)), most + 1]
     number = [str(a) if b == a + 1 else f"{a} to {b - 1}" for a, b in pairwise(starts)]
     sides = [(side, j, name) for side, codec in enumerate(evidence.codecs) for j, name in enumerate(codec.names)]

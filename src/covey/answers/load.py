@@ -16,17 +16,15 @@ from covey.core.arrays import Integers
 from covey.errors import InputError
 from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.privacy.budget import Charge, PrivacyStatement
-from covey.privacy.certificate import Certificate, OutOfPlace
-from covey.release.contents import AnonymousRelease, AnyRelease
-from covey.release.linkedfiles import read_fitted
-from covey.release.load import load_centres
-from covey.release.measurements import read_measurements
+from covey.privacy.certificate import Certificate, OutOfPlace, TableBounds
+from covey.release.contents import AnonymousRelease, AnyRelease, Bounds
+from covey.release.model import read_model
 from covey.release.reading import read_json
 from covey.release.verify import checked_bundle, described_by, promised, rows_path, tables_of
 from covey.table.codec import Codec
-from covey.table.description import Description
 from covey.table.sources import ColumnValues, joined, open_source
 
+CERTIFICATE = "certificate.json"
 STORED_ROWS = 1 << 18  # that are read and decoded at a time: as many as are drawn at a time
 
 
@@ -53,89 +51,44 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class StoredTables:
-    """The tables of a bundle of persons with events, read when they are asked for, all persons at once."""
+    """Several tables of a bundle, read when they are asked for, all persons at once."""
 
     m: int
-    folder: Path
-    package: Description
+    tables: tuple[StoredRows, ...]
 
     def __iter__(self) -> Iterator[tuple[ColumnValues, ...]]:
-        yield tuple(
-            joined(StoredRows(self.m, path, Codec(part.released)))
-            for part, path in tables_of(self.folder, self.package)
-        )
-
-
-def stored(place: Path) -> AnyRelease:
-    """The release that a bundle was written from, as far as its words need it."""
-    described = described_by(place)
-    if described.schema is None or (place / "centres.npz").is_file():
-        return load(place)  # type: ignore[no-any-return]
-    checked, codec = checked_bundle(place), Codec(described.schema)
-    facts, rows = checked.facts, StoredRows(checked.rows, rows_path(place), codec)
-    named = {name: facts[name] for name in ("group_size", "n", "groups", "covariance_loss", "method", "seeded")}
-    return AnonymousRelease(rows, codec.schema, **named, version=facts["covey"])
+        yield tuple(map(joined, self.tables))
 
 
 def load(folder: str | Path) -> Any:
-    """A private bundle, checked, as an object that answers: rows, more rows, shares, means, regressions.
-
-    Of persons with events, `LinkedAnswers`: both tables, shares, means, rates; of a single table, `Release`.
-    """
+    """A private bundle, checked, as an object that answers: rows, more rows, shares, means, regressions."""
     place = Path(folder)
-    if described_by(place).schema is None:
-        return load_linked(place)
-    if not (place / "centres.npz").is_file():
-        facts = checked_bundle(place).facts
+    found = stored(place)
+    if isinstance(found, AnonymousRelease):
         raise InputError(
-            f"{place} is an anonymous bundle: its rows are averages of groups of {facts.get('group_size')} records, without "
-            "noise of a known law, so no honest interval can be computed from them. Its rows are in "
-            f"{rows_path(place).name}; for intervals ask for a private bundle, made by covey release."
+            f"{place} is an anonymous bundle: its rows are averages of groups of {found.group_size} records, without "
+            "noise of a known law, so no honest interval can be computed from them and no more rows can be drawn. Its rows are "
+            f"in {rows_path(place).name}; for more ask for a private bundle, made by covey release."
         )
-    centres = load_centres(place)
-    codec, facts = centres.codec, centres.checked.facts
-    return Release(
-        StoredRows(centres.checked.rows, rows_path(place), codec),
-        codec.schema,
-        centres.cloud,
-        statement(facts),
-        _certificate(place / "certificate.json", facts),
-        facts["covey"],
-        centres.spectrum,
-        measurements=read_measurements(place, codec.sizes),
-        numbers=centres.numbers,
-    )
+    return found
 
 
-def load_linked(place: Path) -> LinkedAnswers:
-    """A private bundle of persons with events."""
-    checked, package = checked_bundle(place), described_by(place)
-    fitted = replace(
-        read_fitted(place, package), certificate=_linked_certificate(place / "certificate.json", checked.facts)
-    )
-    parts, facts = StoredTables(checked.rows, place, package), checked.facts
-    own = _linked_own(place / "certificate.json", fitted.certificate)
-    return LinkedAnswers(parts, package, fitted, statement(facts), facts["covey"], own)
-
-
-def _linked_own(path: Path, found: LinkedCertificate | None) -> LinkedCertificate | None:
-    """What a certificate says of the very tables that lie beside it."""
-    said = None if found is None else read_json(path).get("this_table")
-    if found is None or said is None or "bound" not in said:
-        return None
-    kinds = {words: kind for kind, words in WORDS.items()}
-    bound = {kinds[words]: float(value) for words, value in said["bound"].items()}
-    return replace(found, bound=bound, persons=int(said["persons"]))
-
-
-def _linked_certificate(path: Path, facts: Mapping[str, Any]) -> LinkedCertificate | None:
-    if not path.is_file():
-        return None
-    said = read_json(path)
-    kinds = {words: kind for kind, words in WORDS.items()}
-    bound = {kinds[words]: float(value) for words, value in said["bound"].items()}
-    charge = Charge("certificate", Fraction(said["cost"]["amount"]), facts["spent_in"])
-    return LinkedCertificate(bound, float(said["estimate"]), charge, int(said["persons"]), said["confidence"])
+def stored(place: Path) -> AnyRelease:
+    """The release that a bundle was written from."""
+    described, checked = described_by(place), checked_bundle(place)
+    facts, m = checked.facts, checked.rows
+    tables = tuple(StoredRows(m, path, Codec(part.released)) for part, path in tables_of(place, described))
+    parts = tables[0] if described.schema is not None else StoredTables(m, tables)
+    if "group_size" in facts:
+        named = {name: facts[name] for name in ("group_size", "n", "groups", "covariance_loss", "method", "seeded")}
+        return AnonymousRelease(parts, described.unit.schema, **named, version=facts["covey"])
+    fitted: Any = read_model(place, described)
+    own: Bounds = None
+    if (place / CERTIFICATE).is_file():
+        certificate, own = read_certificate(read_json(place / CERTIFICATE), facts["spent_in"])
+        fitted = replace(fitted, certificate=certificate)
+    kind = Release if described.schema is not None else LinkedAnswers
+    return kind(parts, described, fitted, statement(facts), facts["covey"], own)
 
 
 def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
@@ -163,15 +116,18 @@ def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
     )
 
 
-def _certificate(path: Path, facts: Mapping[str, Any]) -> Certificate | None:
-    if not path.is_file():
-        return None
-    said = read_json(path)
+def read_certificate(said: Mapping[str, Any], unit: str) -> tuple[Certificate | LinkedCertificate, Bounds]:
+    """The certificate of a bundle, and what it says of the very tables that lie beside it."""
+    charge, confidence = Charge("certificate", Fraction(said["cost"]["amount"]), unit), said["confidence"]
+    if "persons" in said:
+        kinds = {words: kind for kind, words in WORDS.items()}
+        bounds = [{kinds[w]: float(b) for w, b in own.get("bound", {}).items()} for own in (said, said["this_table"])]
+        persons = LinkedCertificate(bounds[0], float(said["estimate"]), charge, int(said["persons"]), confidence)
+        return persons, replace(persons, bound=bounds[1], persons=said["this_table"]["persons"]) if bounds[1] else None
     bound, estimate = ({int(d): float(v) for d, v in said[name].items()} for name in ("bound", "estimate"))
-    charge = Charge("certificate", Fraction(said["cost"]["amount"]), facts["spent_in"])
-    own = said.get("rows_out_of_place")  # bundles of covey 0.1 have none
     misplaced = None
-    if own is not None:
+    if (own := said.get("rows_out_of_place")) is not None:
         numbers = "distribution_functions" in said
         misplaced = OutOfPlace(float(own["bound"]), float(own["estimate"]), int(own["columns"]), numbers)
-    return Certificate(bound, estimate, charge, said["measure"].startswith("L2"), said["confidence"], misplaced)
+    found = Certificate(bound, estimate, charge, said["measure"].startswith("L2"), confidence, misplaced)
+    return found, TableBounds({}, said["this_table"]["rows_out_of_place"])

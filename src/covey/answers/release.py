@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Real
@@ -39,9 +39,8 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
+from covey.release.conditional import Centres, draw_rows
 from covey.release.contents import PrivateRelease
-from covey.release.load import Centres, draw_rows
-from covey.release.verify import Verified
 from covey.table.codec import Codec
 from covey.table.sources import joined
 
@@ -66,11 +65,13 @@ class Release(PrivateRelease):
         self, m: int, where: Conditions | None = None, *, library: str = "polars", seed: int | None = None
     ) -> Any:
         """More synthetic rows, or rows that meet conditions, as `share` takes them: drawn from the centres, at no cost."""
+        return in_library(joined(list(self.draw(m, where, seed))), library)
+
+    def draw(self, m: int, where: Conditions | None = None, seed: int | None = None) -> Iterator[Mapping[str, Any]]:
+        """The same rows as columns, part by part, so that there may be more than the memory holds."""
         m = whole_number(m, "m", 1, "It counts the synthetic rows.")
         wanted = Columns(self.codec).wishes(where or {})
-        streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
-        centres = Centres(self.codec, self.centres, Verified({}, {}), self.numbers)
-        return in_library(joined(list(draw_rows(centres, m, wanted, streams))), library)
+        return draw_rows(Centres(self.codec, self.centres, self.numbers), m, wanted, again.streams_of(seed))
 
     # What answers rest on.
 

@@ -127,8 +127,8 @@ class Sharper(Release):
 def sharpened(release: Release, count: int, seed: int | None = None) -> Sharper:
     """The release with so many replicates: it takes as long as so many fits."""
     whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
-    kept = (release.parts, release.schema, release.centres, release.privacy, release.certificate, release.version)
-    found = Sharper(*kept, release.spectrum, release.measurements, release.numbers)
+    kept = (release.parts, release.described, release.fitted, release.privacy, release.version, release.own)
+    found = Sharper(*kept)
     mechanism = Mechanism(found)
 
     def run(streams: Streams) -> Run:
@@ -137,7 +137,7 @@ def sharpened(release: Release, count: int, seed: int | None = None) -> Sharper:
         return Run(_small(found.in_units(table)) if len(table) <= LARGE else None, _small(rows))
 
     runs = tuple(each(mechanism, count, streams_of(seed), run))
-    return Sharper(*kept, release.spectrum, release.measurements, release.numbers, runs)
+    return Sharper(*kept, runs)
 
 
 def _small(rows: Rows) -> Rows:

@@ -126,9 +126,8 @@ def sample(  # click passes each option by its name
     """Draw more rows from a private bundle, or those that meet conditions. Costs no privacy and needs no true data."""
     from covey.answers.asking import conditions as read
     from covey.answers.columns import Columns
-    from covey.entropy import Streams
+    from covey.answers.load import load
     from covey.errors import whole_number
-    from covey.release.load import draw_rows, load_centres
     from covey.release.places import check_new_file, is_bundle
     from covey.release.verify import described_by
     from covey.table.sources import write_csv, write_parquet
@@ -142,11 +141,10 @@ def sample(  # click passes each option by its name
     check_new_file(out, folder / "schema.json", force)
     if is_bundle(out.parent):
         raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
-    centres = load_centres(folder)
-    columns = Columns(centres.codec)
-    wishes = columns.wishes(read(columns, list(conditions)))
-    streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "--seed", 0))
-    parts, draft = draw_rows(centres, m, wishes, streams), out.with_name(f".{out.name}.part")
+    release = load(folder)
+    wanted = read(Columns(release.codec), list(conditions))
+    seed = None if seed is None else whole_number(seed, "--seed", 0)
+    parts, draft = release.draw(m, wanted, seed), out.with_name(f".{out.name}.part")
     try:  # there is never a file with a part of the rows
         (write_parquet if out.suffix == ".parquet" else write_csv)(parts, draft)
         draft.replace(out)
@@ -160,7 +158,7 @@ def _sample_linked(
     folder: Path, m: int, conditions: tuple[str, ...], where: tuple[Path, int | None, bool], as_json: bool
 ) -> None:
     """Draw m persons with their events into a folder of two files."""
-    from covey.answers.load import load_linked
+    from covey.answers.load import load
     from covey.release.places import check_new_file, is_bundle
     from covey.table.sources import write_csv
 
@@ -171,7 +169,7 @@ def _sample_linked(
         raise ParameterError(f"{folder} holds two tables: name a folder for them, not {out.name}.")
     if is_bundle(out) or is_bundle(out.parent):
         raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
-    tables = load_linked(folder).sample(m, seed=seed)
+    tables = load(folder).sample(m, seed=seed)
     out.mkdir(exist_ok=True)
     for name in tables:
         check_new_file(out / f"{name}.csv", folder / "datapackage.json", force)

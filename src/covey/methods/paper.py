@@ -35,8 +35,9 @@ from covey.core.paper.subspace import (
     principal_directions,
     quantise_directions,
 )
+from covey.core.tables.counts import Counts, integer_squares, joined
 from covey.core.tables.marginals import covariance_loss
-from covey.core.tables.moments import SplitSquares, integer_squares, moments_of
+from covey.core.tables.moments import moments_of
 from covey.errors import ParameterError, whole_number
 from covey.methods.method import Fitted
 from covey.methods.records import Records
@@ -123,8 +124,8 @@ def cell_sums(batch: Array, P: Floats, radius: float, covering: LatticeCovering)
     return block_sums(batch, covering.assign(scores(batch, P, radius)), covering.size)
 
 
-def _scaled(squares: SplitSquares, radius: float) -> Floats:
-    return np.asarray(squares.total / radius**2)
+def _scaled(squares: Counts, radius: float) -> Floats:
+    return np.asarray(joined(squares) / radius**2)
 
 
 def _sizes(blocks: BlockSums) -> Integers:

@@ -16,7 +16,7 @@ from covey.methods.regain.groups import small_groups
 from covey.privacy.certificate import Certificate, OutOfPlace, TableBounds, of_hundred
 from covey.release import charts
 from covey.release.charts import number
-from covey.release.contents import LinkedRelease, PrivateRelease
+from covey.release.contents import Bounds, PrivateRelease
 from covey.release.page import Part, facts, section
 from covey.table.codec import Codec
 
@@ -26,10 +26,7 @@ HUNDRED = 100  # rows in the picture
 ACROSS = 25  # of them in a line
 
 
-Bounds = TableBounds | LinkedCertificate | None  # what a certificate says of these very rows, as far as that is known
-
-
-def accuracy(release: PrivateRelease | LinkedRelease, whole: Bounds) -> Part:
+def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
     """The certificate: of 100 rows, how many are out of place; in technical terms, by degree."""
     title, certificate, privacy = "How accurate it is", release.certificate, release.privacy
     schema = release.described.schema
@@ -60,13 +57,13 @@ def _of_persons(found: LinkedCertificate, title: str) -> Part:
     return section("accuracy", title, tag("p", found.sentence, class_="statement"), tag("p", words), shown)
 
 
-def headline(release: PrivateRelease | LinkedRelease, whole: Bounds) -> list[tuple[str, str]]:
+def headline(release: PrivateRelease, whole: Bounds) -> list[tuple[str, str]]:
     """The certificate in one number."""
     if isinstance(release.certificate, LinkedCertificate):
         found = whole if isinstance(whole, LinkedCertificate) else release.certificate
         bound = charts.up(max(found.bound.values()), 2)
         return [("certified mean error of a table, in total variation", f"≤ {bound}")]
-    own = None if release.certificate is None else release.certificate.misplaced
+    own = release.certificate.misplaced if isinstance(release.certificate, Certificate) else None
     if own is None:
         return []
     most = own.bound if not isinstance(whole, TableBounds) or whole.misplaced is None else whole.misplaced
@@ -159,7 +156,7 @@ def technical(certificate: Certificate, whole: TableBounds) -> Html:
 def table_bounds(release: PrivateRelease, codes: Integers) -> TableBounds:
     """Bounds for these very rows, if all are here, for as many degrees as their distance to the centres is cheap to find."""
     certificate = release.certificate
-    if certificate is None or len(codes) < release.parts.m:
+    if not isinstance(certificate, Certificate) or len(codes) < release.parts.m:
         return TableBounds({})
     q, step = codes.shape[1], len(codes) * len(release.centres)
     degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]

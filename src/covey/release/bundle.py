@@ -6,8 +6,7 @@ The data, whose checksums are in SHA256SUMS:
     schema.json                 the public schema they satisfy; of several tables datapackage.json
     privacy.json                guarantee, neighbours, unit, ε and how it was spent, δ, n, mechanism, version, seeded or not
     certificate.json            the private accuracy certificate (private bundles)
-    centres.npz                 the weighted centres, from which more rows can be drawn at no cost (private bundles); of several
-                                tables model.npz
+    model.npz                   what more rows can be drawn from, at no cost (private bundles)
     measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles)
 
 Then the words, which are made from the data and can be made from it again, with their checksums in SHA256SUMS.report:
@@ -35,22 +34,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from covey.errors import CoveyWarning
-from covey.methods.draws import NumberCells
 from covey.methods.persons.certify import WORDS as KINDS
 from covey.methods.persons.certify import LinkedCertificate
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.progress import Progress
-from covey.release.accuracy import Bounds, stated
+from covey.release.accuracy import stated
 from covey.release.claim import claimed
 from covey.release.claim import replace as put_in_place
-from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease, LinkedRelease
+from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease, Bounds
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
-from covey.release.linkedfiles import write_fitted
-from covey.release.measurements import write_measurements
+from covey.release.model import write_model
 from covey.release.pictured import Seen
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, check_target
 from covey.release.report import report_html, rows_bounds
@@ -87,27 +82,30 @@ class Told:
     whole: Bounds = None
 
 
-def write_bundle(  # what is written where, by whose leave, and who is told
+def write_bundle(
+    release: AnyRelease, folder: Path, *, parquet: bool = False, force: bool = False, about: About = NOTHING_SAID
+) -> Path:
+    """Write a bundle to a folder that is claimed for it: its place."""
+    with claim_target(folder, force) as claim:
+        publish(release, folder, claim, parquet=parquet, force=force, about=about)
+    return folder
+
+
+def publish(  # what is written where, by whose leave, and who is told
     release: AnyRelease,
     folder: Path,
+    claim: Path,
     *,
     parquet: bool = False,
     force: bool = False,
-    claim: Path | None = None,
     about: About = NOTHING_SAID,
     written: Callable[[Path], None] = lambda _: None,
-) -> Path:
+) -> Told:
     """Write the data into a hidden folder beside the final one and rename it; then add the words.
 
     There is never a part of the data. If the words cannot be made, the bundle stays without them and a warning says so.
-    `claim` is that hidden folder, from `claim_target`, if it was claimed before; otherwise it is claimed here. `written` is told
-    of the bundle as soon as its data are safe.
+    `claim` is that hidden folder, from `claim_target`. `written` is told of the bundle as soon as its data are safe.
     """
-    if claim is None:
-        with claim_target(folder, force) as claim:
-            return write_bundle(
-                release, folder, parquet=parquet, force=force, claim=claim, about=about, written=written
-            )
     ready = claim / "new"
     ready.mkdir()
     with Progress((("drawing rows", 1.0), ("report", 1.0))) as progress:
@@ -134,7 +132,7 @@ def write_bundle(  # what is written where, by whose leave, and who is told
                 CoveyWarning,
                 stacklevel=2,
             )
-    return folder
+    return told
 
 
 @contextmanager
@@ -175,7 +173,7 @@ def _fill(
         write_document(folder / "privacy.json", anonymous_facts(release) | said)
         return Told(about, mended, seen)
     write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended) | said)
-    _write_model(release, folder)
+    write_model(release, folder)
     whole = _bounds(release, seen)
     if release.certificate is not None:
         facts = certificate_facts(release.certificate) | {"this_table": _own_facts(release.certificate, whole)}
@@ -197,18 +195,7 @@ def _describe(described: Description, folder: Path, suffix: str, about: About) -
     write_document(folder / PACKAGE, said | {"created": f"{about.made}T00:00:00Z"})
 
 
-def _write_model(release: PrivateRelease | LinkedRelease, folder: Path) -> None:
-    """What rows are drawn from, and the noisy numbers that were measured."""
-    if isinstance(release, LinkedRelease):
-        write_fitted(release.fitted, release.package, folder)
-        return
-    np.savez(folder / "centres.npz", **centre_arrays(release))
-    if release.measurements is not None:
-        names = tuple(field.name for field in release.schema.encoded)
-        write_measurements(release.measurements, names, folder)
-
-
-def _bounds(release: PrivateRelease | LinkedRelease, seen: Seen) -> Bounds:
+def _bounds(release: PrivateRelease, seen: Seen) -> Bounds:
     """The certificate for these very rows; where it cannot be computed, the certificate of their model speaks alone."""
     try:
         return rows_bounds(release, seen)
@@ -222,32 +209,6 @@ def _own_facts(certificate: Certificate | LinkedCertificate, whole: Bounds) -> d
     if isinstance(whole, LinkedCertificate):
         return said | {"bound": {KINDS[kind]: value for kind, value in whole.bound.items()}, "persons": whole.persons}
     return said | {"rows_out_of_place": whole.misplaced if isinstance(whole, TableBounds) else None}
-
-
-def centre_arrays(release: PrivateRelease) -> dict[str, Any]:
-    """Weights and points of the centres, and for numbers what their cells are."""
-    arrays = {"weights": release.centres.weights, "points": release.centres.points}
-    if release.spectrum is not None:
-        seen = release.spectrum
-        arrays["spectrum"] = np.array([seen.edge, seen.dimension, *seen.values])
-    return arrays if release.numbers is None else arrays | number_arrays(release.numbers)
-
-
-def number_arrays(numbers: NumberCells) -> dict[str, Any]:
-    """The codes at which cells of numbers begin and end, and their private measures.
-
-    The arrays of a number are named after its place among the encoded fields: "3 edges" has the codes of its cells, "3 start",
-    "3 stop" and "3 share" the measure from which values inside cells are drawn; "score" has the ranks that swaps of rows keep.
-    "triples" has the places of triples whose tables were measured, and "3 level" the levels of a field in these.
-    """
-    arrays: dict[str, Any] = {} if numbers.score is None else {"score": numbers.score}
-    for j, cells in numbers.cells.items():
-        arrays[f"{j} edges"] = cells.edges
-        arrays |= {f"{j} {name}": getattr(cells.measure, name) for name in ("start", "stop", "share")}
-    if numbers.triples:
-        arrays["triples"] = np.array(numbers.triples.names)
-        arrays |= {f"{x} level": levels for x, levels in numbers.triples.levels.items()}
-    return arrays
 
 
 # The words.

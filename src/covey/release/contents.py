@@ -9,14 +9,15 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.fit.spectrum import Spectrum
+from covey.core.numbers.cells import Cells
 from covey.core.paper.blocks import WeightedPoints
 from covey.measure.measurement import Measurements
 from covey.methods.draws import NumberCells
+from covey.methods.method import Fitted
 from covey.methods.persons.certify import LinkedCertificate
 from covey.methods.persons.method import LinkedFitted
 from covey.privacy.budget import PrivacyStatement
-from covey.privacy.certificate import Certificate
+from covey.privacy.certificate import Certificate, TableBounds
 from covey.release.summary import Column
 from covey.table.description import Description
 from covey.table.schema import Schema
@@ -91,55 +92,72 @@ class Bands(Protocol):
         """The table of a pair that was measured, small enough to be read."""
 
 
+Bounds = TableBounds | LinkedCertificate | None  # what a certificate says of these very rows, as far as that is known
+
+
 @dataclass(frozen=True)
 class PrivateRelease:
-    """Everything a differentially private release may contain."""
+    """Everything a differentially private release of one table, or of persons with events, may contain."""
 
     parts: Parts
-    schema: Schema
-    centres: WeightedPoints
+    described: Description
+    fitted: Fitted | LinkedFitted
     privacy: PrivacyStatement
-    certificate: Certificate | None
     version: str
-    spectrum: Spectrum | None = None
-    measurements: Measurements | None = None
-    numbers: NumberCells | None = None  # what the centres' cells of numbers are
+    own: Bounds = None  # what its certificate says of these very rows, where it was computed before
 
     @property
-    def described(self) -> Description:
-        """Its one table."""
-        return Description.of(self.schema)
+    def schema(self) -> Schema:
+        """The schema of its one table."""
+        return self.described.unit.schema
+
+    @property
+    def certificate(self) -> Certificate | LinkedCertificate | None:
+        """The private accuracy certificate, if one was bought."""
+        return self.fitted.certificate
+
+    @property
+    def measurements(self) -> Measurements | None:
+        """The noisy numbers that were measured, if they were kept."""
+        return measured_of(self.fitted)
+
+    @property
+    def centres(self) -> WeightedPoints:
+        """The weighted centres that rows of its one table are drawn from."""
+        assert isinstance(self.fitted, Fitted)  # nosec B101 # for the type checker; persons have none
+        return self.fitted.cloud
+
+    @property
+    def persons(self) -> LinkedFitted:
+        """What persons with events are drawn from."""
+        assert isinstance(self.fitted, LinkedFitted)  # nosec B101 # for the type checker; a single table has none
+        return self.fitted
+
+    @property
+    def numbers(self) -> NumberCells | None:
+        """What the centres' cells of numbers are."""
+        return self.fitted.numbers if isinstance(self.fitted, Fitted) else None
+
+    @property
+    def cells(self) -> Mapping[int, Cells]:
+        """The cells of numbers, by their place among all columns."""
+        if isinstance(self.fitted, LinkedFitted):
+            return self.fitted.cells
+        return {} if self.fitted.numbers is None else self.fitted.numbers.cells
 
     @property
     def bands(self) -> Bands | None:
         """Error bands for its report, where its measurements are at hand."""
         return None
 
+    def certified(self, tables: Sequence[ColumnValues]) -> Bounds:
+        """What its certificate says of these very tables, where it can be computed."""
+        return self.own
 
-@dataclass(frozen=True)
-class LinkedRelease:
-    """Everything a differentially private release of persons with events may contain."""
 
-    parts: Parts  # each of them columns of persons and of events
-    package: Description
-    fitted: LinkedFitted
-    privacy: PrivacyStatement
-    version: str
-    own: LinkedCertificate | None = None  # the certificate of these very tables, where it was computed before
-
-    @property
-    def described(self) -> Description:
-        """Its tables."""
-        return self.package
-
-    @property
-    def certificate(self) -> LinkedCertificate | None:
-        """The private accuracy certificate, if one was bought."""
-        return self.fitted.certificate
-
-    def certified(self, tables: Sequence[ColumnValues]) -> LinkedCertificate | None:
-        """The certificate for these very tables, where it can be computed; otherwise that of the draw that was compared."""
-        return self.own or self.certificate
+def measured_of(fitted: Fitted | LinkedFitted) -> Measurements | None:
+    """The measurements that a fit has kept."""
+    return fitted.measured if isinstance(fitted, LinkedFitted) else fitted.measurements
 
 
 @dataclass(frozen=True)
@@ -204,4 +222,4 @@ class AnonymousRelease:
         return Description.of(self.schema)
 
 
-AnyRelease = PrivateRelease | LinkedRelease | AnonymousRelease
+AnyRelease = PrivateRelease | AnonymousRelease

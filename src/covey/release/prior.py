@@ -22,7 +22,7 @@ def read_prior(folder: Any, codec: Codec, seeded: bool) -> Prior:
     """
     place = Path(folder)
     facts = verify_bundle(place).facts
-    if not (place / "centres.npz").is_file():
+    if "group_size" in facts:
         raise InputError(
             f"{place} is an anonymous bundle, which is not differentially private: using it as public information would "
             "let it leak into a private release. Give a bundle made by covey release."

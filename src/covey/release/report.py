@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from covey.core.arrays import Array, Integers
+from covey.core.numbers.cells import Cells
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
+from covey.methods.method import Fitted
 from covey.release import charts
-from covey.release.accuracy import NO_CERTIFICATE, Bounds, accuracy, headline, stated, table_bounds
+from covey.release.accuracy import NO_CERTIFICATE, accuracy, headline, stated, table_bounds
 from covey.release.agreement import risks, why
 from covey.release.contents import (
     NOT_PRIVATE,
@@ -22,7 +24,7 @@ from covey.release.contents import (
     AnonymousRelease,
     AnyRelease,
     Bands,
-    LinkedRelease,
+    Bounds,
     PrivateRelease,
 )
 from covey.release.cover import cover, example_question, foundations, public_columns
@@ -58,12 +60,14 @@ def report_html(
     files = Files(release.described, own.rows, digests, release.version, about.dated())
     bands = release.bands if isinstance(release, PrivateRelease) else None
     private, several = not isinstance(release, AnonymousRelease), files.several
-    looks = list[Part]()
-    for name, table in own.tables.items():
-        columns, of = describe(table.codec), name if several else ""
-        even = even_bars(release, table.codec) if isinstance(release, PrivateRelease) else {}
-        if not table.rows:
+    looks, first = list[Part](), 0
+    for part in release.described.tables:
+        place, first = first, first + len(part.measured.encoded)
+        if (table := own.tables.get(part.name)) is None or not table.rows:
             continue
+        name = part.name
+        columns, of = describe(table.codec), name if several else ""
+        even = even_bars(release.cells, table.codec, place) if isinstance(release, PrivateRelease) else {}
         title = f"What {of} look like" if of else LOOKS
         looks += attempted(title, distributions, columns, table.counts, private, bands, even, of)
         looks += attempted(HIDDEN, changed, bands)
@@ -86,9 +90,12 @@ def _events(files: Files, counts: Integers) -> Part:
     )
 
 
-def even_bars(release: PrivateRelease, codec: Codec) -> dict[int, Array]:
-    """In which bars of its numbers values are spread evenly; nothing is said of numbers that are drawn as distances."""
-    cells = {} if release.numbers is None else release.numbers.cells
+def even_bars(all_cells: Mapping[int, Cells], codec: Codec, place: int) -> dict[int, Array]:
+    """In which bars of numbers values are spread evenly; nothing is said of numbers that are drawn as distances.
+
+    `place` is that of the table's first column among all.
+    """
+    cells = {j - place: own for j, own in all_cells.items()}
     out = {}
     for j, (name, column) in enumerate(zip(codec.names, describe(codec), strict=True)):
         field = codec.schema[name]
@@ -109,9 +116,9 @@ def changed(bands: Bands | None) -> Part | None:
     return section("limits", HIDDEN, tag("p", words), listed)
 
 
-def rows_bounds(release: PrivateRelease | LinkedRelease, seen: Seen) -> Bounds:
+def rows_bounds(release: PrivateRelease, seen: Seen) -> Bounds:
     """What the certificate says of these very rows, where they came in one part."""
-    if isinstance(release, LinkedRelease):
+    if release.described.schema is None:
         return release.certified(seen.first)
     return table_bounds(release, seen.only.fine(seen.only.first))
 
@@ -233,7 +240,7 @@ class Files:
         )
 
 
-def private_page(release: PrivateRelease | LinkedRelease, files: Files, whole: Bounds, looks: Sequence[Part]) -> str:
+def private_page(release: PrivateRelease, files: Files, whole: Bounds, looks: Sequence[Part]) -> str:
     """The page of a differentially private bundle."""
     privacy, budget = release.privacy, release.privacy.budget
     mark, badges, banners = marks(privacy)
@@ -244,15 +251,14 @@ def private_page(release: PrivateRelease | LinkedRelease, files: Files, whole: B
         (epsilon_words(budget), f"{float(budget.epsilon):g}"),
         *headline(release, whole),
     ]
-    model = "model.npz holds the law" if files.several else "centres.npz holds the weighted centres"
     notes = [
         "Use it as you would use the original table: for exploring, teaching, testing code, planning a study. Whatever "
         "you compute from it costs no further privacy.",
         "Shares and associations of few columns are what it keeps best. Single rows mean nothing, and rare combinations "
         "may be off by more than the bound above, which is about the typical one.",
-        f"{model} that the rows were drawn from: more rows can be drawn at no cost.",
+        "model.npz holds the law that the rows were drawn from: more rows can be drawn at no cost.",
     ]
-    spectral = release.spectrum if isinstance(release, PrivateRelease) else None
+    spectral = release.fitted.spectrum if isinstance(release.fitted, Fitted) else None
     drawn = "Persons and their events" if files.several else "The rows"
     # The pyramid of NIST SP 800-226, from its top: what is promised to whom; how, and how well; what it stands on.
     sections = [

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from covey.privacy.budget import Budget
-from covey.release.contents import AnonymousRelease, AnyRelease, LinkedRelease, PrivateRelease
+from covey.release.contents import AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.statements import guarantee_words
 from covey.table.description import Description
 
@@ -224,7 +224,7 @@ def _title(release: AnyRelease) -> str:
     )
 
 
-def deployment(release: PrivateRelease | LinkedRelease, made: str) -> dict[str, Any]:
+def deployment(release: PrivateRelease, made: str) -> dict[str, Any]:
     """An entry for the registry of deployments of differential privacy, in its layout; it is read as YAML."""
     privacy, budget = release.privacy, release.privacy.budget
     columns = ", ".join(name for name, _ in release.described.fields)

@@ -10,7 +10,7 @@ from covey.entropy import SEEDED_MARK
 from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import Certificate
-from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, LinkedRelease, PrivateRelease
+from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
 from covey.release.reading import read_json
 from covey.table.description import Description
 
@@ -194,17 +194,13 @@ def unfinished_words(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def private_words(
-    release: PrivateRelease | LinkedRelease, tables: Sequence[str], mended: int | None, accuracy: str | None
-) -> str:
+def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | None, accuracy: str | None) -> str:
     """README.md of a private bundle with these files of rows; `accuracy` is what its certificate says of them."""
     privacy, budget, several = release.privacy, release.privacy.budget, release.described.schema is None
     unit = budget.protects.removeprefix("one ")
     these, made, source = "This table is", "It was made", "a confidential table"
-    model = "`centres.npz`: the weighted centres that rows are drawn from"
     if several:
         these, made, source = "These tables are", "They were made", "confidential tables"
-        model = "`model.npz`: what rows are drawn from"
     lines = [
         "# Synthetic data",
         "",
@@ -236,7 +232,7 @@ def private_words(
         else "- `schema.json`: what the columns mean",
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
-        f"- {model}",
+        "- `model.npz`: what rows are drawn from",
         "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
         "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
         "- `report.html`: this, and pictures of the data, in a browser",

@@ -12,10 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from covey.errors import InputError
-from covey.measure.measurement import Measurements
 from covey.privacy.budget import Budget, Charge, budget_for
-from covey.release.linkedfiles import read_fitted
-from covey.release.measurements import read_measurements
+from covey.release.contents import measured_of
+from covey.release.model import read_model
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
@@ -127,11 +126,7 @@ def verify_bundle(folder: Path) -> Verified:
     for _, path in tables:
         if finished and named[path.name] not in report:
             raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
-    measured: Measurements | None = None
-    if described.schema is not None:
-        measured = read_measurements(folder, Codec(described.schema).sizes)
-    elif "charges" in facts:
-        measured = read_fitted(folder, described).measured
+    measured = measured_of(read_model(folder, described)) if "charges" in facts else None
     if measured is not None and measured.n != facts["n"]:
         raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
     rows = verify_rows(described, tables)
@@ -194,7 +189,7 @@ def promised(facts: Mapping[str, Any]) -> Budget:
 
     Naming learned labels spends a part of δ, which the amount must then do without.
     """
-    source = "opendp" if facts.get("accounting", "zcdp") == "zcdp" else "covey"  # early bundles knew zCDP alone
+    source = "opendp" if facts["accounting"] == "zcdp" else "covey"
     named = any("delta" in charge for charge in facts["charges"])
     epsilon, delta = Fraction(facts["epsilon"]), Fraction(facts["delta"])
     return budget_for(epsilon, delta, facts["rows_per_person"], source, named)

@@ -16,6 +16,7 @@ from covey.entropy import SEEDED_MARK
 from covey.errors import NotFittedError, ParameterError
 from covey.measure.measurement import Measurements
 from covey.methods.draws import NumberCells, all_distances
+from covey.methods.method import Fitted
 from covey.methods.paper import PaperParameters
 from covey.methods.persons.certify import LinkedCertificate
 from covey.privacy.budget import Budget, PrivacyStatement
@@ -72,8 +73,8 @@ class _Private(_Synthesizer):
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
         certificate = self.certificate if isinstance(self.certificate, Certificate) else None
-        kept = (self.privacy, certificate, __version__, self.spectrum, self.measurements, self.numbers)
-        return Release(self.draw(m), self.schema, self.centres, *kept)
+        fitted = Fitted(self.centres, certificate, self.spectrum, self.measurements, self.numbers)
+        return Release(self.draw(m), Description.of(self.schema), fitted, self.privacy, __version__)
 
     def certify(self, Z: Any) -> TableBounds:
         """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.

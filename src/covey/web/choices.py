@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 
+from covey.orders import AnonymousOrder, PrivateOrder
 from covey.privacy.unit import ALL_ROWS, Unit
+from covey.release.contents import About
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,39 @@ class Choices:
         """How many rows of a person the promise covers."""
         return ALL_ROWS if self.person else self.rows_per_person
 
-    def for_linked(self) -> Choices:
-        """What of it concerns linked tables: all rows of a person are protected, and no column is singled out."""
-        return replace(self, mode="private", person="", rows_per_person=1, important=(), target="", sensitive=())
+    def without(self, names: Iterable[str]) -> Choices:
+        """The choices without those that the tables do not take."""
+        plain, left = Choices(), set(names)
+        mode = "private" if "group_size" in left else self.mode
+        return replace(self, mode=mode, **{name: getattr(plain, name) for name in left if hasattr(plain, name)})
 
     @property
-    def about(self) -> dict[str, str]:
-        """What stands on the first page of the report, as far as anything was said."""
-        said = {"title": self.title, "owner": self.owner, "purpose": self.purpose}
-        return said if any(said.values()) else {}
+    def about(self) -> About:
+        """What stands on the first page of the report."""
+        return About(self.title, self.owner, self.purpose)
+
+    def order(
+        self, table: Path, schema: Path | None, out: Path, kept: Collection[str]
+    ) -> PrivateOrder | AnonymousOrder:
+        """What was chosen, as the command line and the workflow understand it; `kept` are the columns that are left."""
+        if self.mode == "anonymous":
+            sensitive = tuple(name for name in self.sensitive if name in kept)
+            return AnonymousOrder(
+                table, schema, out, self.group_size, sensitive=sensitive, rows=self.rows, parquet=self.parquet
+            )
+        return PrivateOrder(
+            table,
+            schema,
+            out,
+            self.epsilon,
+            self.delta,
+            self.dataset,
+            rows=self.rows,
+            person=self.person or None,
+            important=tuple((name,) for name in self.important if name in kept),
+            target=self.target if self.target in kept else None,
+            rows_per_person=self.rows_per_person,
+            parquet=self.parquet,
+            confirm_large_epsilon=self.confirm_large_epsilon,
+            about=self.about,
+        )

@@ -1,6 +1,6 @@
-"""Persons with events in the workspace: one package from the columns of both tables, their rules, and how events hang together.
+"""One public description from the columns of all tables, their rules, and how events belong to persons.
 
-Rules name fields of linked tables as table.field. One whose fields are all of one table is a rule of that table.
+Where there are several tables, rules name fields as table.field. One whose fields are all of one table is a rule of that table.
 """
 
 from __future__ import annotations
@@ -20,34 +20,32 @@ from covey.web.reading import UploadedTable
 from covey.web.security import Form
 
 
-def joined(link: Description, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Description:
-    """The package as far as it has come; `link` has its names, keys, order and limits."""
-    if link.schema is not None:
-        fields = with_links_that_hold([column.field for column in columns if column.kept])
-        if not fields:
-            raise ParameterError("every column is left out. Keep at least one.")
-        drafted = not all(field.confirmed for field in fields)
-        own = Schema(fields, link.schema.missing_values, tuple(rules), drafted=drafted, dialect=link.schema.dialect)
-        return replace(link, tables=(replace(link.unit, schema=own),))
-    parts = [part if part.bare else _described(part, columns, rules) for part in link.tables]
-    if parts[1].bare:
-        raise ParameterError(f"every column of {link.events.name} is left out. Keep at least one.")
-    across = tuple(rule for rule in rules if len(_tables(rule)) > 1)
-    return replace(link, tables=tuple(parts), rules=across)
+def describe(start: Description, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Description:
+    """The description as far as it has come; `start` has its names, keys, order, limits and dialects."""
+    several = len(start.tables) > 1
+    own = {part.name: tuple(r for r in rules if not several or _tables(r) == {part.name}) for part in start.tables}
+    parts = [_described(part, columns, own[part.name], several) for part in start.tables]
+    if parts[-1].bare:
+        of = f" of {parts[-1].name}" if several else ""
+        raise ParameterError(f"every column{of} is left out. Keep at least one.")
+    across = tuple(rule for rule in rules if several and len(_tables(rule)) > 1)
+    return replace(start, tables=tuple(parts), rules=across)
 
 
-def _described(part: Resource, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Resource:
+def _described(part: Resource, columns: Sequence[ColumnDraft], rules: tuple[Rule, ...], several: bool) -> Resource:
     """One table with its kept columns and its own rules; persons may have no attributes left."""
-    fields = with_links_that_hold([c.field for c in columns if c.kept and c.table == part.name])
-    own = tuple(
-        rule.renamed(lambda name: name.removeprefix(f"{part.name}.")) for rule in rules if _tables(rule) == {part.name}
-    )
+    if part.bare:
+        return part
+    kept = [c.field for c in columns if c.kept and c.table == (part.name if several else "")]
+    fields, before = with_links_that_hold(kept), part.schema
     if not fields:
-        if own:
+        if rules:
             raise ParameterError(f"a rule speaks of {part.name}, of which no column is left. Remove the rule first.")
-        return replace(part, schema=replace(BARE, dialect=part.schema.dialect))
+        return replace(part, schema=replace(BARE, dialect=before.dialect))
+    own = tuple(rule.renamed(lambda name: name.removeprefix(f"{part.name}.")) for rule in rules) if several else rules
     drafted = not all(field.confirmed for field in fields)
-    return replace(part, schema=replace(part.schema, fields=fields, rules=own, drafted=drafted))
+    schema = Schema(fields, before.missing_values, own, drafted=drafted, dialect=before.dialect)
+    return replace(part, schema=schema)
 
 
 def _tables(rule: Rule) -> set[str]:
@@ -92,7 +90,7 @@ def link_form(link: Description) -> dict[str, str]:
     return names | {"at_most": str(link.link.at_most), "order": link.link.order or ""} | ticked
 
 
-def called_anew(
+def renamed(
     names: Mapping[str, str], columns: Sequence[ColumnDraft], rules: Sequence[Rule]
 ) -> tuple[tuple[ColumnDraft, ...], tuple[Rule, ...]]:
     """Columns and rules of tables that have other names now."""
@@ -105,7 +103,7 @@ def called_anew(
     return moved, tuple(rule.renamed(anew) for rule in rules)
 
 
-def placed(package: Description, tables: Sequence[UploadedTable]) -> Description:
-    """The package beside the private copies of its tables."""
-    placed = (replace(part, path=table.path.name) for part, table in zip(package.given, tables, strict=True))
-    return replace(package, tables=(*package.tables[: package.alone], *placed))
+def placed(described: Description, tables: Sequence[UploadedTable]) -> Description:
+    """The description beside the private copies of its tables."""
+    given = (replace(part, path=table.path.name) for part, table in zip(described.given, tables, strict=True))
+    return replace(described, tables=(*described.tables[: described.alone], *given))

@@ -65,7 +65,7 @@ def remove(tables: Iterable[UploadedTable]) -> None:
 
 @dataclass(frozen=True)
 class ReadTables:
-    """Tables that were read, their columns, and how they were understood; of linked ones how they hang together."""
+    """Tables that were read, their columns, how they are described, and what was assumed about their files."""
 
     tables: tuple[UploadedTable, ...]
     columns: tuple[ColumnDraft, ...]
@@ -73,8 +73,8 @@ class ReadTables:
     assumed: str = ""
 
 
-def take(given: GivenFiles, folder: Path, limit: int) -> ReadTables:
-    """Move files to their place in the workspace and read them; what cannot be taken is removed, in words of its owner."""
+def read_files(given: GivenFiles, folder: Path, limit: int) -> ReadTables:
+    """Move files to their place in the workspace and read them; what cannot be read is removed, in words of its owner."""
     check_encoding(given.encoding)
     files = [given.table, *([given.events] if given.events else [])]
     endings = [_ending(*file) for file in files]
@@ -84,9 +84,12 @@ def take(given: GivenFiles, folder: Path, limit: int) -> ReadTables:
         os.replace(path, place)
     named = [(place, name) for place, (_, name) in zip(places, files, strict=True)]
     try:
-        if given.events or given.whose or (known is not None and known.schema is None):
-            return _take_linked(given, named, known, limit)
-        return _take_one(given, named[0], known, limit)
+        by_name = {name: place for place, name in named}
+        if len(by_name) < len(named):
+            raise ParameterError(
+                f"both files are called {named[0][1]!r}. Rename one: a table goes by the name of its file."
+            )
+        return _drafted(given, by_name, limit) if known is None else _as_described(given, by_name, known, limit)
     except BaseException as error:
         for place in places:
             place.unlink(missing_ok=True)
@@ -111,49 +114,28 @@ def _ending(path: Path, name: str) -> str:
     return found
 
 
-def _take_one(given: GivenFiles, file: File, known: Description | None, limit: int) -> ReadTables:
-    """One table. A schema that is whole names the columns that must be there; an unfinished one is finished later."""
-    place, name = file
-    written, whole = _written(given), False
-    if known is None:
-        found = draft(place, written, 4 * limit)
-        start, notes = found.description, found.notes
-    else:
-        whole = not known.drafted
-        start, notes = Description.of(known.read_as(written).unit.schema), ()
-    schema = start.unit.schema
-    rows = read_table(place, schema if known is None or whole else None, given.encoding, size_limit=4 * limit).rows
-    return ReadTables((UploadedTable(place, name, rows),), drafts(schema, notes), start, _assumed(name, notes))
-
-
-def _take_linked(given: GivenFiles, files: Sequence[File], known: Description | None, limit: int) -> ReadTables:
-    """Persons and their events, in two tables or in one."""
-    if known is not None and known.schema is not None:
-        raise ParameterError("a schema describes one table. Give the package of both, or neither.")
-    by_name = {name: place for place, name in files}
-    if len(by_name) < len(files):
-        raise ParameterError(
-            f"both files are called {files[0][1]!r}. Rename one: a table goes by the name of its file."
-        )
-    if known is not None:
-        return _as_described(given, by_name, known, limit)
-    found = draft(by_name, _written(given), 4 * limit, given.whose or None)
-    package, looks, notes = found.description, found.found, found.by_table
-    tables = [UploadedTable(place, name, one.table.rows) for (place, name), one in zip(files, looks, strict=True)]
-    said = [_assumed(name, own) for (_, name), own in zip(files, notes, strict=True)]
-    return ReadTables(tuple(tables), columns_of(package, notes), package, "; ".join(filter(None, said)))
+def _drafted(given: GivenFiles, files: dict[str, Path], limit: int) -> ReadTables:
+    """Tables that are described by a draft."""
+    found = draft(files, _written(given), 4 * limit, given.whose or None)
+    tables = [UploadedTable(files[name], name, one.table.rows) for name, one in zip(files, found.found, strict=True)]
+    assumed = [_assumed(name, own) for name, own in zip(files, found.by_table, strict=True)]
+    columns = columns_of(found.description, found.by_table)
+    return ReadTables(tuple(tables), columns, found.description, "; ".join(filter(None, assumed)))
 
 
 def _as_described(given: GivenFiles, files: dict[str, Path], known: Description, limit: int) -> ReadTables:
-    """Tables of a package that was made before: by the names that it gives their files, or persons first."""
-    if given.whose not in ("", known.events.link):
-        raise ParameterError(
-            f"the package names {known.events.link!r} as the column that says whose each row is. Name none."
-        )
+    """Tables that were described before: by the names that a package gives their files, or persons first.
+
+    A schema that is whole names the columns that must be there; an unfinished one is finished later.
+    """
+    link = None if known.schema is not None else known.events.link
+    if given.whose not in ("", link):
+        named = "no column" if link is None else repr(link)
+        raise ParameterError(f"the schema names {named} as the column that says whose each row is. Name none.")
     parts = known.given
     if len(parts) != len(files):
         both = "persons and events, two tables: give both" if len(parts) == 2 else "one table: give that alone"
-        raise ParameterError(f"the package describes {both}.")
+        raise ParameterError(f"the schema describes {both}.")
     names = [part.path for part in parts]
     ordered = [name for name in names if name in files] if set(names) == set(files) else list(files)
     placed = [
@@ -175,12 +157,13 @@ def _read_as(part: Resource, dialect: Dialect) -> Schema:
     return replace(own, dialect=dialect.of_file.over(own.dialect)) if part.bare else own.read_as(dialect)
 
 
-def columns_of(package: Description, notes: Sequence[Sequence[Note]] = ()) -> tuple[ColumnDraft, ...]:
-    """The columns of both tables, persons first; notes are those of the tables that there are."""
-    told = {part.name: own for part, own in zip(package.given, notes, strict=bool(notes))}
+def columns_of(described: Description, notes: Sequence[Sequence[Note]] = ()) -> tuple[ColumnDraft, ...]:
+    """The columns of all tables, the unit's first; notes are those of the tables that have a file."""
+    told = {part.name: own for part, own in zip(described.given, notes, strict=bool(notes))}
+    several = len(described.tables) > 1
     return tuple(
-        replace(column, table=part.name)
-        for part in package.tables
+        replace(column, table=part.name if several else "")
+        for part in described.tables
         if not part.bare
         for column in drafts(part.schema, told.get(part.name, ()))
     )
@@ -204,7 +187,7 @@ def with_file_names(error: CoveyError, *files: File) -> CoveyError:
 
 
 def _is_package(path: Path, name: str) -> bool:
-    """Whether an uploaded file describes linked tables; what cannot be read does not."""
+    """Whether an uploaded file describes tables; what cannot be read does not."""
     try:
         return is_package(path, name)
     except CoveyError:
@@ -216,7 +199,8 @@ def _load_schema(path: Path, name: str) -> Description:
     place = path.with_suffix(".yaml" if name.lower().endswith((".yaml", ".yml")) else ".json")
     os.replace(path, place)
     try:
-        return Description.load(place)
+        found = Description.load(place)
+        return found if found.schema is None else Description.of(found.schema)  # its file has another name here
     except CoveyError as error:
         raise with_file_names(error, (place, name)) from None
     finally:

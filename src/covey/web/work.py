@@ -16,6 +16,7 @@ from typing import Any
 from covey.errors import CoveyError, ParameterError
 from covey.methods.learning import expected_attributes, expected_sizes, with_known_domains
 from covey.methods.regain.predict import Prediction, predict
+from covey.orders import AnonymousOrder, PrivateOrder, not_taken
 from covey.privacy.budget import Budget, budget_for
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.codec import Codec
@@ -25,13 +26,13 @@ from covey.table.resources import BARE, Parent
 from covey.table.schema import Rule, Schema
 from covey.tree import TreeReader
 from covey.web.choices import Choices
-from covey.web.describing import called_anew, joined, joint_schema, rules_of
+from covey.web.describing import describe, joint_schema, renamed, rules_of
 from covey.web.drafts import ColumnDraft, edited, published, refused, to_learn
 from covey.web.estimate import anonymous_seconds
 from covey.web.jobs import Job
 from covey.web.pictures import Picture, pictures
 from covey.web.preview import NoisePreview, preview_noise
-from covey.web.reading import GivenFiles, UploadedTable, remove, take
+from covey.web.reading import GivenFiles, UploadedTable, read_files, remove
 from covey.web.saved import require_same, resume, save
 from covey.web.security import Form, Refused
 from covey.workflow import Fit, check, plan
@@ -76,21 +77,21 @@ class Work:
         """What its owner calls it."""
         return " and ".join(self.words["tables"] if self.words else (table.name for table in self.tables))
 
-    def take(self, given: GivenFiles, limit: int) -> None:
+    def read(self, given: GivenFiles, limit: int) -> None:
         """Read what was uploaded, and draft its schema unless one was given."""
         self.require_idle()
-        taken = take(given, self.folder, limit)
+        found = read_files(given, self.folder, limit)
         with self.lock:
             try:
                 self.require_idle()  # a release may have begun while the files were read
                 if self.words is not None:
-                    require_same(self.words, taken.columns)
+                    require_same(self.words, found.columns)
             except CoveyError:
-                remove(taken.tables)
+                remove(found.tables)
                 raise
             self.forget_table()
-            self.tables, self.columns, self.assumed, self.said = taken.tables, taken.columns, taken.assumed, given.said
-            self.start, self.rules = taken.described, rules_of(taken.described)
+            self.tables, self.columns, self.assumed, self.said = found.tables, found.columns, found.assumed, given.said
+            self.start, self.rules = found.described, rules_of(found.described)
             self.taken = self.columns, self.start, self.rules
             if self.words is not None:
                 resume(self, self.words)
@@ -119,9 +120,14 @@ class Work:
         """How events belong to their persons; None where there is one table."""
         return None if self.start.schema is not None else self.start.link
 
+    @property
+    def not_taken(self) -> Mapping[str, str]:
+        """What a release of these tables does not take, and why."""
+        return not_taken(self.start)
+
     def described(self) -> Description:
         """What will be public, as far as it has come."""
-        return joined(self.start, self.columns, self.rules)
+        return describe(self.start, self.columns, self.rules)
 
     def schema(self) -> Schema:
         """The public schema of a single table."""
@@ -152,8 +158,8 @@ class Work:
         """Change how events hang together, or refuse what their table does not allow."""
         self.require_idle()
         names = {old.name: new.name for old, new in zip(self.start.tables, start.tables, strict=True)}
-        columns, rules = called_anew(names, self.columns, self.rules)
-        joined(start, columns, rules)
+        columns, rules = renamed(names, self.columns, self.rules)
+        describe(start, columns, rules)
         self.start, self.columns, self.rules, self._pictures = start, columns, rules, {}
         self.changed()
 
@@ -161,7 +167,7 @@ class Work:
         """Other choices, for the table or the tables that lie here now."""
         with self.lock:
             self.require_idle()
-            self.choices = choices.for_linked() if self.link else choices
+            self.choices = choices.without(self.not_taken)
             self.changed()
 
     def edit_column(self, place: int, form: Form) -> None:
@@ -193,6 +199,11 @@ class Work:
         return [
             c for c in self.columns if c.kept and not (c.field.confirmed or c.personal or c.field.constant is not None)
         ]
+
+    @property
+    def learned(self) -> list[str]:
+        """Columns whose limits or categories are learned with noise."""
+        return [c.called for c in self.columns if c.kept and c.field.learn]
 
     def learn_rest(self) -> None:
         """Learn with noise what nobody has described: nothing that was drafted becomes public."""
@@ -255,11 +266,11 @@ class Work:
 
     def budget(self, choices: Choices) -> Budget:
         """The promise that these choices make, and what may be spent under it."""
-        labels = not self.link and bool(with_known_domains(self.schema()).learns)
-        return budget_for(choices.epsilon, choices.delta, ALL_ROWS if self.link else choices.unit, labels=labels)
+        labels = any(with_known_domains(part.schema).learns for part in self.described().tables)
+        return budget_for(choices.epsilon, choices.delta, self.unit(choices), labels=labels)
 
     def expect(self, choices: Choices) -> Any:
-        """What a release of linked tables would be like, from public sizes alone."""
+        """What a release of persons with events would be like, from public sizes alone."""
         return plan(self.described(), self.counted(choices), choices.epsilon, choices.delta).prediction
 
     def predict(self, choices: Choices) -> Prediction:
@@ -323,6 +334,21 @@ class Work:
                 paths = {part.name: table.path for part, table in zip(found.given, self.tables, strict=True)}
                 self._fit = ((found, whose), check(paths, found, whose or None))
             return self._fit[1]
+
+    def order(self, schema: Path, out: Path, table: Path | None = None) -> PrivateOrder | AnonymousOrder:
+        """What was chosen, as the workflow understands it, of a table beside its schema, or of a package that names several."""
+        if self.link:
+            return self.choices.order(schema, None, out, self.kept)
+        return self.choices.order(table or self.require_table().path, schema, out, self.kept)
+
+    @property
+    def kept(self) -> set[str]:
+        """Names of the columns that are not left out."""
+        return {column.called for column in self.columns if column.kept}
+
+    def unit(self, choices: Choices) -> Unit:
+        """How many rows of a person the promise covers."""
+        return ALL_ROWS if self.link else choices.unit
 
     # Steps.
 

@@ -7,17 +7,16 @@ import sys
 import warnings
 from contextlib import suppress
 from dataclasses import asdict
-from fractions import Fraction
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from covey.errors import CoveyError, CoveyWarning
+from covey.orders import from_words
 from covey.progress import listening
-from covey.release.contents import About
 from covey.web.folders import hold
 from covey.web.jobs import open_gate
-from covey.workflow import AnonymousOrder, PrivateOrder, Released, anonymize, release, resume
+from covey.workflow import AnonymousOrder, Released, anonymize, release, resume
 
 PAUSE = 0.1  # seconds between two reports of the same stage
 
@@ -64,18 +63,14 @@ class Reporter:
             self.say(share=round(done, 3))
 
 
-def carry_out(order: dict[str, Any], reporter: Reporter) -> Released:
+def carry_out(words: dict[str, Any], reporter: Reporter) -> Released:
     """The same path as the command line's."""
-    places = ("table", "schema", "out", "ledger")
-    order = {key: Path(value) if key in places and value is not None else value for key, value in order.items()}
-    if "resume" in order:
-        return resume(Path(order["resume"]))
-    if "epsilon" not in order:
-        return anonymize(AnonymousOrder(**order), reporter.stage)
-    order |= {key: Fraction(order[key]) for key in ("epsilon", "delta")}
-    order["important"] = tuple(map(tuple, order.get("important", ())))
-    order["about"] = About(**order.get("about", {}))
-    return release(PrivateOrder(**order), reporter.stage, reporter.decide)
+    if "resume" in words:
+        return resume(Path(words["resume"]))
+    order = from_words(words)
+    if isinstance(order, AnonymousOrder):
+        return anonymize(order, reporter.stage)
+    return release(order, reporter.stage, reporter.decide)
 
 
 def main(place: str) -> int:

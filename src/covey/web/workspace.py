@@ -10,12 +10,14 @@ import json
 import secrets
 import shutil
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from covey.errors import CoveyError
+from covey.orders import PrivateOrder, as_words
 from covey.privacy.ledger import DatasetStatus, Ledger
 from covey.web.describing import placed
 from covey.web.folders import DRAFT, close_folder, private_file, private_folder
@@ -86,43 +88,20 @@ class Workspace:
 
     def order(self, work: Work, misfits_seen: bool = False) -> Job:
         """Write down what was chosen, as the worker and the command line understand it."""
-        table = work.require_table()
+        work.require_table()
         described = work.described()
         described.require_confirmed()  # also in anonymous mode: the schema goes out with the bundle
         key = secrets.token_hex(4)
         schema = work.folder / f"schema-{key}.json"
-        beside = placed(described, work.tables) if work.link else described
         with private_file(schema) as file:
-            json.dump(beside.to_dict(), file, indent=2, ensure_ascii=False)
-        choices = work.choices
+            json.dump(placed(described, work.tables).to_dict(), file, indent=2, ensure_ascii=False)
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        order: dict[str, Any] = {
-            "table": str(schema if work.link else table.path),
-            "schema": None if work.link else str(schema),
-            "out": str(self.out / f"release-{stamp}-{key}"),
-            "rows": choices.rows,
-            "parquet": choices.parquet,
-        }
-        kept = {column.field.name for column in work.columns if column.kept}
-        if choices.mode == "private":
-            order |= {
-                "epsilon": str(choices.epsilon),
-                "delta": str(choices.delta),
-                "dataset": choices.dataset,
-                "person": choices.person or None,
-                "rows_per_person": choices.rows_per_person,
-                "important": [[name] for name in choices.important if name in kept],
-                "target": choices.target if choices.target in kept else None,
-                "confirm_large_epsilon": choices.confirm_large_epsilon,
-                "accept_misfits": 1 if misfits_seen else 0,
-                "ledger": str(self.ledger.path),
-                "purpose": f"release (app, {key})",
-                "about": choices.about,
-            }
-        else:
-            order |= {"group_size": choices.group_size, "sensitive": [n for n in choices.sensitive if n in kept]}
+        order = work.order(schema, self.out / f"release-{stamp}-{key}")
+        if isinstance(order, PrivateOrder):
+            seen, purpose = Fraction(int(misfits_seen)), f"release (app, {key})"
+            order = replace(order, accept_misfits=seen, ledger=self.ledger.path, purpose=purpose)
         names = {str(table.path): table.name for table in work.tables} | {str(schema): "the schema"}
-        return Job(order, work.folder, names, expected=work.seconds(choices))
+        return Job(as_words(order), work.folder, names, expected=work.seconds(work.choices))
 
     def release(self, work: Work, key: str, misfits_seen: bool = False) -> Job:
         """Start the release of a review; the same review again gives the same job, so it is charged once.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.fit.triples import PULL, TripleGoal, TriplePull, Triples, shrunken, table_of, tilted
+from covey.core.fit.triples import PULL, TripleGoal, Triples, shrunken, table_of, tilted, triple_pull
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 
@@ -29,7 +29,7 @@ def test_the_slope_is_that_of_the_squared_gap():
     g = np.random.default_rng(1)
     tables = tuple(t / t.sum() for t in g.random((2, 2, 2, 2)))
     weights = np.array([0.5, 0.3, 0.2])
-    pull = TriplePull(TripleGoal(CHOSEN, tables), DOMAIN)
+    pull = triple_pull(TripleGoal(CHOSEN, tables), DOMAIN)
 
     def loss(y):
         shares = CHOSEN.shares(y, DOMAIN)

@@ -1,7 +1,6 @@
 """Samplers against their laws, each test with the power to reject a law that is slightly off."""
 
 import re
-from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +15,6 @@ from covey.core.noise.integers import (
     OpenDPNoise,
     add_noise,
     cube_noise,
-    discrete_gaussian,
     discrete_laplace,
     geometric,
 )
@@ -54,38 +52,11 @@ def test_discrete_laplace_has_its_law_and_the_test_has_power(scale):
     assert laplace_p_value(discrete_laplace(smaller, 60_000, np.random.default_rng(2)), scale) < 1e-4
 
 
-@pytest.mark.parametrize("variance", [Fraction(1, 5), 0.7, 1, Fraction(19, 3), 100, 2500.5])
-def test_discrete_gaussian_has_its_law_and_the_test_has_power(variance):
-    samples = discrete_gaussian(variance, 60_000, np.random.default_rng(3))
-    assert gaussian_p_value(samples, float(variance)) > 1e-4
-    smaller = Fraction(variance) * Fraction(90, 100)
-    assert gaussian_p_value(discrete_gaussian(smaller, 60_000, np.random.default_rng(4)), float(variance)) < 1e-4
-
-
-def test_coins_that_are_too_close_to_call_are_decided_exactly(monkeypatch):
-    """With the margin so wide that every coin goes the slow way, the law is the same."""
-    monkeypatch.setattr(noise, "COIN_MARGIN", 2.0)
-    assert gaussian_p_value(discrete_gaussian(3, 4000, np.random.default_rng(5)), 3) > 1e-4
-
-
-def test_an_exact_coin_draws_more_bits_until_it_is_sure():
-    generator = np.random.default_rng(6)
-    # u = ⌊e^{-1/3}·2^53⌋ is the one 53-bit number that decides nothing.
-    with localcontext() as context:
-        context.prec = 60
-        tie = int((-Decimal(1) / Decimal(3)).exp() * 2**53)
-    answers = [noise._exact_coin(tie, Fraction(1, 3), generator) for _ in range(400)]
-    assert 0 < sum(answers) < 400
-    assert noise._exact_coin(tie - 1, Fraction(1, 3), generator)
-    assert not noise._exact_coin(tie + 1, Fraction(1, 3), generator)
-
-
 def test_shape_and_type():
-    for draw in (discrete_laplace, discrete_gaussian):
-        samples = draw(2, (3, 5), np.random.default_rng(0))
-        assert samples.shape == (3, 5)
-        assert samples.dtype == np.int64
-        assert draw(2, 0, np.random.default_rng(0)).shape == (0,)
+    samples = discrete_laplace(2, (3, 5), np.random.default_rng(0))
+    assert samples.shape == (3, 5)
+    assert samples.dtype == np.int64
+    assert discrete_laplace(2, 0, np.random.default_rng(0)).shape == (0,)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9, 3e15, 2**57 + 1, 2**58])
@@ -96,13 +67,6 @@ def test_any_laplace_scale_without_overflow(scale):
         assert np.median(np.abs(samples.astype(float))) / scale == pytest.approx(np.log(2), rel=0.1)
         assert abs(np.mean(samples > 0) - 0.5) < 0.05
         assert abs(np.mean(samples & 1) - 0.5) < 0.05  # the last bit is noise as well
-
-
-@pytest.mark.parametrize("variance", [1e-9, 1e18, 2.0**80, 2.0**110])
-def test_any_gaussian_variance_without_overflow(variance):
-    samples = discrete_gaussian(variance, 4000, np.random.default_rng(3)).astype(float)
-    if variance > 1:
-        assert samples.std() == pytest.approx(np.sqrt(variance), rel=0.06)
 
 
 def test_a_scale_that_must_be_rounded_is_rounded_up():
@@ -119,13 +83,6 @@ def test_impossible_scales_are_refused(scale):
         ParameterError, match=rf"^scale must be positive and at most 2\^58, got {re.escape(f'{scale:.3g}')}\.$"
     ):
         discrete_laplace(scale, 1, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("variance", [0, -1, 2**114 + 1, 2.0**118])
-def test_impossible_variances_are_refused(variance):
-    with pytest.raises(ParameterError, match=rf"at most 2\^114, got {re.escape(f'{variance:.3g}')}\.$"):
-        discrete_gaussian(variance, 1, np.random.default_rng(0))
-    assert discrete_gaussian(2**114, 1, np.random.default_rng(0)).shape == (1,)
 
 
 @pytest.mark.parametrize(("scale", "dimension"), [(0, 3), (-1, 3), (Fraction(2**54 + 1, 4), 3), (2**54, 1)])
@@ -171,46 +128,6 @@ class Told:
     def integers(self, low, high, count=None):
         self.asked.append((low, high))
         return self.numbers.pop(0) if count is None else np.array([self.numbers.pop(0) for _ in range(count)])
-
-
-def test_only_coins_too_close_to_call_are_decided_exactly():
-    """e^{-x} with x = ln 2 in floating point: one half, and a uniform number 2^53·(½ + d) at different distances d."""
-    half, log2 = 2**52, float(np.log(2))
-    near = int(2.0**-36 * 0.5 * 2**53)  # the margin, in units of the uniform number
-    numbers = [0, half - 2 * near, half - near, half + near, half + 2 * near, 2**53 - 1]
-    asked = []
-
-    def exact(i):
-        asked.append(i)
-        return Fraction(log2)
-
-    told = Told(*numbers)
-    coins = noise._coin_exp(np.full(6, log2), exact, told)
-    assert asked == [2, 3]
-    assert coins.tolist() == [True, True, True, False, False, False]
-    assert told.asked == [(0, 2**53)]
-    # A probability far below the last bit is never called by floating point alone.
-    asked.clear()
-    assert not noise._coin_exp(np.array([900.0]), lambda i: asked.append(i) or Fraction(900), Told(0, 2**53 - 1)).any()
-    assert asked == [0]
-
-
-def test_an_exact_coin_reads_bits_in_order():
-    with localcontext() as context:
-        context.prec = 60
-        value = Fraction((-Decimal(1) / Decimal(3)).exp())
-    first = int(value * 2**53)
-    second = int(value * 2**106) - (first << 53)
-    for below, answer in ((1, True), (-1, False)):
-        told = Told(second - below)
-        assert noise._exact_coin(first, Fraction(1, 3), told) is answer
-        assert told.asked == [(0, 2**53)]
-    # A tie of 106 bits needs a third word.
-    told = Told(second, 0)
-    assert noise._exact_coin(first, Fraction(1, 3), told) is True
-    assert told.asked == [(0, 2**53)] * 2
-    # e^0 = 1 is above everything, whatever is drawn.
-    assert noise._exact_coin(2**53 - 2, Fraction(0), Told())
 
 
 @pytest.mark.parametrize("numerator", [0, 1, 3, 8])
@@ -312,11 +229,9 @@ def test_each_source_draws_the_gaussian_that_its_accounting_is_for():
 
 def test_opendp_agrees_as_an_oracle():
     """Two-sample comparison with OpenDP's samplers, which nobody here wrote."""
-    generator, theirs = np.random.default_rng(14), OpenDPNoise()
-    for ours, name, parameter in ((discrete_laplace, "laplace", 4), (discrete_gaussian, "gaussian", 9)):
-        pair = [ours(parameter, 40_000, generator), getattr(theirs, name)(parameter, 40_000)]
-        table = np.array([np.bincount(np.clip(x, -12, 12) + 12, minlength=25) for x in pair])
-        assert chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue > 1e-4
+    pair = [discrete_laplace(4, 40_000, np.random.default_rng(14)), OpenDPNoise().laplace(4, 40_000)]
+    table = np.array([np.bincount(np.clip(x, -12, 12) + 12, minlength=25) for x in pair])
+    assert chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue > 1e-4
 
 
 def test_the_missing_extra_names_its_install_line(monkeypatch):

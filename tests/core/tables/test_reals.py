@@ -5,12 +5,11 @@ from covey.core.noise.sensitivity import ball_sensitivity
 from covey.core.tables.reals import (
     CODE_BITS,
     UNIT,
-    LengthCounts,
     RealGrid,
     Spread,
-    SpreadMoments,
-    code_sums,
     distances_between,
+    length_counts,
+    moment_sums,
     real_distances,
     scale_sums,
     squares_of,
@@ -56,19 +55,19 @@ def test_sums_are_exact_and_the_same_in_any_batch():
     spread = Spread(np.array([7, 500_000]), np.array([1 << 8, 1 << 18]), 9 * UNIT**2)
     codes = rough(40_000, 2, seed=1)
     u = spread.encode(codes).astype(np.int64)
-    whole = SpreadMoments(spread)(codes)
-    parts = SpreadMoments(spread)(codes[:123]) + SpreadMoments(spread)(codes[123:])
+    whole = moment_sums(codes, spread)
+    parts = moment_sums(codes[:123], spread) + moment_sums(codes[123:], spread)
     assert (squares_of(whole) == u.T @ u).all()
     assert (squares_of(parts) == u.T @ u).all()
     assert (whole.integers()[0] == u.sum(axis=0)).all()
     wide = codes.astype(object)
-    assert (squares_of(code_sums(codes)) == (wide.T @ wide).astype(np.int64)).all()
+    assert (squares_of(moment_sums(codes)) == (wide.T @ wide).astype(np.int64)).all()
 
 
 def test_lengths_are_counted_once_each():
     spread, edges = Spread(np.array([0, 0]), np.array([1 << 18] * 2), 0), np.array([UNIT**2, 4 * UNIT**2])
     codes = np.array([[0, 0], [1 << 18, 0], [1 << 19, 0], [TOP, TOP]], dtype=np.int32)
-    assert LengthCounts(spread, edges)(codes).integers()[0].tolist() == [2, 1, 1]
+    assert length_counts(codes, spread, edges).integers()[0].tolist() == [2, 1, 1]
 
 
 def test_how_far_one_row_moves_the_moments():
@@ -102,7 +101,7 @@ def test_distances_move_by_at_most_1_over_n_and_numbers_of_two_signs_would_not()
     generator = np.random.default_rng(4)
     cloud, weights = generator.random((7, 3)), np.full(7, 1 / 7)
     codes = rough(30, 3, seed=5)
-    first = real_distances(code_sums(codes), 30, cloud, weights)
+    first = real_distances(moment_sums(codes), 30, cloud, weights)
     scaled = codes / 2**CODE_BITS
     for d, value in distances_between(scaled, cloud, weights).items():
         assert value == pytest.approx(first[d], abs=1e-9)
@@ -110,7 +109,7 @@ def test_distances_move_by_at_most_1_over_n_and_numbers_of_two_signs_would_not()
     for row in rough(40, 3, seed=6):
         other = codes.copy()
         other[3] = row
-        second = real_distances(code_sums(other), 30, cloud, weights)
+        second = real_distances(moment_sums(other), 30, cloud, weights)
         largest = max(largest, *(abs(second[d] - first[d]) for d in first))
     assert largest <= 1 / 30
     # Between −1 and 1 one row can move a product, and so its distance, by twice that.

@@ -18,7 +18,7 @@ from covey.core.fit.lowrank import (
     leading_eigenvectors,
     moment_gap,
 )
-from covey.core.fit.triples import TripleGoal, TriplePull, tilted
+from covey.core.fit.triples import TripleGoal, tilted, triple_pull
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import Zeros
@@ -127,7 +127,7 @@ def fit_category_centres(
     mover, weigher = _Adam(steps), _Adam(steps)
     heights: Array = np.zeros(k, f4)  # logarithms of the weights
     weights: Array | None = None
-    three = None if goal.triples is None else TriplePull(goal.triples, domain)
+    three = None if goal.triples is None else triple_pull(goal.triples, domain)
     if goal.triples is not None and start is not None:
         leaning = tilted(start, k, goal.triples, domain, public)
         least = 0.0 if zeros else LEAST  # what a centre excludes for a structural zero stays excluded

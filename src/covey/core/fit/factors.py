@@ -16,11 +16,11 @@ from scipy.special import expit, logit
 from covey.core.arrays import Floats
 from covey.core.fit.centres import Tick
 from covey.core.fit.devices import Device, descend
-from covey.core.fit.targets import CLOSE, NoisyMoments, Pairs, Term, moment_term, total
+from covey.core.fit.targets import CLOSE, DensePairs, NoisyMoments, Term, moment_term, total
+from covey.core.fit.wide import LowRankPairs
 from covey.core.tables.counts import Coding
 
-P = TypeVar("P", bound=Pairs)
-P_co = TypeVar("P_co", bound=Pairs, covariant=True)
+P = TypeVar("P", DensePairs, LowRankPairs)
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class Denoised(Generic[P_co]):
+class Denoised(Generic[P]):
     """What denoising leaves for the centres: the measurement, the target they should follow, factors, their prior, the pairs."""
 
     raw: Term
     fine: Term
     factors: Factors
     prior: Prior
-    pairs: P_co
+    pairs: P
 
 
 def denoise(pairs: P, k: int, r: int, tick: Tick, rounds: int = 4, steps: int = 50) -> Denoised[P]:

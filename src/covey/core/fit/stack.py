@@ -21,7 +21,7 @@ from covey.core.fit.devices import DOUBLE
 from covey.core.fit.factors import Denoised, denoise
 from covey.core.fit.shrinkage import thinning_weights
 from covey.core.fit.targets import CLOSE, DensePairs, DenseTarget, NoisyMoments, moment_term
-from covey.core.tables.counts import UNIT, Coding
+from covey.core.tables.counts import Coding
 
 ROUNDS = 40  # of EM, as many as for the spike and the slab
 START = np.array([0.9, 0.04, 0.03, 0.03])  # shares of spike, slab, lower and upper atom before anything is seen
@@ -86,7 +86,6 @@ def _second(variance: float, q: Floats, off: Floats, sd: float) -> float:
 
 
 DRAWS = 2  # of thinning: more change the weights little
-COPIES = 50  # of every centre in the simulation of clipping, as in `Coding.clip_error`
 EDGE = 1.02  # times the edge of the noise's spectrum: eigenvalues of a residual below it are noise
 STRONG = 2.0  # deviations of the noise: effects beyond are taken out before a spectrum is shrunk
 
@@ -145,12 +144,8 @@ def without_cut(noisy: NoisyMoments, centres: Floats, public: np.random.Generato
     coding = noisy.coding
     if not coding.clips:
         return noisy
-    y = np.repeat(centres.astype(np.float32), COPIES, axis=0)
-    x = (public.random(y.shape, dtype=np.float32) < y).astype(np.float32)
-    u, v = x - coding.middle.astype(np.float32), (coding.encode(x) / UNIT).astype(np.float32)
-    mean = noisy.mean + (u - v).mean(axis=0, dtype=np.float64)
-    pair = noisy.pair + hollow((u.T @ u - v.T @ v) / len(x))
-    return replace(noisy, coding=replace(coding, clips=False), mean=mean, pair=pair)
+    mean, pair = coding.simulated_cut(centres, public)
+    return replace(noisy, coding=replace(coding, clips=False), mean=noisy.mean - mean, pair=noisy.pair - pair)
 
 
 def thinned(noisy: NoisyMoments, public: np.random.Generator) -> Iterator[tuple[NoisyMoments, NoisyMoments]]:

@@ -1,6 +1,6 @@
 """What the centres should agree with: pairs, a dense target here and a low-rank one in `wide`, and terms of other measurements.
 
-Everything around a target (terms, factors, descent) is written once and sees it only through `Target` and `Pairs`.
+Everything around a target (terms, factors, descent) is written once and sees it only through `Target`.
 
 Each term is the Gaussian log-likelihood of one noisy measurement: it maps k equally weighted centres (k × p, float32, on the
 device of the fit) to its loss and gradient. All measurements are public by now.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,54 +52,6 @@ class Target(Protocol):
         ...
 
 
-class Pairs(Protocol):
-    """Noisy pairs while they are denoised: each round sets aside what the factors should not explain."""
-
-    @property
-    def noisy(self) -> NoisyMoments:
-        """What was measured."""
-        ...
-
-    @property
-    def public(self) -> np.random.Generator:
-        """Randomness for start vectors and simulations."""
-        ...
-
-    @property
-    def device(self) -> Device:
-        """Where the fit runs."""
-        ...
-
-    @property
-    def mean(self) -> Floats:
-        """Noisy means of the coded rows, freed of what clipping did to them."""
-        ...
-
-    def leading(self, r: int) -> tuple[Floats, Floats]:
-        """The r leading eigenvalues and eigenvectors of the noisy covariance."""
-        ...
-
-    def for_factors(self) -> Target:
-        """The measured pairs as the factors should see them: those set aside count little, or are taken out."""
-        ...
-
-    def measured(self) -> Target:
-        """The measured pairs, all of them, freed of what clipping did to them."""
-        ...
-
-    def without_clipping(self, centres: Floats) -> Self:
-        """The pairs freed of what clipping does to rows of these centres, beyond what the fit accounts for by itself."""
-        ...
-
-    def set_aside(self, centres: Floats) -> Self:
-        """Look at what these centres leave of the pairs: strong ones are set aside, and all of it is shrunk."""
-        ...
-
-    def denoised(self, centres: Floats) -> Target:
-        """These centres' pairs plus the shrunken rest, within the Fréchet bounds of their means, coded around ½."""
-        ...
-
-
 @dataclass(frozen=True)
 class DenseTarget:
     """A target written out, with a weight for every pair."""
@@ -124,7 +76,10 @@ class DenseTarget:
 
 @dataclass(frozen=True)
 class DensePairs:
-    """Pairs that are held as p × p matrices. Those set aside keep their value and lose weight.
+    """Noisy pairs while they are denoised: each round sets aside what the factors should not explain.
+
+    Here they are held as p × p matrices, and those set aside keep their value and lose weight; for many columns see
+    `wide.LowRankPairs`, which has the same methods.
 
     Args:
         noisy: what was measured.
@@ -152,7 +107,7 @@ class DensePairs:
 
     @property
     def mean(self) -> Floats:
-        """Noisy means, freed of what clipping did."""
+        """Noisy means of the coded rows, freed of what clipping did to them."""
         return self.noisy.mean - self.clip_mean
 
     @property
@@ -160,26 +115,26 @@ class DensePairs:
         return self.noisy.pair - self.clip_pair
 
     def leading(self, r: int) -> tuple[Floats, Floats]:
-        """Of the whole matrix."""
+        """The r leading eigenvalues and eigenvectors of the noisy covariance."""
         noisy = self.noisy
         w, v = np.linalg.eigh(hollow(noisy.pair - np.outer(noisy.mean, noisy.mean)))
         return w[::-1][:r], v[:, ::-1][:, :r]
 
     def for_factors(self) -> DenseTarget:
-        """Pairs with a larger variance where they were set aside."""
+        """The measured pairs as the factors should see them: with a larger variance where they were set aside."""
         return DenseTarget.of(self._pair, self.sd)
 
     def measured(self) -> DenseTarget:
-        """All pairs with the variance of their noise."""
+        """The measured pairs, all of them, freed of what clipping did to them."""
         return DenseTarget.of(self._pair, self.noisy.pair_sd)
 
     def without_clipping(self, centres: Floats) -> DensePairs:
-        """By simulation."""
+        """The pairs freed of what clipping does to rows of these centres, beyond what the fit accounts for by itself."""
         mean, pair = self.noisy.coding.clip_error(centres.astype(F4), self.public)
         return replace(self, clip_mean=mean, clip_pair=pair)
 
     def set_aside(self, centres: Floats) -> DensePairs:
-        """By empirical Bayes on all pairs at once."""
+        """What these centres leave of the pairs: strong ones are set aside, and all of it is shrunk by empirical Bayes."""
         coding, p = self.noisy.coding, centres.shape[1]
         near: NDArray[np.float32] = centres.astype(F4)
         u = near - coding.middle.astype(F4)
@@ -195,7 +150,7 @@ class DensePairs:
         return np.clip(joint, np.maximum(0, m[:, None] + m - 1), np.minimum(m[:, None], m))
 
     def denoised(self, centres: Floats) -> DenseTarget:
-        """The whole matrix."""
+        """These centres' pairs plus the shrunken rest, within the Fréchet bounds of their means, coded around ½."""
         m, joint = centres.mean(axis=0), self.joint(centres)
         return DenseTarget.of(hollow(joint - (m[:, None] + m) / 2 + 0.25), self.noisy.pair_sd / CLOSE)
 

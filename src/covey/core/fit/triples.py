@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -158,23 +158,18 @@ def tilted(
     return WeightedPoints(weights, points)
 
 
-class TriplePull:
-    """The gradient of Σ(cell − goal)² over the triples' tables, times k, in float32."""
+def triple_pull(goal: TripleGoal, domain: Domain) -> Callable[[Array, Array], Array]:
+    """The gradient of Σ(cell − goal)² over the triples' tables, times k, in float32, for centres of some weights."""
+    tables = [table.astype(np.float32) for table in goal.tables]
+    scale = np.float32(4 * PULL / len(domain.sizes) ** 2)
 
-    def __init__(self, goal: TripleGoal, domain: Domain) -> None:
-        f4, q = np.float32, len(domain.sizes)
-        self.domain, self.triples = domain, goal.triples
-        self.tables = [table.astype(f4) for table in goal.tables]
-        self.scale = f4(4 * PULL / q**2)
-
-    def __call__(self, y: Array, weights: Array) -> Array:
-        """For centres y of these weights."""
-        own = self.triples.shares(y, self.domain)
+    def pull(y: Array, weights: Array) -> Array:
+        own = goal.triples.shares(y, domain)
         slopes = {x: np.zeros_like(shares) for x, shares in own.items()}
         k = len(y)
-        for triple, goal in zip(self.triples.names, self.tables, strict=True):
+        for triple, table in zip(goal.triples.names, tables, strict=True):
             a, b, c = (own[x] for x in triple)
-            gap = self.scale * (table_of(weights, own, triple) - goal)
+            gap = scale * (table_of(weights, own, triple) - table)
             i, j, m = gap.shape
             beyond = (c @ gap.reshape(i * j, m).T).reshape(k, i, j)
             slopes[triple[0]] += np.einsum("kij,kj->ki", beyond, b)
@@ -183,5 +178,7 @@ class TriplePull:
             slopes[triple[2]] += both @ gap.reshape(i * j, m)
         out = np.zeros_like(y)
         for x, slope in slopes.items():
-            out[:, self.domain.block(x)] = slope[:, self.triples.levels[x]]
+            out[:, domain.block(x)] = slope[:, goal.triples.levels[x]]
         return out
+
+    return pull

@@ -18,7 +18,7 @@ from covey.core.fit.devices import Device
 from covey.core.fit.lowrank import BASIS, SWEEPS, Core, core, leading_eigenvectors, moment_gap
 from covey.core.fit.shrinkage import SpikeSlab, fit_spike_slab
 from covey.core.fit.targets import CLOSE, F4, NoisyMoments
-from covey.core.tables.counts import UNIT
+from covey.core.tables.counts import COPIES, UNIT
 
 PARTNERS = 8  # strong pairs kept for a column: they bound the memory and the work of a step
 FINENESS = (
@@ -120,9 +120,6 @@ class Partners:
         for b in range(self.others.shape[0]):
             out = out + xp.take(F, self.others[b, :], axis=1) * self.strength[b, :]
         return out
-
-
-COPIES = 50  # of every centre in the simulation of clipping, as many as in `Coding.clip_error`
 
 
 @dataclass(frozen=True)

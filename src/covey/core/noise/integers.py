@@ -10,14 +10,13 @@ Gaussian mechanism, and so μ-GDP with μ = Δ₂/σ and no slack (docs/proofs/e
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import isqrt, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Integers
 from covey.core.noise.normals import STANDARD, WORD, Digits, Normals
 from covey.errors import MissingExtraError, ParameterError
 
@@ -42,26 +41,6 @@ def discrete_laplace(scale: Number, size: Size, generator: np.random.Generator) 
         magnitude = geometric(scale, count, generator)
         negative = generator.integers(0, 2, len(magnitude)).astype(bool)
         return np.asarray(np.where(negative, -magnitude, magnitude)[~(negative & (magnitude == 0))])
-
-    return _fill(size, attempt)
-
-
-def discrete_gaussian(variance: Number, size: Size, generator: np.random.Generator) -> Integers:
-    """Integers with P(y) ∝ exp(−y²/(2·variance)), exactly, for any rational variance.
-
-    A discrete Laplace proposal of scale t = ⌊σ⌋ + 1 is accepted with probability exp(−(|y| − σ²/t)²/(2σ²))
-    (Canonne, Kamath and Steinke 2020).
-    """
-    exact = Fraction(variance)
-    if not 0 < exact <= MAX_SCALE**2 // 4:
-        raise ParameterError(f"variance must be positive and at most 2^114, got {float(variance):.3g}.")
-    t = isqrt(exact.numerator // exact.denominator) + 1
-    centre, twice = float(exact / t), 2 * float(exact)
-
-    def attempt(count: int) -> Array:
-        y = discrete_laplace(t, count, generator)
-        approximate = (np.abs(y) - centre) ** 2 / twice
-        return y[_coin_exp(approximate, lambda i: (abs(int(y[i])) - exact / t) ** 2 / (2 * exact), generator)]
 
     return _fill(size, attempt)
 
@@ -148,41 +127,6 @@ def _bernoulli_exp(numerator: Integers, denominator: int, generator: np.random.G
     return np.asarray(first_failure % 2 == 1)
 
 
-# A float64 exponent is right to a few units in 2^-44; coins closer than this to their threshold are decided exactly.
-COIN_MARGIN = 2.0**-36
-
-
-def _coin_exp(exponent: Floats, exact_exponent: Callable[[int], Fraction], generator: np.random.Generator) -> Array:
-    """Coins with success probability exp(−exponent), exactly.
-
-    A uniform number of 53 bits is compared with the floating-point probability. Where the two are too close to be sure
-    (one coin in 2^35), more bits of the uniform number are drawn and compared in exact arithmetic.
-    """
-    u = generator.integers(0, 1 << 53, len(exponent))
-    probability = np.exp(-exponent)
-    difference = probability - u * 2.0**-53
-    success = difference > 0
-    for i in np.flatnonzero(np.abs(difference) <= COIN_MARGIN * probability + 2.0**-52):
-        success[i] = _exact_coin(int(u[i]), exact_exponent(int(i)), generator)
-    return np.asarray(success)
-
-
-def _exact_coin(u: int, exponent: Fraction, generator: np.random.Generator) -> bool:
-    """Whether a uniform number that starts with the 53 bits u lies below exp(−exponent)."""
-    bits = 53
-    while True:
-        with localcontext() as context:
-            context.prec = bits  # digits: far more than the bits that are compared
-            value = Fraction((-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
-        slack = Fraction(1, 1 << (2 * bits))
-        if Fraction(u + 1, 1 << bits) <= value - slack:
-            return True
-        if Fraction(u, 1 << bits) >= value + slack:
-            return False
-        u = (u << 53) + int(generator.integers(0, 1 << 53))
-        bits += 53
-
-
 def _powers_of_e(count: int, generator: np.random.Generator) -> Integers:
     """Number of successes before the first failure of coins with success probability 1/e."""
     v = np.zeros(count, dtype=np.int64)
@@ -264,16 +208,6 @@ def _decided(sigma: Fraction, normals: Normals, which: Integers) -> Integers:
     return out
 
 
-class IntegerNoise(Protocol):
-    """Independent integer noise of two laws."""
-
-    def laplace(self, scale: Number, size: Size) -> Integers:
-        """P(y) ∝ exp(−|y|/scale)."""
-
-    def gaussian(self, variance: Number, size: Size) -> Integers:
-        """Gaussians of this variance on the integers: rounded (covey, Gaussian DP) or discrete (OpenDP, zCDP)."""
-
-
 class CoveyNoise:
     """covey's exact samplers on a given stream."""
 
@@ -321,6 +255,9 @@ class OpenDPNoise:
         """P(y) ∝ exp(−y²/(2·variance)), the scale rounded up to a float."""
         scale = sqrt(_up(variance)) * (1 + 2.0**-50)
         return self._add_to_zeros(self._dp.l2_distance(T="f64"), self._dp.m.make_gaussian, scale, size)
+
+
+IntegerNoise = CoveyNoise | OpenDPNoise
 
 
 def _up(value: Number) -> float:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers, strips
+from covey.core.arrays import Array, Floats, Integers, is_bits, strips
 from covey.core.noise.integers import CLAMP
 from covey.core.paper.subspace import integer_scores
 from covey.core.tables.moments import (
@@ -32,6 +32,7 @@ from covey.core.tables.moments import (
 from covey.errors import ParameterError
 
 UNIT = 1 << 10  # the centre and coded rows are integers in steps of 1/1024
+COPIES = 50  # of every centre in a simulation of clipping
 LENGTH_ENTRIES = 1 << 22  # of rows that become float64 at once: 32 MB
 
 
@@ -50,13 +51,8 @@ class Coding:
 
     def encode(self, batch: Array) -> Floats:
         """The coded rows, as integers. Clipping truncates toward zero, so no row leaves the ball."""
-        u = batch.astype(np.float64) * UNIT - self.centre
-        if self.clips:
-            norm = (u * u).sum(axis=1)  # exact integers below 2^53
-            long = norm > self.radius_squared
-            factor = np.sqrt(self.radius_squared / norm[long]) * (1 - 2.0**-40)
-            u[long] = np.trunc(u[long] * factor[:, None])
-        return np.asarray(u)
+        u = np.asarray(batch.astype(np.float64) * UNIT - self.centre)
+        return into_ball(u, self.radius_squared) if self.clips else u
 
     def lengths(self, batch: Batch) -> Floats:
         """‖u‖² of the rows before clipping, exact integers in steps of 2^-20."""
@@ -93,22 +89,39 @@ class Coding:
         a, b, c, d = ((part @ rule).astype(np.float32) for part in parts)
         return a, b, c, d
 
-    def clip_error(self, y: Array, public: np.random.Generator, copies: int = 50) -> tuple[Floats, Floats]:
-        """What `clip_factors` misses: simulated minus approximated effect of clipping on means and pairs, for given centres.
+    def simulated_cut(self, y: Array, public: np.random.Generator) -> tuple[Floats, Floats]:
+        """What clipping does to means and pairs of rows drawn from given centres, by simulation.
 
         Copies of the same rows with and without clipping are compared, so only clipped rows add noise.
         """
-        k = len(y)
-        x = (public.random((copies * k, y.shape[1]), dtype=np.float32) < np.repeat(y, copies, axis=0)).astype(
-            np.float32
-        )
+        near = np.repeat(y.astype(np.float32), COPIES, axis=0)
+        x = (public.random(near.shape, dtype=np.float32) < near).astype(np.float32)
         u, v = x - self.middle.astype(np.float32), (self.encode(x) / UNIT).astype(np.float32)
+        pair = (v.T @ v - u.T @ u) / len(x)
+        np.fill_diagonal(pair, 0)
+        return (v - u).mean(axis=0, dtype=np.float64), np.asarray(pair)
+
+    def clip_error(self, y: Array, public: np.random.Generator) -> tuple[Floats, Floats]:
+        """What `clip_factors` misses: simulated minus approximated effect of clipping on means and pairs, for given centres."""
+        mean, pair = self.simulated_cut(y, public)
         one, _, two, _ = self.clip_factors(y)
         w = y - self.middle
-        mean = (v - u).mean(axis=0, dtype=np.float64) - (one - 1) @ w / k
-        pair = (v.T @ v - u.T @ u) / len(x) - (w * (two - 1)[:, None]).T @ w / k
+        pair = pair - (w * (two - 1)[:, None]).T @ w / len(y)
         np.fill_diagonal(pair, 0)
-        return mean, np.asarray(pair)
+        return mean - (one - 1) @ w / len(y), np.asarray(pair)
+
+
+def into_ball(u: Floats, radius_squared: int) -> Floats:
+    """Rows of integers, in place, of which those outside the ball are pulled back to it.
+
+    Lengths are exact wherever they are at most the radius: integers below 2^53. Truncating toward zero lengthens no row, so none
+    leaves the ball.
+    """
+    length = (u * u).sum(axis=1)
+    long = length > radius_squared
+    factor = np.sqrt(radius_squared / length[long]) * (1 - 2.0**-40)
+    u[long] = np.trunc(u[long] * factor[:, None])
+    return u
 
 
 def wide_enough(outside: Floats, tail: float) -> int:
@@ -210,6 +223,33 @@ def part(counts: Counts, i: int = 0) -> Integers:
 def side_by_side(counts: Counts) -> Integers:
     """All sums, one after the other."""
     return np.concatenate(counts.integers())
+
+
+def integer_squares(batch: Array) -> Counts:
+    """Σxxᵀ of rows of integers up to 2^20, the same in any order and any batch; in three parts, high, mixed and low.
+
+    A product of two such entries reaches 2^40, and a sum of 2^13 of them would no longer fit a float64. So x = 1024·high + low:
+    entries of the parts are at most 2^20 a row, exact integers for 2^32 rows.
+    """
+    if is_bits(batch):
+        second = moments(batch).second
+        return Counts((np.zeros_like(second), np.zeros_like(second), second))
+    p = batch.shape[1]
+    parts = [np.zeros((p, p)) for _ in range(3)]
+    for start in range(0, len(batch), EXACT_ROWS):
+        block = np.asarray(batch[start : start + EXACT_ROWS], dtype=np.float64)
+        high = np.rint(block / 1024)
+        low = block - 1024 * high
+        cross = high.T @ low
+        for part, value in zip(parts, (high.T @ high, cross + cross.T, low.T @ low), strict=True):
+            part += value
+    return Counts(tuple(parts))
+
+
+def joined(squares: Counts) -> Floats:
+    """Σxxᵀ from its three parts, rounded once, however many rows and batches went into it."""
+    high, mixed, low = squares.values
+    return np.asarray(np.ldexp(high, 20) + (np.ldexp(mixed, 10) + low))
 
 
 def parity_sums(batch: Batch) -> Counts:

@@ -115,44 +115,6 @@ class Moments:
         return self.second / self.n
 
 
-@dataclass(frozen=True)
-class SplitSquares:
-    """Σxxᵀ in three parts that are exact integers each: x = 1024·high + low. Private: it has no serializer."""
-
-    high: Floats
-    mixed: Floats
-    low: Floats
-
-    def __add__(self, other: SplitSquares) -> SplitSquares:
-        return SplitSquares(self.high + other.high, self.mixed + other.mixed, self.low + other.low)
-
-    @property
-    def total(self) -> Floats:
-        """Σxxᵀ, rounded once, however many rows and batches went into it."""
-        return np.asarray(np.ldexp(self.high, 20) + (np.ldexp(self.mixed, 10) + self.low))
-
-
-def integer_squares(batch: Array) -> SplitSquares:
-    """Σxxᵀ of rows of integers up to 2^20 in absolute value, the same in any order and any batch.
-
-    A product of two such entries reaches 2^40, and a sum of 2^13 of them would no longer fit a float64. Entries of the parts
-    are at most 2^20 a row and fit for 2^32 rows.
-    """
-    if is_bits(batch):
-        second = moments(batch).second
-        return SplitSquares(np.zeros_like(second), np.zeros_like(second), second)
-    p = batch.shape[1]
-    parts = [np.zeros((p, p)) for _ in range(3)]
-    for start in range(0, len(batch), EXACT_ROWS):
-        block = np.asarray(batch[start : start + EXACT_ROWS], dtype=np.float64)
-        high = np.rint(block / 1024)
-        low = block - 1024 * high
-        cross = high.T @ low
-        for part, value in zip(parts, (high.T @ high, cross + cross.T, low.T @ low), strict=True):
-            part += value
-    return SplitSquares(*parts)
-
-
 def block_rows(p: int) -> int:
     """How many rows of p columns are multiplied together: few enough for float32 to be exact, and for the memory."""
     return max(256, min(EXACT_ROWS, PRODUCT_ENTRIES // p))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.tables.counts import Counts
-from covey.core.tables.moments import EXACT_ROWS, SplitSquares, integer_squares
+from covey.core.tables.counts import Counts, integer_squares, into_ball
+from covey.core.tables.moments import EXACT_ROWS
 
 CODE_BITS = 20  # of a column between its bounds: `integer_squares` sums products of such codes exactly
 UNIT = 1 << 10  # coded rows are integers in steps of 1/1024 of a column's spread
@@ -73,12 +73,7 @@ class Spread:
 
     def encode(self, codes: Array) -> Floats:
         """Rows inside the ball: integers. Truncating toward zero lengthens no row, so no row leaves it."""
-        u = self.rows(codes)
-        length = (u * u).sum(axis=1)  # exact wherever it is at most the radius: integers below 2^53
-        long = length > self.radius_squared
-        factor = np.sqrt(self.radius_squared / length[long]) * (1 - 2.0**-40)
-        u[long] = np.trunc(u[long] * factor[:, None])
-        return u
+        return into_ball(self.rows(codes), self.radius_squared)
 
     def cut(self, scaled: Floats) -> Floats:
         """What pulling back does to points between 0 and 1, in spreads; for post-processing, without rounding."""
@@ -87,49 +82,24 @@ class Spread:
         return np.asarray(u * np.minimum(1.0, np.sqrt(self.radius_squared) / UNIT / np.maximum(length, 1e-300)))
 
 
-@dataclass(frozen=True, eq=False)
-class LengthCounts:
+def length_counts(codes: Array, spread: Spread, edges: Integers) -> Counts:
     """Kernel: how many rows have ‖u‖² up to each edge, and beyond the last."""
-
-    spread: Spread
-    edges: Integers
-
-    def __call__(self, codes: Array) -> Counts:
-        """Count a batch of codes."""
-        total = np.zeros(len(self.edges) + 1, dtype=np.int64)
-        for start in range(0, len(codes), EXACT_ROWS):
-            u = self.spread.rows(codes[start : start + EXACT_ROWS])
-            cells = np.searchsorted(self.edges, (u * u).sum(axis=1))
-            total += np.bincount(cells, minlength=len(total))
-        return Counts((total,))
-
-
-@dataclass(frozen=True, eq=False)
-class SpreadMoments:
-    """Kernel: Σu and Σuuᵀ of rows inside the ball, exact."""
-
-    spread: Spread
-
-    def __call__(self, codes: Array) -> Counts:
-        """Sum a batch of codes."""
-        p = codes.shape[1]
-        first, squares = np.zeros(p), _none(p)
-        for start in range(0, len(codes), EXACT_ROWS):
-            u = self.spread.encode(codes[start : start + EXACT_ROWS])
-            first += u.sum(axis=0)
-            squares = squares + integer_squares(u)
-        return Counts((first, squares.high, squares.mixed, squares.low))
-
-
-def code_sums(codes: Array) -> Counts:
-    """Kernel: Σx and Σxxᵀ of the codes themselves, exact."""
-    p = codes.shape[1]
-    first, squares = np.zeros(p), _none(p)
+    total = np.zeros(len(edges) + 1, dtype=np.int64)
     for start in range(0, len(codes), EXACT_ROWS):
-        block = codes[start : start + EXACT_ROWS].astype(np.float64)
-        first += block.sum(axis=0)
-        squares = squares + integer_squares(block)
-    return Counts((first, squares.high, squares.mixed, squares.low))
+        u = spread.rows(codes[start : start + EXACT_ROWS])
+        total += np.bincount(np.searchsorted(edges, (u * u).sum(axis=1)), minlength=len(total))
+    return Counts((total,))
+
+
+def moment_sums(codes: Array, spread: Spread | None = None) -> Counts:
+    """Kernel: Σu and Σuuᵀ (in the parts of `integer_squares`) of rows inside the ball, or of the codes themselves; exact."""
+    p = codes.shape[1]
+    total = Counts((np.zeros(p), *(np.zeros((p, p)) for _ in range(3))))
+    for start in range(0, len(codes), EXACT_ROWS):
+        part = codes[start : start + EXACT_ROWS]
+        u = part.astype(np.float64) if spread is None else spread.encode(part)
+        total = total + Counts((u.sum(axis=0), *integer_squares(u).values))
+    return total
 
 
 def scale_sums(codes: Array) -> Counts:
@@ -172,7 +142,3 @@ def point_distances(mean: Floats, second: Floats, scaled: Floats, weights: Float
 def distances_between(one: Floats, other: Floats, weights: Floats) -> dict[int, float]:
     """The same between points of equal weight and weighted ones."""
     return point_distances(one.mean(axis=0), one.T @ one / len(one), other, weights)
-
-
-def _none(p: int) -> SplitSquares:
-    return SplitSquares(*(np.zeros((p, p)) for _ in range(3)))

@@ -25,7 +25,6 @@ from covey.core.fit.targets import (
     CLOSE,
     DensePairs,
     NoisyMoments,
-    Pairs,
     Scores,
     Term,
     fit_centres,
@@ -205,7 +204,7 @@ def fit_bits(
     return fit_centres(device, [denoised.fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
 
 
-def denoise_bits(noisy: NoisyMoments, fit: BitFit) -> Denoised[Pairs]:
+def denoise_bits(noisy: NoisyMoments, fit: BitFit) -> Denoised[DensePairs] | Denoised[LowRankPairs]:
     """Pairs in a basis on the device for many columns, dense on the processor for few; thinning needs Gaussian noise."""
     plan, public = fit.plan, fit.public("fit")
     if len(noisy.mean) > LOW_RANK_COLUMNS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,10 @@ from covey.core.tables.distance import largest
 from covey.core.tables.reals import (
     CODE_BITS,
     UNIT,
-    LengthCounts,
     RealGrid,
     Spread,
-    SpreadMoments,
-    code_sums,
+    length_counts,
+    moment_sums,
     real_distances,
     scale_sums,
     squares_of,
@@ -121,7 +121,7 @@ def measure_radius(rows: Rows, spread: Spread, gate: Gate) -> int:
     n, p = rows.n, rows.p
     grid = radii(p)
     edges = np.floor(grid * UNIT**2).astype(np.int64)
-    exact = rows.reduce(LengthCounts(spread, edges)).map(part)
+    exact = rows.reduce(partial(length_counts, spread=spread, edges=edges)).map(part)
     found = gate.measure("radius", exact, len(edges) + 1, Moves(l1=2, l2_squared=2))
     beyond = np.cumsum(found.values[::-1])[::-1][1:] / n
     beyond[beyond < CLEAR * found.sd / n * np.sqrt(np.arange(len(grid), 0, -1))] = 0
@@ -140,7 +140,7 @@ def measure_moments(rows: Rows, spread: Spread, gate: Gate) -> RealMoments:
     ½‖uuᵀ − vvᵀ‖² + w‖u − v‖² ≤ (R² + w)²: pairs get a variance σ², squares 2σ², means σ²/w.
     """
     n, p, R2 = rows.n, rows.p, spread.radius_squared
-    sums = rows.reduce(SpreadMoments(spread))
+    sums = rows.reduce(partial(moment_sums, spread=spread))
     first, second = sums.map(part), sums.map(squares_of)
     if gate.budget.pure:
         a = constant_coordinate(R2)
@@ -327,5 +327,5 @@ def farthest_reals(rows: Rows, scaled: Floats, weights: Floats) -> tuple[list[in
     """Degrees, and the largest distance of the records from points among them."""
     n = rows.n
     inside = np.clip(scaled, 0.0, 1.0)
-    found = rows.reduce(code_sums).map(real_distances, n, inside, weights).map(largest)
+    found = rows.reduce(moment_sums).map(real_distances, n, inside, weights).map(largest)
     return [1, 2] if rows.p > 1 else [1], found

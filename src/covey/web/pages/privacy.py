@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from math import log10
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,12 +14,12 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.methods.persons.certify import WORDS
+from covey.orders import PrivateOrder
 from covey.privacy.ledger import DatasetStatus
-from covey.privacy.unit import ALL_ROWS
 from covey.release.agreement import risks, why
 from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
-from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+from covey.synthesizers import AnonymousSynthesizer
 from covey.web.choices import Choices
 from covey.web.export import number
 from covey.web.forms import read_budget, read_choices
@@ -26,6 +27,7 @@ from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page, r
 from covey.web.security import Form, Refused
 from covey.web.work import Work, prediction
 from covey.web.workspace import Workspace
+from covey.workflow import public_description, synthesizer
 
 CURVE = tuple(Fraction(repr(round(10 ** (k / 4), 3))) for k in range(-8, 5))  # the ε of the error curve, 0.01 to 10
 
@@ -136,9 +138,8 @@ def privacy_page_with(
 
 
 def chosen_for(work: Work, form: Form) -> Choices:
-    """What a form chooses for this table, or for these two."""
-    choices = read_choices(form, work.choices)
-    return choices.for_linked() if work.link else choices
+    """What a form chooses, as far as these tables take it."""
+    return read_choices(form, work.choices).without(work.not_taken)
 
 
 @router.get("/work/{work_id}/predict")
@@ -171,14 +172,16 @@ def choose_privacy(request: Request, workspace: CurrentWorkspace, work: Named, f
 
 def check_choices(workspace: Workspace, work: Work, choices: Choices) -> None:
     """Refuse now what the release would refuse: from public numbers and the ledger alone."""
-    rows, wide = work.counted(choices), sum(column.kept for column in work.columns)
-    check_disk(rows if choices.rows is None else choices.rows, wide, workspace.out)
+    rows = work.counted(choices)
+    check_disk(rows if choices.rows is None else choices.rows, len(work.kept), workspace.out)
     if choices.mode == "anonymous":
         if choices.group_size > rows:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
         AnonymousSynthesizer(choices.group_size, schema=work.schema())
         return
-    synth = synthesizer(work, choices)
+    order = choices.order(Path(), None, workspace.out, work.kept)
+    assert isinstance(order, PrivateOrder)  # nosec B101 # for the type checker; the other mode is done with
+    synth = synthesizer(order, public_description(work.described(), order))
     synth.check(rows)
     if choices.epsilon > LARGE_EPSILON and not choices.confirm_large_epsilon:
         raise ParameterError(
@@ -187,21 +190,7 @@ def check_choices(workspace: Workspace, work: Work, choices: Choices) -> None:
         )
     if not choices.dataset:
         raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
-    unit = ALL_ROWS if work.link else choices.unit
-    workspace.ledger.check(choices.dataset, choices.epsilon, choices.delta, unit, synth.rho)
-
-
-def synthesizer(work: Work, choices: Choices) -> PrivateSynthesizer:
-    """What would make the release."""
-    if work.link:
-        return PrivateSynthesizer(choices.epsilon, choices.delta, schema=work.described())
-    return PrivateSynthesizer(
-        choices.epsilon,
-        choices.delta,
-        schema=work.schema().focus(*choices.important, target=choices.target or None),
-        person=choices.person or None,
-        rows_per_person=choices.rows_per_person,
-    )
+    workspace.ledger.check(choices.dataset, choices.epsilon, choices.delta, work.unit(choices), synth.rho)
 
 
 @router.post("/work/{work_id}/dataset")

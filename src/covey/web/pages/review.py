@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError
+from covey.orders import PrivateOrder
 from covey.privacy.ledger import default_ledger_path
 from covey.web import export
 from covey.web.pages.privacy import privacy_values
@@ -26,10 +27,15 @@ router = APIRouter()
 
 
 def exports(workspace: Workspace, work: Work) -> tuple[str, str]:
-    """The command line and the script."""
-    name = export.PACKAGE if work.link else work.table.name if work.table else "table.csv"
-    ledger = None if workspace.ledger.path == Path(os.path.realpath(default_ledger_path())) else workspace.ledger.path
-    return export.command_line(work.choices, name, ledger), export.script(work.choices, name, ledger)
+    """The command line and the script.
+
+    Whether cells fit the schema is a fact about true rows, and a file that people keep and hand on does not tell it.
+    """
+    name = Path(work.table.name if work.table else "table.csv")
+    order = work.order(export.SCHEMA, export.OUT, name) if not work.link else work.order(export.PACKAGE, export.OUT)
+    if isinstance(order, PrivateOrder) and workspace.ledger.path != Path(os.path.realpath(default_ledger_path())):
+        order = replace(order, ledger=workspace.ledger.path)
+    return export.command_line(order), export.script(order)
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ def attachment(text: str, name: str, kind: str) -> Response:
 def schema_file(work: Named) -> Response:
     """The public schema."""
     text = json.dumps(work.described().to_dict(), indent=2, ensure_ascii=False) + "\n"
-    return attachment(text, export.PACKAGE if work.link else export.SCHEMA, "application/json")
+    return attachment(text, str(export.PACKAGE if work.link else export.SCHEMA), "application/json")
 
 
 @router.get("/work/{work_id}/release.py")

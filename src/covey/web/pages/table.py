@@ -67,7 +67,7 @@ async def upload_table(request: Request, workspace: CurrentWorkspace, work: Name
                 date_format=said("date_format", "").strip() or None,
             ),
         )
-        await run_in_threadpool(work.take, given, workspace.upload_limit)
+        await run_in_threadpool(work.read, given, workspace.upload_limit)
     except CoveyError as error:
         return await run_in_threadpool(table_page_with, request, work, str(error), status(error))
     finally:
@@ -81,5 +81,5 @@ def example_table(workspace: CurrentWorkspace, work: Named, form: Checked) -> Re
     path = work.folder / "example"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
     example_visits(path)
-    work.take(GivenFiles((path, "visits.csv")), workspace.upload_limit)
+    work.read(GivenFiles((path, "visits.csv")), workspace.upload_limit)
     return go(f"/work/{work.id}/columns")

@@ -20,8 +20,8 @@ from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods.draws import NumberCells
 from covey.release.bundle import write_bundle
-from covey.release.load import Centres, conditioned, draw_rows, load_centres
-from covey.release.verify import Verified, bundle_digest, verify_bundle
+from covey.release.conditional import Centres, conditioned, draw_rows
+from covey.release.verify import bundle_digest, verify_bundle
 from covey.table.codec import Codec
 from covey.table.schema import Condition, Field, Forbid, Schema
 
@@ -41,7 +41,7 @@ def some_centres(schema, seed=0):
     else:
         points = np.hstack([generator.dirichlet(np.ones(size), 5) for size in sizes])
         cells = NumberCells(Domain(sizes, codec.ordered))
-    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), Verified({}, {}), cells)
+    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), cells)
 
 
 def wished(centres, where):
@@ -143,7 +143,7 @@ def test_more_rows_are_drawn_and_a_seed_draws_them_again(place, tmp_path, monkey
         ("private --rows 5 --where cost=dear -o x.csv", 2, "and 'dear' is none"),
         ("private --rows 5 --where 'ward>surgery' -o x.csv", 2, "not ordered"),
         ("private --rows 5 -o {place}/private/x.csv", 2, "no longer be whole"),
-        ("anonymous --rows 5 -o x.csv", 3, "has no centres"),
+        ("anonymous --rows 5 -o x.csv", 3, "no more rows can be drawn"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(place, tmp_path, monkeypatch, options, code, words):
@@ -175,7 +175,8 @@ def test_numbers_are_drawn_from_their_measures_and_conditioned_on_what_is_missin
     schema = Schema((Field("income", "number", 0, 10**6, decimals=0, special=("no",)), WARDS))
     table = {"income": income, "ward": ["A" if x is None else "B" for x in income]}
     synth = covey.PrivateSynthesizer(20.0, schema=schema, seed=1).fit(table)
-    centres = load_centres(write_bundle(synth.release(100), tmp_path / "bundle"))
+    release = covey.load(write_bundle(synth.release(100), tmp_path / "bundle"))
+    centres = Centres(release.codec, release.centres, release.numbers)
     rows = pl.concat([pl.DataFrame(dict(part)) for part in draw_rows(centres, 400, [], Streams.from_seed(1))])
     assert rows["income"].cast(pl.Float64, strict=False).max() < 60
     wishes = wished(centres, {"income": None})

@@ -1,4 +1,4 @@
-"""A private bundle as a source of rows: more of them, or those that meet a condition, drawn from its centres at no cost.
+"""Rows that meet conditions, drawn from the centres of a private bundle at no cost.
 
 A centre is a product distribution: column by column, the probability of each category. Conditioning on a category is
 therefore exact inside the centres: by Bayes' rule a centre's weight is multiplied by the probability it gives the category,
@@ -9,28 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-from covey.core.fit.spectrum import Spectrum
-from covey.core.fit.triples import Triples
-from covey.core.numbers.cells import Cells
-from covey.core.numbers.grid import Measure, NumberGrid
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.domain import Domain
 from covey.entropy import Streams
-from covey.errors import InputError, ParameterError
+from covey.errors import ParameterError
 from covey.methods.draws import NumberCells, draw_of
-from covey.release.reading import read_arrays
-from covey.release.verify import Verified, checked_bundle
 from covey.table.attributes import MISSING as MISSING_CELL
 from covey.table.attributes import SPECIAL, Grid
 from covey.table.codec import Codec
-from covey.table.schema import Schema
-from covey.table.zeros import structural_zeros
 
 PART_ROWS = 1 << 16  # rows that are drawn and decoded at a time
 PATIENCE = 50  # parts without a single row that keeps both the rules and the condition, before that is an answer
@@ -43,9 +33,7 @@ class Centres:
 
     codec: Codec
     cloud: WeightedPoints
-    checked: Verified
     numbers: NumberCells | None = None  # its categories and cells of numbers; None where every column is a flag
-    spectrum: Spectrum | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -61,44 +49,6 @@ class Centres:
     def flags(self) -> bool:
         """Whether every column is a flag: then a centre has one probability for each."""
         return self.numbers is None
-
-
-def load_centres(folder: Path) -> Centres:
-    """The centres of a bundle that is whole and consistent."""
-    checked = checked_bundle(folder)
-    if not (folder / "centres.npz").is_file():
-        raise InputError(f"{folder} has no centres: it is an anonymous bundle, whose rows are all there is.")
-    arrays = read_arrays(folder / "centres.npz")
-    cloud = WeightedPoints(arrays["weights"], arrays["points"])
-    codec = Codec(Schema.load(folder / "schema.json"))
-    found = Centres(codec, cloud, checked, _numbers(codec, arrays), _spectrum(arrays))
-    width = len(codec.domain_sizes) if found.flags else sum(found.sizes)
-    if cloud.points.shape != (len(cloud.weights), width):
-        raise InputError(f"the centres of {folder} do not belong to its schema.")
-    return found
-
-
-def _spectrum(arrays: Mapping[str, Any]) -> Spectrum | None:
-    if "spectrum" not in arrays:
-        return None
-    edge, dimension, *values = map(float, arrays["spectrum"])
-    return Spectrum(tuple(values), edge, int(dimension))
-
-
-def _numbers(codec: Codec, arrays: Mapping[str, Any]) -> NumberCells | None:
-    """The categories and cells of numbers that a bundle's centres speak of; None where all columns are flags."""
-    if codec.flags:
-        return None
-    cells: dict[int, Cells] = {}
-    for j, kind in enumerate(codec.kinds):
-        if isinstance(kind, NumberGrid):
-            measure = Measure(kind, *(arrays[f"{j} {name}"] for name in ("start", "stop", "share")))
-            cells[j] = Cells(measure, arrays[f"{j} edges"], measure.mass(arrays[f"{j} edges"]))
-    sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(codec.kinds))
-    domain = Domain(sizes, codec.ordered)
-    names = tuple((int(a), int(b), int(c)) for a, b, c in arrays["triples"]) if "triples" in arrays else ()
-    triples = Triples(names, {x: arrays[f"{x} level"] for triple in names for x in triple})
-    return NumberCells(domain, cells, arrays.get("score"), structural_zeros(codec), triples or None)
 
 
 @dataclass(frozen=True)
