@@ -186,9 +186,9 @@ def read_rows_told():
     """The command says how many rows it has read."""
 
     def telling(real):
-        def fit_of(prepared, described):
+        def fit_of(prepared):
             print(f"read {prepared.records} rows")
-            return real(prepared, described)
+            return real(prepared)
 
         return fit_of
 

@@ -16,7 +16,7 @@ import covey.core.fit.events
 import covey.methods.persons.method
 import covey.synthesizers.private
 from audits.planting import Fault, replaced
-from covey import tree
+from covey import reading
 from covey.core.tables.events import WEIGHT_STEPS, Linked
 from covey.release.model import write_model
 from covey.synthesizers import PrivateSynthesizer
@@ -197,17 +197,17 @@ def events_published():
     seen = []
 
     def counting(real):
-        def read(self, given):
-            found = real(self, given)
-            seen.append(found.events)
+        def prepare(self, *given):
+            found = real(self, *given)
+            seen.append(found.records)
             return found
 
-        return read
+        return prepare
 
     def telling(real):
         return lambda budget, charges, n, *rest, **options: real(budget, charges, seen[-1], *rest, **options)
 
-    return replaced((tree.TreeReader, "read", counting), (covey.synthesizers.private, "PrivacyStatement", telling))
+    return replaced((reading.Reader, "prepare", counting), (covey.synthesizers.private, "PrivacyStatement", telling))
 
 
 def cap_looks_at_others():
@@ -251,7 +251,7 @@ def gaps_ranked():
 
         return timed
 
-    return replaced((tree, "timed", ranked))
+    return replaced((reading, "timed", ranked))
 
 
 def faults():

@@ -176,7 +176,7 @@ class Desk:
         def opened(*_, **__):
             raise AssertionError("the data was opened")
 
-        self.monkeypatch.setattr("covey.records.open_source", opened)
+        self.monkeypatch.setattr("covey.reading.open_source", opened)
 
     def encoded(self, name="table.csv"):
         """Codes and the private log."""

@@ -184,7 +184,7 @@ def test_one_person_changes_nothing_but_noise(tmp_path, monkeypatch):
     real = covey.PrivateSynthesizer.fit
 
     def telling(self, prepared):
-        warnings.warn(f"{prepared.read} events", covey.errors.CoveyWarning, stacklevel=1)
+        warnings.warn(f"{prepared.records} events", covey.errors.CoveyWarning, stacklevel=1)
         return real(self, prepared)
 
     monkeypatch.setattr(covey.PrivateSynthesizer, "fit", telling)

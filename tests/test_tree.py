@@ -11,8 +11,9 @@ import pytest
 import covey
 from covey.core.tables.events import Linked
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
+from covey.reading import Reader
 from covey.table.description import Description
-from covey.tree import TreeReader
+from covey.tree import drawn_columns
 from tests.table.test_description import GOOD, changed
 
 PACKAGE = Description.from_dict(GOOD)
@@ -86,7 +87,7 @@ def test_which_events_of_a_database_are_kept_follows_from_their_person_alone(tmp
             book.executemany("insert into visits values (?, ?, ?)", [rows[k] for k in g.permutation(len(rows))])
             book.commit()
         table = covey.Database(str(tmp_path / name), table="visits")
-        found.append(TreeReader(package).read({"patients": patients, "visits": table}).linked)
+        found.append(Reader(package).open({"patients": patients, "visits": table}).linked)
     assert found[0].counts.max() == 2
     assert np.array_equal(found[0].events, found[1].events)
     assert np.array_equal(found[0].owner, found[1].owner)
@@ -101,9 +102,9 @@ def test_rows_of_a_person_are_found_anywhere_sorted_and_capped_by_themselves(mon
     package = Description.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))
 
     def events(given):
-        prepared = TreeReader(package).prepare(given)
+        prepared = Reader(package).prepare(given)
         linked = prepared.rows._linked
-        return [linked.events[linked.owner == k].tolist() for k in range(linked.n)], prepared.read, prepared.cut
+        return [linked.events[linked.owner == k].tolist() for k in range(linked.n)], prepared.records, prepared.left_out
 
     whole = events(tables)
     assert [len(own) for own in whole[0]] == [2, 2]
@@ -121,9 +122,9 @@ def test_rows_of_a_person_are_found_anywhere_sorted_and_capped_by_themselves(mon
 
 def test_persons_without_events_count():
     tables = clinic(20)
-    prepared = TreeReader(PACKAGE).prepare({**tables, "visits": {k: v[:3] for k, v in tables["visits"].items()}})
+    prepared = Reader(PACKAGE).prepare({**tables, "visits": {k: v[:3] for k, v in tables["visits"].items()}})
     assert prepared.n == 20
-    assert repr(prepared) == "PreparedTree(20 persons)"
+    assert repr(prepared) == "Prepared(20 persons)"
     assert repr(prepared.rows) == "LinkedRows(20 persons)"
 
 
@@ -141,8 +142,8 @@ def test_tables_of_a_database_are_those_of_a_file(tmp_path):
     )
     assert Description.from_dict(package.to_dict()) == package
     assert "clinic.db" not in str(package.plain().to_dict())
-    found = TreeReader(package).read(package.places(tmp_path / "package.json")).linked
-    same = TreeReader(PACKAGE).read(tables).linked
+    found = Reader(package).open(package.places(tmp_path / "package.json")).linked
+    same = Reader(PACKAGE).open(tables).linked
     assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
     for resource, words in (
         ({"path": "clinic.db"}, "Say which table"),
@@ -161,8 +162,8 @@ def test_tables_of_a_server_are_those_of_a_file(postgresql, tmp_path):
         changed(lambda p, v: (p.update(place, table=names["patients"]), v.update(place, table=names["visits"])))
     )
     assert postgresql.password not in str(package.plain().to_dict())
-    found = TreeReader(package).read(package.places(tmp_path / "package.json")).linked
-    same = TreeReader(PACKAGE).read(tables).linked
+    found = Reader(package).open(package.places(tmp_path / "package.json")).linked
+    same = Reader(PACKAGE).open(tables).linked
     assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
 
 
@@ -217,8 +218,8 @@ def test_what_a_package_does_not_take_is_refused():
         synthesizer().sample(3)
     with pytest.raises(ParameterError, match="below 1/n"):
         covey.PrivateSynthesizer(1.0, 0.01, schema=PACKAGE).fit(clinic())
-    prepared = TreeReader(Description.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))).prepare(clinic(9))
-    with pytest.raises(ParameterError, match="prepared under another package"):
+    prepared = Reader(Description.from_dict(changed(lambda _, v: v["covey"].update(at_most=2)))).prepare(clinic(9))
+    with pytest.raises(ParameterError, match="prepared by another synthesizer"):
         synthesizer().fit(prepared)
 
 
@@ -243,9 +244,8 @@ def test_rules_of_both_tables_hold_in_every_row():
 
 
 def test_drawn_sequences_are_codes_of_the_two_tables():
-    reader = TreeReader(PACKAGE)
     drawn = Linked(np.array([[1], [2]]), np.array([[3, 0], [7, 1]]), np.array([1, 1]), 9)
-    persons, events = reader.columns(drawn, np.random.default_rng(0), first=11)
+    persons, events = drawn_columns(PACKAGE, drawn, np.random.default_rng(0), first=11)
     assert persons["id"].to_list() == [11, 12]
     assert events["who"].to_list() == [12, 12]
     assert events["day"].to_list() == [3, 7]

@@ -17,6 +17,7 @@ from covey.errors import ArgumentError, InputError, ParameterError
 from covey.methods.persons.certify import WORDS, Reference
 from covey.orders import OF_ONE_TABLE
 from covey.preparing import PLAIN, fit_of
+from covey.reading import Reader
 from covey.release import evaluation
 from covey.release.changed import changed_words
 from covey.release.confidential import evaluation_html
@@ -26,7 +27,6 @@ from covey.table.codec import Codec
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
-from covey.tree import TreeReader
 
 BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for single tables
 
@@ -98,10 +98,10 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evalua
     described = Description.load(file)
     if [part.name for part in described.tables] != [part.name for part in own.tables]:
         raise InputError("the package and the bundle name different tables.")
-    reader = TreeReader(described)
-    read = reader.read(described.places(file))
-    changed = fit_of(reader.prepared(read), described).words
-    drawn = TreeReader(own).read({part.name: path for part, path in tables_of(bundle, own)})
+    reader = Reader(described)
+    read = reader.open(described.places(file))
+    changed = fit_of(reader.sealed(read)).words
+    drawn = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
     true, synthetic, sizes = _same_bins(read.linked, drawn.linked)
     several = own.link.at_most > 1
     tables = _all_tables(sizes, own.link.order is not None and several, several)

@@ -24,7 +24,7 @@ from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.schema import Schema
-from covey.tree import TreeReader
+from covey.tree import plan_of
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _of_persons(described: Description, n: int, epsilon: Fraction | None, delta:
         raise ArgumentError(
             "no error of persons with events is predicted that an epsilon could be found for: give ", "epsilon", "."
         )
-    found = predict_persons(TreeReader(described).plan, n, make_budget(epsilon, delta, n=n, persons=True))
+    found = predict_persons(plan_of(described), n, make_budget(epsilon, delta, n=n, persons=True))
     return Plan(found, tuple(found.words), found.as_dict())
 
 

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from covey.engines.persons import Keyring, PersonCounts, nameless
 from covey.errors import InputError, ParameterError, nearest
-from covey.records import Prepared
+from covey.reading import Prepared, Reader
 from covey.table import metadata
-from covey.table.codec import Codec, EncodeLog
+from covey.table.codec import EncodeLog
 from covey.table.databases import Database
 from covey.table.description import Description, persons_beside
 from covey.table.dialects import Dialect
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
-from covey.table.persons import WithPerson, named, without
+from covey.table.persons import named, without
 from covey.table.proposing import CALLED, Note
-from covey.table.provisional import Provisional
 from covey.table.resources import BARE, LONGEST, MOST_EVENTS, UNNAMED, Parent, Resource
 from covey.table.rules import Rule, shown_rule
 from covey.table.schema import Schema
-from covey.table.sources import SIZE_LIMIT, no_rows, open_source
-from covey.tree import PreparedTree, TreeReader
+from covey.table.sources import SIZE_LIMIT
 
 PLAIN = Dialect()  # as covey writes tables itself
 # What a draft of persons with events leaves to its reader.
@@ -247,7 +243,7 @@ class Fit:
         tables: one by one.
         persons: how many there are, where persons are counted.
         rest: rows that are left out, and those that break a rule.
-        broken: rules of a single table that rows break, and how many do.
+        broken: rules of a table that rows break, and how many do.
     """
 
     tables: tuple[TableFit, ...]
@@ -280,66 +276,38 @@ class Fit:
         return out | {name: share for one in self.tables for name, share in one.misfits.items()}
 
 
-def fit_of(prepared: Prepared | PreparedTree, described: Description) -> Fit:
+def fit_of(prepared: Prepared) -> Fit:
     """How tables that were prepared fit."""
-    if isinstance(prepared, Prepared):
-        schema = prepared.schema or described.unit.schema
-        table = (TableFit("", prepared.records, prepared.log, schema),)
-        if prepared.person is None:
-            return Fit(table)
-        return Fit(table, prepared.n, (_nobodys(prepared.person, prepared.nobodys, prepared.records),))
+    reader, described = prepared.reader, prepared.reader.description
+    several, n = described.schema is None, prepared.n if prepared.reader.by_person else None
     tables = [
-        TableFit(part.name, rows, log, part.schema)
-        for part, rows, log in zip(described.tables, (prepared.n, prepared.read), prepared.logs, strict=True)
+        TableFit(part.name if several else "", read.rows, read.log, part.schema)
+        for part, read in zip(described.tables, prepared.tables, strict=True)
     ]
-    events, most = described.events.name, described.link.at_most
-    beyond = f"are beyond the {most} that a person has at most (at_most), and are left out"
-    against = "break a rule across the tables: no synthetic one will"
-    rest = (
-        Rest(events, prepared.cut, prepared.read, beyond),
-        Rest(events, prepared.broken, prepared.read, against, left_out=False),
-    )
-    return Fit(tuple(tables), prepared.n, rest)
-
-
-def _nobodys(person: str, count: int, rows: int) -> Rest:
-    return Rest(person, count, rows, "name nobody and are left out")
+    broken = [(table, rule, table.log.broken[rule]) for table in tables for rule in table.schema.rules]
+    broken = [found for found in broken if found[-1]]
+    rest = [
+        Rest(table.name, count, table.rows, f"break the rule {shown_rule(rule)}: no synthetic row will", left_out=False)
+        for table, rule, count in broken
+    ]
+    if several:
+        name, most = described.events.name, described.link.at_most
+        beyond = f"are beyond the {most} that a person has at most (at_most), and are left out"
+        against = "break a rule across the tables: no synthetic one will"
+        rest.append(Rest(name, prepared.left_out, prepared.records, beyond))
+        rest.append(Rest(name, prepared.broken, prepared.records, against, left_out=False))
+    elif reader.person is not None:
+        rest.append(Rest(reader.person, prepared.left_out, prepared.records, "name nobody and are left out"))
+    return Fit(tuple(tables), n, tuple(rest), tuple((rule, count) for _, rule, count in broken))
 
 
 def check(tables: Any, described: Schema | Description, person: str | None = None) -> Fit:
     """Read tables as their description says, confirmed or not, and count what does not fit. Nothing is charged."""
     whole = Description.of(described)
-    if whole.schema is None:
-        return fit_of(TreeReader(whole).prepare(tables), whole)
-    own = whole.schema if person is None else without(whole.schema, person)
-    # Fields that are to be learned are read on public grids, the others as the schema says.
-    codec = Provisional(own) if own.learns else Codec(own)
-    table = tables[whole.unit.name] if isinstance(tables, Mapping) and whole.unit.name in tables else tables
-    source = open_source(table, own if person is None else WithPerson(own, person))
-    rows, log, ring, counts, nobodys = 0, EncodeLog(), Keyring(), PersonCounts(), 0
-    broken: Counter[Rule] = Counter()
-    for part in source.parts():
-        piece = source.table(part)
-        if isinstance(codec, Codec) and own.rules:
-            cells, seen = codec.encode_part(piece, "cells")
-            broken.update(codec.breaks(cells))
-        else:
-            _, seen = codec.encode_part(piece)
-        log, rows = (log + seen if rows else seen), rows + piece.rows
-        if person is not None:
-            keys = ring.keys(*named(piece.columns[person], own.missing_values))
-            counts.add(keys)
-            nobodys += nameless(keys)
-    if not rows:
-        raise no_rows()
-    counts.merge()
-    against = tuple((r, broken[r]) for r in own.rules if broken[r])
-    rest = [
-        Rest("", count, rows, f"break the rule {shown_rule(rule)}: no synthetic row will", left_out=False)
-        for rule, count in against
-    ]
-    rest += [] if person is None else [_nobodys(person, nobodys, rows)]
-    return Fit((TableFit("", rows, log, own),), None if person is None else counts.persons, tuple(rest), against)
+    if person is not None and whole.schema is not None:
+        [unit] = whole.tables
+        whole = replace(whole, tables=(replace(unit, schema=without(unit.schema, person)),))
+    return fit_of(Reader(whole, "cells", person=person).prepare(tables))
 
 
 __all__ = ["PLAIN", "UNNAMED", "Drafted", "Fit", "check", "draft", "fit_of", "imported"]

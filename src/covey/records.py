@@ -1,17 +1,15 @@
-"""Records: what a caller gives becomes rows of integers, and synthetic rows become the caller's type again.
+"""Arrays of a caller, read and checked, and synthetic rows in the caller's type again; tables are in `reading`.
 
-Four kinds: bits, category codes, real vectors in a body K, and the cells of a table with a schema. Reading happens on the owner's
-machine before any budget is spent, so it may fail and its messages may speak of the table. What it remembers of a table is
-its form alone: type, sparseness, kind of frame.
+Three kinds: bits, category codes, and real vectors in a body K. Reading happens on the owner's machine before any budget is
+spent, so it may fail and its messages may speak of the array. What is remembered is the form alone: type, sparseness, frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -19,29 +17,9 @@ from scipy.sparse import csr_array, vstack
 from covey.core.arrays import Array, Integers
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.domain import Domain
-from covey.core.tables.learned import Counting
 from covey.core.tables.moments import Batch, canonical, is_sparse
-from covey.engines.local import KEEP_BYTES, StreamRows
-from covey.engines.persons import Keyring, PersonRows, Read
-from covey.engines.rows import Rows
-from covey.engines.spark import SparkRows, task_numbers
-from covey.engines.sparkpersons import SparkPersonRows
-from covey.errors import CHANGED, InputError, InternalError, ParameterError, whole_number
-from covey.table.codec import Codec, Coding, EncodeLog
-from covey.table.columns import Table
-from covey.table.frames import FrameForm, NumberFrame, frame_origin, numbers_of
-from covey.table.persons import WithPerson, named
-from covey.table.provisional import Provisional
-from covey.table.schema import Schema
-from covey.table.sources import form_of, joined, open_source
-from covey.table.sparkfiles import PERSONS, SparkParquet, plan
-from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
-
-Kernels = Sequence[Callable[[Array], Any]]
-
-OTHER_SYNTHESIZER = (
-    "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
-)
+from covey.errors import InputError, ParameterError, whole_number
+from covey.table.frames import NumberFrame, frame_origin, numbers_of
 
 
 @dataclass(frozen=True)
@@ -152,179 +130,6 @@ def read_codes(X: Any, domain: Domain) -> tuple[Integers, Form]:
         raise InputError("X must hold category codes 0, …, c − 1 of the declared domain.")
     dtype = np.promote_types(form.dtype, np.min_scalar_type(max(domain.sizes) - 1))
     return codes, Form(dtype if dtype.kind in "iu" else np.dtype(np.int64), frame=form.frame, own_types=False)
-
-
-# Tables with a schema.
-
-
-class Again(Protocol):
-    """Reads the same table once more, under a schema that was learned from it with noise."""
-
-    def __call__(self, reader: TableReader) -> Prepared:
-        """The table under the schema of this reader."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A table as rows of category codes or cells. Private: it has no serializer, and its repr shows no record."""
-
-    rows: Rows
-    form: FrameForm
-    log: EncodeLog
-    schema: Schema | None = None
-    coding: Coding = "bins"
-    again: Again | None = None  # for tables whose domain is learned
-    person: str | None = None
-    read: int | None = None
-    nobodys: int = 0
-
-    @property
-    def records(self) -> int:
-        """How many records were read: where they are counted by persons this is for the owner of the table alone."""
-        return self.rows.n if self.read is None else self.read
-
-    @property
-    def n(self) -> int:
-        """The number of records, or of persons, which is public."""
-        return self.rows.n
-
-    def read_again(self, reader: TableReader) -> Prepared:
-        """The same table under a schema that was learned from it."""
-        if self.again is None:
-            raise InternalError("only a table whose domain is learned is read again.")
-        found = self.again(reader)
-        if found.n != self.n:
-            raise InputError(CHANGED)
-        return found
-
-    def __repr__(self) -> str:
-        return f"Prepared({self.n} {'rows' if self.person is None else 'persons'})"
-
-
-@dataclass(frozen=True)
-class TableReader:
-    """Reads tables under one schema: frames, files, databases, Spark.
-
-    Args:
-        codec: the schema's encoder.
-        coding: "bins" for categories, "cells" for whole-number cells, which anonymous averages need, "numbers" for codes in
-            which numbers have their own precision.
-        first_pass: kernels whose sums will be asked for; they are computed while the table is read first.
-        person: the column that says whose a row is, where rows are counted by persons.
-    """
-
-    codec: Codec
-    coding: Coding = "bins"
-    first_pass: Kernels = ()
-    person: str | None = None
-
-    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
-        """Read and encode a table; it is read in parts, and again where it is too large to be kept."""
-        if self.person is not None:
-            return self._prepare_persons(table, self.person, encoding)
-        codec, width, coding = self.codec, len(self.codec.names), self.coding
-        if is_spark(table) or isinstance(table, SparkParquet):
-            spark = _on_executors(table, codec, self._encode, width, self.first_pass)
-            return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, coding)
-        source = open_source(table, codec.schema, encoding)
-        encode = self._encode
-        rows = StreamRows(source.parts, lambda part: encode(source.table(part)), width, self.first_pass, KEEP_BYTES)
-        return Prepared(rows, form_of(source), rows.log, codec.schema, coding)
-
-    @property
-    def _encode(self) -> Callable[[Table], tuple[Array, EncodeLog]]:
-        return partial(self.codec.encode_part, coding=self.coding)
-
-    def _prepare_persons(self, table: Any, person: str, encoding: str) -> Prepared:
-        """The same for rows that are counted by persons."""
-        codec, width, beside = self.codec, len(self.codec.names), WithPerson(self.codec.schema, person)
-        if isinstance(table, SparkParquet):
-            raise ParameterError(PERSONS)
-        if is_spark(table):
-            columns, ignored = needed_columns(table, beside)
-            spark = SparkPersonRows(
-                columns, BatchEncoder(codec, self._encode, ignored), width, codec.schema.missing_values, self.first_pass
-            )
-            return Prepared(spark, FrameForm("spark"), spark.log, codec.schema, self.coding, person=person)
-        source, ring, missing = open_source(table, beside, encoding), Keyring(), codec.schema.missing_values
-
-        def read(part: Any) -> Read:
-            found = source.table(part)
-            batch, log = codec.encode_part(found, self.coding)
-            return Read(batch, log, ring.keys(*named(found.columns[person], missing)))
-
-        rows = PersonRows(source.parts, read, width, KEEP_BYTES)
-        kept = (rows, form_of(source), rows.log, codec.schema, self.coding)
-        return Prepared(*kept, person=person, read=rows.read, nobodys=rows.nobodys)
-
-    def read(self, table: Any) -> tuple[Rows, TableForm]:
-        """Rows of a table, prepared or not; only the kind of frame is remembered."""
-        prepared = table if isinstance(table, Prepared) else self.prepare(table)
-        if (prepared.schema, prepared.coding, prepared.person) != (self.codec.schema, self.coding, self.person):
-            raise ParameterError(OTHER_SYNTHESIZER)
-        return prepared.rows, TableForm(prepared.form, self.codec.schema)
-
-
-@dataclass(frozen=True)
-class LearningReader:
-    """Reads tables whose limits or categories are to be learned: first on public grids, then under what was learned."""
-
-    provisional: Provisional
-
-    @property
-    def kernel(self) -> Counting:
-        """Counts on the grids, added up while the table is read first."""
-        return Counting(tuple(column.bins for column in self.provisional.columns))
-
-    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
-        """Read a table on the public grids. No record is kept: it is read again once its domain is known."""
-        provisional, ahead = self.provisional, (self.kernel,)
-        width = len(provisional.columns)
-
-        def again(reader: TableReader) -> Prepared:
-            return reader.prepare(table, encoding)
-
-        if is_spark(table) or isinstance(table, SparkParquet):
-            spark = _on_executors(table, provisional, provisional.encode_part, width, ahead)
-            return Prepared(spark, FrameForm("spark"), spark.log, provisional.schema, again=again)
-        source = open_source(table, provisional.schema, encoding)
-        rows = StreamRows(
-            source.parts, lambda part: provisional.encode_part(source.table(part)), width, ahead, keep_bytes=0
-        )
-        return Prepared(rows, form_of(source), rows.log, provisional.schema, again=again)
-
-    def read(self, table: Any) -> Prepared:
-        """A table, prepared or not."""
-        prepared = table if isinstance(table, Prepared) else self.prepare(table)
-        if prepared.schema != self.provisional.schema or prepared.again is None:
-            raise ParameterError(OTHER_SYNTHESIZER)
-        return prepared
-
-
-def _on_executors(
-    table: Any, codec: Codec | Provisional, encode: Callable[[Table], tuple[Any, EncodeLog]], width: int, ahead: Kernels
-) -> SparkRows:
-    """Records of a Spark frame, or of files that Spark's executors read themselves."""
-    if not isinstance(table, SparkParquet):
-        columns, ignored = needed_columns(table, codec.schema)
-        return SparkRows(columns, BatchEncoder(codec, encode, ignored), width, ahead)
-    groups = plan(table, codec.schema)
-    rows = SparkRows(task_numbers(table.spark, len(groups.tasks)), encode, width, ahead, groups)
-    if rows.n != groups.n:
-        raise InputError(CHANGED)
-    return rows
-
-
-@dataclass(frozen=True)
-class TableForm:
-    """The form of the frame that a table came in, and goes out in, under its schema."""
-
-    frame: FrameForm
-    schema: Schema
-
-    def join(self, parts: list[Any]) -> Any:
-        """All parts together, as a frame."""
-        return self.frame.restore(joined(parts), self.schema.fields)
 
 
 # Public parameters about records.

@@ -120,7 +120,7 @@ def release(
         found = public_description(drafted.description, order)
         synth = synthesizer(order, found)
     prepared = synth.prepare(tables)
-    fit = fit_of(prepared, found)
+    fit = fit_of(prepared)
     write_log(order.log, fit.log)
     most = exact(order.accept_misfits, "accept_misfits")
     unsaid = order.learn and order.dialect.decimal is None and order.dialect.thousands is None

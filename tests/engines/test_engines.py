@@ -12,7 +12,7 @@ import pytest
 
 import covey
 from audits.gates import opened
-from covey import records
+from covey import reading
 from covey.core.tables.counts import column_counts, size_counts
 from covey.core.tables.crosstabs import CodeCounts, PairTables
 from covey.core.tables.moments import moments
@@ -148,7 +148,7 @@ def memory(request, monkeypatch):
     if request.param == "read again":
         if "spark" in request.node.callspec.params.values():
             pytest.skip("Spark keeps its own records: there is nothing to read again")
-        monkeypatch.setattr("covey.records.KEEP_BYTES", 0)
+        monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)
 
 
 def test_sums_are_those_of_the_matrix(place, memory):
@@ -200,7 +200,7 @@ def of_a_frame(table, delta):
 
 @pytest.mark.parametrize(("table", "schema"), TABLES.items())
 def test_the_release_is_the_same_bit_for_bit(place, memory, table, schema):
-    delta = 0.0 if records.KEEP_BYTES else 1e-6  # both laws, and both ways to hold the records
+    delta = 0.0 if reading.KEEP_BYTES else 1e-6  # both laws, and both ways to hold the records
     (plain, rows), other = of_a_frame(table, delta), release(place(table()), schema, delta)
     assert plain.centres.points.tobytes() == other.centres.points.tobytes()
     assert plain.centres.weights.tobytes() == other.centres.weights.tobytes()
@@ -226,7 +226,7 @@ def test_another_table_gives_another_release(place):
 
 
 def test_a_table_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("covey.records.KEEP_BYTES", 0)
+    monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)
     path = as_csv(survey(), tmp_path)
     rows = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(path).rows
     survey(N + 1).write_csv(path)

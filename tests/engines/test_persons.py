@@ -26,10 +26,10 @@ from covey.engines import persons
 from covey.engines.persons import Keyring, PersonCounts
 from covey.engines.weights import classes, remainders, row_weights
 from covey.errors import InputError, InternalError, ParameterError
+from covey.reading import Reader
 from covey.table.codec import Codec
 from covey.table.persons import named
 from covey.table.schema import AtMost, Field, Schema
-from covey.tree import TreeReader
 from tests.test_tree import PACKAGE, clinic
 
 from .test_engines import FLAGS, NUMBERS, SCHEMA, flags, place, survey  # noqa: F401 # a fixture
@@ -146,7 +146,7 @@ def test_weighted_sums_are_exact_for_every_kernel(name):
 def test_a_table_too_large_to_be_kept_is_read_again(tmp_path, monkeypatch):
     frame = visits(survey())
     frame.write_csv(tmp_path / "t.csv")
-    monkeypatch.setattr("covey.records.KEEP_BYTES", 2000)
+    monkeypatch.setattr("covey.reading.KEEP_BYTES", 2000)
     monkeypatch.setattr("covey.table.csvfile.BLOCK", 1000)
     prepared = synth().prepare(tmp_path / "t.csv")
     kernel = PairTables((4, 8, 2, 7))
@@ -301,7 +301,7 @@ def test_persons_and_events_in_spark_are_linked_as_those_of_files(spark):
         name: spark.createDataFrame(pl.DataFrame({**columns, "more": columns[key]}).to_arrow()).repartition(3)
         for (name, columns), key in zip(clinic(40).items(), ("id", "who"), strict=True)
     }
-    found, same = TreeReader(PACKAGE).read(tables).linked, TreeReader(PACKAGE).read(clinic(40)).linked
+    found, same = Reader(PACKAGE).open(tables).linked, Reader(PACKAGE).open(clinic(40)).linked
 
     def told(linked):
         own = [tuple(map(tuple, linked.events[linked.owner == k])) for k in range(linked.n)]

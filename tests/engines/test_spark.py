@@ -401,7 +401,7 @@ def test_learned_domains_are_the_same_on_spark(spark, files):
     frame = survey(N)
     learning = Schema(tuple(Field(f.name, f.type, learn=True) for f in SCHEMA.fields))
     made = [covey.PrivateSynthesizer(20.0, 1e-6, schema=learning, seed=7) for _ in range(2)]
-    counts = [opened(made[0].prepare(t).rows.reduce(made[0]._learning.kernel)) for t in (frame, files(frame))]
+    counts = [opened(made[0].prepare(t).rows.reduce(made[0]._learning.kernels[0])) for t in (frame, files(frame))]
     assert (counts[0].histograms == counts[1].histograms).all()
     assert counts[0].words == counts[1].words
     with warnings.catch_warnings():

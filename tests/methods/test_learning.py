@@ -15,11 +15,12 @@ from covey.core.tables.learned import kept_counts
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.methods.learning import SHARE, Learned, _learned_field, check_learning, expected_sizes, learning_cost
 from covey.privacy.budget import make_budget
-from covey.records import LearningReader
+from covey.reading import Reader
 from covey.release.bundle import write_bundle
 from covey.release.statements import private_facts
 from covey.release.verify import _verify_budget, verify_bundle
-from covey.table.provisional import LearnedColumn, Provisional
+from covey.table.description import Description
+from covey.table.provisional import LearnedColumn
 from covey.table.schema import Field, Linear, Schema
 
 N = 3000
@@ -115,12 +116,12 @@ def test_a_second_table_is_learned_anew():
 
 def test_every_reader_counts_the_same(tmp_path):
     table = messy(700)
-    reader = LearningReader(Provisional(covey.PrivateSynthesizer(1, 0.001, schema=MESSY).schema))
+    reader = Reader(Description.of(covey.PrivateSynthesizer(1, 0.001, schema=MESSY).schema))
     frame = pl.DataFrame(table)
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
     counts = [
-        opened(reader.prepare(t).rows.reduce(reader.kernel))
+        opened(reader.prepare(t).rows.reduce(reader.kernels[0]))
         for t in (table, frame, frame.to_pandas(), frame.to_arrow(), tmp_path / "t.csv", tmp_path / "t.parquet")
     ]
     assert counts[0].histograms.sum() > 2000

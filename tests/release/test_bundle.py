@@ -30,7 +30,6 @@ from covey.release.places import check_disk, is_bundle
 from covey.release.verify import rows_path, verify_bundle
 from covey.synthesizers import Prepared
 from covey.table.codec import Codec, EncodeLog
-from covey.table.frames import FrameForm
 from covey.table.schema import Schema
 from covey.table.sources import Table, joined, read_table
 from tests.release.pages import check_page, table_named
@@ -255,7 +254,8 @@ def test_only_public_types_have_a_way_out():
         assert not any(hasattr(private, name) for name in ("save", "to_dict", "to_json", "write", "__reduce_covey__"))
     with pytest.raises((TypeError, AttributeError, ParameterError)):
         write_bundle(
-            Prepared(ArrayRows(np.zeros((2, 2), dtype=np.int64)), FrameForm("csv"), EncodeLog()), os.devnull + "-bundle"
+            Prepared(ArrayRows(np.zeros((2, 2), dtype=np.int64)), (), None),
+            os.devnull + "-bundle",
         )
 
 

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from covey.errors import ParameterError
+from covey.reading import Reader
 from covey.table.description import Description, is_package
-from covey.tree import TreeReader
 
 GOOD = {
     "title": "A clinic",
@@ -148,7 +148,7 @@ def test_tables_form_a_tree_of_any_depth():
     ):
         tree.find("ward")
     with pytest.raises(ParameterError, match="Several event tables are not supported yet"):
-        TreeReader(tree)
+        Reader(tree).prepare({})
     data["resources"][0]["schema"]["foreignKeys"] = branch("", "nowhere")["schema"]["foreignKeys"]
     with pytest.raises(ParameterError, match="must refer to resource"):
         Description.from_dict(data)

@@ -10,11 +10,11 @@ import pytest
 
 import covey
 from covey.errors import InputError, ParameterError
+from covey.reading import Reader
 from covey.table import sparkfiles
 from covey.table.columns import Words
 from covey.table.schema import Field, Schema
 from covey.table.sparkfiles import SparkParquet, plan
-from covey.tree import TreeReader
 from tests.test_tree import PACKAGE
 
 SCHEMA = Schema(
@@ -111,4 +111,4 @@ def test_persons_need_a_frame(folder):
     with pytest.raises(ParameterError, match=re.escape("give the frame, spark.read.parquet(…)")):
         covey.PrivateSynthesizer(1.0, schema=SCHEMA, person="who").prepare(files)
     with pytest.raises(ParameterError, match=re.escape("give the frame, spark.read.parquet(…)")):
-        TreeReader(PACKAGE).prepare({"patients": files, "visits": files})
+        Reader(PACKAGE).prepare({"patients": files, "visits": files})

@@ -24,9 +24,10 @@ from covey.drawing import Drawn
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
+from covey.reading import Reader
 from covey.release.contents import Bounds, PrivateRelease
 from covey.table.sources import joined
-from covey.tree import PART_PERSONS, MakePersons, TreeReader
+from covey.tree import PART_PERSONS, MakePersons
 
 Per = Literal["person", "event"]
 PERS = {"person": "a random event of a random person", "event": "a random event"}
@@ -56,7 +57,7 @@ class LinkedAnswers(PrivateRelease):
         """m more synthetic persons with their events, at no cost: both tables by name."""
         m = whole_number(m, "m", 1, "It counts the synthetic persons.")
         streams = Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
-        return self._frames(list(Drawn(m, MakePersons(TreeReader(self.described), self.persons), streams)), library)
+        return self._frames(list(Drawn(m, MakePersons(self.described, self.persons), streams)), library)
 
     def _frames(self, parts: list[Any], library: str) -> dict[str, Any]:
         names = [part.name for part in self.described.tables]
@@ -70,7 +71,7 @@ class LinkedAnswers(PrivateRelease):
         if not len(tables[1][self.described.events.link]):  # nothing to compare, and nothing to claim
             return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
         names = [part.name for part in self.described.tables]
-        return found.of(TreeReader(self.described.plain()).read(dict(zip(names, tables, strict=True))).linked)
+        return found.of(Reader(self.described.plain()).open(dict(zip(names, tables, strict=True))).linked)
 
     @cached_property
     def evidence(self) -> LinkedEvidence:

@@ -167,9 +167,9 @@ class LinkedEvidence:
         return Entries(n * own.shares, lambda slopes: Noise(*own.noise(n * slopes[None])))
 
     @cached_property
-    def codecs(self) -> tuple[Codec, Codec]:
+    def codecs(self) -> tuple[Codec, ...]:
         """How columns of both tables are categories."""
-        return Codec(self.package.unit.schema), Codec(self.package.events.measured)
+        return self.package.codecs
 
     def find(self, name: str) -> Attribute:
         """A column by its name, or as table.column where both tables have one of that name."""

@@ -19,7 +19,7 @@ from covey.core.fit.events import LinkedModel
 from covey.core.fit.spectrum import Spectrum
 from covey.core.fit.triples import Triples
 from covey.core.numbers.cells import Cells
-from covey.core.numbers.grid import Attribute, Category, Measure, NumberGrid
+from covey.core.numbers.grid import Attribute, Measure, NumberGrid
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.events import count_bins
@@ -89,11 +89,11 @@ def _of_cells(cells: Mapping[int, Cells]) -> dict[str, Any]:
 def read_model(folder: Path, described: Description) -> Fitted | LinkedFitted:
     """The model and the measurements of a bundle, without its certificate."""
     model = read_arrays(folder / MODEL)
-    codecs = [Codec(part.measured) for part in described.tables]
+    codecs = described.codecs
     try:
         if described.schema is not None:
             return _rows(model, codecs[0], read_measurements(folder, codecs[0].sizes))
-        return _persons(model, codecs, described, folder)
+        return _persons(model, described, folder)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(f"{MODEL} does not fit to this bundle: {error}.") from None
 
@@ -127,16 +127,13 @@ def _rows(model: Mapping[str, Array], codec: Codec, measured: Measurements | Non
     return Fitted(cloud, None, spectrum, measured, numbers)
 
 
-def _persons(model: Mapping[str, Array], codecs: Sequence[Codec], package: Description, folder: Path) -> LinkedFitted:
+def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> LinkedFitted:
     """The law of persons with events."""
-    persons, events = codecs
-    attributes = [*persons.kinds, *events.kinds]
-    if package.unit.bare:
-        attributes[0] = Category(1)
+    attributes = [kind for kinds in package.kinds for kind in kinds]
     cells = _cells(model, attributes)
-    first = len(persons.kinds)
+    first = len(package.kinds[0])
     sizes = [len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(attributes)]
-    ordered = [a in own.ordinal for own in codecs for a in range(len(own.kinds))]
+    ordered = [a in own.ordinal for own in package.codecs for a in range(len(own.kinds))]
     counts = model["counts"]
     whole = Domain((*sizes[:first], len(count_bins(len(counts) - 1))), (*ordered[:first], True))
     models = [
@@ -144,7 +141,7 @@ def _persons(model: Mapping[str, Array], codecs: Sequence[Codec], package: Descr
         for k in range(sum(name.endswith(" sticky") for name in model))
     ]
     starts = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(sizes)]
-    barred, timing = Across.of(across_zeros(package, persons, events), first, starts), package.events.timing
+    barred, timing = Across.of(across_zeros(package), first, starts), package.events.timing
     named = [name.split()[1:] for name in model if name.startswith("tilt ")]
     tilts = {(int(q), int(a)): model[f"tilt {q} {a}"] for q, a in named}
     law = LinkedLaw(models, whole, Domain(tuple(sizes[first:]), tuple(ordered[first:])), counts, barred, timing, tilts)

@@ -19,9 +19,9 @@ from covey.methods.draws import DrawLikeThePaper, balanced
 from covey.methods.groups import METHODS, Likeness, group_centres
 from covey.methods.mixed import MixedCoding
 from covey.methods.records import Records, boolean_records, plain_records
+from covey.reading import Reader
 from covey.records import (
     Form,
-    TableReader,
     check_domain,
     read_bits,
     read_codes,
@@ -29,6 +29,7 @@ from covey.records import (
 )
 from covey.release.contents import AnonymousRelease
 from covey.synthesizers.base import _Synthesizer, columns_facts
+from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.version import __version__
 
@@ -73,7 +74,7 @@ class AnonymousSynthesizer(_Synthesizer):
                 self.body = Cube(self._mixed.domain.total + len(self._mixed.at))
             else:
                 self.body = ProductOfSimplices(self._codec.domain_sizes)
-            self._reader = TableReader(self._codec, "cells" if self._codec.has_numbers else "bins")
+            self._reader = Reader(Description.of(self._codec.schema), "cells" if self._codec.has_numbers else "bins")
         elif self.domain is not None:
             self.body = ProductOfSimplices(self.domain.sizes)
         if body is not None and not 0 < body.radius < float("inf"):

@@ -16,19 +16,13 @@ from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
 from covey.methods.draws import Draw
 from covey.privacy.budget import Budget
-from covey.records import (
-    Form,
-    LearningReader,
-    Prepared,
-    TableForm,
-    TableReader,
-)
+from covey.reading import Prepared, Reader, TableForm
+from covey.records import Form
 from covey.synthesizers.parameters import Parameterized
 from covey.table.codec import Codec
 from covey.table.persons import without
 from covey.table.schema import Schema
 from covey.table.sparkframe import arrow_batches, spark_schema
-from covey.tree import TreeForm
 
 
 class _Synthesizer(Parameterized):
@@ -46,12 +40,12 @@ class _Synthesizer(Parameterized):
         self.body = body
         self.schema = schema
         self._codec = None if schema is None or (self._learns and schema.learns) else Codec(schema)
-        self._reader: TableReader | None = None
-        self._learning: LearningReader | None = None
+        self._reader: Reader | None = None
+        self._learning: Reader | None = None
         self._seed_with(seed)
         self._centres: WeightedPoints | None = None
         self._draw: Draw | None = None
-        self._form: Form | TableForm | TreeForm = Form(np.dtype(np.uint8))
+        self._form: Form | TableForm = Form(np.dtype(np.uint8))
 
     @property
     def centres(self) -> WeightedPoints:
@@ -109,7 +103,7 @@ class _Synthesizer(Parameterized):
         """
         return (self._learning or self._table_reader()).prepare(table, encoding)
 
-    def _table_reader(self) -> TableReader:
+    def _table_reader(self) -> Reader:
         if self._reader is None:
             raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
         return self._reader

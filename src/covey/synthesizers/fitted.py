@@ -61,7 +61,7 @@ class _Private(_Synthesizer):
     def release(self, m: int) -> Any:
         """Draw m rows, or persons, and put all that may leave together: it answers questions, and `write_bundle` takes it."""
         if self._persons is not None and self.privacy is not None:
-            package = self._persons.reader.package
+            package = self._persons.described
             return LinkedAnswers(self.draw(m), package, self._persons.fitted, self.privacy, __version__)
         if self.body is not None:
             raise ParameterError(

@@ -39,13 +39,10 @@ from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.gate import WHOLE, Gate
+from covey.reading import Prepared, Reader, TableForm
 from covey.records import (
     Form,
-    LearningReader,
     Limits,
-    Prepared,
-    TableForm,
-    TableReader,
     check_domain,
     check_limits,
     read_bits,
@@ -61,11 +58,10 @@ from covey.synthesizers.advice import (
 )
 from covey.synthesizers.base import synthesized
 from covey.synthesizers.fitted import _Private
-from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
-from covey.tree import MakePersons, TreeForm, TreeReader
+from covey.tree import MakePersons, method_of
 
 # What is about rows of one table or array alone, and what it is where nothing is said.
 OF_ROWS: dict[str, Any] = {
@@ -147,20 +143,20 @@ class PrivateSynthesizer(_Private):
         seed: int | None = None,
     ) -> None:
         options = dict(locals())
-        self._tree: TreeReader | None = None
+        self._tree: Reader | None = None
         if isinstance(schema, Description) and schema.schema is None:
             wrong = sorted(name for name, plain in OF_ROWS.items() if options[name] != plain)
             if wrong:
                 raise ParameterError(f"{', '.join(wrong)}: a package of persons and events takes no such parameter.")
             schema.require_confirmed()
-            self._tree = TreeReader(schema)
+            self._tree = Reader(schema, "numbers")
         own: Any = schema.schema if isinstance(schema, Description) else schema
         own = synthesized(with_known_domains(own) if isinstance(own, Schema) else own, person)
         super().__init__(body, seed, own)
         self.described = schema if isinstance(schema, Description) else None if own is None else Description.of(own)
         find_device(device)  # refused here, before any table is opened
         self.device = device
-        self._learning = LearningReader(Provisional(own)) if own is not None and own.learns else None
+        self._learning = Reader(Description.of(own)) if own is not None and own.learns else None
         self.person = person
         learning = self._learning is not None
         self._budget = make_budget(
@@ -194,7 +190,7 @@ class PrivateSynthesizer(_Private):
         given = {"kappa": kappa, "t": t, "alpha": alpha, "b": b, "shares": split, "constants": constants}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         # What cannot be is refused here, before any table is opened.
-        self._of_persons = None if self._tree is None else self._tree.method(self._share)
+        self._of_persons = None if self._tree is None else method_of(self._tree.description, self._share)
         if own is not None:
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
@@ -209,7 +205,8 @@ class PrivateSynthesizer(_Private):
         if schema.learns:
             check_learning(schema, self.delta)
             return
-        self._codec = codec = Codec(schema)
+        described = Description.of(schema)
+        self._codec = codec = described.codecs[0]
         flags = codec.flags
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
         limits = check_limits(codec.limits if flags else ())
@@ -222,7 +219,7 @@ class PrivateSynthesizer(_Private):
             raise ParameterError("a table of required flags has no important columns, target, triples or prior.")
         known = None if self._prior is None else read_prior(self._prior, codec, self.seeded)
         self._by_table = replace(method, prior=known)
-        reader = TableReader(codec, codec.coding)
+        reader = Reader(described, codec.coding)
         self._reader = replace(reader, first_pass=self._regain().first_pass, person=self.person)
 
     def _check_method(self) -> None:
@@ -285,7 +282,7 @@ class PrivateSynthesizer(_Private):
         gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise, rows.steps))
         fitted = method.fit(rows, gates[-1], streams.postprocessing)
         if self._tree is not None:
-            self._persons = MakePersons(self._tree, fitted)
+            self._persons = MakePersons(self._tree.description, fitted)
             self._finish(fitted, None, gates, n)
             return
         draw = draw_of(self._limits, fitted.numbers)
@@ -294,20 +291,20 @@ class PrivateSynthesizer(_Private):
             draw = DrawBody(self.body, self._grid, rounded)
         self._finish(fitted, draw, gates, n, domains)
 
-    def _learn(self, X: Any, reader: LearningReader, gate: Gate) -> tuple[Prepared, Learned]:
+    def _learn(self, X: Any, reader: Reader, gate: Gate) -> tuple[Prepared, Learned]:
         """Learn the domains of a table, anew for each one, and read it again under the schema that comes of it."""
-        first = reader.read(X)
+        first = reader.prepared(X)
         self.check(first.n)
-        found = learn(first.rows, reader.provisional, gate)
+        found = learn(first.rows, Provisional(reader.description.unit.schema), gate)
         if found.advice:
             warnings.warn(found.advice, CoveyWarning, stacklevel=5)
         self._take(found.schema)
         return first.read_again(self._table_reader()), found
 
-    def _read(self, X: Any) -> tuple[Any, Form | TableForm | TreeForm]:
+    def _read(self, X: Any) -> tuple[Any, Form | TableForm]:
         """Rows for `regain`: of tables with a schema, of category codes, or of bits."""
         if self._tree is not None:
-            return self._tree.opened(X)
+            return self._tree.read(X)
         if self._codec is not None:
             return self._table_reader().read(X)
         if self.domain is not None:
@@ -355,7 +352,7 @@ class PrivateSynthesizer(_Private):
             learned=domains.learned if domains else (),
             left_out=domains.left_out if domains else (),
             guessed=domains is not None and domains.guessed,
-            assumed=() if self._learning is None else assumed(self._learning.provisional.schema),
+            assumed=() if self._learning is None else assumed(self._learning.description.unit.schema),
             prior=None if self._prior is None else self._by_table.prior_digest,
         )
 

@@ -17,6 +17,7 @@ error, and none changes how another is read: a column that comes with a type is 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from dataclasses import field as entry
@@ -57,6 +58,7 @@ class EncodeLog:
     short_rows: int = 0
     long_rows: int = 0
     ignored: tuple[str, ...] = ()
+    broken: Counter[Rule] = entry(default_factory=Counter)  # rows that break a rule, where cells were asked for
 
     def __add__(self, other: EncodeLog) -> EncodeLog:
         columns = {name: ColumnLog() for name in self.columns}
@@ -64,7 +66,7 @@ class EncodeLog:
             for name, seen in part.columns.items():
                 columns[name].add(seen)
         short, long = self.short_rows + other.short_rows, self.long_rows + other.long_rows
-        return EncodeLog(columns, short, long, self.ignored)
+        return EncodeLog(columns, short, long, self.ignored, self.broken + other.broken)
 
 
 class Codec:
@@ -194,6 +196,8 @@ class Codec:
             for start in range(0, table.rows, _BLOCK):  # blocks stay in the processor's cache
                 read = attribute.read(column.slice(start, _BLOCK), seen)
                 out[start : start + _BLOCK, j] = read if cells else attribute.codes(read)
+        if coding == "cells" and self.schema.rules:
+            log.broken.update(self.breaks(out))
         return (self.numbers(out) if fine else out), log
 
     def numbers(self, cells: Array) -> Array:

@@ -19,10 +19,13 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from covey.core.numbers.grid import Attribute, Category
 from covey.errors import ParameterError
+from covey.table.codec import Codec
 from covey.table.databases import Database, is_database
 from covey.table.deriving import with_tables
 from covey.table.dialects import Dialect
@@ -141,6 +144,18 @@ class Description:
         found = self.events.parent
         assert found is not None  # nosec B101 # for the type checker; only the first table has none
         return found
+
+    @cached_property
+    def codecs(self) -> tuple[Codec, ...]:
+        """The encoders of what is measured of each table."""
+        return tuple(Codec(part.measured) for part in self.tables)
+
+    @property
+    def kinds(self) -> tuple[tuple[Attribute, ...], ...]:
+        """What a fit measures of each table; units without attributes are all alike."""
+        return tuple(
+            (Category(1),) if part.bare else codec.kinds for part, codec in zip(self.tables, self.codecs, strict=True)
+        )
 
     @property
     def given(self) -> tuple[Resource, ...]:

@@ -30,11 +30,12 @@ def structural_zeros(codec: Codec) -> Boxes:
     return Boxes(tuple(found))
 
 
-def across_zeros(package: Description, persons: Codec, events: Codec) -> Boxes:
+def across_zeros(package: Description) -> Boxes:
     """The boxes of rules across persons and events, over the attributes of both, those of persons first."""
     across = package.across
     if across is None:
         return NO_BOXES
+    persons, events = package.codecs
     joint = [f"{package.unit.name}.{name}" for name in persons.names]
     joint += [f"{package.events.name}.{name}" for name in events.names]
     small = Codec(across)

@@ -19,12 +19,10 @@ from covey.methods.regain.predict import Prediction, predict
 from covey.orders import AnonymousOrder, PrivateOrder, not_taken
 from covey.privacy.budget import Budget, budget_for
 from covey.privacy.unit import ALL_ROWS, Unit
-from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.dialects import Dialect
 from covey.table.resources import BARE, Parent
 from covey.table.schema import Rule, Schema
-from covey.tree import TreeReader
 from covey.web.choices import Choices
 from covey.web.describing import describe, joint_schema, renamed, rules_of
 from covey.web.drafts import ColumnDraft, edited, published, refused, to_learn
@@ -235,7 +233,7 @@ class Work:
         before, self.rules = self.rules, rules
         try:
             found = self.described()  # rules that contradict each other are refused
-            _ = TreeReader(found) if found.schema is None else Codec(found.schema)
+            _ = found.codecs
         except CoveyError:
             self.rules = before
             raise

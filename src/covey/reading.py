@@ -1,0 +1,415 @@
+"""Tables of a description become rows of whole numbers: one table in parts, or persons and events, linked.
+
+Reading happens on the owner's machine before any budget is spent, so it may fail and its messages may speak of the tables. What
+is remembered of them is their form alone. Persons are told apart, and events linked to them, by 128 bits of a hash under a key
+that is drawn for each reading and not kept, as in `engines.persons`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from covey.core.arrays import Array, Integers, require_memory
+from covey.core.tables.events import Linked, timed
+from covey.core.tables.learned import Counting
+from covey.core.tables.zeros import held_in
+from covey.engines.events import LinkedRows
+from covey.engines.local import KEEP_BYTES, StreamRows, in_order_of_parts
+from covey.engines.persons import Keyring, Keys, PersonRows, Read
+from covey.engines.spark import SparkRows, spark_errors, task_numbers
+from covey.engines.sparkpersons import SparkPersonRows
+from covey.errors import CHANGED, InputError, InternalError, ParameterError
+from covey.table.codec import Codec, Coding, EncodeLog
+from covey.table.columns import Table, match
+from covey.table.databases import Database
+from covey.table.description import Description
+from covey.table.frames import FrameForm
+from covey.table.persons import WithPerson, named
+from covey.table.provisional import Provisional
+from covey.table.resources import Resource
+from covey.table.sources import Source, form_of, joined, open_source, read_table
+from covey.table.sparkfiles import PERSONS, SparkParquet, plan
+from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
+from covey.table.zeros import across_zeros
+
+Kernels = Sequence[Callable[[Array], Any]]
+Encode = Callable[[Table], tuple[Any, EncodeLog]]
+
+OTHER_SYNTHESIZER = (
+    "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
+)
+NOTHING = "Nothing was charged."
+CELL = 64  # bytes of a cell of a Spark frame while it is read: text and its copy
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """One table that was read: how it looked, what encoding met, and how many rows it has. For its owner alone."""
+
+    form: FrameForm
+    log: EncodeLog
+    rows: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Tables as rows of whole numbers. Private: it has no serializer, and its repr shows no record.
+
+    Args:
+        rows: what a method asks.
+        tables: those that were read, in the description's order.
+        reader: under which they were read.
+        left_out: rows of the last table that count for nobody: they name nobody, or are beyond the public limit of a person.
+        broken: rows of the last table that break a rule across the tables.
+        again: reads the same tables once more, under what was learned from them with noise.
+    """
+
+    rows: Any
+    tables: tuple[TableRead, ...]
+    reader: Reader
+    left_out: int = 0
+    broken: int = 0
+    again: Callable[[Reader], Prepared] | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of records, or of persons, which is public."""
+        return int(self.rows.n)
+
+    @property
+    def log(self) -> EncodeLog:
+        """What encoding met in the only table, or in that of the events."""
+        return self.tables[-1].log
+
+    @property
+    def records(self) -> int:
+        """Rows of that table: where they are counted by persons this is for its owner alone."""
+        return self.tables[-1].rows
+
+    def read_again(self, reader: Reader) -> Prepared:
+        """The same table under a schema that was learned from it."""
+        if self.again is None:
+            raise InternalError("only a table whose domain is learned is read again.")
+        found = self.again(reader)
+        if found.n != self.n:
+            raise InputError(CHANGED)
+        return found
+
+    def __repr__(self) -> str:
+        return f"Prepared({self.n} {'persons' if self.reader.by_person else 'rows'})"
+
+
+@dataclass(frozen=True)
+class OpenTables:
+    """Persons with their events as codes, open to the owner of the tables: for checks and evaluations. Private."""
+
+    linked: Linked
+    tables: tuple[TableRead, TableRead]
+
+    def __repr__(self) -> str:
+        return f"OpenTables({self.linked.n} persons)"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads the tables of one description: frames, files, databases, Spark.
+
+    Args:
+        description: of one table, or of persons and their events. Fields that are to be learned are read on public grids.
+        coding: "bins" for categories, "cells" for whole-number cells, which anonymous averages need, "numbers" for codes in
+            which numbers have their own precision.
+        first_pass: kernels whose sums will be asked for; they are computed while a single table is read first.
+        person: the column of a single table that says whose a row is, where rows are counted by persons.
+    """
+
+    description: Description
+    coding: Coding = "bins"
+    first_pass: Kernels = ()
+    person: str | None = None
+
+    @property
+    def by_person(self) -> bool:
+        """Whether persons are counted."""
+        return self.person is not None or self.description.schema is None
+
+    @cached_property
+    def codec(self) -> Codec | Provisional:
+        """The encoder of the only table; on public grids where something is to be learned."""
+        schema = self.description.unit.schema
+        return Provisional(schema) if schema.learns else self.description.codecs[0]
+
+    @property
+    def kernels(self) -> Kernels:
+        """What is added up while a table is read first: of one that is to be learned, counts on the public grids."""
+        if isinstance(self.codec, Provisional):
+            return (Counting(tuple(column.bins for column in self.codec.columns)),)
+        return self.first_pass
+
+    def prepare(self, given: Any, encoding: str = "utf-8") -> Prepared:
+        """Read and encode tables; one table is read in parts, and again where it is too large to be kept."""
+        if self.description.schema is None:
+            return self.sealed(self.open(given))
+        table, codec, person = self._only(given), self.codec, self.person
+        learned = isinstance(codec, Provisional)
+        again = (lambda reader: reader.prepare(given, encoding)) if learned else None
+        if is_spark(table) or isinstance(table, SparkParquet):
+            there = self._on_executors(table)
+            return Prepared(there, (TableRead(FrameForm("spark"), there.log, there.n),), self, again=again)
+        domain = codec.schema if person is None else WithPerson(codec.schema, person)
+        source, encode = open_source(table, domain, encoding), self._encode
+        if person is not None:
+            rows = self._of_persons(source, person)
+            return Prepared(rows, (TableRead(form_of(source), rows.log, rows.read),), self, rows.nobodys, again=again)
+        # What is learned is read again once its domain is known: no record is kept.
+        keep = 0 if learned else KEEP_BYTES
+        own = StreamRows(source.parts, lambda part: encode(source.table(part)), self._width, self.kernels, keep)
+        return Prepared(own, (TableRead(form_of(source), own.log, own.n),), self, again=again)
+
+    def prepared(self, given: Any) -> Prepared:
+        """Tables, prepared by such a reader or not at all."""
+        found = given if isinstance(given, Prepared) else self.prepare(given)
+        if found.reader._key != self._key:
+            raise ParameterError(OTHER_SYNTHESIZER)
+        return found
+
+    def read(self, given: Any) -> tuple[Any, TableForm]:
+        """Rows of tables, prepared or not; only the kinds of frames are remembered."""
+        found = self.prepared(given)
+        return found.rows, TableForm(self.description, tuple(table.form for table in found.tables))
+
+    @property
+    def _key(self) -> Any:
+        return self.description.schema or self.description, self.coding, self.person
+
+    # One table.
+
+    def _only(self, given: Any) -> Any:
+        """The only table: itself, or a file or database by its name."""
+        own = given.get(self.description.unit.name) if isinstance(given, Mapping) else None
+        return own if isinstance(own, str | Path | Database) else given
+
+    @property
+    def _encode(self) -> Encode:
+        codec = self.codec
+        return partial(codec.encode_part, coding=self.coding) if isinstance(codec, Codec) else codec.encode_part
+
+    @property
+    def _width(self) -> int:
+        return len(self.codec.names if isinstance(self.codec, Codec) else self.codec.columns)
+
+    def _of_persons(self, source: Source, person: str) -> PersonRows:
+        """Rows that are counted by persons."""
+        ring, missing, encode = Keyring(), self.codec.schema.missing_values, self._encode
+
+        def read(part: Any) -> Read:
+            found = source.table(part)
+            return Read(*encode(found), ring.keys(*named(found.columns[person], missing)))
+
+        return PersonRows(source.parts, read, self._width, KEEP_BYTES)
+
+    def _on_executors(self, table: Any) -> SparkRows | SparkPersonRows:
+        """Records of a Spark frame, or of files that Spark's executors read themselves."""
+        codec, encode, schema = self.codec, self._encode, self.codec.schema
+        if not isinstance(table, SparkParquet):
+            columns, ignored = needed_columns(table, schema if self.person is None else WithPerson(schema, self.person))
+            batches = BatchEncoder(codec, encode, ignored)
+            if self.person is None:
+                return SparkRows(columns, batches, self._width, self.kernels)
+            return SparkPersonRows(columns, batches, self._width, schema.missing_values, self.kernels)
+        if self.person is not None:
+            raise ParameterError(PERSONS)
+        groups = plan(table, schema)
+        numbers = task_numbers(table.spark, len(groups.tasks))
+        rows = SparkRows(numbers, encode, self._width, self.kernels, groups)
+        if rows.n != groups.n:
+            raise InputError(CHANGED)
+        return rows
+
+    # Persons and events.
+
+    def sealed(self, found: OpenTables) -> Prepared:
+        """Tables that were read, for a fit."""
+        cut = found.tables[1].rows - len(found.linked.owner)
+        return Prepared(LinkedRows(found.linked), found.tables, self, cut, self._broken(found.linked))
+
+    def _broken(self, linked: Linked) -> int:
+        """How many events break a rule across the tables."""
+        first = len(self.description.codecs[0].names)
+        bad = np.zeros(len(linked.owner), dtype=bool)
+        for box in across_zeros(self.description).boxes:
+            inside = np.ones(len(bad), dtype=bool)
+            for j, side in box.sides.items():
+                codes = linked.events[:, j - first] if j >= first else linked.persons[linked.owner, j]
+                inside &= held_in(codes.astype(np.int64), side)
+            bad |= inside
+        return int(bad.sum())
+
+    def _both(self, given: Any) -> tuple[Any, Any]:
+        """The two tables that a caller gave by name; None for persons whom events name."""
+        names = [part.name for part in self.description.given]
+        if not isinstance(given, Mapping) or set(given) != set(names):
+            listed = ", ".join(f"{name!r}: …" for name in names)
+            raise ParameterError(f"give {'both tables' if len(names) == 2 else 'the table'} by name: {{{listed}}}.")
+        if any(isinstance(table, SparkParquet) for table in given.values()):
+            raise ParameterError(PERSONS)
+        return (None if self.description.alone else given[names[0]]), given[names[-1]]
+
+    def open(self, given: Any) -> OpenTables:
+        """Read, encode and link persons and events. What does not link is refused."""
+        own, ring = self.description, Keyring()
+        unit, part, link = own.unit, own.events, own.link
+        first, second = self._both(given)
+        events = _read_keyed(second, part, ring, link.order)
+        persons = _bare(first, unit, ring, events) if unit.bare else _read_keyed(first, unit, ring)
+        if link.numbered:
+            keep = [events.names.index(name) for name in own.codecs[1].names if name in events.names]
+            events = replace(events, codes=events.codes[:, keep])
+        owner = _owners(persons.keys, events.keys, unit, part)
+        seen = None if link.order is None else events.table.log.columns.get(link.order)
+        # A required field has its default where a cell is empty: the log knows how often that was.
+        holes = 0 if seen is None else seen.missing + seen.unparseable
+        if holes:
+            raise InputError(
+                f"{part.name}: {holes:,} of {len(owner):,} rows have no {link.order!r}, which orders them. Fill it, or "
+                f"leave out order. {NOTHING}"
+            )
+        order = np.lexsort((*_ties(second, events), *(() if events.order is None else (events.order,)), owner))
+        codes = events.codes[order]
+        if link.positions or link.gaps:
+            place, gap = timed(owner[order], np.asarray(events.order)[order].astype(np.int64), link.at_most)
+            more = [place] * link.positions + [gap] * link.gaps
+            codes = np.column_stack([codes, *more]).astype(np.int64)
+        linked = Linked.capped(persons.codes, codes, owner[order], link.at_most)
+        return OpenTables(linked, (persons.table, events.table))
+
+
+@dataclass(frozen=True)
+class _Keyed:
+    """One table of several as codes of its encoded fields, the keys of its rows, and the cells of its order column. Private."""
+
+    names: tuple[str, ...]
+    codes: Array
+    keys: Keys
+    order: Integers | None
+    table: TableRead
+
+
+def _read_keyed(table: Any, part: Resource, ring: Keyring, order: str | None = None) -> _Keyed:
+    """One table of several, in parts."""
+    codec, wanted = Codec(part.schema), WithPerson(part.schema, part.link)
+    source = open_source(_collected(table, wanted) if is_spark(table) else table, wanted)
+
+    def one(piece: Any) -> tuple[Array, Keys, Array, EncodeLog]:
+        found = source.table(piece)
+        cells, log = codec.encode_part(found, "cells")
+        keys = ring.keys(*named(found.columns[part.link], part.schema.missing_values))
+        # An order of one value is not encoded, and tells nothing.
+        place = [codec.names.index(order)] if order in codec.names else []
+        return codec.numbers(cells), keys, cells[:, place].sum(axis=1), log
+
+    batches: list[tuple[Array, Keys, Array]] = []
+    log, size = EncodeLog(), 0
+    for batch in in_order_of_parts(source.parts(), one, len(codec.names)):
+        log = batch[3] if not batches else log + batch[3]
+        batches.append(batch[:3])
+        size += batch[0].nbytes + batch[1].nbytes
+        require_memory(4 * size, "linking persons and events", "Use a machine with more memory.")
+    none = np.zeros((0, len(codec.names)), dtype=np.int64), np.zeros((0, 2), dtype=np.uint64), np.zeros(0)
+    codes, keys, cells = (np.concatenate(own) for own in zip(*(batches or [none]), strict=True))
+    read = TableRead(form_of(source), log, len(codes))
+    return _Keyed(codec.names, codes, keys, None if order is None else cells, read)
+
+
+def _ties(table: Any, events: _Keyed) -> tuple[Array, ...]:
+    """What sorts events that the order column does not tell apart: in a file they stand as they stand, and nothing does.
+
+    A database and Spark bring rows in whatever order suits them, which may follow from the rows of others. There a fixed hash of
+    what an event holds decides, so that which events of a person are kept still follows from that person alone.
+    """
+    if not isinstance(table, Database) and not is_spark(table):
+        return ()
+    factors = np.random.default_rng(0).integers(1, 1 << 63, events.codes.shape[1], dtype=np.uint64) | np.uint64(1)
+    with np.errstate(over="ignore"):
+        return (np.asarray((events.codes.astype(np.uint64) * factors).sum(axis=1, dtype=np.uint64)),)
+
+
+def _bare(table: Any, part: Resource, ring: Keyring, events: _Keyed) -> _Keyed:
+    """Persons without attributes: those whom a table lists, or without one those whom events name."""
+    if table is None:
+        keys = np.unique(events.keys[events.keys.any(axis=1)], axis=0)
+        origin = events.table.form.origin
+    else:
+        found = read_table(table, dialect=part.schema.dialect)
+        if part.link not in found.columns:
+            raise InputError(f"{part.name} has no column {part.link!r}. {NOTHING}")
+        keys, origin = ring.keys(*named(found.columns[part.link], part.schema.missing_values)), found.origin
+    read = TableRead(FrameForm(origin), EncodeLog(), len(keys))
+    return _Keyed((), np.zeros((len(keys), 1), dtype=np.int64), keys, None, read)
+
+
+def _collected(frame: Any, wanted: WithPerson) -> Any:
+    """The needed columns of a Spark frame, on this machine: linking looks at persons and events together."""
+    chosen, _ = needed_columns(frame, wanted)
+    with spark_errors():
+        size = CELL * chosen.count() * len(chosen.columns)
+        require_memory(size, "linking a Spark frame's rows on this machine", "Use a machine with more memory.")
+        return chosen.toArrow().rename_columns(list(match(list(frame.columns), wanted)[0]))
+
+
+def _owners(persons: Keys, events: Keys, one: Resource, two: Resource) -> Integers:
+    """The place of each event's person, or a refusal: persons without a key, twice the same, or events of nobody."""
+    if not len(persons):
+        raise InputError(f"{one.name} has a header and no rows. There is nothing to synthesize. {NOTHING}")
+    if not len(events):
+        raise InputError(f"{two.name} has a header and no rows. Release {one.name} alone, as a single table. {NOTHING}")
+    nameless = int((~persons.any(axis=1)).sum())
+    if nameless:
+        raise InputError(f"{one.name}: {nameless:,} of {len(persons):,} rows have no {one.link!r}. {NOTHING}")
+    # Two words of a key become one number: places among the different first words, and among the second.
+    both = np.concatenate([persons, events])
+    words = [np.unique(both[:, j], return_inverse=True)[1].ravel() for j in (0, 1)]
+    _, places = np.unique(words[0] * len(both) + words[1], return_inverse=True)
+    places = places.ravel()
+    mine, theirs = places[: len(persons)], places[len(persons) :]
+    twice = int((np.bincount(mine) > 1).sum())
+    if twice:
+        raise InputError(
+            f"{one.name}: {twice:,} values of {one.link!r} stand in several rows. A person has one row there. {NOTHING}"
+        )
+    at = np.full(int(places.max()) + 1, -1)
+    at[mine] = np.arange(len(mine))
+    owner = at[theirs]
+    orphans = int((owner < 0).sum())
+    if orphans:
+        raise InputError(
+            f"{two.name}: {orphans:,} of {len(events):,} rows name no person of {one.name}, by {two.link!r}. "
+            f"Add these persons, or leave the rows out. {NOTHING}"
+        )
+    return np.asarray(owner, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """The forms of the frames that tables came in, and go out in."""
+
+    description: Description
+    frames: tuple[FrameForm, ...]
+
+    def join(self, parts: list[Any]) -> Any:
+        """All parts together: a frame, or of several tables frames by their names."""
+        schema = self.description.schema
+        if schema is not None:
+            return self.frames[0].restore(joined(parts), schema.fields)
+        out = {}
+        for j, (part, form) in enumerate(zip(self.description.tables, self.frames, strict=True)):
+            # Keys are numbers now, whatever they were.
+            types = {name: kind for name, kind in form.types.items() if name != part.link}
+            kept = FrameForm(form.origin, {part.link: None, **types} if types else {})
+            out[part.name] = kept.restore(joined([one[j] for one in parts]), (*part.schema.fields, part.key_field))
+        return out
