@@ -136,7 +136,7 @@ def test_more_rows_are_drawn_and_a_seed_draws_them_again(place, tmp_path, monkey
     ("options", "code", "words"),
     [
         ("private --rows 0 -o x.csv", 2, "--rows must be a whole number"),
-        ("private --rows 5 -o x.txt", 2, "must end in .csv or .parquet"),
+        ("private --rows 5 -o x.txt", 2, "name a .csv or .parquet file"),
         ("private --rows 5 --where ward -o x.csv", 2, "'ward' is no condition"),
         ("private --rows 5 --where ward=mars -o x.csv", 2, "'ward' has no category 'mars'"),
         ("private --rows 5 --where planet=mars -o x.csv", 2, "there is no column 'planet'"),

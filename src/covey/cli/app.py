@@ -7,10 +7,7 @@ from pathlib import Path
 import click
 
 from covey.cli.group import example, main, say
-from covey.cli.options import (
-    json_option,
-    ledger_option,
-)
+from covey.cli.options import json_option, ledger_option
 from covey.errors import MissingExtraError
 
 
@@ -25,7 +22,7 @@ from covey.errors import MissingExtraError
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @ledger_option
 @json_option
-def serve(port: int, out: Path, upload_limit: int, no_browser: bool, ledger_path: Path | None, as_json: bool) -> None:
+def serve(port: int, out: Path, upload_limit: int, no_browser: bool, ledger: Path | None, as_json: bool) -> None:
     """Open the local app in a browser: the same work without a command line. Only this machine can reach it."""
     try:
         from covey.web.serve import serve as run
@@ -39,4 +36,4 @@ def serve(port: int, out: Path, upload_limit: int, no_browser: bool, ledger_path
             f"covey is at {address}\nIt works on this machine alone. Stop it with Ctrl-C.",
         )
 
-    run(port, ledger_path, out, upload_limit * 2**20, not no_browser, tell)
+    run(port, ledger, out, upload_limit * 2**20, not no_browser, tell)

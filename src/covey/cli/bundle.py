@@ -9,15 +9,7 @@ from typing import Any
 import click
 
 from covey.cli.group import counted, example, main, say
-from covey.cli.options import (
-    dialect_options,
-    force_option,
-    json_option,
-    person_option,
-    query_option,
-    source_of,
-    table_option,
-)
+from covey.cli.options import force_option, json_option, person_option, table_options
 from covey.errors import ParameterError
 
 
@@ -55,26 +47,21 @@ def resume(folder: Path, as_json: bool) -> None:
         "covey evaluate patients.csv release/ --report evaluation.html --target readmitted",
     )
 )
-@click.argument("table")
+@table_options
 @click.argument("folder", type=Path)
 @click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file, as JSON.")
 @click.option("--report", type=Path, help="Write a confidential page, true beside synthetic, to this file.")
 @click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
 @person_option
-@table_option
-@query_option
-@dialect_options
 @force_option
 @json_option
 def evaluate(  # click passes each option by its name
-    table: str,
+    source: Any,
     folder: Path,
     out: Path | None,
     report: Path | None,
     targets: tuple[str, ...],
     person: str | None,
-    relation: str | None,
-    sql: str | None,
     dialect: Any,
     force: bool,
     as_json: bool,
@@ -84,7 +71,6 @@ def evaluate(  # click passes each option by its name
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
 
-    source = source_of(table, relation, sql)
     if out is not None and report is not None and out.resolve() == report.resolve():
         raise ParameterError(f"--out and --report both name {out}. Give each its own file.")
     for path in (out, report):
@@ -128,61 +114,42 @@ def sample(  # click passes each option by its name
     from covey.answers.columns import Columns
     from covey.answers.load import load
     from covey.errors import whole_number
-    from covey.release.places import check_new_file, is_bundle
+    from covey.release.places import SUMS, check_new_file, is_bundle
     from covey.release.verify import described_by
     from covey.table.sources import write_csv, write_parquet
 
-    m = whole_number(m, "--rows", 1, "It counts the synthetic rows.")
-    if described_by(folder).schema is None:
-        _sample_linked(folder, m, conditions, (out, seed, force), as_json)
-        return
-    if out.suffix not in (".csv", ".parquet"):
-        raise ParameterError(f"{out} must end in .csv or .parquet.")
-    check_new_file(out, folder / "schema.json", force)
-    if is_bundle(out.parent):
-        raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
-    release = load(folder)
-    wanted = read(Columns(release.codec), list(conditions))
+    m = whole_number(m, "--rows", 1, "It counts the synthetic rows, or persons.")
     seed = None if seed is None else whole_number(seed, "--seed", 0)
-    parts, draft = release.draw(m, wanted, seed), out.with_name(f".{out.name}.part")
-    try:  # there is never a file with a part of the rows
-        (write_parquet if out.suffix == ".parquet" else write_csv)(parts, draft)
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)
-    given = f" with {', '.join(conditions)}" if conditions else ""
-    say(as_json, {"out": str(out), "rows": m, "where": list(conditions)}, f"{counted(m, 'row')}{given} → {out}")
-
-
-def _sample_linked(
-    folder: Path, m: int, conditions: tuple[str, ...], where: tuple[Path, int | None, bool], as_json: bool
-) -> None:
-    """Draw m persons with their events into a folder of two files."""
-    from covey.answers.load import load
-    from covey.release.places import check_new_file, is_bundle
-    from covey.table.sources import write_csv
-
-    out, seed, force = where
-    if conditions:
+    several = described_by(folder).schema is None
+    if several and conditions:
         raise ParameterError("persons with events are drawn without conditions: leave out --where.")
-    if out.suffix:
-        raise ParameterError(f"{folder} holds two tables: name a folder for them, not {out.name}.")
+    if several == bool(out.suffix) or out.suffix not in ("", ".csv", ".parquet"):
+        name = (
+            "holds two tables: name a folder for them" if several else "holds one table: name a .csv or .parquet file"
+        )
+        raise ParameterError(f"{folder} {name}, not {out.name}.")
     if is_bundle(out) or is_bundle(out.parent):
         raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
-    tables = load(folder).sample(m, seed=seed)
-    out.mkdir(exist_ok=True)
-    for name in tables:
-        check_new_file(out / f"{name}.csv", folder / "datapackage.json", force)
-    places = []
-    for name, frame in tables.items():
-        places.append(out / f"{name}.csv")
-        draft = out / f".{name}.csv.part"
-        write_csv([{column: frame[column] for column in frame.columns}], draft)
-        draft.replace(places[-1])
-    words = "\n".join(
-        f"{counted(len(frame), 'row')} → {place}" for frame, place in zip(tables.values(), places, strict=True)
-    )
-    say(as_json, {"out": [str(place) for place in places], "persons": m}, words)
+    release, parts = load(folder), {}
+    if several:
+        for name, frame in release.sample(m, seed=seed).items():
+            parts[out / f"{name}.csv"] = [{column: frame[column] for column in frame.columns}]
+        out.mkdir(exist_ok=True)
+    else:
+        parts[out] = release.draw(m, read(Columns(release.codec), list(conditions)), seed)
+    for place in parts:
+        check_new_file(place, folder / SUMS, force)
+    for place, rows in parts.items():
+        unfinished = place.with_name(f".{place.name}.part")
+        try:  # there is never a file with a part of the rows
+            (write_parquet if place.suffix == ".parquet" else write_csv)(rows, unfinished)
+            unfinished.replace(place)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    given = f" with {', '.join(conditions)}" if conditions else ""
+    drawn = counted(m, "person" if several else "row")
+    facts = {"out": [str(place) for place in parts], "persons": m} if several else {"out": str(out), "rows": m}
+    say(as_json, {**facts, "where": list(conditions)}, f"{drawn}{given} → {', '.join(map(str, parts))}")
 
 
 @main.command(epilog=example("covey cite release/"))

@@ -8,10 +8,7 @@ from pathlib import Path
 import click
 
 from covey.cli.group import example, main
-from covey.cli.options import (
-    force_option,
-    json_option,
-)
+from covey.cli.options import force_option, json_option
 
 
 @main.command(epilog=example("covey demo --out demo/", "covey demo --table visits.csv"))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
+import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -88,6 +90,20 @@ def redacted(message: str) -> str:
 def say(as_json: bool, facts: dict[str, Any], words: str) -> None:
     """Answer in words, or as one JSON object."""
     click.echo(json.dumps(facts, ensure_ascii=False) if as_json else words)
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 0) -> list[str]:
+    """Lines of a table; on a screen its last column is broken where the screen ends."""
+    listed = [list(head), *map(list, rows)]
+    widths = [max(len(row[j]) for row in listed) for j in range(len(head) - 1)]
+    before = indent + sum(widths) + 2 * len(widths)
+    room = max(24, shutil.get_terminal_size().columns - before) if sys.stdout.isatty() else None
+    lines = []
+    for row in listed:
+        first, *more = [row[-1]] if room is None else textwrap.wrap(row[-1], room) or [""]
+        cells = [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), first]
+        lines += [(" " * indent + "  ".join(cells)).rstrip(), *(" " * before + line for line in more)]
+    return lines
 
 
 def counted(count: int, thing: str) -> str:

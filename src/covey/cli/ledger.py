@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from covey.cli.group import example, main, say
-from covey.cli.options import (
-    json_option,
-    ledger_at,
-    ledger_option,
-    number,
-)
+from covey.cli.group import example, grid, main, say
+from covey.cli.options import json_option, ledger_at, ledger_option, number
 
 if TYPE_CHECKING:
     from covey.privacy.ledger import Composition
@@ -49,11 +44,11 @@ def ledger_open(
     budget: Fraction,
     delta_budget: Fraction,
     composition: Composition | None,
-    ledger_path: Path | None,
+    ledger: Path | None,
     as_json: bool,
 ) -> None:
     """Open a dataset with a budget. The cap is final, and so is how it is counted."""
-    book = ledger_at(ledger_path)
+    book = ledger_at(ledger)
     book.open_dataset(name, budget, delta_budget, composition)
     facts = {"dataset": name, "budget": float(budget), "composition": composition}
     counted = f", counted by {'μ²' if composition == 'gaussian' else 'sums'}" if composition else ""
@@ -63,9 +58,9 @@ def ledger_open(
 @ledger.command("show", epilog=example("covey ledger show"))
 @ledger_option
 @json_option
-def ledger_show(ledger_path: Path | None, as_json: bool) -> None:
+def ledger_show(ledger: Path | None, as_json: bool) -> None:
     """Show every dataset with what is spent and left."""
-    found = ledger_at(ledger_path).datasets()
+    found = ledger_at(ledger).datasets()
     facts = [
         {
             "dataset": d.name,
@@ -86,28 +81,30 @@ def ledger_show(ledger_path: Path | None, as_json: bool) -> None:
     if not facts:
         click.echo("no dataset was opened yet: covey ledger open NAME --budget B")
         return
-    from rich.console import Console
-    from rich.table import Table
-
     from covey.privacy.budget import parameters
 
-    grid = Table("dataset", "counted by", "budget", "spent", "left", "left, pure")
     ways = {None: "the first release decides", "sum": "sums of ε and δ", "gaussian": "μ²"}
-    for d in found:
-        amounts = (parameters(a.epsilon, a.delta) for a in (d.budget, d.spent, d.remaining))
-        grid.add_row(d.name, ways[d.composition], *amounts, parameters(d.left(Fraction(0)), 0))
-    Console().print(grid)
+    rows = [
+        (
+            d.name,
+            *(parameters(a.epsilon, a.delta) for a in (d.budget, d.spent, d.remaining)),
+            parameters(d.left(Fraction(0)), 0),
+            ways[d.composition],
+        )
+        for d in found
+    ]
+    click.echo("\n".join(grid(("dataset", "budget", "spent", "left", "left, pure", "counted by"), rows)))
 
 
 @ledger.command("history", epilog=example("covey ledger history patients"))
 @click.argument("name")
 @ledger_option
 @json_option
-def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
+def ledger_history(name: str, ledger: Path | None, as_json: bool) -> None:
     """List every charge of a dataset."""
     from covey.privacy.budget import shown
 
-    events = ledger_at(ledger_path).history(name)
+    events = ledger_at(ledger).history(name)
     facts = [
         {
             "time": event.time,
@@ -119,7 +116,6 @@ def ledger_history(name: str, ledger_path: Path | None, as_json: bool) -> None:
         }
         for event in events
     ]
-    words = "\n".join(
-        f"{e['time']}  {e['kind']:9} ε {e['epsilon']:g}  δ {shown(e['delta'])}  {e['purpose']}" for e in facts
-    )
+    rows = [(e["time"], e["kind"], f"{e['epsilon']:g}", shown(e["delta"]), e["purpose"]) for e in facts]
+    words = "\n".join(grid(("time", "kind", "ε", "δ", "purpose"), rows)) if rows else ""
     say(as_json, {"dataset": name, "events": facts}, words or "no charges yet")

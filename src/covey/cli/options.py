@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import wraps
 from pathlib import Path
@@ -33,9 +33,6 @@ def number(name: str) -> Callable[[Any, Any, str | None], Fraction | None]:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
-log_option = click.option(
-    "--log", "log_path", type=Path, help="Write what was missing, unknown, clipped or ragged to this private file."
-)
 DIALECT = (
     click.option("--separator", help="Between cells: comma, semicolon, tab or pipe."),
     click.option("--decimal", help="Decimal mark of numbers, . or ,."),
@@ -50,8 +47,15 @@ DIALECT = (
 )
 
 
-def dialect_options(command: Callable[..., None]) -> Callable[..., None]:
-    """How the file is written, where that is not found by itself or not as the schema says; given on as one `dialect`."""
+def with_options(command: Callable[..., None], options: Iterable[Callable[[Any], Any]]) -> Callable[..., None]:
+    """The command with these options, in their order."""
+    for option in reversed(tuple(options)):
+        command = option(command)
+    return command
+
+
+def file_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Where a table of a database is, and how a file is written where that is not found by itself: the command's `dialect`."""
 
     @wraps(command)
     def gathered(*arguments: Any, **options: Any) -> None:
@@ -60,45 +64,83 @@ def dialect_options(command: Callable[..., None]) -> Callable[..., None]:
         said = {name: options.pop(name) for name in Dialect.__dataclass_fields__}
         command(*arguments, dialect=Dialect(**said | {"missing": said["missing"] or None}), **options)
 
-    made: Callable[..., None] = gathered
-    for option in reversed(DIALECT):
-        made = option(made)
-    return made
+    return with_options(gathered, (*PLACE, *DIALECT))
 
 
-table_option = click.option("--table", "relation", metavar="NAME", help="The table of a database: NAME or SCHEMA.NAME.")
-query_option = click.option(
-    "--query",
-    "sql",
-    metavar="SQL",
-    help="One SELECT on a database; each of its rows counts as one record of one person.",
+def table_options(command: Callable[..., None]) -> Callable[..., None]:
+    """One TABLE and what `file_options` has: the command's `source` and `dialect`."""
+
+    @wraps(command)
+    def gathered(*arguments: Any, table: str, relation: str | None, sql: str | None, **options: Any) -> None:
+        command(*arguments, source=source_of(table, relation, sql), **options)
+
+    return click.argument("table")(file_options(gathered))
+
+
+PLACE = (
+    click.option("--table", "relation", metavar="NAME", help="The table of a database: NAME or SCHEMA.NAME."),
+    click.option(
+        "--query",
+        "sql",
+        metavar="SQL",
+        help="One SELECT on a database; each of its rows counts as one record of one person.",
+    ),
 )
+
+
+def bundle_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What every release is told, under the names that orders have."""
+    return with_options(
+        command,
+        (
+            click.option("--schema", type=Path, help="The public schema (JSON or YAML); a package has its own."),
+            click.option(
+                "--rows", type=int, help="Synthetic rows (default: as many as the table has rows, or persons)."
+            ),
+            click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv."),
+            click.option("--seed", type=int, help="Draw the same rows again: for tests, and marked on the bundle."),
+            click.option(
+                "--log", type=Path, help="Write what was missing, unknown, clipped or ragged to this private file."
+            ),
+            click.option("--out", type=Path, required=True, help="Folder to write the bundle to."),
+            force_option,
+            json_option,
+        ),
+    )
+
+
+def focus_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Which columns matter most."""
+    return with_options(command, FOCUS)
+
+
 person_option = click.option(
     "--person",
     metavar="COLUMN",
     help="The column that says whose a row is: several rows of a person count as one person.",
 )
-important_option = click.option(
-    "--important",
-    metavar="COLUMN[,COLUMN]",
-    multiple=True,
-    callback=lambda _context, _option, named: tuple(tuple(part.strip() for part in one.split(",")) for one in named),
-    help="A column, or a pair of columns, that gets more of the budget; may be given several times.",
+FOCUS = (
+    click.option(
+        "--important",
+        metavar="COLUMN[,COLUMN]",
+        multiple=True,
+        callback=lambda _context, _option, named: tuple(
+            tuple(part.strip() for part in one.split(",")) for one in named
+        ),
+        help="A column, or a pair of columns, that gets more of the budget; may be given several times.",
+    ),
+    click.option(
+        "--target",
+        metavar="COLUMN",
+        help="A column that others are to predict: pairs and the strongest triples with it get more of the budget.",
+    ),
+    click.option(
+        "--triples",
+        type=int,
+        help="How many triples of columns to choose with noise and measure, at most (default: 0; 5 with a target).",
+    ),
 )
-target_option = click.option(
-    "--target",
-    metavar="COLUMN",
-    help="A column that others are to predict: pairs and the strongest triples with it get more of the budget.",
-)
-triples_option = click.option(
-    "--triples",
-    type=int,
-    help="How many triples of columns to choose with noise and measure, at most (default: 0; 5 with a target).",
-)
-ledger_option = click.option(
-    "--ledger", "ledger_path", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."
-)
-out_option = click.option("--out", "out", type=Path, required=True, help="Folder to write the bundle to.")
+ledger_option = click.option("--ledger", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER).")
 force_option = click.option("--force", is_flag=True, help="Replace an existing bundle.")
 epsilon_option = click.option("--epsilon", callback=number("epsilon"), help="Privacy budget ε.")
 delta_option = click.option(

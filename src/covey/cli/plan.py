@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from covey.cli.group import example, main, say
-from covey.cli.options import (
-    delta_option,
-    epsilon_option,
-    important_option,
-    json_option,
-    number,
-    person_option,
-    target_option,
-    triples_option,
-)
-from covey.errors import ParameterError
+from covey.cli.options import delta_option, epsilon_option, focus_options, json_option, number, person_option
+from covey.errors import ArgumentError, ParameterError
+
+if TYPE_CHECKING:
+    from covey.privacy.unit import Unit
 
 
 @main.command(
@@ -33,9 +28,7 @@ from covey.errors import ParameterError
 @click.option("--persons", type=int, help="Persons in it instead, for a release with --person.")
 @click.option("--rows-per-person", type=int, default=1, show_default=True, help="As for a release.")
 @person_option
-@important_option
-@target_option
-@triples_option
+@focus_options
 @epsilon_option
 @delta_option
 @click.option(
@@ -48,17 +41,14 @@ def plan(  # click passes each option by its name
     schema_path: Path,
     rows: int | None,
     persons: int | None,
-    rows_per_person: int,
-    person: str | None,
-    important: tuple[tuple[str, ...], ...],
-    target: str | None,
-    triples: int | None,
     epsilon: Fraction | None,
     delta: Fraction,
     target_error: Fraction | None,
     as_json: bool,
+    **said: Any,
 ) -> None:
     """Predict accuracy, time and memory from public sizes alone. Opens no data."""
+    from covey.orders import not_taken
     from covey.table.persons import without
     from covey.workflow import Description
     from covey.workflow import plan as predicted
@@ -68,19 +58,19 @@ def plan(  # click passes each option by its name
     n = persons if rows is None else rows
     if n is None or (rows is not None and persons is not None):
         raise ParameterError("give --rows, or --persons for a release with --person.")
-    if persons is not None and rows_per_person != 1:
+    if persons is not None and said["rows_per_person"] != 1:
         raise ParameterError("--persons and --rows-per-person exclude each other: all rows of a person count as one.")
-    if person is not None and persons is None:
+    if said["person"] is not None and persons is None:
         raise ParameterError("with --person give --persons, their number: that of rows is not public.")
     described = Description.load(schema_path)
-    if described.schema is None:
-        if persons is None or important or target or triples:
-            raise ParameterError(
-                "for a package give --persons, their public number, and --epsilon; it takes no --important, --target and "
-                "--triples yet."
-            )
-    else:
-        schema = described.schema.focus(*important, target=target, triples=triples)
-        described = Description.of(schema if person is None else without(schema, person))
-    found = predicted(described, n, epsilon, delta, target_error, rows_per_person if persons is None else "all")
+    if described.schema is None and persons is None:
+        raise ParameterError("for a package give --persons, their public number.")
+    for name, why in not_taken(described).items():
+        if said.get(name) not in (None, (), 1):
+            raise ArgumentError(f"{why}: leave out ", name, ".")
+    if described.schema is not None:
+        schema = described.schema.focus(*said["important"], target=said["target"], triples=said["triples"])
+        described = Description.of(schema if said["person"] is None else without(schema, said["person"]))
+    unit: Unit = said["rows_per_person"] if persons is None else "all"
+    found = predicted(described, n, epsilon, delta, target_error, unit)
     say(as_json, found.facts, "\n".join(found.words))

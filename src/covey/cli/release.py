@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,14 @@ import click
 
 from covey.cli.group import advice, example, main, say
 from covey.cli.options import (
+    bundle_options,
     delta_option,
-    dialect_options,
     epsilon_option,
-    force_option,
-    important_option,
-    json_option,
+    focus_options,
     ledger_option,
-    log_option,
     number,
-    out_option,
     person_option,
-    query_option,
-    source_of,
-    table_option,
-    target_option,
-    triples_option,
+    table_options,
 )
 
 
@@ -37,8 +28,7 @@ from covey.cli.options import (
         "covey release postgresql://localhost/clinic --table patients --schema schema.json …",
     )
 )
-@click.argument("table")
-@click.option("--schema", "schema_path", type=Path, help="The public schema (JSON or YAML); --learn needs none.")
+@table_options
 @click.option(
     "--learn",
     is_flag=True,
@@ -47,12 +37,9 @@ from covey.cli.options import (
 )
 @epsilon_option
 @delta_option
-@click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has rows, or persons).")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
 @person_option
-@important_option
-@target_option
-@triples_option
+@focus_options
 @click.option(
     "--prior",
     type=Path,
@@ -66,7 +53,6 @@ from covey.cli.options import (
     show_default=True,
     help="Rows one person may have, where no column tells persons apart.",
 )
-@click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
 @click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
 @click.option(
     "--accept-misfits",
@@ -79,45 +65,9 @@ from covey.cli.options import (
 @click.option("--title", default="", help="Title on the first page of the report.")
 @click.option("--owner", default="", help="Who answers for the release, on the same page.")
 @click.option("--purpose", default="", help="What it is for, on the same page.")
-@click.option("--seed", type=int, help="For tests only: not private, not charged, and marked so.")
-@log_option
-@table_option
-@query_option
-@dialect_options
 @ledger_option
-@out_option
-@force_option
-@json_option
-def release(  # click passes each option by its name
-    table: str,
-    schema_path: Path | None,
-    learn: bool,
-    epsilon: Fraction | None,
-    delta: Fraction,
-    m: int | None,
-    dataset: str | None,
-    person: str | None,
-    important: tuple[tuple[str, ...], ...],
-    target: str | None,
-    triples: int | None,
-    prior: Path | None,
-    rows_per_person: int,
-    parquet: bool,
-    confirm_large_epsilon: bool,
-    accept_misfits: Fraction,
-    title: str,
-    owner: str,
-    purpose: str,
-    seed: int | None,
-    log_path: Path | None,
-    relation: str | None,
-    sql: str | None,
-    dialect: Any,
-    ledger_path: Path | None,
-    out: Path,
-    force: bool,
-    as_json: bool,
-) -> None:
+@bundle_options
+def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **said: Any) -> None:
     """Make a differentially private bundle from TABLE, and charge the ledger for it.
 
     TABLE may be a package file, which describes persons with events and says in which files they lie; it takes no --schema.
@@ -126,53 +76,30 @@ def release(  # click passes each option by its name
     from covey.workflow import PrivateOrder
     from covey.workflow import release as carry_out
 
-    order = PrivateOrder(
-        table=source_of(table, relation, sql),
-        schema=schema_path,
-        out=out,
-        epsilon=epsilon,
-        delta=delta,
-        dataset=dataset,
-        rows=m,
-        person=person,
-        important=important,
-        target=target,
-        triples=triples,
-        prior=prior,
-        rows_per_person=rows_per_person,
-        parquet=parquet,
-        confirm_large_epsilon=confirm_large_epsilon,
-        accept_misfits=accept_misfits,
-        seed=seed,
-        log=log_path,
-        dialect=dialect,
-        ledger=ledger_path,
-        force=force,
-        learn=learn,
-        about=About(title, owner, purpose),
-    )
     with advice():
-        done = carry_out(order)
+        done = carry_out(PrivateOrder(table=source, about=About(title, owner, purpose), **said))
     facts = {
         "bundle": str(done.bundle),
         "rows": done.rows,
         "certificate": done.certificate,
         "privacy": done.privacy,
     }
-    words = f"bundle → {done.bundle}\n{done.privacy}\n{done.certificate or ''}".rstrip()
+    words = [f"bundle → {done.bundle}", done.privacy, *([done.certificate] if done.certificate else [])]
     if done.mended is not None:
         facts |= {"rows_altered_by_rules": done.mended}
-        words += f"\nrules: {done.mended:,} of {done.rows:,} rows had to be altered after drawing"
+        words += [f"rules: {done.mended:,} of {done.rows:,} rows had to be altered after drawing"]
     if done.learned or done.left_out:
         facts |= {"learned": list(done.learned), "left_out": list(done.left_out)}
-        words += f"\nlearned with noise: {', '.join(done.learned) or 'nothing'}"
-        words += f"; left out: {', '.join(done.left_out)}" if done.left_out else ""
-    say(as_json, facts, words)
+        left = f"; left out: {', '.join(done.left_out)}" if done.left_out else ""
+        words += [f"learned with noise: {', '.join(done.learned) or 'nothing'}{left}"]
+    words += [
+        f"Next: read {done.bundle / 'report.html'}, and check the bundle before it leaves: covey verify {done.bundle}"
+    ]
+    say(as_json, facts, "\n".join(words))
 
 
 @main.command(epilog=example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))
-@click.argument("table")
-@click.option("--schema", "schema_path", type=Path, help="The public schema (JSON or YAML); a package has its own.")
+@table_options
 @click.option("--group-size", type=int, required=True, help="Least number of rows behind every centre.")
 @click.option(
     "--method",
@@ -184,52 +111,13 @@ def release(  # click passes each option by its name
 @click.option(
     "--sensitive", multiple=True, metavar="FIELD", help="Tell (you alone) how many groups agree on this field."
 )
-@click.option("--rows", "m", type=int, help="Synthetic rows (default: as many as the table has).")
-@click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv.")
-@click.option("--seed", type=int, help="Make the sampling reproducible; marked on the bundle.")
-@log_option
-@table_option
-@query_option
-@dialect_options
-@out_option
-@force_option
-@json_option
-def anonymize(  # click passes each option by its name
-    table: str,
-    schema_path: Path | None,
-    group_size: int,
-    method: Any,
-    sensitive: tuple[str, ...],
-    m: int | None,
-    parquet: bool,
-    seed: int | None,
-    log_path: Path | None,
-    relation: str | None,
-    sql: str | None,
-    dialect: Any,
-    out: Path,
-    force: bool,
-    as_json: bool,
-) -> None:
+@bundle_options
+def anonymize(source: Any, group_size: int, as_json: bool, **said: Any) -> None:
     """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
     from covey.workflow import AnonymousOrder
     from covey.workflow import anonymize as carry_out
 
-    order = AnonymousOrder(
-        table=source_of(table, relation, sql),
-        schema=schema_path,
-        out=out,
-        group_size=group_size,
-        method=method,
-        sensitive=sensitive,
-        rows=m,
-        parquet=parquet,
-        seed=seed,
-        log=log_path,
-        dialect=dialect,
-        force=force,
-    )
-    done = carry_out(order)
+    done = carry_out(AnonymousOrder(table=source, group_size=group_size, **said))
     for name, agreeing in done.agreeing:  # to the steward's eyes alone: standard error, never the bundle
         click.echo(
             f"confidential: {agreeing} of {done.groups} groups agree on {name!r} and disclose it",

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from covey.cli.group import counted, example, main, say
-from covey.cli.options import (
-    dialect_options,
-    force_option,
-    json_option,
-    person_option,
-    query_option,
-    source_of,
-    table_option,
-)
+from covey.cli.group import counted, example, grid, main, say
+from covey.cli.options import file_options, force_option, json_option, person_option, source_of, table_options
 from covey.errors import ParameterError
+
+if TYPE_CHECKING:
+    from covey.workflow import Drafted
 
 
 @main.command(
@@ -37,9 +34,8 @@ from covey.errors import ParameterError
 @click.option(
     "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata instead of the data."
 )
-@table_option
-@query_option
-@dialect_options
+@click.option("--explain", is_flag=True, help="Say of each column why it was read so.")
+@file_options
 @force_option
 @json_option
 def init(  # click passes each option by its name
@@ -47,6 +43,7 @@ def init(  # click passes each option by its name
     out: Path,
     person: str | None,
     metadata: Path | None,
+    explain: bool,
     relation: str | None,
     sql: str | None,
     dialect: Any,
@@ -82,22 +79,62 @@ def init(  # click passes each option by its name
         found = Drafted(Description.of(imported(metadata).read_as(dialect)))
     else:
         found = draft(by_name or places[0], dialect, person=person)
-    described, links, notes = found.description, found.links, found.notes
+    described, notes = found.description, found.notes
     described.save(out)
-    names = [name for name, _ in described.fields]
-    if not as_json:
-        for note in (*links, *notes):
-            click.echo(str(note), err=True)
-    kind, field = ("package", "TABLE.FIELD") if several else ("schema", "FIELD")
-    facts = {kind: str(out), "fields": names, "draft": True, "notes": [asdict(note) for note in notes]}
-    facts |= {"at_most": described.link.at_most, "links": list(links)} if several else {}
-    say(
-        as_json,
-        facts,
-        f"draft{' of a package' if several else ''} with {counted(len(names), 'field')} → {out}\nIt describes private data. "
-        f"{'Say at_most and order, make' if several else 'Make'} each field's values public knowledge (ranges, categories), "
-        f"then: covey confirm {out} {field} … or, for what carries no warning, --all",
-    )
+    fields, warned = dict(described.fields), described.warnings
+    groups = {
+        "ready": [name for name in fields if name not in warned],
+        "look_at": list(warned),
+        "left_out": [note.field for note in notes if note.field is not None and note.field not in fields],
+    }
+    facts = {"package" if several else "schema": str(out), "fields": list(fields), "draft": True, **groups}
+    facts |= {"notes": [asdict(note) for note in notes]}
+    facts |= {"at_most": described.link.at_most, "links": list(found.links)} if several else {}
+    say(as_json, facts, "\n".join(_draft_words(found, groups, out, explain)))
+
+
+def _draft_words(found: Drafted, groups: dict[str, list[str]], out: Path, explain: bool) -> Iterator[str]:
+    """A draft as a table: what is ready, what needs a person, what was left out, and what to do next."""
+    fields, notes = dict(found.description.fields), {note.field: note for note in found.notes}
+
+    def table(names: list[str], *columns: str) -> list[str]:
+        shown = [*columns, *(["reason"] if explain and "reason" not in columns else [])]
+        read = {"read as": lambda name: notes[name].choice if name in notes else fields[name].type}
+        read |= {"reason": lambda name: notes[name].reason if name in notes else ""}
+        return grid(("column", *shown), [(name, *(read[one](name) for one in shown)) for name in names], indent=2)
+
+    yield f"{counted(len(fields), 'column')} drafted → {out}. Nothing in it is public before you confirm it."
+    yield from (f"  {words}" for words in found.links)
+    yield from (f"  the table: {note.choice} ({note.reason})" for note in found.notes if note.field is None)
+    if groups["ready"]:
+        yield f"\nREADY: {counted(len(groups['ready']), 'column')}"
+        yield from table(groups["ready"], "read as")
+    if groups["look_at"]:
+        yield f"\nLOOK AT THESE: {counted(len(groups['look_at']), 'column')}"
+    for warning, names in _alike({name: fields[name].warning or "" for name in groups["look_at"]}).items():
+        yield f"\n  {warning}"
+        yield from table(names, "read as")
+    if groups["left_out"]:
+        yield f"\nLEFT OUT: {counted(len(groups['left_out']), 'column')}"
+        yield from table(groups["left_out"], "reason")
+    yield ""
+    if len(found.description.tables) > 1:
+        yield f"Next: say at_most and order in {out}, then"
+    if groups["ready"]:
+        yield f"Next: confirm those that are ready: covey confirm {out} --all"
+    if groups["look_at"]:
+        yield f"      edit {out}, or accept by name what is right: covey confirm {out} {groups['look_at'][0]} …"
+    if not explain:
+        yield "      covey init … --explain says why each column was read so"
+
+
+def _alike(warnings: Mapping[str, str]) -> dict[str, list[str]]:
+    """Columns by their warning: many have the same, and it is said once."""
+    alike: dict[str, list[str]] = {}
+    for name, warning in warnings.items():
+        plain = re.sub(r" \(\d+\)$", "", warning)  # how many labels there are
+        alike.setdefault(plain[:1].upper() + plain[1:], []).append(name)
+    return alike
 
 
 @main.command(epilog=example("covey confirm schema.json age sex", "covey confirm schema.json --all"))
@@ -124,10 +161,13 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
         for name, field in now.items()
     ]
     words = [f"now public: {', '.join(told)}"] if told else []
-    words += [f"{name}: {warning}" for name, warning in found.warnings.items()]
     warned = [name for name in left if name in found.warnings]
+    if warned:
+        words += [f"still to confirm, each by its name: {counted(len(warned), 'column')}"]
+        for warning, names in _alike({name: found.warnings[name] for name in warned}).items():
+            words += [f"  {warning}", f"    {', '.join(names)}"]
+        words += [f"Next: edit {schema_path}, or accept what is right: covey confirm {schema_path} {warned[0]} …"]
     plain = [name for name in left if name not in found.warnings]
-    words += [f"still to confirm, by name: {', '.join(warned)}"] if warned else []
     words += [f"still to confirm, by name or with --all: {', '.join(plain)}"] if plain else []
     words += [] if left else ["every field is confirmed"]
     facts = {"confirmed": list(now), "public_labels": labels, "unconfirmed": left}
@@ -140,35 +180,25 @@ def _limits(field: Any) -> str:
 
 
 @main.command(epilog=example("covey check patients.csv --schema schema.json"))
-@click.argument("table")
-@click.option("--schema", "schema_path", type=Path, help="The public schema (JSON or YAML); a package has its own.")
+@table_options
+@click.option("--schema", type=Path, help="The public schema (JSON or YAML); a package has its own.")
 @person_option
-@table_option
-@query_option
-@dialect_options
 @json_option
-def check(  # click passes each option by its name
-    table: str,
-    schema_path: Path | None,
-    person: str | None,
-    relation: str | None,
-    sql: str | None,
-    dialect: Any,
-    as_json: bool,
-) -> None:
+def check(source: Any, schema: Path | None, person: str | None, dialect: Any, as_json: bool) -> None:
     """Read TABLE as the schema says and count the cells that do not fit. Confidential, and nothing is charged."""
     from dataclasses import asdict
 
+    from covey.orders import not_taken
     from covey.release.evaluation import WATERMARK
     from covey.workflow import check as fit_to
     from covey.workflow import described
 
-    found, tables = described(source_of(table, relation, sql), schema_path)
+    found, tables = described(source, schema)
     if found is None:
         raise ParameterError("give --schema, the public description of the table.")
     several = found.schema is None
-    if several and person is not None:
-        raise ParameterError("a package says all about its tables: leave out --person.")
+    if person is not None and (why := not_taken(found).get("person")) is not None:
+        raise ParameterError(f"{why}: leave out --person.")
     checked = fit_to(tables, found.read_as(dialect), person)
     told: dict[str, Any] = {"rows": checked.rows}
     first = f"{counted(checked.rows, 'row')}, {counted(len(checked.log.columns), 'column')}"
