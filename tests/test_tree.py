@@ -111,7 +111,7 @@ def test_rows_of_a_person_are_found_anywhere_sorted_and_capped_by_themselves(mon
     assert whole[1:] == (5, 1)
     first = [own[0] for own in whole[0][0]]
     assert first == sorted(first)
-    monkeypatch.setattr("covey.table.sources.PART_ROWS", 1)
+    monkeypatch.setattr("covey.table.columns.PART_ROWS", 1)
     assert events(tables) == whole
     alone = {
         "patients": {"id": ["x"], "age": ["1"]},

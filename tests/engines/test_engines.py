@@ -20,7 +20,7 @@ from covey.engines import spark
 from covey.engines.rows import Mapped
 from covey.errors import InputError, InternalError, ParameterError
 from covey.methods.records import Limit
-from covey.table import arrowfile, csvfile, databases, sources
+from covey.table import csvfile, databases
 from covey.table.codec import Codec
 from covey.table.following import Follows
 from covey.table.schema import Field, Schema
@@ -132,9 +132,8 @@ def place(request, tmp_path, monkeypatch):
         session = request.getfixturevalue("spark")
         monkeypatch.setattr(spark, "BATCH_ROWS", 60)
         return lambda frame: session.createDataFrame(frame.to_arrow()).repartition(3)
-    monkeypatch.setattr(sources, "PART_ROWS", 90)
+    monkeypatch.setattr("covey.table.columns.PART_ROWS", 64)
     monkeypatch.setattr(csvfile, "BLOCK", 1000)
-    monkeypatch.setattr(arrowfile, "PART_ROWS", 64)
     monkeypatch.setattr(databases, "SQLITE_ROWS", 75)
     monkeypatch.setattr(databases, "BATCH_BYTES", 4096)
     if request.param == "postgresql":

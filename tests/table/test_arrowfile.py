@@ -5,8 +5,10 @@ import pytest
 from covey.errors import InputError
 from covey.table import arrowfile
 from covey.table.columns import Words
+from covey.table.dialects import Dialect
 from covey.table.sources import open_source, read_table
 from tests.table.examples import SCHEMA, cells
+from tests.table.test_workbook import workbook
 
 
 def write_ipc(path, table, stream):
@@ -25,21 +27,24 @@ def test_parquet_and_both_forms_of_arrow_are_read_alike(tmp_path, monkeypatch, s
     table = pa.table({"age": [1, None, 3] * 4, "name": ["Eve"] * 12, "sex": ["f", "?", None] * 4})
     pq.write_table(table, tmp_path / "t.parquet")
     write_ipc(tmp_path / "t.arrow", table, stream)
-    monkeypatch.setattr(arrowfile, "PART_ROWS", 5)
+    monkeypatch.setattr("covey.table.columns.PART_ROWS", 5)
     for name in ("t.parquet", "t.arrow"):
         found = read_table(tmp_path / name, SCHEMA)
         assert cells(found) == {"age": [1, None, 3] * 4, "sex": ["f", "?", None] * 4}
         assert found.ignored == ("name",)
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_a_part_of_a_wide_table_has_fewer_rows(tmp_path, monkeypatch, suffix):
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "xlsx", "frame"])
+def test_a_part_of_a_wide_table_has_fewer_rows(tmp_path, monkeypatch, kind):
     """A part had as many rows of 5,000 columns as of five."""
     table = pa.table({f"c{j}": [1] * 12 for j in range(6)})
     pq.write_table(table, tmp_path / "t.parquet")
     write_ipc(tmp_path / "t.arrow", table, False)
-    monkeypatch.setattr(arrowfile, "PART_CELLS", 24)
-    assert [len(part) for part in open_source(tmp_path / f"t.{suffix}").parts()] == [4, 4, 4]
+    if kind == "xlsx":
+        workbook(tmp_path / "t.xlsx", [table.column_names, *([1] * 6 for _ in range(12))])
+    monkeypatch.setattr("covey.table.columns.PART_CELLS", 24)
+    source = open_source(table if kind == "frame" else tmp_path / f"t.{kind}", dialect=Dialect(sheet="Data"))
+    assert [source.table(part).rows for part in source.parts()] == [4, 4, 4]
 
 
 def test_text_of_few_words_stays_a_list_of_words(tmp_path):
@@ -57,7 +62,7 @@ def test_a_list_of_words_is_remembered_until_another_comes(tmp_path, monkeypatch
     pq.write_table(pa.table({"age": [1] * 10, "sex": words}), tmp_path / "t.parquet", row_group_size=4)
     looked, check = [], arrowfile.check_cells
     monkeypatch.setattr(arrowfile, "check_cells", lambda name, *rest: looked.append(name) or check(name, *rest))
-    monkeypatch.setattr(arrowfile, "PART_ROWS", 2)
+    monkeypatch.setattr("covey.table.columns.PART_ROWS", 2)
     source = open_source(tmp_path / "t.parquet", SCHEMA)
     columns = [source.table(part).columns["sex"] for part in source.parts()]
     found = [None if i < 0 else own.words[int(i)] for own in columns for i in own.places]

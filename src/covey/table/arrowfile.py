@@ -15,7 +15,7 @@ import numpy as np
 
 from covey.core.arrays import Array
 from covey.errors import InputError
-from covey.table.columns import PART_CELLS, PART_ROWS, SizeBudget, Table, Words, check_cells, match, plain
+from covey.table.columns import SizeBudget, Table, Words, check_cells, match, part_rows, plain
 from covey.table.domain import Domain
 from covey.table.extras import optional
 
@@ -64,7 +64,7 @@ class ArrowFile:
         named = [self._names[j] for j in self._places.values()] or self._names[:1]
         wanted = None if self._twice else named
         with self._guard():
-            rows = min(PART_ROWS, max(1, PART_CELLS // len(wanted or self._names)))
+            rows = part_rows(len(wanted or self._names))
             for batch in self._parquet(wanted, rows) if self.origin == "parquet" else self._ipc(wanted):
                 for start in range(0, len(batch), rows):
                     yield batch.slice(start, rows)

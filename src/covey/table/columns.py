@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 FIELD_LIMIT = 2**20  # bytes in one cell
 PART_ROWS = 1 << 17  # of a part in memory: columns of it fit the cache of a processor, and calls are few
-PART_CELLS = (
-    1 << 25
-)  # of a part of a wide table, which has fewer rows then: some hundred MiB, several of which are read at once
+PART_CELLS = 1 << 25  # of a wide table, which has fewer rows then: some hundred MiB, several of which are read at once
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,11 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.rows} rows, {len(self.columns)} columns, from {self.origin})"
+
+
+def part_rows(columns: int) -> int:
+    """How many rows of so many columns are read at a time: memory is bounded by cells, whatever a table's width."""
+    return min(PART_ROWS, max(1, PART_CELLS // max(1, columns)))
 
 
 class SizeBudget:

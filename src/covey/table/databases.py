@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from covey.errors import InputError, ParameterError
-from covey.table.columns import FIELD_LIMIT, PART_ROWS, Table, check_cells, match
+from covey.table.columns import FIELD_LIMIT, Table, check_cells, match, part_rows
 from covey.table.domain import Domain
 from covey.table.extras import optional
 
@@ -198,8 +198,9 @@ class DatabaseTable:
             cursor.execute(self._sql)
             with cursor.fetch_record_batch() as batches:
                 for batch in batches:
-                    for start in range(0, len(batch), PART_ROWS):
-                        yield batch.slice(start, PART_ROWS)
+                    rows = part_rows(batch.num_columns)
+                    for start in range(0, len(batch), rows):
+                        yield batch.slice(start, rows)
 
     def table(self, part: Any) -> Table:
         """The needed columns of a batch."""

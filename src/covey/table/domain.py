@@ -6,8 +6,9 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import fields as parts_of
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,14 +136,10 @@ class Rule(ABC):
     def to_dict(self) -> dict[str, Any]:
         """The rule as it stands in a file."""
 
-    @classmethod
-    @abstractmethod
-    def read(cls, body: Any, fields: Mapping[str, Field]) -> Rule:
-        """The rule as a file states it; KeyError, TypeError, AttributeError and ValueError where it is incomplete."""
-
-    @abstractmethod
-    def renamed(self, name: Callable[[str], str]) -> Rule:
+    def renamed(self, name: Callable[[str], str]) -> Self:
         """The rule about fields of other names."""
+        found: Self = _renamed(self, self.fields, name)
+        return found
 
     @abstractmethod
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
@@ -175,6 +172,17 @@ class Rule(ABC):
     def orders(self) -> list[tuple[str, str]]:
         """Which field is at most which."""
         return []
+
+
+def _renamed(part: Any, known: tuple[str, ...], name: Callable[[str], str]) -> Any:
+    """Part of a rule in which these fields have other names; words of conditions stay what they are."""
+    if isinstance(part, str):
+        return name(part) if part in known else part
+    if isinstance(part, tuple):
+        return tuple(_renamed(one, known, name) for one in part)
+    if not is_dataclass(part) or isinstance(part, type | Condition):
+        return part
+    return replace(part, **{own.name: _renamed(getattr(part, own.name), known, name) for own in parts_of(part)})
 
 
 def shown_rule(rule: Rule) -> str:

@@ -18,7 +18,6 @@ from covey.errors import InputError, ParameterError
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
     FIELD_LIMIT,
-    PART_ROWS,
     SizeBudget,
     Table,
     as_series,
@@ -28,6 +27,7 @@ from covey.table.columns import (
     made,
     match,
     pandas_series,
+    part_rows,
     plain,
     spelled,
     unguarded,
@@ -158,17 +158,17 @@ class FrameParts:
     """A table in memory, in slices."""
 
     def __init__(self, table: Table) -> None:
-        self.whole, self.origin = table, table.origin
+        self.whole, self.origin, self._rows = table, table.origin, part_rows(len(table.columns))
 
     def parts(self) -> Iterator[int]:
         """Where each slice starts."""
-        return iter(range(0, self.whole.rows, PART_ROWS))
+        return iter(range(0, self.whole.rows, self._rows))
 
     def table(self, part: int) -> Table:
         """One slice; what was passed over in the whole table is told with the first."""
         whole = self.whole
-        columns = {name: series.slice(part, PART_ROWS) for name, series in whole.columns.items()}
-        rows = min(PART_ROWS, whole.rows - part)
+        columns = {name: series.slice(part, self._rows) for name, series in whole.columns.items()}
+        rows = min(self._rows, whole.rows - part)
         first = part == 0
         return Table(columns, rows, self.origin, first * whole.short_rows, first * whole.long_rows, whole.ignored)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import InputError
-from covey.table.columns import PART_ROWS, SizeBudget, Table, check_cells, match
+from covey.table.columns import SizeBudget, Table, check_cells, match, part_rows
 from covey.table.dialects import Dialect
 from covey.table.domain import Domain
 from covey.table.extras import optional
@@ -50,11 +50,11 @@ class Workbook:
 
     def parts(self) -> Iterator[int]:
         """Where each slice of the rows starts."""
-        return iter(range(0, self._rows.height, PART_ROWS))
+        return iter(range(0, self._rows.height, part_rows(self._rows.width)))
 
     def table(self, part: int) -> Table:
         """The needed columns of a slice, as text."""
-        rows = self._rows.slice(part, PART_ROWS)
+        rows = self._rows.slice(part, part_rows(self._rows.width))
         columns = {name: rows.to_series(j).alias(name) for name, j in self._places.items()}
         for name, series in columns.items():
             check_cells(name, series, self.field_limit)

@@ -11,7 +11,7 @@ They may stand together in one body. It holds where none of its fields is missin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -93,11 +93,6 @@ class BodyRule(Rule):
         if self.increasing:
             own["increasing"] = True
         return {self.word: own | ({"linear": linear} if linear else {})}
-
-    def renamed(self, name: Callable[[str], str]) -> BodyRule:
-        """The rule about fields of other names."""
-        bounds = (Sum(tuple((name(n), a) for n, a in b.coefficients), b.minimum, b.maximum) for b in self.bounds)
-        return BodyRule(tuple(map(name, self.numbers)), tuple(bounds), self.increasing)
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Numbers."""

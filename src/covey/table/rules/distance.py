@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,16 +40,6 @@ class Distance(Rule):
         """What the field declares."""
         return {self.end: self.declared.to_dict()}
 
-    @classmethod
-    def read(cls, body: Any, fields: Mapping[str, Field]) -> Distance:
-        """The distance that the field of this name declares."""
-        return next(one for one in _declared(fields) if one.end == body)
-
-    def renamed(self, name: Callable[[str], str]) -> Distance:
-        """The rule about fields of other names."""
-        base = name(self.link.base)
-        return Distance(name(self.end), replace(self.link, base=base), replace(self.declared, base=base))
-
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Numbers, dates or times; `find_links` has checked their bounds."""
         return ORDERED_TYPES
@@ -75,10 +65,7 @@ class Distance(Rule):
 
 def distances(domain: Domain) -> list[Rule]:
     """How far fields lie from those that they follow: what was decoded by its distance keeps it, what was mended need not."""
-    return [*_declared({field.name: field for field in domain.fields})]
-
-
-def _declared(fields: Mapping[str, Field]) -> list[Distance]:
+    fields = {field.name: field for field in domain.fields}
     follows = {name: field.follows for name, field in fields.items() if field.follows is not None}
     links = find_links(fields, ()) if follows else {}
     return [Distance(name, link, follows[name]) for name, link in links.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,6 @@ class Forbid(Rule):
     def read(cls, body: Any, fields: Mapping[str, Field]) -> Forbid:
         """The rule as a file states it."""
         return cls(_read(body, fields, cls.word))
-
-    def renamed(self, name: Callable[[str], str]) -> Forbid:
-        """The rule about fields of other names."""
-        return Forbid(_renamed(self.conditions, name))
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Conditions that fields can meet."""
@@ -116,10 +112,6 @@ class Requires(Rule):
         refuse_unknown(body, ("if", "then"), cls.word)
         return cls(*(_read(body[part], fields, cls.word) for part in ("if", "then")))
 
-    def renamed(self, name: Callable[[str], str]) -> Requires:
-        """The rule about fields of other names."""
-        return Requires(_renamed(self.conditions, name), _renamed(self.then, name))
-
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Conditions on both sides that fields can meet."""
         if not (self.conditions and self.then):
@@ -157,10 +149,6 @@ def _read(body: Any, fields: Mapping[str, Field], word: str) -> Conditions:
         if name not in fields:
             raise ParameterError(f"a {word} rule names {name!r}, which is no field. Correct the name.")
     return tuple((name, Condition.read(fields[name], what, word)) for name, what in body.items())
-
-
-def _renamed(conditions: Conditions, name: Callable[[str], str]) -> Conditions:
-    return tuple((name(field), condition) for field, condition in conditions)
 
 
 def _plain(conditions: Conditions) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -46,10 +46,6 @@ class AtMost(Rule):
         """The rule as a file states it."""
         refuse_unknown(body, ("fields", "limit"), cls.word)
         return cls(tuple(body["fields"]), body["limit"])
-
-    def renamed(self, name: Callable[[str], str]) -> AtMost:
-        """The rule about fields of other names."""
-        return AtMost(tuple(map(name, self.flags)), self.limit)
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Flags, and a number of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from covey.errors import ParameterError
@@ -13,7 +13,10 @@ from covey.table.rules.exclusions import Forbid, Requires
 from covey.table.rules.flags import AtMost
 from covey.table.rules.sums import LessEqual, Linear
 
-KINDS: dict[str, type[Rule]] = {kind.word: kind for kind in (AtMost, LessEqual, Linear, BodyRule, Forbid, Requires)}
+# Each reads what stands under its word; KeyError, TypeError, AttributeError and ValueError where that is incomplete.
+KINDS: dict[str, Callable[[Any, Mapping[str, Field]], Rule]] = {
+    kind.word: kind.read for kind in (AtMost, LessEqual, Linear, BodyRule, Forbid, Requires)
+}
 _WORDS = f"{', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}"
 
 
@@ -25,7 +28,7 @@ def read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:
     if word not in KINDS:
         raise ParameterError(f"there is no rule {word!r}. Use {_WORDS}.")
     try:
-        return KINDS[word].read(body, fields)
+        return KINDS[word](body, fields)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, ParameterError):
             raise

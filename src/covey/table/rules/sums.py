@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,10 +51,6 @@ class LessEqual(Rule):
         """The rule as a file states it."""
         refuse_unknown(body, ("left", "right"), cls.word)
         return cls(body["left"], body["right"])
-
-    def renamed(self, name: Callable[[str], str]) -> LessEqual:
-        """The rule about fields of other names."""
-        return LessEqual(name(self.left), name(self.right))
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Two numbers, or two dates or times of one type."""
@@ -124,10 +120,6 @@ class Linear(Rule):
         """The rule as a file states it."""
         refuse_unknown(body, ("coefficients", "maximum"), cls.word)
         return cls(tuple((name, float(a)) for name, a in body["coefficients"].items()), float(body["maximum"]))
-
-    def renamed(self, name: Callable[[str], str]) -> Linear:
-        """The rule about fields of other names."""
-        return Linear(tuple((name(field), a) for field, a in self.coefficients), self.maximum)
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Numbers, with finite coefficients."""
