@@ -13,13 +13,13 @@ from covey.errors import InputError, ParameterError, nearest
 from covey.reading import Prepared, Reader
 from covey.table import metadata
 from covey.table.codec import EncodeLog
+from covey.table.column_drafts import CALLED, Note
 from covey.table.databases import Database
 from covey.table.description import Description, persons_beside
 from covey.table.dialects import Dialect
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
 from covey.table.persons import named, without
-from covey.table.proposing import CALLED, Note
 from covey.table.resources import BARE, LONGEST, MOST_EVENTS, UNNAMED, Parent, Resource
 from covey.table.rules import Rule, shown_rule
 from covey.table.schema import Schema

@@ -40,11 +40,11 @@ from covey.release.contents import About, AnonymousRelease, AnyRelease
 from covey.release.places import WORDS_SUMS, check_disk, check_output, check_target, refuse_in_bundle, refuse_same
 from covey.release.verify import read_facts, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
+from covey.table.column_drafts import TWO_READINGS, Note
 from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.persons import without
-from covey.table.proposing import TWO_READINGS, Note
 
 __all__ = [
     "AnonymousOrder",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covey.errors import InputError, ParameterError
-from covey.table import csvfile, csvscan
+from covey.table import csv_records, csvfile
 from covey.table.codec import Codec
 from covey.table.sources import read_table
 from tests.table.examples import SCHEMA, cells
@@ -77,7 +77,7 @@ def test_csv_is_read_as_the_standard_library_reads_it(spare, rows, chunk, block,
     expected = [(row + [""] * 2)[:2] for row in csv.reader(io.StringIO(text.getvalue(), newline=""))][1:]
     spare.write_bytes(text.getvalue().encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csvscan, "CHUNK", chunk)
+        patch.setattr(csv_records, "CHUNK", chunk)
         patch.setattr(csvfile, "BLOCK", block)
         table = read_table(spare, SCHEMA)
     found = [[a or "", b or ""] for a, b in zip(*cells(table).values(), strict=True)]

@@ -10,8 +10,8 @@ import pytest
 
 from covey.errors import InputError, ParameterError
 from covey.table.codec import Codec
+from covey.table.column_drafts import may_identify
 from covey.table.dialects import Dialect
-from covey.table.proposing import may_identify
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 from tests.table.test_workbook import workbook

@@ -9,9 +9,9 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.table.attributes import ColumnLog, Grid
-from covey.table.carried import constant_column, derived_column
 from covey.table.cells import as_text, iso
 from covey.table.columns import spelled, unguarded
+from covey.table.computed_columns import constant_column, derived_column
 from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.repair import RuleBook

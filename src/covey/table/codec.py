@@ -30,9 +30,9 @@ from covey.core.arrays import Array, Integers
 from covey.core.numbers.grid import Attribute as Kind
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels
-from covey.table.carried import constant_column, derived_column
 from covey.table.checks import problems
 from covey.table.columns import Table, Words
+from covey.table.computed_columns import constant_column, derived_column
 from covey.table.domain import Cells
 from covey.table.extras import optional
 from covey.table.links import Link

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from covey.errors import InputError
 from covey.table.columns import SizeBudget, Table, check_cells, match
-from covey.table.csvscan import last_record_end, record_end, scan
+from covey.table.csv_records import last_record_end, record_end, scan
 from covey.table.dialects import PLAIN, SEPARATORS, Dialect
 from covey.table.domain import Domain
 from covey.table.extras import optional

@@ -27,7 +27,7 @@ from covey.core.numbers.grid import Attribute, Category
 from covey.errors import ParameterError
 from covey.table.codec import Codec
 from covey.table.databases import Database, is_database
-from covey.table.deriving import with_tables
+from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect
 from covey.table.document import read_document, refuse_unknown, write_document
 from covey.table.fields import Field

@@ -1,7 +1,7 @@
 """Schemas drafted from data, each choice with its reason.
 
 A draft describes private data, so none of its fields is confirmed, and it holds as little of them as it can: see
-`covey.table.proposing`. How the file is written is found by looking, and recorded as dialect.
+`covey.table.column_drafts`. How the file is written is found by looking, and recorded as dialect.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from covey.errors import InputError
+from covey.table.column_dependencies import functions, propose_links
+from covey.table.column_drafts import BLANK, CALLED, FEW, ColumnDraft, Note, Proposal, number_values, present
 from covey.table.columns import Table
+from covey.table.dialect_detection import assumptions, sniff
 from covey.table.dialects import Dialect
 from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.guessing import PUBLIC_CODES, is_hierarchy
-from covey.table.pairing import functions, propose_links
-from covey.table.proposing import BLANK, CALLED, FEW, ColumnDraft, Note, Proposal, number_values, present
-from covey.table.sniffing import assumptions, sniff
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
 
 GLANCE = 20  # cells that rule most copies out before whole columns are compared

@@ -17,7 +17,7 @@ import numpy as np
 from covey.errors import ParameterError, whole_number
 from covey.table.axis import LARGEST as LARGEST
 from covey.table.axis import MOST_DECIMALS, Axis, enough_decimals
-from covey.table.deriving import Derived
+from covey.table.derived_fields import Derived
 from covey.table.dialects import USUAL_FORMATS, Spelling
 from covey.table.document import (
     LIMITS_OF_FIELD,
@@ -30,7 +30,7 @@ from covey.table.document import (
     shown,
     spelt_like,
 )
-from covey.table.following import Follows
+from covey.table.follows import Follows
 from covey.table.values import BITS, FALSE_TRUE, as_written, below, flag_words, is_label, is_whole, read_flags, typed
 from covey.table.values import Value as Value
 

@@ -16,7 +16,7 @@ from covey.core.numbers.grid import FINEST
 from covey.errors import ParameterError
 from covey.table.domain import Rule
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.following import Follows
+from covey.table.follows import Follows
 
 
 @dataclass(frozen=True)

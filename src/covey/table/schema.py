@@ -22,7 +22,8 @@ from typing import Any
 
 from covey.errors import ParameterError, whole_number
 from covey.table.checks import problems
-from covey.table.deriving import with_tables
+from covey.table.column_drafts import Note
+from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect, Spelling
 from covey.table.document import (
     OF_SCHEMA,
@@ -37,7 +38,6 @@ from covey.table.document import (
 from covey.table.drafting import draft
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
-from covey.table.proposing import Note
 from covey.table.repair import RuleBook
 from covey.table.rules import (
     AtMost,

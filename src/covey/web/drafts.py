@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from dataclasses import field as entry
 
 from covey.errors import CoveyError, ParameterError
+from covey.table.column_drafts import Note, may_identify
 from covey.table.dialects import Dialect
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.proposing import Note, may_identify
 from covey.table.schema import Schema, spelled_as
 from covey.web.forms import read_field, shown
 from covey.web.security import Form

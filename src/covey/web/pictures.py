@@ -13,10 +13,10 @@ import numpy as np
 
 from covey.core.arrays import Floats
 from covey.table.attributes import Grid
+from covey.table.column_drafts import present
 from covey.table.columns import spelled
 from covey.table.dialects import Dialect
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.proposing import present
 from covey.table.sources import read_table, spelling_in
 
 BARS = 30  # as many as can be told apart in a picture the width of a thumb

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from covey.errors import CoveyError, ParameterError
+from covey.table.column_drafts import Note
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
-from covey.table.proposing import Note
 from covey.table.resources import Resource
 from covey.table.schema import Schema
 from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table

@@ -12,7 +12,7 @@ from covey.core.arrays import Integers
 from covey.table.attributes import grid_of
 from covey.table.domain import Cells, Domain, Mask, Rule
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.following import Follows
+from covey.table.follows import Follows
 from covey.table.links import Link, find_links
 from covey.table.rules.sums import all_there
 

@@ -18,7 +18,7 @@ from covey.table.attributes import MISSING, ColumnLog, Grid
 from covey.table.columns import spelled
 from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.following import Follows
+from covey.table.follows import Follows
 from covey.table.links import find_links
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from covey.table.column_drafts import MOST_CATEGORIES, ColumnDraft
 from covey.table.dialects import Dialect, Spelling
-from covey.table.proposing import MOST_CATEGORIES, ColumnDraft
 from covey.table.schema import Schema
 
 RNG = np.random.default_rng(7)

@@ -6,8 +6,8 @@ import pytest
 
 import covey
 from covey.errors import ParameterError
-from covey.table.following import Follows
-from covey.table.pairing import with_links_that_hold
+from covey.table.column_dependencies import with_links_that_hold
+from covey.table.follows import Follows
 from covey.table.schema import Field, Schema
 
 

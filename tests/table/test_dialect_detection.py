@@ -1,8 +1,8 @@
 import pytest
 
 from covey.errors import InputError
+from covey.table.dialect_detection import assumptions, sniff
 from covey.table.dialects import Dialect
-from covey.table.sniffing import assumptions, sniff
 from tests.table.test_workbook import workbook
 
 ROWS = [["age", "city", "cost"], *[[str(i % 90), "Rom" if i % 2 else "Köln, am Rhein", f"{i},5"] for i in range(40)]]

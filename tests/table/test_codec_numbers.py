@@ -7,7 +7,7 @@ import pytest
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import ParameterError
 from covey.table.codec import Codec
-from covey.table.following import Follows
+from covey.table.follows import Follows
 from covey.table.schema import Field, LessEqual, Schema
 
 FIELDS = (
