@@ -45,7 +45,7 @@ def some_centres(schema, seed=0):
 
 
 def wished(centres, where):
-    return Columns(centres.codec).wishes(where)
+    return Columns((centres.codec,)).wishes(where)
 
 
 def joint(centres, cloud):

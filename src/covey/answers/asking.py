@@ -5,7 +5,7 @@ mean cost by ward where sex=f
 median cost, quantile 0.9 cost where ward=surgery; also quantile cost 0.9
 correlation age cost
 regress cost ~ age + ward
-rate by sex, wait (of persons with events)
+rate by sex, wait, mean cost per event (of persons with events)
 logistic readmitted ~ age + ward
 
 The words "of" and "and" may stand where they would in a sentence: mean of cost where sex=f and age>=65.
@@ -22,59 +22,66 @@ import numpy as np
 
 from covey.answers.answer import Answer, AnswerTable
 from covey.answers.columns import MISSING, Columns
-from covey.answers.linked import LinkedAnswers
 from covey.answers.release import Release
 from covey.errors import ParameterError, nearest
 
-VERBS = ("share", "mean", "median", "quantile", "correlation", "regress", "logistic")
-LINKED_VERBS = ("share", "mean", "rate", "wait")
-LINKED_HELP = (
-    "Ask for example: share ward=surgery given sex=f; mean cost by ward per person; rate by sex; rate ward=a; wait."
-)
+VERBS = ("share", "mean", "median", "quantile", "correlation", "regress", "logistic", "rate", "wait")
 FILLERS = ("of", "and")
 SIGNS = (">=", "<=", ">", "<", "=")
 HELP = (
-    "Ask for example: share ward=surgery age>=65; mean cost by ward; correlation age cost; regress cost ~ age + ward."
+    "Ask for example: share ward=surgery age>=65; mean cost by ward; correlation age cost; regress cost ~ age + ward. "
+    "Of persons with events: mean cost by ward per person; rate by sex; rate ward=a; wait."
 )
 
 
-def ask(release: Release | LinkedAnswers, question: str, **options: Any) -> Answer | AnswerTable:
+def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable:
     """The answer to a question in words; options are `confidence` and `about`."""
-    if isinstance(release, LinkedAnswers):
-        return ask_linked(release, question, **options)
-    verb, rest = _verb(question, VERBS, HELP)
+    verb, rest = _verb(question)
     if verb in ("regress", "logistic"):
         return release.regress(rest.strip(), "logistic" if verb == "logistic" else "linear", **options)
-    own, by, where, given = _clauses([w for w in _words(rest) if w not in FILLERS or w in release.schema.names])
-    wanted = conditions(release.columns, where or given)
-    if verb == "share":
-        if by is not None or where:
-            raise ParameterError("a share takes conditions, and more of them after given. " + HELP)
-        return release.share(conditions(release.columns, own), wanted or None, **options)
-    if given:
-        raise ParameterError(f"{verb} takes conditions after where. " + HELP)
+    columns = release.columns
+    words = [w for w in _words(rest) if w not in FILLERS or w in columns.spoken]
+    if "per" in words and "per" not in columns.spoken:
+        place = words.index("per")
+        if words[place + 1 :] not in (["person"], ["event"]):
+            raise ParameterError(f"a question ends with per person or per event. {HELP}")
+        if verb in ("correlation", "rate", "wait"):
+            raise ParameterError(f"a {verb} is of persons, who count equally: leave out per. {HELP}")
+        options, words = {**options, "per": words[place + 1]}, words[:place]
+    if verb == "wait":
+        if words:
+            raise ParameterError(f"wait stands alone. {HELP}")
+        return release.wait(**options)
+    own, by, where, given = _clauses(words, least=verb != "rate")
+    wanted = conditions(columns, where or given) or None
+    if (given and verb != "share") or (where and verb in ("share", "correlation", "rate")):
+        raise ParameterError(f"{verb} takes no conditions after {'given' if given else 'where'}. {HELP}")
+    if by is not None and verb not in ("mean", "rate"):
+        raise ParameterError(f"groups are of means and rates: {verb} takes no by. {HELP}")
+    if verb in ("share", "rate"):
+        of = conditions(columns, own)
+        return release.share(of, wanted, **options) if verb == "share" else release.rate(of or None, by, **options)
+    level, own = _level(own, columns.spoken) if verb == "quantile" else (0.5, own)
+    if len(own) != (2 if verb == "correlation" else 1):
+        raise ParameterError(f"a {verb} takes {'two columns' if verb == 'correlation' else 'one column'}. {HELP}")
     if verb == "correlation":
-        if len(own) != 2 or where or by is not None:
-            raise ParameterError("a correlation takes two columns. " + HELP)
         return release.correlation(*own, **options)
-    if verb == "mean":
-        if len(own) != 1:
-            raise ParameterError("a mean takes one column. " + HELP)
-        found: Answer | AnswerTable = release.mean(own[0], by, wanted or None, **options)
-        return found
-    q, column = (0.5, own) if verb == "median" else _level(own, release.schema.names)
-    if len(column) != 1 or by is not None:
-        raise ParameterError(f"a {verb} takes one column, and conditions after where. " + HELP)
-    return release.quantile(column[0], q, wanted or None, **options)
+    found: Answer | AnswerTable
+    found = (
+        release.mean(own[0], by, wanted, **options)
+        if verb == "mean"
+        else release.quantile(own[0], level, wanted, **options)
+    )
+    return found
 
 
-def _verb(question: str, verbs: tuple[str, ...], hint: str) -> tuple[str, str]:
+def _verb(question: str) -> tuple[str, str]:
     """What is asked for, and the rest of a question."""
     verb, _, rest = question.strip().partition(" ")
     verb = verb.lower()
-    if verb not in verbs:
+    if verb not in VERBS:
         raise ParameterError(
-            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, verbs, 'words')} {hint}"
+            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, VERBS, 'words')} {HELP}"
         )
     return verb, rest
 
@@ -87,58 +94,8 @@ def _words(rest: str) -> list[str]:
         raise ParameterError(f"a quotation mark is not closed in {rest!r}.") from None
 
 
-def ask_linked(release: LinkedAnswers, question: str, **options: Any) -> Answer | AnswerTable:
-    """The same of persons with events: share, mean, rate and wait; "per person" or "per event" may stand at the end."""
-    verb, rest = _verb(question, LINKED_VERBS, LINKED_HELP)
-    resources = release.described.tables
-    names = [name for part in resources for own in part.schema.names for name in (own, f"{part.name}.{own}")]
-    words = [w for w in _words(rest) if w not in FILLERS or w in names]
-    if "per" in words and "per" not in names:
-        place = words.index("per")
-        if words[place + 1 :] not in (["person"], ["event"]):
-            raise ParameterError(f"a question ends with per person or per event. {LINKED_HELP}")
-        options, words = {**options, "per": words[place + 1]}, words[:place]
-    if verb == "wait":
-        if words or "per" in options:
-            raise ParameterError(f"wait stands alone. {LINKED_HELP}")
-        return release.wait(**options)
-    if verb == "rate":
-        if "per" in options:
-            raise ParameterError(f"a rate is of events per person: leave out per. {LINKED_HELP}")
-        own, by, where, given = _clauses(words if words and words[0] != "by" else ["", *words])
-        if where or given:
-            raise ParameterError(f"a rate takes conditions before by. {LINKED_HELP}")
-        found: Answer | AnswerTable = release.rate(
-            _linked(release, [w for w in own if w], names) or None, by, **options
-        )
-        return found
-    own, by, where, given = _clauses(words)
-    wanted = _linked(release, where or given, names)
-    if verb == "share":
-        if by is not None or where:
-            raise ParameterError(f"a share takes conditions, and more of them after given. {LINKED_HELP}")
-        return release.share(_linked(release, own, names), wanted or None, **options)
-    if len(own) != 1 or given:
-        raise ParameterError(f"a mean takes one column, and conditions after where. {LINKED_HELP}")
-    mean: Answer | AnswerTable = release.mean(own[0], by, wanted or None, **options)
-    return mean
-
-
-def _linked(release: LinkedAnswers, words: list[str], names: Sequence[str]) -> dict[str, Any]:
-    """Conditions on columns of either table."""
-    out: dict[str, Any] = {}
-    for word in words:
-        name, sign, text = _split(word, names)
-        own = release.evidence.find(name)
-        value = _value(release.evidence.fine[own.side], own.name, sign, text)
-        if name in out:
-            raise ParameterError(f"{name!r} has two conditions: give one.")
-        out[name] = value
-    return out
-
-
-def _clauses(words: list[str]) -> tuple[list[str], str | None, list[str], list[str]]:
-    """What stands before by, where and given, and what follows each."""
+def _clauses(words: list[str], least: bool) -> tuple[list[str], str | None, list[str], list[str]]:
+    """What stands before by, where and given, which may be nothing unless `least`, and what follows each."""
     parts: dict[str, list[str]] = {"": []}
     at = ""
     for word in words:
@@ -149,7 +106,7 @@ def _clauses(words: list[str]) -> tuple[list[str], str | None, list[str], list[s
         else:
             parts[at].append(word)
     for word, inside in parts.items():
-        if not inside:
+        if not inside and (word or least):
             raise ParameterError(
                 f"nothing follows {word!r}. {HELP}" if word else f"what is asked for is missing. {HELP}"
             )
@@ -163,7 +120,7 @@ def conditions(columns: Columns, words: list[str]) -> dict[str, Any]:
     """Conditions such as ward=surgery,medicine or age>=65; two ends of a range may be given one after the other."""
     out: dict[str, Any] = {}
     for word in words:
-        name, sign, text = _split(word, columns.codec.schema.names)
+        name, sign, text = _split(word, columns.spoken)
         columns.place(name)
         value = _value(columns, name, sign, text)
         if name not in out:

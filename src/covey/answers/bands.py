@@ -53,7 +53,7 @@ class ReportBands:
     def _parts(self, j: int, column: Column, labels: Integers) -> Floats:
         """For each of these labels the part of every measured category that counts toward it."""
         columns, name = self.release.columns, self.release.codec.names[j]
-        if name not in columns.edges:
+        if j not in columns.edges:
             return np.asarray(column.group == labels[:, None], dtype=np.float64)
         scale = columns.scale(name)
         assert scale is not None  # only numbers have edges
@@ -157,7 +157,7 @@ class Pairs:
     def _distant(self) -> set[int]:
         """The columns that were measured by their distance from another one."""
         columns, names = self.release.columns, self.release.codec.names[: self.count]
-        return {j for j, name in enumerate(names) if name in columns.edges and name in self.release.schema.links}
+        return {j for j, name in enumerate(names) if j in columns.edges and name in self.release.schema.links}
 
     @cached_property
     def _norms(self) -> Floats:

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,60 +51,115 @@ class Scale:
 
 @dataclass(frozen=True)
 class Columns:
-    """The encoded columns of a schema; `edges` are those of a number's units in codes, where it was measured so."""
+    """The encoded columns of one table, or of several, by their places among all.
 
-    codec: Codec
-    edges: Mapping[str, Integers] = field(default_factory=dict)
-    shares: Mapping[str, Floats] = field(default_factory=dict)  # of a number's categories: which bins are light
-    left_out: tuple[str, ...] = ()  # columns of the confidential table of which learning found nothing
+    Args:
+        codecs: of the tables.
+        edges: of a number's units in codes, where it was measured so.
+        shares: of the units of each column: which bins are light.
+        left_out: columns of the confidential table of which learning found nothing.
+        tables: their names, where there are several; None for persons without columns.
+    """
+
+    codecs: tuple[Codec, ...]
+    edges: Mapping[int, Integers] = field(default_factory=dict)
+    shares: Mapping[int, Floats] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    tables: tuple[str | None, ...] = ("",)
+
+    @cached_property
+    def _all(self) -> list[tuple[str | None, Codec, str]]:
+        """Table, codec and name of every column, by place."""
+        parts = zip(self.tables, self.codecs, strict=True)
+        return [(table, codec, name) for table, codec in parts for name in codec.names]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all columns, by place."""
+        return tuple(name for _, _, name in self._all)
+
+    @cached_property
+    def called(self) -> tuple[str, ...]:
+        """The same as a question has to name them: with the table where several have such a column."""
+        seen = Counter(self.names)
+        return tuple(f"{table}.{name}" if seen[name] > 1 else name for table, _, name in self._all)
+
+    @cached_property
+    def _known(self) -> list[tuple[int, str, Codec]]:
+        """Where the columns of a table begin, its name and its codec, of all that have columns."""
+        starts = np.cumsum([0, *(len(codec.names) for codec in self.codecs)]).tolist()
+        parts = zip(starts, self.tables, self.codecs, strict=False)
+        return [(first, table, codec) for first, table, codec in parts if table is not None]
+
+    @cached_property
+    def spoken(self) -> tuple[str, ...]:
+        """All names that a question may use: "ward", and of several tables also "visits.ward"."""
+        known = [(table, name) for _, table, codec in self._known for name in codec.schema.names]
+        return tuple(name for _, name in known) + tuple(f"{table}.{name}" for table, name in known if table)
 
     def place(self, name: Any) -> int:
         """Which attribute a column is."""
-        if name in self.codec.names:
-            return self.codec.names.index(name)
-        if name in self.codec.schema.names:
-            if self.codec.schema[name].derived is not None:
-                raise CannotAnswerError(
-                    f"{name!r} is computed from other columns and was not measured: ask about those."
-                )
-            raise CannotAnswerError(f"{name!r} has the same value in every row: there is nothing to estimate.")
+        found = []
+        for first, table, codec in self._known:
+            own = str(name).removeprefix(f"{table}.") if table else name
+            if own in codec.names:
+                found.append(first + codec.names.index(own))
+            elif own in codec.schema.names:
+                if codec.schema[own].derived is not None:
+                    raise CannotAnswerError(
+                        f"{name!r} is computed from other columns and was not measured: ask about those."
+                    )
+                raise CannotAnswerError(f"{name!r} has the same value in every row: there is nothing to estimate.")
+        if len(found) > 1:
+            raise ParameterError(
+                f"several tables have a column {name!r}: write {' or '.join(self.called[j] for j in found)}."
+            )
+        if found:
+            return found[0]
         if name in self.left_out:
             raise CannotAnswerError(f"{name!r} was left out of the release: nothing in it stood out of the noise.")
-        raise ParameterError(f"there is no column {name!r}. {nearest(str(name), self.codec.schema.names, 'columns')}")
+        known = [own for _, _, codec in self._known for own in codec.schema.names]
+        raise ParameterError(f"there is no column {name!r}. {nearest(str(name), known, 'columns')}")
 
     def field(self, name: str) -> Field:
         """The field of a column."""
-        return self.codec.schema[self.codec.names[self.place(name)]]
+        _, codec, own = self._all[self.place(name)]
+        return codec.schema[own]
 
     def size(self, name: str) -> int:
         """How many categories a column has."""
-        return len(self.edges[name]) - 1 if name in self.edges else int(self.codec.domain_sizes[self.place(name)])
+        place = self.place(name)
+        if place in self.edges:
+            return len(self.edges[place]) - 1
+        _, codec, own = self._all[place]
+        return int(codec.domain_sizes[codec.names.index(own)])
 
     def scale(self, name: str) -> Scale | None:
         """How a number or date is binned; None for labels."""
-        self.place(name)
-        grid = self.codec.attributes[name]
+        place = self.place(name)
+        _, codec, own = self._all[place]
+        grid = codec.attributes[own]
         if not isinstance(grid, Grid):
             return None
         special = grid.field.special
-        if name not in self.edges:
+        if place not in self.edges:
             words = {word: grid.bins + k for k, word in enumerate(special)}
             return Scale(grid, 0, grid.axis.starts, grid.axis.ends, words)
-        if name in self.codec.schema.links:
-            link = self.codec.schema.links[name]
+        if own in codec.schema.links:
+            link = codec.schema.links[own]
             raise CannotAnswerError(
                 f"{name!r} was measured by its distance from {link.base!r}, not by itself: no honest interval can be given. "
                 "In Python release.interval(function) gives an approximate one."
             )
         apart = len(special) + (not grid.field.required)
-        values = self.edges[name][self.edges[name] >= apart] - apart + grid.axis.low
+        values = self.edges[place][self.edges[place] >= apart] - apart + grid.axis.low
         return Scale(grid, apart, values[:-1], values[1:] - 1, {word: k for k, word in enumerate(special)})
 
     def missing(self, name: str) -> Floats:
         """1 for the category of missing cells, 0 for the others."""
         out, scale = np.zeros(self.size(name)), self.scale(name)
         if not self.field(name).required:
-            out[scale.first - 1 if scale is not None and name in self.edges else -1] = 1.0
+            out[scale.first - 1 if scale is not None and self.place(name) in self.edges else -1] = 1.0
         return out
 
     # Conditions.
@@ -131,7 +188,7 @@ class Columns:
             if isinstance(value, str) and value in scale.words:
                 out[scale.words[value]] = 1.0
                 return out
-            return self._range(scale, value, out)
+            return self._range(self.place(name), scale, value, out)
         if isinstance(value, tuple):
             raise ParameterError(f"{name!r} has categories: a range of them is not defined. Give a list.")
         word = str(value)
@@ -148,26 +205,31 @@ class Columns:
         out[labels.index(word)] = 1.0
         return out
 
-    def _range(self, scale: Scale, value: Any, out: Floats) -> Floats:
+    def _range(self, place: int, scale: Scale, value: Any, out: Floats) -> Floats:
         """The part of every bin between two values. A bin that is cut is refused unless it is light.
 
         How many of its rows lie on either side was not measured.
         """
-        name, (first, last) = scale.grid.field.name, self._ends(scale, value)
+        first, last = self._ends(scale, value)
         width = scale.ends - scale.starts + 1
         part = np.clip(np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1, 0, width) / width
-        held = self.shares.get(name, np.ones(len(out)))[scale.bins]
-        heavy = (part > 0) & (part < 1) & (held > LIGHT)
-        if heavy.any():
-            k = int(np.flatnonzero(heavy)[0])
+        for k in np.flatnonzero((part > 0) & (part < 1)):
+            self.require_light(place, scale.first + np.array([k]))
+        out[scale.bins] = part
+        return out
+
+    def require_light(self, place: int, units: Integers) -> None:
+        """Refuse a range that cuts a bin of these units of a number, if many rows lie in it."""
+        held = float(self.shares[place][units].sum()) if place in self.shares else 1.0
+        name, scale = self.names[place], self.scale(self.called[place])
+        if held > LIGHT and scale is not None:
+            low, high = (int(ends[units[k] - scale.first]) for k, ends in ((0, scale.starts), (-1, scale.ends)))
             raise CannotAnswerError(
-                f"{name!r} was measured in bins, and the range cuts the one from {scale.shown(int(scale.starts[k]))} to "
-                f"{scale.shown(int(scale.ends[k]))}, which holds {held[k]:.0%} of the rows: how many lie on either side is not "
+                f"{name!r} was measured in bins, and the range cuts the one from {scale.shown(low)} to "
+                f"{scale.shown(high)}, which holds {held:.0%} of the rows: how many lie on either side is not "
                 f"known, and beyond {LIGHT:.0%} bounds would say little. Let the range include it or leave it out; a release "
                 "without declared bins, or with more of them, would tell more."
             )
-        out[scale.bins] = part
-        return out
 
     def _ends(self, scale: Scale, value: Any) -> tuple[int, int]:
         """The first and the last step of a range, or of a single value; refused where the schema has none in it."""

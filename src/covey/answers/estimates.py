@@ -6,16 +6,17 @@ The slopes of a function are exact: it is evaluated at a point moved by an imagi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import expit, ndtri
 
-from covey.answers.moments import Moments, with_products
+from covey.answers.moments import Feature, Moments, with_products
 from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError
 
 Function = Callable[[Array, Array], Array]  # of means and of products
+Among = Callable[[Array, Array], tuple[Array, Array]]  # from means and products to those of some rows
 
 STEP = 1e-30  # imaginary, so that nothing is lost by subtraction
 STEADY = 0.5  # noise over signal of a matrix of regressors, beyond which its inverse is no longer close to linear in the noise
@@ -33,6 +34,7 @@ class Estimate:
     fourth: Floats
     below: Floats
     above: Floats
+    opened: str = field(default="; wider where bins are cut", kw_only=True)  # what is said of bounds that leave it open
 
     @property
     def note(self) -> str:
@@ -107,15 +109,28 @@ def least_squares(mean: Array, second: Array) -> Array:
     return np.concatenate([[mean[0] - b @ mean[1:]], b])
 
 
-def require_steady(moments: Moments, names: Sequence[str]) -> None:
-    """Refuse regressors whose covariance drowns in its noise: more terms than the measurements support."""
+def as_measured(mean: Array, second: Array) -> tuple[Array, Array]:
+    """Moments as they are: over all rows."""
+    return mean, second
+
+
+def require_steady(moments: Moments, names: Sequence[str], among: Among = as_measured) -> None:
+    """Refuse regressors whose covariance drowns in its noise: more terms than the measurements support.
+
+    `among` makes the moments of outcome and regressors from what was measured.
+    """
+
+    def covariance(mean: Array, second: Array) -> Array:
+        own, both = among(mean, second)
+        return np.asarray((both - np.outer(own, own))[1:, 1:])
+
     mean, second = moments.mean, moments.second
-    C = (second - np.outer(mean, mean))[1:, 1:]
+    C = covariance(mean, second)
     if not np.all(np.diagonal(C) > 0):
         flat = names[int(np.argmin(np.diagonal(C)))]
         raise CannotAnswerError(f"the term {flat!r} does not vary beyond its noise. Leave it out.")
     k, size = len(C), np.sqrt(np.diagonal(C))
-    _, slopes = slopes_of(lambda m, S: (S - np.outer(m, m))[1:, 1:][np.triu_indices(k)], mean, second)
+    _, slopes = slopes_of(lambda m, S: covariance(m, S)[np.triu_indices(k)], mean, second)
     sd = np.sqrt(moments.noise(slopes).variance) / np.outer(size, size)[np.triu_indices(k)]
     values, vectors = np.linalg.eigh(C / np.outer(size, size))
     least, worst = float(values[0]), names[int(np.argmax(np.abs(vectors[:, 0])))]
@@ -130,21 +145,41 @@ def require_steady(moments: Moments, names: Sequence[str]) -> None:
 # Logistic regression.
 
 
-def logistic(moments: Moments, rows: float | None) -> Estimate:
+@dataclass(frozen=True)
+class Picked:
+    """The features of a regression among the rows that one more feature picks, and how their moments follow from all."""
+
+    features: tuple[Feature, ...]
+    given: Feature
+    among: Among
+
+
+def logistic(moments: Moments, rows: float | None, picked: Picked | None = None) -> Estimate:
     """Constant and coefficients of a 0/1 feature 0 on the others: fitted to the centres' rows, moved to the measured moments.
 
     The fit's influence is projected on features and products; the projection times what was measured beyond the centres'
     moments is the step.
     """
-    F = moments.rows.columns(moments.features)
-    beta, influence = _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), len(moments.features) - 1)
+    features, among = (moments.features, as_measured) if picked is None else (picked.features, picked.among)
+    F = moments.rows.columns(features)
+    chosen = np.ones(len(F), dtype=bool)
+    if picked is not None:
+        chosen = moments.rows.scored(picked.given.attribute, picked.given.scores) > 0
+        F = F[chosen]
+    beta, influence = _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), len(features) - 1)
     products = with_products(F)
     at = products.mean(axis=0)
     slopes = np.linalg.lstsq(products - at, influence - influence.mean(axis=0), rcond=1e-8)[0].T
-    measured = np.concatenate([moments.mean, moments.second[np.triu_indices(len(moments.mean))]])
+    upper = np.triu_indices(len(features))
+
+    def moved(mean: Array, second: Array) -> Array:
+        own, both = among(mean, second)
+        return np.asarray(beta + slopes @ (np.concatenate([own, both[upper]]) - at))
+
+    value, by_moment = slopes_of(moved, moments.mean, moments.second)
     rest = influence - influence.mean(axis=0) - (products - at) @ slopes.T
-    sampling = influence.var(axis=0) / rows if rows else 0 * beta
-    return _with_errors(moments, beta + slopes @ (measured - at), slopes, sampling + rest.var(axis=0) / len(F))
+    sampling = influence.var(axis=0) / (rows * float(chosen.mean())) if rows else 0 * beta
+    return _with_errors(moments, value, by_moment, sampling + rest.var(axis=0) / len(F))
 
 
 def logistic_coefficients(F: Floats) -> Floats:

@@ -123,7 +123,7 @@ class Evidence:
     """What measurements say of tables of some columns; `of` names the kinds of tables that are looked at."""
 
     found: Measurements
-    of: tuple[str, ...] = ("row",)
+    of: tuple[str, ...] = ("row", "person", "across", "event")
 
     @cached_property
     def margins(self) -> list[Margin]:
@@ -158,7 +158,12 @@ class Evidence:
 
     def pair(self, a: int, b: int) -> Floats:
         """Shares of pairs of bins, a row for each bin of a; refused where pairs cannot be told honestly."""
-        return self.table((a, b))
+        turned = not self.holds((a, b)) and self.holds((b, a))
+        return self.table((b, a)).T if turned else self.table((a, b))
+
+    def holds(self, columns: Columns) -> bool:
+        """Whether a table of these columns was measured."""
+        return any(m.query.of in self.of for m in self.found.holding(columns))
 
     def maps(self, columns: Columns) -> tuple[Integers, ...]:
         """Unit → bin of the table of these columns."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from covey.answers.linked import LinkedAnswers
 from covey.answers.release import Release
 from covey.core.arrays import Integers
 from covey.errors import InputError
@@ -87,8 +86,7 @@ def stored(place: Path) -> AnyRelease:
     if (place / CERTIFICATE).is_file():
         certificate, own = read_certificate(read_json(place / CERTIFICATE), facts["spent_in"])
         fitted = replace(fitted, certificate=certificate)
-    kind = Release if described.schema is not None else LinkedAnswers
-    return kind(parts, described, fitted, statement(facts), facts["covey"], own)
+    return Release(parts, described, fitted, statement(facts), facts["covey"], own)
 
 
 def statement(facts: Mapping[str, Any]) -> PrivacyStatement:

@@ -51,13 +51,21 @@ class Feature:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of category codes drawn from the centres: what sampling adds, and what lies inside bins, is read off them."""
+    """Rows of category codes drawn from the centres: what sampling adds, and what lies inside bins, is read off them.
+
+    A code of -1 is of a row that has no value at all, as a person without events has none of theirs: every feature of it is 0.
+    """
 
     codes: Integers
 
     def columns(self, features: Sequence[Feature]) -> Floats:
         """The features' values."""
-        return np.stack([f.scores[self.codes[:, f.attribute]] for f in features], axis=1)
+        return np.stack([self.scored(f.attribute, f.scores) for f in features], axis=1)
+
+    def scored(self, attribute: int, scores: Floats) -> Floats:
+        """Scores of one attribute's categories, row by row."""
+        codes = self.codes[:, attribute]
+        return np.where(codes < 0, 0.0, scores[codes])
 
     def ratio(self, top: Mapping[int, Floats], bottom: Mapping[int, Floats]) -> tuple[float, float]:
         """The mean product of scores, by attribute, over that of others, and its standard error; NaN where no row has any."""
@@ -114,13 +122,18 @@ class Moments:
         """The part of each feature's variance that lies between bins."""
         found = []
         for i, f in enumerate(self.features):
-            share = self.shares[f.attribute]
+            share = self._law(f.attribute)
             spread = share @ (f.scores - share @ f.scores) ** 2 + (0.0 if f.within is None else share @ f.within)
             between = self.scores[i][self.evidence.bins(f.attribute)]
             part = float(share @ (between - share @ between) ** 2)
             whole = part >= spread or (self.constant(i) and f.within is None)
             found.append(1.0 if whole else part / float(spread))
         return np.array(found)
+
+    def _law(self, attribute: int) -> Floats:
+        """The law of an attribute among those who have it."""
+        share = self.shares[attribute]
+        return np.asarray(share / max(float(share.sum()), TINY))
 
     @cached_property
     def _products(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -155,7 +168,7 @@ class Moments:
             least, most = self._extremes(own, np.maximum(held @ other, 0.0))
             product = min(max(product, least), most)
             return product, product - least, most - product, 0.0
-        between = product - float((table.sum(axis=1) @ s) * (table.sum(axis=0) @ t))
+        between = product - float((table.sum(axis=1) @ s) * (table.sum(axis=0) @ t)) / max(float(table.sum()), TINY)
         kept = (
             self.kept[i] * self.kept[j]
         )  # nothing where a column has a single bin: then there is nothing between bins
@@ -177,9 +190,9 @@ class Moments:
 
     def _inside(self, f: Feature, h: Feature, s: Floats, t: Floats) -> float:
         """What rows of the centres have inside bins: mean product minus that of the bins' mean scores."""
-        a, b = self.rows.codes[:, f.attribute], self.rows.codes[:, h.attribute]
-        bins_a, bins_b = self.evidence.bins(f.attribute), self.evidence.bins(h.attribute)
-        return float(np.mean(f.scores[a] * h.scores[b] - s[bins_a][a] * t[bins_b][b]))
+        inside = [self.rows.scored(own.attribute, own.scores) for own in (f, h)]
+        binned = [self.rows.scored(x.attribute, y[self.evidence.bins(x.attribute)]) for x, y in ((f, s), (h, t))]
+        return float(np.mean(inside[0] * inside[1] - binned[0] * binned[1]))
 
     @property
     def second(self) -> Floats:
@@ -202,14 +215,11 @@ class Moments:
     @cached_property
     def _hidden(self) -> Floats:
         """The variance of what two numbers may share inside their bins, which no table tells: of unknown sign, pair by pair."""
-        spread = np.array([float(self.shares[f.attribute] @ (f.scores - s) ** 2) for f, s in self._between])
+        laws = [self._law(f.attribute) for f in self.features]
+        spread = np.array([law @ (f.scores - law @ f.scores) ** 2 for law, f in zip(laws, self.features, strict=True)])
         inside = np.where([f.condition for f in self.features], 0.0, (1 - self.kept) * spread)
         apart = np.array([[f.attribute != h.attribute for h in self.features] for f in self.features])
         return np.asarray(HIDDEN**2 * np.outer(inside, inside) * apart)
-
-    @property
-    def _between(self) -> list[tuple[Feature, float]]:
-        return [(f, float(self.shares[f.attribute] @ f.scores)) for f in self.features]
 
     def noise(self, slopes: Floats) -> Noise:
         """The noise on combinations of means and products (upper triangle), by their slopes."""

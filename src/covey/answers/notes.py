@@ -30,7 +30,7 @@ def of_column(
 
     An end of a range that is not `closed` goes on beyond the limit: what was moved to it belongs there.
     """
-    scale, shares = columns.scale(name), columns.shares.get(name)
+    scale, shares = columns.scale(name), columns.shares.get(columns.place(name))
     if scale is None:
         field = columns.field(name)
         if field.other is None or (mask is not None and not mask[list(field.labels).index(field.other)]):
@@ -74,7 +74,7 @@ def of_conditions(columns: Columns, wanted: Conditions | None, but: str | None =
 def of_all(columns: Columns) -> list[str]:
     """Of every column of a release."""
     out = []
-    for name in columns.codec.names:
+    for name in columns.called:
         try:
             out += of_column(columns, name)
         except CannotAnswerError:  # measured by its distance from another column

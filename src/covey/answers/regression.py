@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.answers.answer import About
-from covey.answers.estimates import Estimate, Function, delta, least_squares, ratio, require_steady
+from covey.answers.estimates import Among, Estimate, Picked, delta, least_squares, logistic, ratio, require_steady
 from covey.answers.moments import Feature, Moments
 from covey.answers.steps import require_kept
 from covey.core.arrays import Array, Floats
@@ -56,7 +56,7 @@ def read(formula: str, family: str, release: Release) -> Model:
         raise ParameterError(f"family must be 'linear' or 'logistic', got {family!r}.")
     outcome, terms = names_of(formula)
     columns = release.columns
-    column, _, category = outcome.partition("=") if outcome not in release.schema.names else (outcome, "", "")
+    column, _, category = outcome.partition("=") if outcome not in release.columns.spoken else (outcome, "", "")
     column, category = column.strip(), category.strip()
     for name in (column, *terms):
         columns.place(name)
@@ -155,14 +155,19 @@ def _stands_out(place: int, mask: Floats, release: Release) -> bool:
 
 def fit(model: Model, release: Release, about: About) -> Estimate:
     """Constant and coefficients."""
-    features: Sequence[Feature] = model.features
-    moments = release.moments(tuple(features))
-    require_kept(moments, list(model.numbers), release.codec.names)
-    require_steady(moments, model.terms[1:])
+    features = model.features
+    moments = release.moments(features)
+    require_kept(moments, list(model.numbers), release.columns.names)
+    partial = [release.partial(f.attribute) for f in features]
+    if not any(partial):
+        require_steady(moments, model.terms[1:])
+    there = Feature(features[0].attribute, model.there, condition=True)
+    if any(partial):
+        return _of_events(model, partial, release, about)
     if not model.there.all():
-        there = Feature(features[0].attribute, model.there, condition=True)
         if model.alone:
-            return release.fit_linear(*among(model.features, there, release), about)
+            whole, inside = among(_held(model), there, [True, *(False for _ in features[1:])], release)
+            return release.fit_linear(whole, lambda mean, second: least_squares(*inside(mean, second)), about)
         require_alike(features[1:], there, model, release)
     if model.family == "logistic":
         return release.fit_logistic(moments, about)
@@ -179,28 +184,59 @@ def fit(model: Model, release: Release, about: About) -> Estimate:
     return release.fit_linear(whole, scaled, about)
 
 
-def among(features: Sequence[Feature], there: Feature, release: Release) -> tuple[Moments, Function]:
-    """Moments and function of least squares among rows that have the outcome, for terms of one column: all are of two columns."""
-    outcome, *terms = features
-    k, (i, j) = len(terms), np.triu_indices(len(terms))
-    products = [
-        Feature(
-            terms[0].attribute, terms[a].scores * terms[b].scores, condition=terms[a].condition and terms[b].condition
+def _held(model: Model) -> tuple[Feature, ...]:
+    """The features, the outcome 0 where it is missing."""
+    outcome, *terms = model.features
+    return (Feature(outcome.attribute, outcome.scores * model.there, outcome.within), *terms)
+
+
+def _of_events(model: Model, partial: Sequence[bool], release: Release, about: About) -> Estimate:
+    """A regression that names columns of events: over persons who have some, each with a random event."""
+    outcome, places = model.features[0], [f.attribute for f in model.features]
+    complete = bool(model.there.all())
+    other = next(place for place, own in zip(places, partial, strict=True) if own)
+    size = len(release.evidence.units[other].part)
+    given = Feature(other, np.ones(size), condition=True)
+    implied = list(partial)
+    if not complete:
+        given, implied = Feature(outcome.attribute, model.there, condition=True), [True, *(False for _ in places[1:])]
+    alone = [place for place, own in zip(places, implied, strict=True) if not own]
+    if len(set(alone)) > 1 or (not complete and not partial[0]):
+        raise CannotAnswerError(
+            f"{' and '.join(repr(release.columns.names[a]) for a in dict.fromkeys(alone))} would be needed together with whether "
+            "a person has events, or the outcome: three things at once were not measured. Take one of these columns at a time."
         )
-        for a, b in zip(i, j, strict=True)
+    moments, inside = among(_held(model), given, implied, release)
+    require_steady(moments, model.terms[1:], inside)
+    if model.family == "logistic":
+        return logistic(moments, release.sampled(about), Picked(model.features, given, inside))
+    return release.fit_linear(moments, lambda mean, second: least_squares(*inside(mean, second)), about)
+
+
+def among(
+    features: Sequence[Feature], given: Feature, implied: Sequence[bool], release: Release
+) -> tuple[Moments, Among]:
+    """Moments, and how means and products among rows that `given` picks follow from them; the outcome is 0 for the others.
+
+    Tables of a feature that is `implied` hold such rows alone. Of the others, which are of one column, means and products are
+    taken together with `given`: all is of two columns at once.
+    """
+    k = len(features)
+    pairs = [(i, j) for i in range(k) for j in range(i, k) if not (implied[i] or implied[j])]
+    products = [
+        Feature(f.attribute, f.scores * h.scores, condition=f.condition and h.condition)
+        for f, h in ((features[i], features[j]) for i, j in pairs)
     ]
-    held = Feature(outcome.attribute, outcome.scores * there.scores, outcome.within)
-    moments = release.moments((held, there, *terms, *products))
+    moments = release.moments((given, *features, *products))
 
-    def function(mean: Array, second: Array) -> Array:
-        n = mean[1]
-        y, x = mean[0] / n, second[1, 2 : k + 2] / n
-        square = np.zeros((k, k), dtype=mean.dtype)
-        square[i, j] = square[j, i] = second[1, k + 2 :] / n
-        b = np.linalg.solve(square - np.outer(x, x), second[0, 2 : k + 2] / n - x * y)
-        return np.concatenate([[y - b @ x], b])
+    def inside(mean: Array, second: Array) -> tuple[Array, Array]:
+        own = np.where(implied, mean[1 : k + 1], second[0, 1 : k + 1]) / mean[0]
+        both = second[1 : k + 1, 1 : k + 1] / mean[0]
+        for place, (i, j) in enumerate(pairs, k + 1):
+            both[i, j] = both[j, i] = second[0, place] / mean[0]
+        return own, both
 
-    return moments, function
+    return moments, inside
 
 
 def require_alike(terms: Sequence[Feature], there: Feature, model: Model, release: Release) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from covey.answers.answer import About, Answer, in_library
+from covey.answers.source import streams_of
 from covey.core.arrays import Array, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.draw.rounding import bootstrap, round_bits, round_categories
@@ -202,8 +203,3 @@ def _number(value: Any) -> float:
     if not np.isfinite(found):
         raise CannotAnswerError("the function has no finite value for these rows, so no interval can be given.")
     return found
-
-
-def streams_of(seed: int | None) -> Streams:
-    """Streams of a seed, or fresh ones."""
-    return Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))

@@ -20,7 +20,8 @@ from covey.answers.answer import About
 from covey.answers.estimates import Estimate, Function, logistic_coefficients
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.release import Release
-from covey.answers.replicates import FEWEST, Mechanism, each, streams_of
+from covey.answers.replicates import FEWEST, Mechanism, each
+from covey.answers.source import streams_of
 from covey.core.arrays import Array, Floats
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, whole_number

@@ -166,4 +166,4 @@ def check(confidence: float) -> float:
 def words(estimate: Estimate, note: str = "measured") -> str:
     """How an estimate was made."""
     open_ = bool((estimate.below + estimate.above > 0).any())
-    return note + "; wider where bins are cut" * open_ + estimate.note
+    return note + estimate.opened * open_ + estimate.note

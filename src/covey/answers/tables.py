@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from string import ascii_lowercase
@@ -16,45 +17,68 @@ from covey.answers.release import Release
 from covey.core.arrays import Integers
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.query import Columns
+from covey.methods.persons.certify import WORDS
+from covey.release.model import NUMBER
 
 COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"
 TABLES_FILE = {3: "triples.csv"}  # of so many columns together
 
 
 def write_tables(release: Release, folder: Path) -> list[Path]:
-    """The files, in a new folder; tables of several columns only where they were measured and can be told honestly."""
-    evidence = release.evidence  # refused before anything is written
+    """The files, in a new folder; tables of several columns only where they were measured and can be told honestly.
+
+    Of persons with events counts are of persons, and tables of two columns say what of a person they are about.
+    """
+    found = release.evidence.found  # refused before anything is written
     if folder.exists():
         raise ParameterError(f"{folder} exists. Choose another place.")
     folder.mkdir(parents=True)
-    every = range(len(release.codec.names))
+    every = range(len(release.columns.names) + release.several)
     written = [
         write_rows(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), cells(release, combinations(every, 1)))
     ]
-    parts: list[tuple[str, int, Iterable[Columns]]] = [(PAIRS_FILE, 2, combinations(every, 2))]
-    for degree in sorted({m.query.degree for m in evidence.found.found} - {1, 2}):
-        parts.append((TABLES_FILE.get(degree, f"{degree}-columns.csv"), degree, evidence.found.chosen(degree)))
-    for name, degree, sets in parts:
+    for degree in sorted({2, *(m.query.degree for m in found.found)} - {1}):
+        sets: Iterable[Columns] = combinations(every, 2) if degree == 2 else found.chosen(degree)
+        kinds = dict.fromkeys(m.query.of for m in found.found if m.query.degree == degree) if release.several else ()
         names = [f"{what}_{letter}" for letter in ascii_lowercase[:degree] for what in ("column", "category")]
+        rows: list[tuple[object, ...]] = []
         with suppress(CannotAnswerError):
-            if found := list(cells(release, sets)):
-                written.append(write_rows(folder / name, (*names, "count", "sd"), iter(found)))
+            for kind in kinds:
+                own = [s for m in found.found if m.query.of == kind for s in m.query.sets if len(s) == degree]
+                rows += [(WORDS[kind], *row) for row in cells(release, own, (kind,))]
+            rows = rows or list(cells(release, sets))
+        if rows:
+            head = (*(["about"] if kinds else []), *names, "count", "sd")
+            place = folder / (PAIRS_FILE if degree == 2 else TABLES_FILE.get(degree, f"{degree}-columns.csv"))
+            written.append(write_rows(place, head, iter(rows)))
     return written
 
 
-def cells(release: Release, sets: Iterable[Columns]) -> Iterator[tuple[object, ...]]:
-    """Counts of every cell of some tables; those of a table sum to n."""
-    evidence, n, names = release.evidence, release.privacy.n, release.codec.names
+def cells(release: Release, sets: Iterable[Columns], of: tuple[str, ...] | None = None) -> Iterator[tuple[object, ...]]:
+    """Counts of every cell of some tables, of these kinds alone; of two events in no order what has both orders."""
+    evidence = release.evidence if of is None else replace(release.evidence, of=of)
+    n, names = release.privacy.n, (*release.columns.called, NUMBER)
     for columns in sets:
         alone = len(columns) == 1
         table = evidence.one_way(columns[0]) if alone else evidence.table(columns)
         maps = [np.arange(len(table))] if alone else evidence.maps(columns)
-        labels = [labels_of(release.columns, names[a], m) for a, m in zip(columns, maps, strict=True)]
+        labels = [_labels(release, a, m) for a, m in zip(columns, maps, strict=True)]
         each = np.eye(table.size).reshape(table.size, *table.shape)
         sds = np.sqrt(evidence.noise({columns: each}).variance).reshape(table.shape)
+        folded = not alone and evidence.found.holding(columns)[0].query.folded(columns)
         for cell in np.ndindex(*table.shape):
+            if folded and cell[1] < cell[0]:
+                continue
             where = [part for a, own, k in zip(columns, labels, cell, strict=True) for part in (names[a], own[k])]
             yield *where, f"{n * table[cell]:.6g}", f"{n * sds[cell]:.6g}"
+
+
+def _labels(release: Release, a: int, bins: Integers) -> list[str]:
+    """What the bins of an attribute are called."""
+    if a < len(release.columns.names):
+        return labels_of(release.columns, release.columns.called[a], bins)
+    members = [np.flatnonzero(bins == k) for k in range(int(bins.max()) + 1)]
+    return [f"{own[0]} to {own[-1]}" if len(own) > 1 else f"{own[0]}" for own in members]
 
 
 def labels_of(columns: readable.Columns, name: str, bins: Integers) -> list[str]:

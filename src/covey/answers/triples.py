@@ -32,7 +32,7 @@ def weights(release: Release, columns: Columns, scores: Scores) -> Floats:
     for axis, (a, levels) in enumerate(zip(columns, release.evidence.maps(columns), strict=True)):
         own = np.bincount(levels, scores.get(a, np.ones(len(levels)))) / np.bincount(levels)
         if a in scores and not np.allclose(own[levels], scores[a], rtol=0, atol=1e-9):
-            raise CannotAnswerError(COARSE.format(name=release.codec.names[a], count=len(own)))
+            raise CannotAnswerError(COARSE.format(name=release.columns.names[a], count=len(own)))
         out = out * np.expand_dims(own, [k for k in range(len(columns)) if k != axis])
     return out
 
@@ -45,7 +45,7 @@ def share_of_three(
     chosen = {tuple(sorted(own)): own for own in evidence.found.chosen(len(attributes))}
     columns = chosen.get(attributes, attributes)
     if not evidence.found.holding(columns):
-        names = release.codec.names
+        names = release.columns.names
         some = "; ".join(", ".join(repr(names[a]) for a in one) for one in evidence.found.chosen(3))
         more = f", and of three at a time {some}" if some else ""
         raise CannotAnswerError(MOST_COLUMNS.format(count=len(attributes), more=more))

@@ -50,13 +50,10 @@ def ask(  # click passes each option by its name
     """
     from covey.answers.asking import ask as answer
     from covey.answers.load import load
-    from covey.answers.release import Release
     from covey.errors import ParameterError
 
     release, words = load(folder), " ".join(question)
     if replicates is not None:
-        if not isinstance(release, Release):
-            raise ParameterError("--replicates is for single tables: leave it out.")
         if words.split()[:1] not in (["regress"], ["logistic"]):
             raise ParameterError("--replicates shortens the intervals of regressions alone: leave it out.")
         answer(release, words)  # what cannot be answered is refused before it takes minutes
@@ -71,8 +68,6 @@ def ask(  # click passes each option by its name
 @json_option
 def tables(folder: Path, out: Path, as_json: bool) -> None:
     """Write the noisy counts of a private bundle, of columns, pairs and chosen triples, with their noise's deviation, as CSV."""
-    from covey.answers.linked import LinkedAnswers
-    from covey.answers.linkedtables import write_linked_tables
     from covey.answers.load import load
     from covey.answers.tables import write_tables
     from covey.errors import ParameterError
@@ -80,6 +75,5 @@ def tables(folder: Path, out: Path, as_json: bool) -> None:
 
     if is_bundle(out.parent):
         raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
-    release = load(folder)
-    written = write_linked_tables(release, out) if isinstance(release, LinkedAnswers) else write_tables(release, out)
+    written = write_tables(load(folder), out)
     say(as_json, {"files": [str(path) for path in written]}, "\n".join(f"→ {path}" for path in written))

@@ -136,7 +136,7 @@ def sample(  # click passes each option by its name
             parts[out / f"{name}.csv"] = [{column: frame[column] for column in frame.columns}]
         out.mkdir(exist_ok=True)
     else:
-        parts[out] = release.draw(m, read(Columns(release.codec), list(conditions)), seed)
+        parts[out] = release.draw(m, read(Columns(release.codecs), list(conditions)), seed)
     for place in parts:
         check_new_file(place, folder / SUMS, force)
     for place, rows in parts.items():

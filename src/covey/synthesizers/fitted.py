@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from covey.answers.linked import LinkedAnswers
 from covey.answers.release import Release
 from covey.core.fit.spectrum import Spectrum
 from covey.core.tables.moments import canonical, is_sparse
@@ -62,7 +61,7 @@ class _Private(_Synthesizer):
         """Draw m rows, or persons, and put all that may leave together: it answers questions, and `write_bundle` takes it."""
         if self._persons is not None and self.privacy is not None:
             package = self._persons.described
-            return LinkedAnswers(self.draw(m), package, self._persons.fitted, self.privacy, __version__)
+            return Release(self.draw(m), package, self._persons.fitted, self.privacy, __version__)
         if self.body is not None:
             raise ParameterError(
                 "rows of a body have no columns' names, so there is no bundle of them: take sample(m) and the statement "
