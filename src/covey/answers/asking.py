@@ -33,6 +33,12 @@ HELP = (
     "Of persons with events: mean cost by ward per person; rate by sex; rate ward=a; wait."
 )
 
+CONDITIONS = {
+    "share": "a share takes conditions, and more of them after given",
+    "rate": "a rate takes conditions before by",
+    "correlation": "a correlation takes two columns, and no conditions",
+}
+
 
 def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable:
     """The answer to a question in words; options are `confidence` and `about`."""
@@ -55,7 +61,7 @@ def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable
     own, by, where, given = _clauses(words, least=verb != "rate")
     wanted = conditions(columns, where or given) or None
     if (given and verb != "share") or (where and verb in ("share", "correlation", "rate")):
-        raise ParameterError(f"{verb} takes no conditions after {'given' if given else 'where'}. {HELP}")
+        raise ParameterError(f"{CONDITIONS.get(verb, f'{verb} takes conditions after where')}. {HELP}")
     if by is not None and verb not in ("mean", "rate"):
         raise ParameterError(f"groups are of means and rates: {verb} takes no by. {HELP}")
     if verb in ("share", "rate"):

@@ -85,6 +85,11 @@ class Columns:
         return tuple(f"{table}.{name}" if seen[name] > 1 else name for table, _, name in self._all)
 
     @cached_property
+    def places(self) -> tuple[int, ...]:
+        """Of all columns that can be asked about: persons without columns have one that stands for them."""
+        return tuple(first + j for first, _, codec in self._known for j in range(len(codec.names)))
+
+    @cached_property
     def _known(self) -> list[tuple[int, str, Codec]]:
         """Where the columns of a table begin, its name and its codec, of all that have columns."""
         starts = np.cumsum([0, *(len(codec.names) for codec in self.codecs)]).tolist()

@@ -132,7 +132,7 @@ class Evidence:
         return [Margin.of(found, a) for a, found in alone if found]
 
     def _alone(self, a: int) -> list[Measurement]:
-        return [m for m in self.found.holding((a,)) if m.query.of in self.of and not m.query.cut]
+        return [m for m in self.found.holding((a,)) if not m.query.cut]
 
     @cached_property
     def units(self) -> list[Units]:

@@ -33,7 +33,7 @@ def write_tables(release: Release, folder: Path) -> list[Path]:
     if folder.exists():
         raise ParameterError(f"{folder} exists. Choose another place.")
     folder.mkdir(parents=True)
-    every = range(len(release.columns.names) + release.several)
+    every = [*release.columns.places, *([len(release.columns.names)] if release.several else [])]
     written = [
         write_rows(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), cells(release, combinations(every, 1)))
     ]
@@ -44,7 +44,8 @@ def write_tables(release: Release, folder: Path) -> list[Path]:
         rows: list[tuple[object, ...]] = []
         with suppress(CannotAnswerError):
             for kind in kinds:
-                own = [s for m in found.found if m.query.of == kind for s in m.query.sets if len(s) == degree]
+                own = [s for m in found.found if m.query.of == kind and m.query.degree == degree for s in m.query.sets]
+                own = [s for s in own if {*s} <= {*every}]
                 rows += [(WORDS[kind], *row) for row in cells(release, own, (kind,))]
             rows = rows or list(cells(release, sets))
         if rows:
@@ -65,7 +66,7 @@ def cells(release: Release, sets: Iterable[Columns], of: tuple[str, ...] | None 
         labels = [_labels(release, a, m) for a, m in zip(columns, maps, strict=True)]
         each = np.eye(table.size).reshape(table.size, *table.shape)
         sds = np.sqrt(evidence.noise({columns: each}).variance).reshape(table.shape)
-        folded = not alone and evidence.found.holding(columns)[0].query.folded(columns)
+        folded = of == ("two",) and columns[0] == columns[1]
         for cell in np.ndindex(*table.shape):
             if folded and cell[1] < cell[0]:
                 continue
