@@ -19,7 +19,7 @@ from audits.planting import Fault, replaced
 from audits.rides import private
 from covey.core.tables.learned import Counting
 from covey.privacy.budget import make_budget
-from covey.privacy.gate import Gate, Joint, Moves
+from covey.privacy.gate import Gate, Joint, Moves, Selection
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.provisional import LearnedColumn
 from covey.table.schema import Field, Schema
@@ -72,6 +72,13 @@ def mostly_missing(seed, *first, share=0.95, n=800):
     return full
 
 
+def half_named(*first):
+    """The same, of which half hold one ward and each of the others a ward of its own: one row decides who holds half."""
+    full = table(800, 0, *first)
+    full["ward"] = [full["ward"][0]] + ["A"] * 399 + [f"ward {j}" for j in range(400)]
+    return full
+
+
 def telling_delta(epsilon):
     """A δ near 1e-4 for which the threshold of the labels is rounded up by little: one lower shows."""
     q = len(LABELS.learns) - 1
@@ -87,11 +94,13 @@ def learned_rides():
     """Numbers under pure ε; numbers and labels under (ε, δ); several rows a person, which may bring a label each."""
     ways = {"elsewhere": OTHERWISE, "holes": HOLES, "far outside": FAR, "new labels": NEW}
     others = {name: table(800, 0, first) for name, first in ways.items()}
+    edge = 4  # the seed of a table in which one row would decide about an edge, if counts were exact
+    beside = {name: table(800, edge, first) for name, first in ways.items()}
     stranger = table(800, 9, HOLES, labels="XYZ")
     alike = {"five alike": table(800, 0, *[NEW] * 5), "five apart": table(800, 0, *(_own(j) for j in range(5)))}
     delta = telling_delta(8)
     return [
-        Ride("learned numbers", private(40.0, schema=NUMBERS), table(800, 0, PLAIN), others, stranger),
+        Ride("learned numbers", private(40.0, schema=NUMBERS), table(800, edge, PLAIN), beside, stranger),
         Ride("learned labels", private(8.0, delta, schema=LABELS), table(800, 0, PLAIN), others, stranger),
         Ride(
             "learned labels taken away",
@@ -115,6 +124,13 @@ def learned_rides():
             {name: mostly_missing(0, first) for name, first in ways.items()},
             mostly_missing(9, HOLES),
             {"missing": 0.9, "learned": 3},
+        ),
+        Ride(
+            "learned labels, half of the rows",
+            private(30.0, delta, schema=LABELS),
+            half_named(PLAIN),
+            {"less than half": half_named(NEW)},
+            stranger,
         ),
         Ride(
             "learned labels, persons",
@@ -151,12 +167,12 @@ def fresh_domains(seed):
         seen.append(np.array(counts))
         return real(counts, *more)
 
-    real = covey.methods.learning.kept_whole_numbers
+    real = covey.methods.learning.kept_bins
     for delta, schema in ((0, NUMBERS), (0.001, LABELS)):
         synth = PrivateSynthesizer(40.0, delta, schema=schema)
         seen.clear()
         with (
-            patch.object(covey.methods.learning, "kept_whole_numbers", spying),
+            patch.object(covey.methods.learning, "kept_bins", spying),
             cheap_fits(),
             warnings.catch_warnings(),
         ):
@@ -210,7 +226,7 @@ def first_occurrence():
         def name(self, exact, payment, threshold):
             noise = self._noise(payment.line.purpose).gaussian(payment.line.scale, len(exact._sealed))
             noisy = zip(exact._sealed.items(), noise.tolist(), strict=True)
-            return tuple(label for (label, count), z in noisy if count + z > threshold)
+            return {label: int(count + z) for (label, count), z in noisy if count + z > threshold}
 
         return name
 
@@ -230,8 +246,8 @@ def first_occurrence():
     return replaced((Gate, "_name", unsorted), (Counting, "__call__", as_they_came))
 
 
-def exact_limits():
-    """Limits are read off the histogram before it got its noise."""
+def peek_at_histograms():
+    """What leaves the gate are counts before they got their noise."""
 
     def peeking(real):
         def add(self, exact, shape, weight=1):
@@ -240,7 +256,24 @@ def exact_limits():
 
         return add
 
-    return replaced((Joint, "add", peeking))
+    return Joint, "add", peeking
+
+
+def exact_limits():
+    """Limits are read off the histogram before it got its noise."""
+    return replaced(peek_at_histograms())
+
+
+def exact_shares():
+    """Which share of the rows named labels hold is read off their exact counts."""
+
+    def peeking(real):
+        def name(self, column, exact):
+            return {label: exact._sealed.get(label, 0) for label in real(self, column, exact)}
+
+        return name
+
+    return replaced(peek_at_histograms(), (Selection, "name", peeking))
 
 
 def grid_from_data():
@@ -305,7 +338,11 @@ def empty_columns_left_out():
     def looking(real):
         def count(self, batch):
             found = real(self, batch)
-            full[:] = [bool(h.any() or w) for h, w in zip(found.histograms, found.words, strict=True)]
+            values = [
+                h.any() if bins > 1 else bool(w)
+                for bins, h, w in zip(self.bins, found.histograms, found.words, strict=True)
+            ]
+            full[:] = [bool(value) for value in values]
             return found
 
         return count
@@ -338,6 +375,7 @@ def faults():
         Fault("δ of labels not added", "odometer: learned labels", delta_not_added()),
         Fault("labels in order of first occurrence", "learned: order", first_occurrence()),
         Fault("limits from the exact histogram", "odometer: learned numbers", exact_limits()),
+        Fault("shares of labels from exact counts", "odometer: learned labels, half of the rows", exact_shares()),
         Fault("a grid that depends on the data", "odometer: learned numbers", grid_from_data()),
         Fault("noisy counts cached between two fits", "learned: fresh", counts_cached()),
         Fault("learned columns noised like one", "odometer: learned numbers", one_column()),

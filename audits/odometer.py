@@ -52,7 +52,7 @@ class Named:
 
     line: object
     exact: dict
-    released: tuple
+    released: dict
     threshold: int
     weight: float = 1.0
 

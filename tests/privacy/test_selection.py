@@ -50,7 +50,7 @@ def test_drawing_agrees_and_tells_a_threshold_that_is_one_too_low():
     labels = {f"label {j:05d}": 1 for j in range(20_000)}
     named = selection.name("a", Exact(labels))
     assert len(named) / 20_000 <= 0.1
-    assert named == tuple(sorted(named))
+    assert list(named) == sorted(named)
     lower = gate._name(Exact(labels), selection.payment, selection.threshold - 1)
     assert len(lower) / 20_000 > 0.1 + 5 * np.sqrt(0.09 / 20_000)
 
@@ -131,7 +131,9 @@ def test_a_statement_cannot_spend_more_of_delta_than_its_part():
 def test_labels_above_the_threshold_are_named_whatever_their_order():
     _, selection = a_selecting_gate(10**6, Fraction(1, 10))
     counts = {"zebra": 50, "ant": 60, "Ärzte": 70, "rare": 1}
-    assert selection.name("a", Exact(counts)) == ("ant", "zebra", "Ärzte")
+    named = selection.name("a", Exact(counts))
+    assert list(named) == ["ant", "zebra", "Ärzte"]
+    assert all(abs(noisy - counts[label]) < 5 for label, noisy in named.items())
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def read(field, cells, missing=("",)):
     codes, words = column.read(series, ColumnLog())
     edges = [float(edge) for edge in column.edges]
     return [
-        None if c < 0 else (edges[c], edges[c + 1]) if c < column.bins else words[c - column.bins]
+        None if c < int(column.is_text) else (edges[c], edges[c + 1]) if c < column.bins else words[c - column.bins]
         for c in codes.tolist()
     ]
 
@@ -104,7 +104,14 @@ def test_words_stored_by_place_are_spelled_out():
     plain, coded, holes = (provisional.encode_part(t)[0] for t in (table, stored, empty))
     assert plain.words == coded.words == (("a", "b"),)
     assert np.array_equal(plain.codes, coded.codes)
-    assert holes.codes.ravel().tolist() == [-1] * 4
+    assert holes.codes.ravel().tolist() == [0] * 4
+
+
+def test_cells_of_a_text_that_hold_nothing_are_counted_and_long_ones_are_not():
+    """They tell which share of what is there the named labels hold; a paragraph would be "other"."""
+    column = LearnedColumn(learned("s", "string"), ("", "N/A"))
+    codes, words = column.read(pl.Series(["a", "", None, "N/A", "nan", "x" * (LONGEST + 1), "b"]), ColumnLog())
+    assert (codes.tolist(), words) == ([1, 0, 0, 0, 0, -1, 2], ("a", "b"))
 
 
 def test_what_is_learned_says_nothing_that_would_have_to_be_known():

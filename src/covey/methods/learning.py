@@ -16,16 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats
+from covey.core.arrays import Array
 from covey.core.numbers.grid import Attribute, Category, NumberGrid
 from covey.core.tables.learned import (
     SMALLEST,
     Counting,
+    Noise,
     Occurrences,
     kept_bins,
     kept_counts,
-    kept_whole_numbers,
     number_bins,
+    with_margins,
 )
 from covey.engines.rows import Rows
 from covey.privacy.budget import DOMAINS, Budget
@@ -39,8 +40,8 @@ from covey.table.values import FALSE_TRUE
 from covey.table.zeros import structural_zeros
 
 SHARE = Fraction(1, 10)  # of the budget
-LONGEST_SPAN = 16  # years, or small whole numbers, that are kept together where none stands out alone
 OTHER = "other"
+HALF = 0.5  # of the rows that hold a word: named labels must hold so many, or the column would be mostly "other"
 LABELS, FINE = 10, 10**6  # a guess at the labels of a learned text, and at the steps of a number, before they are known
 
 
@@ -93,7 +94,10 @@ class Learned:
             )
         if not self.left_out:
             return ""
-        told = f"left out, because nothing in them stands out of the noise: {', '.join(map(repr, self.left_out))}."
+        told = (
+            "left out, because nothing in them stands out of the noise, or labels that do hold less than half of their rows: "
+            f"{', '.join(map(repr, self.left_out))}."
+        )
         others = [repr(name) for name in self.left_out if not holds_names(name)]
         which = "them" if len(others) == len(self.left_out) else ", ".join(others)
         return f"{told} To keep {which}, declare limits or categories." if others else told
@@ -104,7 +108,7 @@ def assumed(schema: Schema) -> tuple[str, ...]:
     read = [field for field in schema.fields if field.from_table]
     if not read:
         return ()
-    kinds = [f"{f.name!r} ({f.type}{'' if f.flags == FALSE_TRUE else f', {f.flags[0]} or {f.flags[1]}'})" for f in read]
+    kinds = [f"{f.name!r} ({_kind(f)})" for f in read]
     told = [
         "Names of the columns, and how their file is laid out (separator, encoding, line of the header), are taken from it.",
         f"Types were read off the table without noise, by rules that overlook an odd cell in a thousand: {', '.join(kinds)}.",
@@ -125,27 +129,34 @@ def assumed(schema: Schema) -> tuple[str, ...]:
     return (*told, "Cells in any other spelling count as words or as missing.") if numbers or dates else tuple(told)
 
 
+def _kind(field: Field) -> str:
+    """Type, words of flags and decimals of a field."""
+    flags = "" if field.flags == FALSE_TRUE else f", {field.flags[0]} or {field.flags[1]}"
+    decimals = "" if field.decimals is None else f", {field.decimals} decimal{'' if field.decimals == 1 else 's'}"
+    return f"{field.type}{flags}{decimals}"
+
+
 def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
     """Measure the domains of all learned columns; spends the charge "domains"."""
     columns = provisional.columns
     counts = rows.reduce(Counting(tuple(column.bins for column in columns)))
     moves = column_moves(len(columns))
-    words: dict[str, tuple[str, ...]] = {}
+    words: dict[str, dict[str, int]] = {}
     if gate.budget.pure:
         noisy = gate.joint(DOMAINS, moves).add(counts.map(_histograms), _shape(columns))
     else:
         selection = gate.select(DOMAINS, moves, len(columns))
         noisy = selection.add(counts.map(_histograms), _shape(columns))
         words = {c.field.name: selection.name(c.field.name, counts.map(_words, j)) for j, c in enumerate(columns)}
-    least = kept_counts(noisy.sd, noisy.law, sum(column.bins for column in columns))
+    noise = Noise(noisy.sd, kept_counts(noisy.sd, noisy.law, sum(column.bins for column in columns)), rows.n)
     found = {
-        column.field.name: _learned_field(column, noisy.values[j], least, words.get(column.field.name, ()))
+        column.field.name: _learned_field(column, noisy.values[j], noise, words.get(column.field.name, {}))
         for j, column in enumerate(columns)
     }
     fields = _kept(provisional.schema, found)
     guessed = not any(field.categories > 1 for field in fields)
     if guessed:  # the budget is spent: what is known least is released rather than nothing
-        found = {column.field.name: _guessed_field(column, noisy.values[j], least) for j, column in enumerate(columns)}
+        found = {column.field.name: _guessed_field(column, noisy.values[j], noise) for j, column in enumerate(columns)}
         fields = _kept(provisional.schema, found)
     learned = tuple(name for name, field in found.items() if field is not None)
     # What matters most is forgotten where its column is left out: the budget is spent, and a refusal would lose it.
@@ -181,32 +192,30 @@ def _words(counts: Occurrences, j: int) -> dict[str, int]:
 # From noisy counts to fields: post-processing.
 
 
-def _learned_field(column: LearnedColumn, counts: Array, least: Floats, words: tuple[str, ...]) -> Field | None:
-    """The field with its domain; None if nothing stands out."""
+def _learned_field(column: LearnedColumn, counts: Array, noise: Noise, words: Mapping[str, int]) -> Field | None:
+    """The field with its domain; None if nothing stands out, or named labels hold less than half of what is there."""
     field = column.field
     if column.is_text:
-        done = replace(field, learn=False, learned=True, enum=words, other=field.other or OTHER)
-        return done if words else None
+        done = replace(field, learn=False, learned=True, enum=tuple(words), other=field.other or OTHER)
+        return done if words and sum(words.values()) >= HALF * (noise.n - float(counts[0])) else None
     counts = counts[: column.bins]
-    dates = field.type in ("date", "datetime")
-    if field.type == "integer":
-        kept = kept_whole_numbers(counts, least, column.edges.index(0), LONGEST_SPAN)
-    else:
-        kept = kept_bins(counts, least, LONGEST_SPAN if dates else 1)
+    kept = kept_bins(counts, noise.least, column.wide)
     if kept is None:
         return None
-    limits = _dates(column, kept) if dates else _numbers(column, counts, kept, float(least[0]))
+    dates = field.type in ("date", "datetime")
+    kept = with_margins(counts, kept, column.wide, noise, None if dates else column.edges.index(0))
+    limits = _dates(column, kept) if dates else _numbers(column, counts, kept, float(noise.least[0]))
     return replace(field, learn=False, learned=True, special=(*field.special, *words), **limits)
 
 
-def _guessed_field(column: LearnedColumn, counts: Array, least: Floats) -> Field:
+def _guessed_field(column: LearnedColumn, counts: Array, noise: Noise) -> Field:
     """A field with two categories at least where nothing stands out: the fullest bin and the next one; of texts none is named."""
     field = replace(column.field, required=False) if column.is_text else column.field
     if column.is_text:
         return replace(field, learn=False, learned=True, enum=(), other=field.other or OTHER)
     first = min(int(np.argmax(counts[: column.bins])), column.bins - 2)
     dates, kept = field.type in ("date", "datetime"), (first, first + 1)
-    limits = _dates(column, kept) if dates else _numbers(column, counts[: column.bins], kept, float(least[0]))
+    limits = _dates(column, kept) if dates else _numbers(column, counts[: column.bins], kept, float(noise.least[0]))
     return replace(field, learn=False, learned=True, **limits)
 
 
@@ -216,8 +225,8 @@ def _numbers(column: LearnedColumn, counts: Array, kept: tuple[int, int], least:
     decimals = 0 if field.type == "integer" else -SMALLEST if field.decimals is None else field.decimals
     grid = tuple(Fraction(edge) for edge in column.edges)
     low, high = int(grid[kept[0]]), int(grid[kept[1] + 1])
-    if field.type == "integer" and high - low == kept[1] - kept[0] + 1:  # single numbers, a bin each
-        return {"minimum": low, "maximum": high - 1, "bins": high - low}
+    if field.type == "integer" and high - low == kept[1] - kept[0] + 1:  # single numbers
+        return {"minimum": low, "maximum": high - 1, "bins": None if field.bins is None else high - low}
     wanted = field.bins if isinstance(field.bins, int) else DEFAULT_BINS
     edges = number_bins(counts, kept, least, grid, wanted, Fraction(1, 10**decimals))
     values = tuple(int(edge) if field.type == "integer" else float(edge) for edge in edges)

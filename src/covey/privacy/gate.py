@@ -338,13 +338,13 @@ class Gate:
             )
         return add_noise(exact._sealed, noise)
 
-    def _name(self, exact: Exact[Mapping[str, int]], payment: Payment, threshold: int) -> tuple[str, ...]:
-        """The labels whose noisy counts exceed the threshold. Sorted: the order in which they occur belongs to the records."""
+    def _name(self, exact: Exact[Mapping[str, int]], payment: Payment, threshold: int) -> dict[str, int]:
+        """The labels whose noisy counts exceed the threshold, and these. Sorted: the order in which they occur is private."""
         labels = sorted(exact._sealed)
         counts = np.array([exact._sealed[label] for label in labels], dtype=np.int64)
         noise = self._noise(payment.line.purpose).gaussian(payment.line.scale, len(labels))
         noisy = add_noise(counts, noise)
-        return tuple(label for label, count in zip(labels, noisy.tolist(), strict=True) if count > threshold)
+        return {label: count for label, count in zip(labels, noisy.tolist(), strict=True) if count > threshold}
 
     def _choose(self, exact: Exact[Integers], noise: Integers, payment: Payment, taken: tuple[int, ...]) -> int:
         """Which candidate has the largest noisy score among those not taken; of equal ones the first."""
@@ -410,8 +410,8 @@ class Selection(Joint):
     columns: int
     asked: list[str] = field(default_factory=list)
 
-    def name(self, column: str, exact: Exact[Mapping[str, int]]) -> tuple[str, ...]:
-        """The labels of a column that stand out of the noise, sorted."""
+    def name(self, column: str, exact: Exact[Mapping[str, int]]) -> dict[str, int]:
+        """The labels of a column that stand out of the noise, sorted, with their noisy counts."""
         if column in self.asked or len(self.asked) >= self.columns:
             raise InternalError(f"the labels of {column!r} were not paid for: nothing is released.")
         self.asked.append(column)

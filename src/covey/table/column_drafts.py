@@ -222,9 +222,8 @@ class ColumnDraft:
         parts: dict[str, Any] = {"minimum": low, "maximum": high}
         if not whole:
             decimals = decimals_of(numbers)
-            parts["decimals"] = (
-                decimals if decimals is not None and max(abs(low), abs(high)) * 10**decimals < LARGEST else None
-            )
+            fits = decimals is not None and nearly_all(np.abs(numbers) * 10.0**decimals < LARGEST)
+            parts["decimals"] = decimals if fits else None
         else:
             parts = {"minimum": int(low), "maximum": int(high)}
         beside = f", and {', '.join(special)}" if special else ""
@@ -233,7 +232,9 @@ class ColumnDraft:
         try:
             return self._field(choice, reason, kind, warning, special=special, spelling=spelling, **parts)
         except ParameterError:  # too large for exact steps: the steward declares bounds
-            return self._field("numbers", f"{reason}, too large to bound", kind, warning, spelling=spelling)
+            decimals = parts.get("decimals")
+            why = f"{reason}, too large to bound"
+            return self._field("numbers", why, kind, warning, spelling=spelling, decimals=decimals)
 
     def _identifies(self, numbers: Floats, distinct: int) -> str | None:
         n, few = len(numbers), strays(len(numbers))

@@ -241,9 +241,10 @@ class Field:
             )
 
     def to_learn(self) -> Field:
-        """The field by name and type, to be learned with noise: a draft has guessed the rest, the spelling of cells too."""
+        """The field by name, type and decimals, to be learned with noise: a draft has guessed the rest, spellings too."""
         codes = self.type == "string" and bool(self.enum) and all(map(is_whole, self.enum or ()))
-        return Field(self.name, "integer" if codes else self.type, flags=self.flags, learn=True, from_table=True)
+        type_, decimals = "integer" if codes else self.type, self.decimals
+        return Field(self.name, type_, flags=self.flags, decimals=decimals, learn=True, from_table=True)
 
     @property
     def labels(self) -> tuple[str, ...]:

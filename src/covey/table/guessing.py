@@ -226,8 +226,8 @@ def decades(low: float, high: float) -> tuple[float, float]:
 
 
 def decimals_of(values: Any) -> int | None:
-    """The decimals that all of these numbers have, up to four; None for more."""
-    for decimals in range(1, 5):
-        if np.allclose(values, np.round(values, decimals), rtol=0, atol=1e-9):
+    """The decimals that nearly all of these numbers have, up to eight; None for more."""
+    for decimals in range(1, 9):
+        if nearly_all(np.isclose(values, np.round(values, decimals), rtol=1e-15, atol=1e-10)):
             return decimals
     return None

@@ -50,7 +50,9 @@ class LearnedColumn:
             self.edges = number_edges(0 if field.type == "integer" else field.decimals)
         elif not self.is_text:
             self.edges = year_edges()
-        self.bins = max(len(self.edges) - 1, 0)
+        self.bins = 1 if self.is_text else len(self.edges) - 1  # of texts one, for cells that hold nothing
+        # Of whole numbers and dates single ones are narrow; of other numbers every bin spans many values.
+        self.wide = np.diff(np.array(self.edges or (0, 1), dtype=np.float64)) > (0 if field.type == "number" else 1)
         self._grid = None if self.is_text else Grid(_with_some_limits(field), missing_values)
 
     @cached_property
@@ -66,19 +68,19 @@ class LearnedColumn:
         """A code for each cell (bin; bins and then the place of a word; −1), and the words."""
         codes, rest = self._on_grid(series)
         words: tuple[str, ...] = ()
-        if not (self.bins and (series.dtype.is_numeric() or series.dtype.is_temporal())):
+        if self.is_text or not (series.dtype.is_numeric() or series.dtype.is_temporal()):
             text = as_text(series).filter(optional("polars").Series(rest)).fill_null("")
             known, places = np.unique(np.array(text.to_list(), dtype=object), return_inverse=True)
             labels = [self._label(word) for word in known.tolist()]
             words = tuple(sorted({label for label in labels if label is not None}))
             at = {label: self.bins + j for j, label in enumerate(words)}
-            if (
-                self.bins
-            ):  # words among numbers are words; what looks like a number or a date and is none is spelled otherwise
+            if not self.is_text:  # what looks like a number or a date and is none is spelled otherwise
                 counts = np.bincount(places, minlength=len(known))
                 log.unparseable += sum(int(c) for c, label in zip(counts, labels, strict=True) if self._odd(label))
-            codes[rest] = np.array([-1 if label is None else at[label] for label in labels], dtype=np.int64)[places]
-        log.missing += int(np.count_nonzero(codes < 0))
+            none = [0 if self.is_text and len(word.strip()) <= LONGEST else -1 for word in known.tolist()]
+            found = [gone if label is None else at[label] for label, gone in zip(labels, none, strict=True)]
+            codes[rest] = np.array(found, dtype=np.int64)[places]
+        log.missing += int(np.count_nonzero(codes < int(self.is_text)))
         if self.field.type in ("integer", "number") and series.dtype == optional("polars").String:
             log.grouped += int(series.str.contains(_GROUPED).sum())
         return codes, words

@@ -10,12 +10,13 @@ from covey.core.tables.learned import (
     FALSE_ALARM,
     Coded,
     Counting,
+    Noise,
     kept_bins,
     kept_counts,
-    kept_whole_numbers,
     number_bins,
     number_edges,
     tail_quantile,
+    with_margins,
     year_edges,
 )
 
@@ -26,8 +27,8 @@ def floats(edges):
 
 def test_edges_are_what_a_person_would_write():
     whole = floats(number_edges(0))
-    assert whole[whole.index(0) - 12 :][:26] == [-50, -20, *range(-10, 11), 20, 50, 100]
-    assert (whole[0], whole[-1], len(whole)) == (-1e15, 1e15, 105)
+    assert whole[whole.index(0) - 15 :][:32] == [-50, -20, *range(-13, 14), 20, 50, 100]
+    assert (whole[0], whole[-1], len(whole)) == (-1e15, 1e15, 111)
     cents = floats(number_edges(2))
     assert cents[cents.index(0) + 1] == 0.01
     assert cents[-1] == 1e13
@@ -71,28 +72,29 @@ def test_empty_columns_seldom_show_a_limit_and_a_lower_threshold_often_would(law
     g = np.random.default_rng(1)
     noise = g.normal(0, 30, (600, 92)) if law == "gaussian" else g.laplace(0, 30 / np.sqrt(2), (600, 92))
     least = kept_counts(30.0, law, 92)
-    alarms = np.mean([kept_bins(row, least, 16) is not None for row in noise])
+    narrow = np.zeros(92, dtype=bool)
+    alarms = np.mean([kept_bins(row, least, narrow) is not None for row in noise])
     assert alarms <= 2 * FALSE_ALARM
-    assert np.mean([kept_bins(row, 0.7 * least, 16) is not None for row in noise]) > 0.05
+    assert np.mean([kept_bins(row, 0.65 * least, narrow) is not None for row in noise]) > 0.05
 
 
 def test_limits_are_the_outer_edges_of_what_stands_out():
     counts = np.zeros(30)
     counts[[7, 11]] = 100
     counts[20:24] = 40  # no single one stands out, together they do
-    least = np.array([50.0, 80.0, 90.0, 100.0])
-    assert kept_bins(counts, least, 1) == (7, 11)
-    assert kept_bins(counts, least, 4) == (7, 23)
-    assert kept_bins(counts[12:20], least, 4) is None
+    least, narrow = np.array([50.0, 90.0, 110.0, 200.0, 300.0]), np.zeros(30, dtype=bool)
+    assert kept_bins(counts, least, narrow) == (7, 23)
+    assert kept_bins(counts, least, ~narrow) == (7, 11)  # of wide bins none is kept for its neighbours
+    assert kept_bins(counts[12:20], least, narrow[12:20]) is None
 
 
 def test_bins_are_finer_where_there_is_more_and_their_edges_are_round():
     edges = number_edges(0)
     counts = np.zeros(len(edges) - 1)
-    at = edges.index(Fraction(10))
-    counts[at : at + 3] = [100, 1000, 900]  # 10 to 20, 20 to 50, 50 to 100
+    at = edges.index(Fraction(20))
+    counts[at : at + 3] = [1000, 900, 100]  # 20 to 50, 50 to 100, 100 to 200
     found = number_bins(counts, (at, at + 2), 10.0, edges, 20, Fraction(1))
-    assert floats(found) == [10, 20, 25, 30, 35, 40, 45, 50, *range(60, 101, 10)]
+    assert floats(found) == [20, 25, 30, 35, 40, 45, 50, *range(60, 101, 10), 200]
     # Within a twentieth of zero, zero is meant; what is too fine to be told apart is joined.
     wide = number_edges(None)
     counts = np.full(len(wide) - 1, 5.0)
@@ -118,15 +120,53 @@ def test_quantiles_hold_far_beyond_the_floats():
     assert tail_quantile(-2000 * np.log(10)) == pytest.approx(95.9, rel=0.01)
 
 
+def whole_numbers(**counts):
+    """Counts on the grid of whole numbers, by number or by the lower edge of a bin, and which bins are wide."""
+    edges = floats(number_edges(0))
+    out = np.zeros(len(edges) - 1)
+    for number, count in counts.items():
+        out[edges.index(float(number.replace("_", "-").lstrip("n")))] = count
+    return out, np.diff(edges) > 1, edges.index(0)
+
+
+def limits(counts, wide, zero, noise):
+    """The first and last number of the kept bins."""
+    kept = with_margins(counts, kept_bins(counts, noise.least, wide), wide, noise, zero)
+    return number_edges(0)[kept[0]], number_edges(0)[kept[1] + 1]
+
+
+def test_limits_follow_the_mass_beside_what_stands_out_and_stay_where_nothing_can_hide():
+    """Tails of which no bin stands out alone: a program without margins cuts a quarter of these rows off."""
+    least = kept_counts(100.0, "gaussian", 110)
+    quiet, loud = Noise(100.0, least, 100_000), Noise(100.0, least, 10_000)
+    scores = whole_numbers(**{f"n{j}": 2000 for j in range(1, 6)}, **{f"n{j}": 250 for j in range(6, 11)})
+    assert kept_bins(scores[0], least, scores[1]) == (scores[2] + 1, scores[2] + 9)  # four together stand out
+    assert limits(*scores, quiet) == (1, 10)
+    assert limits(*scores, loud) == (0, 20)
+    tail = whole_numbers(n0=6000, n1=3000, n2=260, n3=240, n4=230)
+    assert kept_bins(tail[0], least, tail[1]) == (tail[2], tail[2] + 1)
+    assert limits(*tail, loud) == (0, 6)
+    assert limits(*tail, quiet) == (0, 2)  # in 100,000 rows they are little
+
+
+def test_margins_do_not_change_the_sign_but_for_never():
+    least = kept_counts(100.0, "gaussian", 110)
+    loud = Noise(100.0, least, 10_000)
+    assert limits(*whole_numbers(n0=9000), loud) == (0, 2)
+    assert limits(*whole_numbers(n0=9000, n_1=400), loud) == (-1, 2)
+    assert limits(*whole_numbers(n0=9000, n_1=300, n_2=250), loud) == (-1, 2)
+    assert limits(*whole_numbers(n_3=9000), loud) == (-4, -1)
+    assert limits(*whole_numbers(n50=9000), loud) == (20, 200)
+
+
 def test_small_whole_numbers_are_kept_together_where_none_stands_out_and_large_ones_never():
     edges = number_edges(0)
     zero, least = edges.index(0), kept_counts(10.0, "gaussian", len(edges) - 1)
+    wide = np.diff(floats(edges)) > 1
     counts = np.zeros(len(edges) - 1)
     counts[zero : zero + 10] = 0.8 * least[0]
-    assert kept_bins(counts, least, 1) is None
-    assert kept_whole_numbers(counts, least, zero, 16) == (zero, zero + 9)
-    counts = counts[::-1]  # the bin of −1 stands where that of 0 did
-    assert kept_whole_numbers(counts, least, zero, 16) == (zero - 10, zero - 1)
+    assert kept_bins(counts, least, wide) == (zero, zero + 9)
+    assert kept_bins(counts[::-1], least, wide[::-1]) == (len(counts) - 10 - zero, len(counts) - 1 - zero)
     counts = np.zeros(len(edges) - 1)
-    counts[zero + 12 : zero + 20] = 0.8 * least[0]
-    assert kept_whole_numbers(counts, least, zero, 16) is None
+    counts[zero + 13 : zero + 20] = 0.8 * least[0]
+    assert kept_bins(counts, least, wide) is None

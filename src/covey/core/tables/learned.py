@@ -14,6 +14,7 @@ from math import log, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from covey.core.arrays import Array, Floats, Integers
@@ -21,16 +22,25 @@ from covey.core.arrays import Array, Floats, Integers
 LARGEST = 15  # the outermost edges are ±10^15: whole numbers up to there are exact as floats
 SMALLEST = -15  # of numbers with decimals
 FALSE_ALARM = 0.01  # the chance that columns without any record show a limit
+WINDOWS = (1, 2, 4, 8, 16)  # bins in a row that are kept together where none of them stands out alone
+SMALL = 12  # whole numbers up to here have bins of their own: scores, grades, months
+BESIDE = 2.5  # standard deviations by which bins beside kept ones must stand out: a false one only widens the limits
+HIDDEN = 2.0  # standard deviations of rows that may hide in a bin that does not stand out
+BESIDE_BINS, BESIDE_WIDE = 32, 4  # bins beside kept ones that are looked at, and of wide ones among them
+LITTLE = 0.01  # of the rows: where no more can hide in a bin, limits need no margin
+LARGE = 1e18  # more than any count
+TENTH, MOST_MARGIN = 0.1, 8  # of the mass: as many bins as it takes from the end, so many go beyond, up to eight
 
 Edges = tuple[Fraction, ...]
+Mask = NDArray[np.bool_]
 
 
 @cache
 def number_edges(decimals: int | None) -> Edges:
     """…, −20, −10, …, −1, 0, 1, …, 10, 20, 50, 100, …: edges a person would write, up to ±10^15.
 
-    Numbers with decimals have 1, 2 and 5 of each power of ten from one step of the precision on. Whole numbers up to ten, which
-    often are codes, have bins of their own. Bin b is edge b up to edge b + 1, without it.
+    Numbers with decimals have 1, 2 and 5 of each power of ten from one step of the precision on. Whole numbers up to twelve
+    have bins of their own: they often are codes. Bin b is edge b up to edge b + 1, without it.
 
     Args:
         decimals: of the precision; None where it is not known.
@@ -39,7 +49,7 @@ def number_edges(decimals: int | None) -> Edges:
     last = LARGEST if decimals is None else LARGEST - decimals
     positive = [Fraction(digit) * Fraction(10) ** power for power in range(first, last) for digit in (1, 2, 5)]
     if decimals == 0:
-        positive = sorted({*positive, *map(Fraction, range(1, 10))})
+        positive = sorted({*positive, *map(Fraction, range(1, SMALL + 2))})
     positive.append(Fraction(10) ** last)
     return (*(-edge for edge in reversed(positive)), Fraction(0), *positive)
 
@@ -48,6 +58,15 @@ def number_edges(decimals: int | None) -> Edges:
 def year_edges() -> tuple[int, ...]:
     """First years of the bins of dates: single ones from 1900 to 2100, longer spans around them, up to the year 10000."""
     return (1, 1000, 1500, 1600, 1700, 1750, 1800, 1850, *range(1900, 2101), 2150, 2200, 2500, 10_000)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """On the counts of learned columns: its deviation, from which count on windows of bins are kept, and among how many rows."""
+
+    sd: float
+    least: Floats
+    n: int
 
 
 @dataclass(frozen=True)
@@ -115,13 +134,14 @@ def tail_quantile(log_chance: float) -> float:
 
 
 def kept_counts(sd: float, law: str, bins: int) -> Floats:
-    """From which noisy count on a block of 1, 2, … bins is kept, among so many bins in all.
+    """From which noisy count on a window of 1, 2, … bins is kept, among so many bins in all.
 
-    Without a record in any bin, some block exceeds its count with a chance of FALSE_ALARM at most: `bins` single ones and fewer
-    blocks. A sum of w Laplace variables of scale b exceeds s with probability at most exp(−ls)·(1 − l²b²)^−w, for any l < 1/b.
+    Without a record in any bin, some window exceeds its count with a chance of FALSE_ALARM at most: there are fewer than `bins`
+    of each size. A sum of w Laplace variables of scale b exceeds s with probability at most exp(−ls)·(1 − l²b²)^−w, for any
+    l < 1/b.
     """
-    log_chance = log(FALSE_ALARM / (2 * max(bins, 1)))
-    sizes = np.arange(1, 33)
+    log_chance = log(FALSE_ALARM / (len(WINDOWS) * max(bins, 1)))
+    sizes = np.array(WINDOWS)
     if law == "gaussian":
         return np.asarray(sd * np.sqrt(sizes) * tail_quantile(log_chance))
     scale = sd / sqrt(2)
@@ -132,42 +152,65 @@ def kept_counts(sd: float, law: str, bins: int) -> Floats:
     return out
 
 
-def kept_bins(counts: Array, thresholds: Floats, longest: int) -> tuple[int, int] | None:
-    """The first and last bin that hold something: those above their threshold, and blocks of which no part is.
+def kept_bins(counts: Array, thresholds: Floats, wide: Mask) -> tuple[int, int] | None:
+    """The first and last bin that hold something: those above their threshold, and windows of which no part is.
 
     Args:
         counts: noisy counts of one column.
-        thresholds: of blocks of 1, 2, … bins.
-        longest: the longest block, a power of 2; blocks start at its multiples.
+        thresholds: of WINDOWS.
+        wide: bins that are no single number or year, which stand for themselves.
     """
-    kept = np.asarray(counts > thresholds[0])
-    found, size = kept.copy(), 1
-    while size < longest:
-        size *= 2
-        for start in range(0, len(counts), size):
-            block = slice(start, start + size)
-            if not kept[block].any() and counts[block].sum() > thresholds[size - 1]:
-                found[block] = kept[block] = True
-    places = np.flatnonzero(found)
+    free, kept = np.array(counts, dtype=np.float64), np.zeros(len(counts), dtype=bool)
+    for size, threshold in zip(WINDOWS, thresholds.tolist(), strict=True):
+        if size == 2:
+            free[wide] = -LARGE
+        while size <= len(free):
+            sums = np.convolve(free, np.ones(size), "valid")
+            at = int(np.argmax(sums))
+            if sums[at] <= threshold:
+                break
+            kept[at : at + size] = True
+            free[at : at + size] = -LARGE
+    places = np.flatnonzero(kept)
     return (int(places[0]), int(places[-1])) if len(places) else None
 
 
-def kept_whole_numbers(counts: Array, thresholds: Floats, zero: int, longest: int) -> tuple[int, int] | None:
-    """As `kept_bins`, for whole numbers: blocks only among those up to ten, from zero on, where no bin is wide.
+def with_margins(counts: Array, kept: tuple[int, int], wide: Mask, noise: Noise, zero: int | None) -> tuple[int, int]:
+    """Kept bins, and those beside them that hold something or may: too wide costs little, too narrow cuts rows off.
 
     Args:
-        counts: noisy counts of one column on the grid of whole numbers.
-        thresholds: of blocks of 1, 2, … bins.
-        zero: the bin of 0.
-        longest: the longest block.
+        counts: noisy counts of one column.
+        kept: the first and last bin that stand out.
+        wide: bins that are no single number or year.
+        noise: on the counts.
+        zero: the bin of 0, where there is one: of the other sign only −1, for "never", may lie beside.
     """
-    found = [kept_bins(counts, thresholds, 1)]
-    if (up := kept_bins(counts[zero : zero + 10], thresholds, longest)) is not None:
-        found.append((zero + up[0], zero + up[1]))
-    if (down := kept_bins(counts[zero - 10 : zero][::-1], thresholds, longest)) is not None:
-        found.append((zero - 1 - down[1], zero - 1 - down[0]))
-    there = [kept for kept in found if kept is not None]
-    return (min(low for low, _ in there), max(high for _, high in there)) if there else None
+    positive = zero is not None and kept[0] >= zero
+    start = zero - 1 if zero is not None and positive else 0
+    end = zero if zero is not None and kept[1] < zero else len(counts)
+    before, behind = slice(start, kept[0]), slice(kept[1] + 1, end)
+    first = kept[0] - _seen_beside(counts[before][::-1], wide[before][::-1], noise)
+    last = kept[1] + _seen_beside(counts[behind], wide[behind], noise)
+    if HIDDEN * noise.sd <= LITTLE * noise.n:
+        return first, last
+    inside = np.asarray(counts[kept[0] : kept[1] + 1], dtype=np.float64)
+    tails = [int(np.argmax(np.cumsum(x) >= TENTH * inside.sum())) for x in (inside, inside[::-1])]
+    low, high = (min(max(1, tail), MOST_MARGIN) for tail in tails)
+    least = start + 1 if positive and first > start else start
+    return first - _reach(wide[least:first][::-1], low), last + _reach(wide[last + 1 : end], high)
+
+
+def _reach(wide: Mask, bins: int, most: int = 2) -> int:
+    """So many bins outward, but of wide ones, each of which about doubles the number, no more than `most`."""
+    return int(np.count_nonzero(np.cumsum(wide[:bins]) <= most))
+
+
+def _seen_beside(counts: Array, wide: Mask, noise: Noise) -> int:
+    """How many bins beside kept ones, from the nearest on, together stand out a little; of several such numbers the likeliest."""
+    sums = np.cumsum(counts[: _reach(wide, BESIDE_BINS, BESIDE_WIDE)], dtype=np.float64)
+    sd = noise.sd * np.sqrt(np.arange(1, len(sums) + 1))
+    seen = np.where(sums > np.maximum(BESIDE * sd, LITTLE * noise.n), sums - BESIDE / 2 * sd, 0.0)
+    return int(np.argmax(seen)) + 1 if seen.any() else 0
 
 
 def number_bins(
@@ -203,12 +246,12 @@ def number_bins(
 
 
 def _pieces(width: Fraction, most: int, step: Fraction | None) -> int:
-    """Into how many bins with round edges, at most so many, a bin of the grid is cut: it is 1, 3 or 5 powers of ten wide."""
+    """Into how many bins with round edges, at most so many, a bin of the grid is cut: most are 1, 3 or 5 powers of ten wide."""
     unit = width
     while unit.denominator > 1:
         unit *= 10
     digit = int(str(unit.numerator)[0])
-    choices: Sequence[int] = {1: (2, 5, 10, 20), 3: (3, 6, 15, 30), 5: (5, 10, 25, 50)}[digit]
+    choices: Sequence[int] = {1: (2, 5, 10, 20), 3: (3, 6, 15, 30), 5: (5, 10, 25, 50)}.get(digit, (digit,))
     fits = [c for c in choices if c <= most and (step is None or (width / c / step).denominator == 1)]
     return max(fits, default=1)
 
