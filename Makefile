@@ -27,7 +27,7 @@ build/demo-env/.installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(DEMO)/.installed
-	$(DEMO)/bin/python -m covey.demo --out build/demo --force
+	$(DEMO)/bin/python -m covey.cli demo --out build/demo --force
 
 check: $(STAMP)
 	$(RUN)ruff format --check .
@@ -62,7 +62,7 @@ dist: $(STAMP)
 	cd build/unpacked && PYTHONPATH=src ../../$(RUN)python -m pytest -n 2 $(QUICK)
 	$(PYTHON) -m venv --clear build/wheel-env
 	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo build/dist/covey-*.whl)[cli]"
-	build/wheel-env/bin/python -m covey.demo --out build/wheel-demo --force
+	build/wheel-env/bin/python -m covey.cli demo --out build/wheel-demo --force
 
 # The tests with the oldest versions that pyproject.toml allows, in an environment of their own. Browser tests are left out:
 # what they need besides covey is the newest anyway. Spark 4.0 leaves its own sockets to the garbage collector.

@@ -32,14 +32,14 @@ def few_steps(monkeypatch):
 
 @pytest.hookimpl(optionalhook=True)  # without xdist (-p no:xdist) nobody asks
 def pytest_xdist_make_scheduler(config, log):
-    """Tests go to whichever worker is free, but all of Spark's to the same one: a second Spark would take as long to start."""
+    """Tests go to whichever worker is free, but all of Spark's to one, and all of the browser's: each is started once."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneSpark(LoadScopeScheduling):
+    class OneOfEach(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "spark" if "spark" in nodeid.lower() else nodeid
+            return next((slow for slow in ("spark", "tests/browser") if slow in nodeid.lower()), nodeid)
 
-    return OneSpark(config, log)
+    return OneOfEach(config, log)
 
 
 @dataclass(frozen=True)

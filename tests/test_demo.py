@@ -2,7 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from covey.demo import example_patients, main
+from covey.demo import demonstrate, example_patients
 from covey.errors import ArgumentError
 from covey.release.verify import verify_bundle
 
@@ -19,7 +19,7 @@ def test_the_example_table_is_realistic_and_reproducible():
 
 
 def test_the_demo_takes_patients_the_whole_way_and_ends_with_a_report(tmp_path, capsys):
-    assert main(["--out", str(tmp_path), "--rows", "400"]) == 0
+    demonstrate(tmp_path, 400, force=False)
     said = capsys.readouterr().out
     report = tmp_path / "release" / "report.html"
     assert said.splitlines()[-1] == f"Open this report: {report}"
@@ -31,6 +31,6 @@ def test_the_demo_takes_patients_the_whole_way_and_ends_with_a_report(tmp_path, 
     assert not any(cell.encode() in written for name in ("record", "name") for cell in table[name])
     assert verify_bundle(tmp_path / "release").rows == 400
     with pytest.raises(ArgumentError, match="exists"):
-        main(["--out", str(tmp_path), "--rows", "400"])
+        demonstrate(tmp_path, 400, force=False)
     with pytest.raises(ArgumentError, match="100 or more"):
-        main(["--out", str(tmp_path / "few"), "--rows", "9"])
+        demonstrate(tmp_path / "few", 9, force=False)

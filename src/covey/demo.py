@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import shutil
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,7 +86,7 @@ def example_visits(path: Path, n: int = 5000, seed: int = 11) -> None:
             writer.writerow(["" if generator.random() < 0.02 else value for value in row])
 
 
-FIRST = (
+FIRST = [
     "Ada",
     "Amir",
     "Bela",
@@ -104,8 +102,8 @@ FIRST = (
     "Nora",
     "Omar",
     "Zoe",
-)
-LAST = (
+]
+LAST = [
     "Abara",
     "Brandt",
     "Costa",
@@ -118,7 +116,7 @@ LAST = (
     "Kowalski",
     "Moreau",
     "Weber",
-)
+]
 # What anyone could know about the columns of the demonstration, whatever the table holds.
 PUBLIC_LIMITS: dict[str, tuple[Any, Any]] = {
     "born": (date(1900, 1, 1), date(2024, 12, 31)),
@@ -228,24 +226,3 @@ def _refuse_existing(paths: list[Path], force: bool) -> None:
     for path in paths:
         if path.exists() and not force:
             raise ArgumentError(f"{path} exists. Choose another place, or say ", "force", ".")
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """`make demo`: the demonstration for whoever has installed nothing but the library."""
-    parser = argparse.ArgumentParser(prog="python -m covey.demo", description=demonstrate.__doc__)
-    parser.add_argument(
-        "--out", type=Path, default=Path("covey-demo"), help="folder for the table, the release and its report"
-    )
-    parser.add_argument("--rows", type=int, default=20_000, help="patients in the example table")
-    parser.add_argument("--table", type=Path, help="only write a table with names, numbers, dates and holes, here")
-    parser.add_argument("--force", action="store_true", help="replace what is there")
-    options = parser.parse_args(arguments)
-    if options.table is not None:
-        write_example(options.table, options.rows, options.force)
-    else:
-        demonstrate(options.out, options.rows, options.force)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -100,7 +100,7 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evalua
         raise InputError("the package and the bundle name different tables.")
     reader = Reader(described)
     read = reader.open(described.places(file))
-    changed = fit_of(reader.sealed(read)).words
+    changed = list(map(str, fit_of(reader.sealed(read)).findings))
     drawn = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
     true, synthetic, sizes = _same_bins(read.linked, drawn.linked)
     several = own.link.at_most > 1

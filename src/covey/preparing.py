@@ -177,6 +177,20 @@ def imported(path: Path) -> Schema:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """Cells of a column that do not fit, or rows of a table: so many, of how many, and in words what becomes of them."""
+
+    name: str  # of the column or the table; empty where there is one table
+    count: int
+    rows: int
+    words: str
+    left_out: bool = False  # whether these rows are left out
+
+    def __str__(self) -> str:
+        return f"{self.name}{': ' if self.name else ''}{self.count:,} of {self.rows:,} {self.words}"
+
+
+@dataclass(frozen=True)
 class TableFit:
     """How one table fits its schema: its rows, and what its cells needed."""
 
@@ -190,25 +204,23 @@ class TableFit:
         return f"{self.name}.{column}" if self.name else column
 
     @property
-    def words(self) -> list[str]:
+    def findings(self) -> list[Finding]:
         """What would happen to cells, column by column."""
-        n, said = self.rows, []
+        found = []
         for name, seen in self.log.columns.items():
             field = self.schema[name]
-            found = [
-                (seen.unparseable, f"no {field.type} and taken as missing, or as the default"),
-                (
-                    seen.unknown,
-                    "in no category of the schema" + (f" and merged into {field.other!r}" if field.other else ""),
-                ),
-                (seen.clipped, "outside the bounds and moved to them"),
-                (seen.missing if field.required else 0, "missing and filled with the default: the field is required"),
-                (seen.missing if seen.missing == n and not field.required else 0, "missing"),
+            becomes = f"become {field.other!r}" if field.other else "become the default or missing"
+            empty = seen.missing == self.rows and not field.required
+            cells = [
+                (seen.unparseable, f"are no {field.type}, and become the default or missing"),
+                (seen.unknown, f"are in no category of the schema, and {becomes}"),
+                (seen.clipped, "are beyond a limit, and are moved to it"),
+                (seen.missing if field.required else 0, "are missing where none may be, and become the default"),
+                (seen.missing if empty else 0, "are missing: there is nothing to release"),
             ]
-            said += [f"{self.called(name)}: {count:,} of {n:,} cells are {what}" for count, what in found if count]
+            found += [Finding(self.called(name), count, self.rows, f"cells {what}") for count, what in cells]
         ragged = [(self.log.short_rows, "too few"), (self.log.long_rows, "too many")]
-        of = f" of {self.name}" if self.name else ""
-        return said + [f"{count:,} of {n:,} rows{of} have {what} cells" for count, what in ragged if count]
+        return found + [Finding(self.name, count, self.rows, f"rows have {what} cells") for count, what in ragged]
 
     @property
     def misfits(self) -> dict[str, Fraction]:
@@ -219,20 +231,6 @@ class TableFit:
             lost = seen.unparseable + seen.clipped + (0 if field.other else seen.unknown)
             out[self.called(name)] = Fraction(lost + (seen.missing if field.required else 0), max(1, self.rows))
         return out
-
-
-@dataclass(frozen=True)
-class Rest:
-    """Rows of a table that are left out, or that break a rule: so many, of how many, and in words what becomes of them."""
-
-    name: str
-    count: int
-    rows: int
-    words: str
-    left_out: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.name}{': ' if self.name else ''}{self.count:,} of {self.rows:,} rows {self.words}"
 
 
 @dataclass(frozen=True)
@@ -248,7 +246,7 @@ class Fit:
 
     tables: tuple[TableFit, ...]
     persons: int | None = None
-    rest: tuple[Rest, ...] = ()
+    rest: tuple[Finding, ...] = ()
     broken: tuple[tuple[Rule, int], ...] = ()
 
     @property
@@ -265,9 +263,10 @@ class Fit:
         return EncodeLog(columns, *ragged, tuple(name for _, log in logs for name in log.ignored))
 
     @property
-    def words(self) -> list[str]:
+    def findings(self) -> list[Finding]:
         """What would happen to cells and rows."""
-        return [line for one in self.tables for line in one.words] + [str(rest) for rest in self.rest if rest.count]
+        found = [finding for table in self.tables for finding in table.findings]
+        return [finding for finding in (*found, *self.rest) if finding.count]
 
     @property
     def misfits(self) -> dict[str, Fraction]:
@@ -287,17 +286,18 @@ def fit_of(prepared: Prepared) -> Fit:
     broken = [(table, rule, table.log.broken[rule]) for table in tables for rule in table.schema.rules]
     broken = [found for found in broken if found[-1]]
     rest = [
-        Rest(table.name, count, table.rows, f"break the rule {shown_rule(rule)}: no synthetic row will", left_out=False)
+        Finding(table.name, count, table.rows, f"rows break the rule {shown_rule(rule)}: no synthetic row will")
         for table, rule, count in broken
     ]
     if several:
         name, most = described.events.name, described.link.at_most
-        beyond = f"are beyond the {most} that a person has at most (at_most), and are left out"
-        against = "break a rule across the tables: no synthetic one will"
-        rest.append(Rest(name, prepared.left_out, prepared.records, beyond))
-        rest.append(Rest(name, prepared.broken, prepared.records, against, left_out=False))
+        beyond = f"rows are beyond the {most} that a person has at most (at_most), and are left out"
+        against = "rows break a rule across the tables: no synthetic one will"
+        rest.append(Finding(name, prepared.left_out, prepared.records, beyond, left_out=True))
+        rest.append(Finding(name, prepared.broken, prepared.records, against))
     elif reader.person is not None:
-        rest.append(Rest(reader.person, prepared.left_out, prepared.records, "name nobody and are left out"))
+        nobody = "rows name nobody and are left out"
+        rest.append(Finding(reader.person, prepared.left_out, prepared.records, nobody, left_out=True))
     return Fit(tuple(tables), n, tuple(rest), tuple((rule, count) for _, rule, count in broken))
 
 

@@ -208,9 +208,10 @@ def check(source: Any, schema: Path | None, person: str | None, dialect: Any, as
     elif checked.persons is not None:
         told |= {"persons": checked.persons, "rows_of_nobody": checked.rest[-1].count}
         first += f", {counted(checked.persons, 'person')}"
-    words = [WATERMARK, first, *checked.words]
-    if len(words) == 2:
-        words.append(f"every cell fits the {'package' if several else 'schema'} or is missing")
+    rows = [(one.name, f"{one.count:,} of {one.rows:,}", one.words) for one in checked.findings]
+    answer = [f"{counted(len(rows), 'finding')}:", *grid(("column", "so many", "what becomes of them"), rows, indent=2)]
+    fits = [f"every cell fits the {'package' if several else 'schema'} or is missing"]
+    words = [WATERMARK, first, *(answer if rows else fits)]
     facts = {
         "misfits": {name: float(share) for name, share in checked.misfits.items()},
         "left_out": {rest.name: rest.count for rest in checked.rest if rest.left_out and rest.count},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page, r
 from covey.web.reading import with_file_names
 from covey.web.work import Work
 from covey.web.workspace import Workspace
-from covey.workflow import Fit
 
 router = APIRouter()
 
@@ -38,41 +37,13 @@ def exports(workspace: Workspace, work: Work) -> tuple[str, str]:
     return export.command_line(order), export.script(order)
 
 
-@dataclass(frozen=True)
-class Misfit:
-    """Cells of one column that the schema has no place for, and what becomes of them. Confidential."""
-
-    name: str
-    count: int
-    words: str
-    of: int
-
-
-def misfits(fit: Fit) -> list[Misfit]:
-    """Everything that reading the tables as they are described would change, column by column, and rows that are left out."""
-    found = []
-    for table in fit.tables:
-        for name, seen in table.log.columns.items():
-            field, called = table.schema[name], table.called(name)
-            becomes = f"become {field.other!r}" if field.other else "become the default or missing"
-            of_column = [
-                (seen.clipped, "cells are beyond a limit, and are moved to it"),
-                (seen.unknown, f"cells are in no category, and {becomes}"),
-                (seen.unparseable, "cells are not of the column's kind, and become the default or missing"),
-                (seen.missing if field.required else 0, "cells are missing where none may be, and become the default"),
-                (seen.missing if seen.missing == table.rows else 0, "cells are missing: there is nothing to release"),
-            ]
-            found += [Misfit(called, count, words, table.rows) for count, words in of_column if count]
-    rest = [rest for rest in fit.rest if rest.count and rest.name]
-    return found + [Misfit(rest.name, rest.count, f"rows {rest.words}", rest.rows) for rest in rest]
-
-
 def fit_values(work: Work) -> dict[str, Any]:
     """What the review shows of the fit: misfits, or why the table cannot be read as the schema says."""
     if work.table is None:
         return {"misfits": [], "fit_error": ""}
     try:
-        return {"misfits": misfits(work.fit(work.choices.person)), "fit_error": ""}
+        found = work.fit(work.choices.person).findings
+        return {"misfits": [finding for finding in found if finding.name], "fit_error": ""}
     except CoveyError as error:
         return {"misfits": [], "fit_error": str(with_file_names(error, *(table.file for table in work.tables)))}
 
