@@ -30,9 +30,10 @@ from covey.table.columns import Table, match
 from covey.table.databases import Database
 from covey.table.description import Description
 from covey.table.frames import FrameForm
-from covey.table.persons import WithPerson, named
+from covey.table.persons import beside, named
 from covey.table.provisional import Provisional
 from covey.table.resources import Resource
+from covey.table.schema import Schema
 from covey.table.sources import Source, form_of, joined, open_source, read_table
 from covey.table.sparkfiles import PERSONS, SparkParquet, plan
 from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
@@ -161,8 +162,7 @@ class Reader:
         if is_spark(table) or isinstance(table, SparkParquet):
             there = self._on_executors(table)
             return Prepared(there, (TableRead(FrameForm("spark"), there.log, there.n),), self, again=again)
-        domain = codec.schema if person is None else WithPerson(codec.schema, person)
-        source, encode = open_source(table, domain, encoding), self._encode
+        source, encode = open_source(table, beside(codec.schema, person), encoding), self._encode
         if person is not None:
             rows = self._of_persons(source, person)
             return Prepared(rows, (TableRead(form_of(source), rows.log, rows.read),), self, rows.nobodys, again=again)
@@ -217,7 +217,7 @@ class Reader:
         """Records of a Spark frame, or of files that Spark's executors read themselves."""
         codec, encode, schema = self.codec, self._encode, self.codec.schema
         if not isinstance(table, SparkParquet):
-            columns, ignored = needed_columns(table, schema if self.person is None else WithPerson(schema, self.person))
+            columns, ignored = needed_columns(table, beside(schema, self.person))
             batches = BatchEncoder(codec, encode, ignored)
             if self.person is None:
                 return SparkRows(columns, batches, self._width, self.kernels)
@@ -302,7 +302,7 @@ class _Keyed:
 
 def _read_keyed(table: Any, part: Resource, ring: Keyring, order: str | None = None) -> _Keyed:
     """One table of several, in parts."""
-    codec, wanted = Codec(part.schema), WithPerson(part.schema, part.link)
+    codec, wanted = Codec(part.schema), beside(part.schema, part.link)
     source = open_source(_collected(table, wanted) if is_spark(table) else table, wanted)
 
     def one(piece: Any) -> tuple[Array, Keys, Array, EncodeLog]:
@@ -353,7 +353,7 @@ def _bare(table: Any, part: Resource, ring: Keyring, events: _Keyed) -> _Keyed:
     return _Keyed((), np.zeros((len(keys), 1), dtype=np.int64), keys, None, read)
 
 
-def _collected(frame: Any, wanted: WithPerson) -> Any:
+def _collected(frame: Any, wanted: Schema) -> Any:
     """The needed columns of a Spark frame, on this machine: linking looks at persons and events together."""
     chosen, _ = needed_columns(frame, wanted)
     with spark_errors():

@@ -8,6 +8,11 @@ from covey.table.schema import Field, Schema
 SCHEMA = Schema((Field("age", "integer", 0, 9), Field("sex", "string", enum=("f", "m", "ü"), other="x")))
 
 
+def repaired(codec, table, generator):
+    """A table with the rows altered that break a rule."""
+    return codec.decode(codec.encode(table, "cells")[0], generator, "cells")
+
+
 def cells(table):
     return {name: series.to_list() for name, series in table.columns.items()}
 

@@ -11,7 +11,7 @@ from covey.errors import ParameterError
 from covey.table.codec import Codec
 from covey.table.rules.region import regions
 from covey.table.schema import BodyRule, Schema, Sum
-from tests.table.examples import rng, some_codes
+from tests.table.examples import repaired, rng, some_codes
 
 
 def number(name, high=1.0, decimals=2, required=True, **own):
@@ -85,7 +85,7 @@ def test_a_body_binds_where_nothing_is_missing():
     table = schema([number("a"), number("b", required=False), number("c")], SHARES)
     rows = {"a": [0.2, 0.9, 0.9], "b": [0.3, None, 0.3], "c": [0.5, 0.9, 0.5]}
     assert [line.split()[0] for line in table.validate(rows)] == ["1"]
-    mended = Codec(table).repair(rows, rng())
+    mended = repaired(Codec(table), rows, rng())
     assert [mended[name].to_list()[:2] for name in "abc"] == [[0.2, 0.9], [0.3, None], [0.5, 0.9]]
     assert exact_sum({name: mended[name][2:] for name in "abc"}, ["a", "b", "c"]) == {1}
 

@@ -1,6 +1,6 @@
 from covey.table.codec import Codec
 from covey.table.schema import Schema
-from tests.table.examples import PEOPLE, RULED, rng, some_codes
+from tests.table.examples import PEOPLE, RULED, repaired, rng, some_codes
 
 
 def test_validation_sees_each_broken_rule_and_rows_that_obey_are_left_alone():
@@ -9,8 +9,8 @@ def test_validation_sees_each_broken_rule_and_rows_that_obey_are_left_alone():
     free = Codec(Schema.from_dict({**RULED, "covey": {}}))
     raw = free.decode(some_codes(free, 2000, 1), rng())
     assert len(schema.validate(raw)) == 7
-    good = codec.repair(raw, rng())
-    again = codec.repair(good, rng(9))
+    good = repaired(codec, raw, rng())
+    again = repaired(codec, good, rng(9))
     assert all(good[name].equals(again[name]) for name in good)
 
 

@@ -24,7 +24,7 @@ from covey.release.summary import every_so_many
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect
-from covey.table.persons import WithPerson, named
+from covey.table.persons import beside, named
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
@@ -87,7 +87,7 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
             "this bundle counts persons, not rows: give ", "person", ", the column that tells them apart."
         )
     written = schema if dialect is None else schema.read_as(dialect)
-    read = read_table(table, written if person is None else WithPerson(written, person))
+    read = read_table(table, beside(written, person))
     reader = Codec(written)
     true, _ = reader.encode(read, "cells")
     changes = Changes.of(reader, read, true, binned="group_size" not in facts)

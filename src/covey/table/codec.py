@@ -279,17 +279,6 @@ class Codec:
         cells = self._by_name(table)
         return {rule: int(np.count_nonzero(self.book.broken(rule, cells))) for rule in self.schema.rules}
 
-    def repair(self, table: Any, generator: np.random.Generator) -> Any:
-        """Codes, or a table, with the rows altered that break a rule; codes give codes and a table gives columns.
-
-        Codes name bins, so a pair of bins that some values fit is left alone; decode finds these values.
-        """
-        if isinstance(table, np.ndarray):
-            cells = self.book.obey(self.book.cells(table, generator), generator)
-            return np.stack([self.attributes[name].codes(cells[name]) for name in self.names], axis=1)
-        read, _ = self.encode(table, "cells")
-        return self._render(self.book.obey(self._by_name(read), generator), len(read))
-
     def problems(self, table: Any) -> list[str]:
         """What a table breaks of the schema, field by field and rule by rule."""
         return problems(self.book, table)

@@ -6,7 +6,7 @@ NaN, listed in missingValues or contains a NUL byte names nobody: such a row is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,8 @@ from covey.core.arrays import Integers
 from covey.errors import ParameterError
 from covey.table.cells import MISSING_WORDS, as_text
 from covey.table.columns import Words
-from covey.table.dialects import Dialect
 from covey.table.extras import optional
 from covey.table.fields import Field
-from covey.table.rules import Rule
 from covey.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -39,46 +37,9 @@ def without(schema: Schema, person: str) -> Schema:
     return replace(schema, fields=fields, drafted=schema.drafted and not all(field.confirmed for field in fields))
 
 
-@dataclass(frozen=True)
-class WithPerson:
-    """What readers need to know to bring the columns of a schema and the one of persons."""
-
-    schema: Schema
-    person: str
-
-    @property
-    def _field(self) -> Field:
-        return Field(name=self.person, type="string", enum=("a", "b"))
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """All columns."""
-        return (*self.schema.fields, self._field)
-
-    @property
-    def encoded(self) -> tuple[Field, ...]:
-        """Those that are read."""
-        return (*self.schema.encoded, self._field)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Their names."""
-        return (*self.schema.names, self.person)
-
-    @property
-    def missing_values(self) -> tuple[str, ...]:
-        """How missing cells are written."""
-        return self.schema.missing_values
-
-    @property
-    def dialect(self) -> Dialect:
-        """How the file is written."""
-        return self.schema.dialect
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """What every row obeys."""
-        return self.schema.rules
+def beside(schema: Schema, person: str | None) -> Schema:
+    """What readers need to know to bring the columns of a schema and the one of persons, of which nothing is declared."""
+    return schema if person is None else replace(schema, fields=(*schema.fields, Field(person, "string", learn=True)))
 
 
 def named(column: Any, missing_values: tuple[str, ...]) -> tuple[list[str | None], Integers]:
