@@ -27,7 +27,6 @@ TESTS = {
     "covey.core.noise.integers": [
         "tests/core/noise/test_gaussian.py",
         "tests/core/noise/test_integers.py",
-        "tests/core/noise/test_samplers.py",
     ],
     "covey.core.noise.knorm": ["tests/core/noise/test_knorm.py"],
     "covey.core.noise.matrix": [

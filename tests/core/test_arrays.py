@@ -2,9 +2,20 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from covey.core import arrays
-from covey.core.arrays import above_diagonal, hollow, is_bits, packed_columns, require_memory, strips, symmetric
+from covey.core.arrays import (
+    above_diagonal,
+    blas_threads,
+    hollow,
+    is_bits,
+    packed_columns,
+    processors,
+    require_memory,
+    strips,
+    symmetric,
+)
 from covey.errors import ParameterError
 
 
@@ -43,3 +54,22 @@ def test_what_does_not_fit_the_memory_is_refused(monkeypatch):
     require_memory(6 * 2**30, "a thing", "Use less.")
     with pytest.raises(ParameterError, match=r"a thing needs 6\.\d+ GiB and this machine allows 6 GiB\. Use less\."):
         require_memory(7 * 2**30 - 2**29, "a thing", "Use less.")
+
+
+# BLAS uses as many threads as it is told, and afterwards as many as before.
+
+
+def threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_blas_threads_are_set_for_a_while():
+    before = threads()
+    assert before
+    with blas_threads(1):
+        assert set(threads()) == {1}
+    assert threads() == before
+
+
+def test_there_is_a_processor():
+    assert processors() >= 1

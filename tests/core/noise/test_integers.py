@@ -259,3 +259,17 @@ def test_samples_that_pass_the_machine_word_are_not_saturated_early(monkeypatch)
     assert np.mean(wide == 100) == pytest.approx(np.exp(-100 / 49.5), rel=0.15)
     whole = geometric(30, 20_000, np.random.default_rng(18))
     assert whole.max() == 100
+
+
+# Noise sources: each draws the laws it names, in the shape and type that meet the data.
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_covey_noise_has_the_scale_it_was_asked_for(law):
+    source = CoveyNoise(np.random.default_rng(3))
+    drawn = getattr(source, law)(Fraction(9), (100, 200))
+    assert drawn.shape == (100, 200)
+    assert drawn.dtype == np.int64
+    sd = np.sqrt(2) * 9 if law == "laplace" else 3
+    assert drawn.std() == pytest.approx(sd, rel=0.03)
+    assert drawn.std() != pytest.approx(sd * 1.1, rel=0.03)

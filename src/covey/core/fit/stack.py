@@ -90,27 +90,14 @@ EDGE = 1.02  # times the edge of the noise's spectrum: eigenvalues of a residual
 STRONG = 2.0  # deviations of the noise: effects beyond are taken out before a spectrum is shrunk
 
 
-@dataclass(frozen=True)
-class View:
-    """Noisy moments of uncut rows beside their denoised form."""
-
-    noisy: NoisyMoments
-    found: Denoised[DensePairs]
-
-    @property
-    def factor_means(self) -> Floats:
-        """Means of the factors' centres, coded."""
-        return np.asarray(self.found.factors.centres.mean(axis=0) - self.noisy.coding.middle)
-
-
 def stacked(found: Denoised[DensePairs], public: np.random.Generator, tick: Tick) -> Denoised[DensePairs]:
     """The same with the stack as what the centres should follow."""
     noisy = found.pairs.noisy
     plain = without_cut(noisy, found.factors.centres, public)
     size, rank = found.factors.points.shape
 
-    def again(moments: NoisyMoments) -> View:
-        return View(moments, denoise(DensePairs.of(moments, public), size, rank, lambda _: None))
+    def again(moments: NoisyMoments) -> Denoised[DensePairs]:
+        return denoise(DensePairs.of(moments, public), size, rank, lambda _: None)
 
     views = []
     for one, other in thinned(plain, public):
@@ -118,7 +105,7 @@ def stacked(found: Denoised[DensePairs], public: np.random.Generator, tick: Tick
         tick(len(views) / (DRAWS + 1))
     free = mean_weight(views)
     weights = stack_weights(views, free)
-    whole = View(plain, found) if plain is noisy else again(plain)
+    whole = found if plain is noisy else again(plain)
     return aimed_at(found, *Candidates.of(whole, free).weighted(weights))
 
 
@@ -127,7 +114,7 @@ def with_atoms(found: Denoised[DensePairs]) -> Denoised[DensePairs]:
 
     Columns that exclude or imply each other are found; means stay those of the factors.
     """
-    base = Candidates.of(View(found.pairs.noisy, found), 0.0)
+    base = Candidates.of(found, 0.0)
     return aimed_at(found, *base.weighted(np.zeros(len(base.steps))))
 
 
@@ -161,12 +148,14 @@ def thinned(noisy: NoisyMoments, public: np.random.Generator) -> Iterator[tuple[
         )
 
 
-def mean_weight(views: list[tuple[View, NoisyMoments]]) -> float:
+def mean_weight(views: list[tuple[Denoised[DensePairs], NoisyMoments]]) -> float:
     """How far from the factors' means to the measured ones: regression on the other half. Factors bend exclusive columns."""
     up = down = 0.0
-    for view, other in views:
-        off = view.noisy.mean - view.factor_means
-        up, down = up + float(off @ (other.mean - view.factor_means)), down + float(off @ off)
+    for found, other in views:
+        noisy = found.pairs.noisy
+        means = found.factors.centres.mean(axis=0) - noisy.coding.middle
+        off = noisy.mean - means
+        up, down = up + float(off @ (other.mean - means)), down + float(off @ off)
     return float(np.clip(up / max(down, 1e-300), 0, 1))
 
 
@@ -180,9 +169,10 @@ class Candidates:
     shares: list[Floats]
 
     @classmethod
-    def of(cls, view: View, free: float) -> Candidates:
+    def of(cls, found: Denoised[DensePairs], free: float) -> Candidates:
         """All candidates, their means moved from the factors' toward the measured ones by a share; covariances stay."""
-        noisy, y, c, sd = view.noisy, view.found.factors.centres, view.noisy.coding.middle, view.noisy.pair_sd
+        noisy, y = found.pairs.noisy, found.factors.centres
+        c, sd = noisy.coding.middle, noisy.pair_sd
         p, index, old = len(c), pair_index(len(c)), y.mean(axis=0)
         m = old + free * (np.clip(noisy.mean + c, 0, 1) - old)
         bounds = Bounds.of(m, noisy.mean_sd)
@@ -194,14 +184,14 @@ class Candidates:
         mixed = with_diagonal(np.where(strong, base, seen) - product, m * (1 - m))
         clear = np.clip(noisy.mean + c, 1e-3, 1 - 1e-3)
         plain = with_diagonal(noisy.pair - np.outer(noisy.mean, noisy.mean), clear * (1 - clear))
-        found = [
+        several = [
             base,
-            view.found.pairs.joint(y) + move,
+            found.pairs.joint(y) + move,
             rotation_invariant(plain, sd) + product,
             np.where(strong, base, rotation_invariant(mixed, sd) + product),
             model + beyond_edge(hollow(seen - model), sd),
         ]
-        return cls(m, bounds, seen[index], [bounds.clip(x)[index] for x in found])
+        return cls(m, bounds, seen[index], [bounds.clip(x)[index] for x in several])
 
     @property
     def steps(self) -> Floats:
@@ -214,14 +204,14 @@ class Candidates:
         return self.mean, self.bounds.clip(joint)
 
 
-def stack_weights(views: list[tuple[View, NoisyMoments]], free: float) -> Floats:
+def stack_weights(views: list[tuple[Denoised[DensePairs], NoisyMoments]], free: float) -> Floats:
     """Weights ≥ 0 of sum ≤ 1 of all candidates but the base, by least squares of the other half."""
     gram: Floats = np.zeros(())
     moment: Floats = np.zeros(())
-    for view, other in views:
-        found = Candidates.of(view, free)
+    for one, other in views:
+        found = Candidates.of(one, free)
         steps, index = found.steps, pair_index(len(found.mean))
-        judged = found.seen + (other.pair - view.noisy.pair)[index]
+        judged = found.seen + (other.pair - one.pairs.noisy.pair)[index]
         gram, moment = gram + steps @ steps.T, moment + steps @ (judged - found.shares[0])
     return thinning_weights(gram, moment, 1e-6 * float(np.trace(gram)) + 1e-30)
 
