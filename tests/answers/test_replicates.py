@@ -20,6 +20,7 @@ from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError
 from covey.progress import Progress, silent
 from covey.table.schema import Field, Schema
+from tests.answers.test_persons import PACKAGE, persons
 from tests.answers.test_release import FLAGS, flags, least_squares, logistic
 from tests.test_progress import Terminal
 
@@ -202,3 +203,27 @@ def test_an_interval_shows_how_far_it_has_come_before_its_first_replicate_is_don
         stream.truncate(0)
         replicates.each(Mechanism(release), 2, replicates.streams_of(1), slow)
     assert {int(found) for found in re.findall(r"(\d+)%  replicates", stream.getvalue())} <= {0}
+
+
+def test_persons_of_replicates_are_as_independent_as_people_are():
+    """Those that a law draws are balanced: their shares hardly vary, and an interval from them would be too short."""
+    people = persons()
+    first = 400
+    kept = people.owner < first
+    owner, (day, ward, cost) = people.owner[kept], people.events[kept].T
+    sex = pl.DataFrame({"id": np.arange(first), "sex": np.array(["f", "m"])[people.persons[:first, 0]]})
+    events = pl.DataFrame({"who": owner, "day": day, "ward": np.array(["a", "b", "c"])[ward], "cost": cost})
+    with cheap_fits():
+        synth = covey.PrivateSynthesizer(4.0, 1e-5, schema=PACKAGE, seed=1).fit({"patients": sex, "visits": events})
+        release = synth.release(first)
+        mechanism = replicates.OfPersons(release)
+        drawn = [mechanism.table(400, Streams.from_seed(k)) for k in range(60)]
+        balanced = [mechanism.drawn(release.persons, 400, Streams.from_seed(k)) for k in range(60)]
+        sds = [np.std([own.persons[:, 0].mean() for own in many]) for many in (drawn, balanced)]
+        expected = np.sqrt(np.mean([own.persons[:, 0].var() for own in drawn]) / 400)
+        assert 0.75 < sds[0] / expected < 1.35
+        assert sds[1] < 0.5 * expected
+        found = release.interval(lambda own: own["visits"].height / own["patients"].height, 4, seed=1)
+        assert 0.05 < found.se < 0.5  # sampling 400 persons alone has 0.11
+        again = release.sharpened(4, seed=1).regress("sex=f ~ ward")
+    assert max(a.se for a in again) <= max(a.se for a in release.regress("sex=f ~ ward"))

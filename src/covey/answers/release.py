@@ -38,6 +38,7 @@ from covey.answers.steps import (
 )
 from covey.answers.triples import share_of_three
 from covey.core.arrays import Array, Floats, Integers
+from covey.core.tables.events import Linked
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError
 from covey.html import card
@@ -98,12 +99,14 @@ class Release(Source):
         streams = Streams.from_seed(0).child("answers")
         if not self.several:
             return self.in_units(again.Mechanism(self).table(DRAWN, streams))
-        public = streams.postprocessing("persons")
-        found = self.persons.codes(self.persons.law.draw(DRAWN, public), public)
-        counts = found.counts
+        return self.with_event(again.OfPersons(self).table(DRAWN, streams), streams.postprocessing("events"))
+
+    def with_event(self, persons: Linked, public: np.random.Generator) -> Rows:
+        """Persons as rows of units, each with a random one of their events."""
+        counts = persons.counts
         at = np.cumsum(counts) - counts + np.floor(public.random(len(counts)) * counts).astype(np.int64)
-        some = found.events[np.minimum(at, len(found.events) - 1)]
-        return self.in_units(np.column_stack([found.persons, np.where(counts[:, None] > 0, some, -1)]))
+        some = persons.events[np.minimum(at, len(persons.events) - 1)]
+        return self.in_units(np.column_stack([persons.persons, np.where(counts[:, None] > 0, some, -1)]))
 
     def in_units(self, codes: Array) -> Rows:
         """Rows of codes by the units that numbers were measured in."""
@@ -424,10 +427,11 @@ class Release(Source):
     ) -> Answer:
         """An approximate interval for any function of a frame, by running the mechanism again on tables of the centres.
 
-        It takes as long as so many fits. Smooth functions are covered nearly as often as it says; a model's score may not be.
+        Of persons with events the function takes frames by the names of their tables. It takes as long as so many fits. Smooth
+        functions are covered nearly as often as it says; a model's score may not be.
         """
         self.sampled(about)
-        found = again.interval(again.Mechanism(self, library), function, replicates, check(confidence), about, seed)
+        found = again.interval(again.mechanism_of(self, library), function, replicates, check(confidence), about, seed)
         return replace(found, note=notes.together(notes.of_all(self.columns)))
 
     def sharpened(self, replicates: int = 8, *, seed: int | None = None) -> Release:
@@ -441,7 +445,7 @@ class Release(Source):
 
     def replicates(self, count: int, *, library: str = "polars", seed: int | None = None) -> list[again.Replicate]:
         """Tables drawn from the centres, each with the synthetic rows of a release of it: for studies of one's own."""
-        return again.replicates(again.Mechanism(self, library), count, seed)
+        return again.replicates(again.mechanism_of(self, library), count, seed)
 
     # Steps.
 

@@ -21,6 +21,8 @@ from covey.answers.source import streams_of
 from covey.core.arrays import Array, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.draw.rounding import bootstrap, round_bits, round_categories
+from covey.core.tables.events import Linked, places_within
+from covey.engines.events import LinkedRows
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
@@ -33,6 +35,7 @@ from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate
 from covey.progress import Progress, listening, silent
+from covey.tree import drawn_columns, method_of
 
 if TYPE_CHECKING:
     from covey.answers.release import Release
@@ -41,6 +44,7 @@ T = TypeVar("T")
 NONE = Fraction(0)  # no certificate is bought: nobody reads it
 TRUTH_ROWS = 8  # times n: what a function says of the centres themselves is read off so many rows
 TICK = 0.5  # seconds between two looks at how far replicates have come
+POOL = 4  # times as many persons as are wanted: what their balance hides is a quarter of what sampling adds, at most
 FEWEST = 4  # replicates: fewer say next to nothing of their own spread
 
 
@@ -80,7 +84,7 @@ class Mechanism:
     def known(self) -> bool:
         """Whether the release says all of how it was made: what it spent is what this method plans, and no prior was used."""
         privacy, budget = self.release.privacy, self.budget
-        planned = self.method().shares(privacy.n, len(self.release.codec.names), budget)
+        planned = self.method().shares(privacy.n, len(self.release.columns.names), budget)
         return privacy.prior is None and {c.purpose for c in privacy.charges} <= {*planned, "certificate", DOMAINS}
 
     def codes(self, cloud: Any, numbers: NumberCells | None, m: int, streams: Streams) -> Array:
@@ -128,6 +132,64 @@ class Mechanism:
         (table, fitted), drawn, own = self.refit(streams), streams.child("table"), streams.child("rows")
         rows = self.codes(fitted.cloud, fitted.numbers, release.parts.m or n, own)
         return Replicate(self.frame(table, release.numbers, drawn), self.frame(rows, fitted.numbers, own))
+
+
+@dataclass(frozen=True)
+class OfPersons(Mechanism):
+    """The same of persons with events; frames are by the names of their tables."""
+
+    def method(self) -> Any:
+        """The method for their description."""
+        return method_of(self.release.described, NONE)
+
+    def table(self, m: int, streams: Streams) -> Any:
+        """Persons as independent as people are: some of many, for those that a law draws are balanced."""
+        return self._some(self.release.persons, m, streams.postprocessing("table"))
+
+    def _some(self, fitted: Any, m: int, public: np.random.Generator) -> Linked:
+        many = fitted.codes(fitted.law.draw(POOL * m, public), public)
+        chosen = np.sort(public.integers(0, many.n, m))
+        counts = many.counts
+        owner = np.repeat(np.arange(m), counts[chosen])
+        rows = (np.cumsum(counts) - counts)[chosen][owner] + places_within(owner)
+        return Linked(many.persons[chosen], many.events[rows], owner, many.most)
+
+    def frame(self, codes: Any, numbers: Any, streams: Streams) -> Any:
+        """Codes as frames of values."""
+        described = self.release.described
+        columns = drawn_columns(described, codes, streams.postprocessing("decode"))
+        names = [part.name for part in described.tables]
+        return {name: in_library(own, self.library) for name, own in zip(names, columns, strict=True)}
+
+    def drawn(self, fitted: Any, m: int, streams: Streams) -> Linked:
+        """Balanced persons, as a release draws them."""
+        public = streams.postprocessing("rows")
+        return fitted.codes(fitted.law.draw(m, public), public)  # type: ignore[no-any-return]
+
+    def truth(self, streams: Streams) -> Any:
+        """What the law itself says: many of its persons."""
+        own, release = streams.child("truth"), self.release
+        return self.frame(self.drawn(release.persons, TRUTH_ROWS * release.privacy.n, own), None, own)
+
+    def refit(self, streams: Streams) -> tuple[Any, Any]:
+        """Persons drawn from the law, and what the mechanism makes of them."""
+        n, method, fit = self.release.privacy.n, self.method(), streams.child("fit")
+        table = self.table(n, streams.child("table"))
+        rows = LinkedRows(table)
+        with silent():
+            gate = Gate(self.budget, method.shares(n, rows.p, self.budget), fit, "covey", rows.steps)
+            return table, method.fit(rows, gate, fit.postprocessing)
+
+    def again(self, streams: Streams) -> Replicate:
+        """One replicate."""
+        (table, fitted), drawn, own = self.refit(streams), streams.child("table"), streams.child("rows")
+        rows = self.drawn(fitted, self.release.parts.m or self.release.privacy.n, own)
+        return Replicate(self.frame(table, None, drawn), self.frame(rows, None, own))
+
+
+def mechanism_of(release: Release, library: str = "polars") -> Mechanism:
+    """What made a release."""
+    return (OfPersons if release.several else Mechanism)(release, library)
 
 
 def replicates(mechanism: Mechanism, count: int, seed: int | None = None) -> list[Replicate]:

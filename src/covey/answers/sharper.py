@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -20,15 +20,13 @@ from covey.answers.answer import About
 from covey.answers.estimates import Estimate, Function, logistic_coefficients
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.release import Release
-from covey.answers.replicates import FEWEST, Mechanism, each
+from covey.answers.replicates import FEWEST, OfPersons, each, mechanism_of
 from covey.answers.source import streams_of
 from covey.core.arrays import Array, Floats
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, whole_number
-
-if TYPE_CHECKING:
-    from covey.core.paper.blocks import WeightedPoints
-    from covey.methods.draws import NumberCells
+from covey.methods.method import Fitted
+from covey.methods.persons.method import LinkedFitted
 
 CENTRES_ROWS = 50_000  # balanced rows that a function of centres is read off: their own error is small beside the noise
 LARGE = 200_000  # rows; of more, a table is as good as its population, and its own rows are not kept
@@ -74,11 +72,20 @@ class Sharper(Release):
     @cached_property
     def own_rows(self) -> Rows:
         """Balanced rows of the centres."""
-        return self._balanced(self.centres, self.numbers, Streams.from_seed(0).child("sharper"))
+        return self.balanced(self.fitted, Streams.from_seed(0).child("sharper"))
 
-    def _balanced(self, cloud: WeightedPoints, numbers: NumberCells | None, streams: Streams) -> Rows:
-        codes = Mechanism(self).codes(cloud, numbers, max(CENTRES_ROWS, min(self.privacy.n, LARGE)), streams)
-        return self.in_units(codes)
+    def balanced(self, fitted: Fitted | LinkedFitted, streams: Streams) -> Rows:
+        """Balanced rows of what was fitted, or persons each with one event."""
+        count, mechanism = max(CENTRES_ROWS, min(self.privacy.n, LARGE)), mechanism_of(self)
+        if isinstance(mechanism, OfPersons):
+            drawn = mechanism.drawn(fitted, count, streams)
+            return self.with_event(drawn, streams.postprocessing("events"))
+        assert isinstance(fitted, Fitted)  # nosec B101 # for the type checker
+        return self.in_units(mechanism.codes(fitted.cloud, fitted.numbers, count, streams))
+
+    def of_table(self, table: Any, streams: Streams) -> Rows:
+        """A replicate's own table in units."""
+        return self.with_event(table, streams.postprocessing("events")) if self.several else self.in_units(table)
 
     def fit_linear(self, moments: Moments, function: Function, about: About) -> Estimate:
         """Coefficients of least squares."""
@@ -130,18 +137,18 @@ def sharpened(release: Release, count: int, seed: int | None = None) -> Sharper:
     whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
     kept = (release.parts, release.described, release.fitted, release.privacy, release.version, release.own)
     found = Sharper(*kept)
-    mechanism = Mechanism(found)
+    mechanism = mechanism_of(found)
 
     def run(streams: Streams) -> Run:
         table, fitted = mechanism.refit(streams)
-        rows = found._balanced(fitted.cloud, fitted.numbers, streams.child("rows"))
-        return Run(_small(found.in_units(table)) if len(table) <= LARGE else None, _small(rows))
+        rows, size = found.balanced(fitted, streams.child("rows")), found.privacy.n
+        return Run(_small(found.of_table(table, streams)) if size <= LARGE else None, _small(rows))
 
     runs = tuple(each(mechanism, count, streams_of(seed), run))
     return Sharper(*kept, runs)
 
 
 def _small(rows: Rows) -> Rows:
-    """The same rows in the smallest integers that hold them."""
+    """The same rows in the smallest integers that hold them, -1 among them."""
     codes: Array = rows.codes
-    return Rows(codes.astype(np.min_scalar_type(int(codes.max(initial=0)))))
+    return Rows(codes.astype(np.min_scalar_type(-1 - int(codes.max(initial=0)))))

@@ -193,7 +193,7 @@ class About:
 
     @classmethod
     def from_dict(cls, said: Mapping[str, str]) -> About:
-        """Read what a bundle says; early ones say nothing."""
+        """Read what a bundle says."""
         words: dict[str, Any] = {name: str(said.get(name, "")) for name in ("title", "owner", "purpose", "made")}
         numbers: dict[str, Any] = {name: Fraction(said[name]) for name in ("spent", "cap", "used") if name in said}
         return cls(**words, **numbers)

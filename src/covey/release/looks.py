@@ -258,7 +258,7 @@ def _measured(names: Sequence[str], known: PairBands, tabled: Sequence[tuple[int
         return tag("p", "No association stands out of the noise of this release.", class_="note")
     rows = [
         (
-            _linked((int(i[k]), int(j[k])), names, tabled),
+            _led_to_table((int(i[k]), int(j[k])), names, tabled),
             f"{known.synthetic[i[k], j[k]]:.3f}",
             f"{known.low[i[k], j[k]]:.3f} – {known.high[i[k], j[k]]:.3f}",
         )
@@ -269,7 +269,7 @@ def _measured(names: Sequence[str], known: PairBands, tabled: Sequence[tuple[int
     return charts.table(head, rows, words if len(rows) > 1 else "The one association that stands out of the noise")
 
 
-def _linked(pair: tuple[int, int], names: Sequence[str], tabled: Sequence[tuple[int, int]]) -> Html | str:
+def _led_to_table(pair: tuple[int, int], names: Sequence[str], tabled: Sequence[tuple[int, int]]) -> Html | str:
     """A pair's names, and the way to its table."""
     words = f"{names[pair[0]]} × {names[pair[1]]}"
     return tag("a", words, href=f"#{pair_key(pair)}") if pair in tabled else words

@@ -218,7 +218,7 @@ def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | 
         f"Whoever sees this folder learns almost nothing about any one {unit}: had it been",
         f"another, this release would have been almost as likely. The number of {budget.counted}, the schema and the method are",
         "public.",
-        *(_linked_words(release.described) if several else _persons_words(budget)),
+        *(_tables_words(release.described) if several else _persons_words(budget)),
         "",
         *_learned_words(privacy),
         *([] if privacy.prior is None else [f"As public information, {PRIOR}. Bundle: `{privacy.prior}`.", ""]),
@@ -265,7 +265,7 @@ def unprotected(accuracy: str | None) -> list[str]:
     ]
 
 
-def _linked_words(described: Description) -> list[str]:
+def _tables_words(described: Description) -> list[str]:
     """How tables are linked, and what of that is not public."""
     said = [""]
     for part in described.tables[1:]:
