@@ -174,7 +174,7 @@ def face(synth):
         "rows": sample,
         "certificate": synth.certificate,
         "privacy": synth.privacy,
-        "package": release.package.to_dict(),
+        "package": release.described.to_dict(),
     }
 
 
