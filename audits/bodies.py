@@ -111,9 +111,9 @@ def squares_like_pairs():
     """Squares get the noise of pairs: half of what their weight in the sensitivity allows."""
 
     def plain(real):
-        def moments(rows, spread, gate):
+        def moments(told, spread):
             with patch.object(reals, "Fraction", lambda a, b=1: WHOLE if (a, b) == (1, 2) else WHOLE * a / b):
-                return real(rows, spread, gate)
+                return (yield from real(told, spread))
 
         return moments
 

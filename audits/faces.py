@@ -13,7 +13,6 @@ import numpy as np
 
 from audits import events
 from covey.errors import CoveyError
-from covey.methods.method import Fitted
 from covey.progress import listening
 from covey.release.bundle import write_bundle
 from covey.release.measurements import pack
@@ -56,7 +55,7 @@ def leaving(subject, files):
     else:
         cloud = subject.centres
         facts, arrays = ({}, {}) if subject.measurements is None else pack(subject.measurements)
-        arrays |= model_arrays(Fitted(cloud, spectrum=subject.spectrum, numbers=subject.numbers))
+        arrays |= model_arrays(subject._fitted)
         spectrum = {} if subject.spectrum is None else vars(subject.spectrum)
         found = {
             "centres": (cloud.weights.tolist(), cloud.points.tolist()),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+import audits.gates
 import audits.mechanisms
 import covey.core.noise.integers
 import covey.core.paper.bingham
-import covey.methods.draws
 import covey.methods.paper
 import covey.methods.regain.bits
 import covey.methods.regain.measure
@@ -156,14 +157,15 @@ def rank_from_data():
     """As many centres as the table has rank."""
 
     def by_rank(real):
-        def bit_centres(rows, gate, fit):
-            cloud, *rest = real(rows, gate, fit)
-            k = max(1, int(np.linalg.matrix_rank(rows.records())))
-            return WeightedPoints(np.tile(cloud.weights / k, k), np.tile(cloud.points, (k, 1))), *rest
+        def fit(model, rows, *rest):
+            found = real(model, rows, *rest)
+            k, cloud = max(1, int(np.linalg.matrix_rank(rows.records()))), found.law.cloud
+            cloud = WeightedPoints(np.tile(cloud.weights / k, k), np.tile(cloud.points, (k, 1)))
+            return replace(found, law=replace(found.law, cloud=cloud))
 
-        return bit_centres
+        return fit
 
-    return replaced((covey.methods.regain.bits, "bit_centres", by_rank))
+    return replaced((audits.gates, "fit", by_rank))
 
 
 def noise_not_rounded():

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from covey.core.numbers.grid import Category
 from covey.entropy import Streams
+from covey.methods.model import fit, run
 from covey.methods.paper import Algorithm4
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.tables import RegainTables
@@ -46,7 +47,12 @@ def a_gate(*purposes, amount=1, pure=True, streams=None, source=None, rows_per_p
 def fitted(rows, method, budget, streams, make_gate=Gate):
     """What leaves a fit of `regain`, and its gate."""
     gate = make_gate(budget, method.shares(rows.n, rows.p, budget), streams)
-    return method.fit(rows, gate, streams.postprocessing), gate
+    return fit(method, rows, gate, streams.postprocessing), gate
+
+
+def asked(part, rows, gate, *arguments):
+    """What a part of a model comes to on rows."""
+    return run(lambda told: part(told, *arguments), rows, gate)
 
 
 def fit_bits(rows, budget, streams, share=CERTIFICATE, declared=None, make_gate=Gate):

@@ -14,12 +14,12 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-import covey.methods.regain.tables as tables
 import covey.release.bundle
+import covey.synthesizers.private
 from audits.odometer import Ride, cheap_fits
 from audits.planting import Fault, replaced
 from covey.core.tables.zeros import NO_BOXES, held_in
-from covey.methods.persons.method import RegainPersons
+from covey.methods.regain.measure_tables import codes_kernel
 from covey.release.bundle import write_bundle
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.codec import Codec
@@ -128,27 +128,27 @@ def prior_dropped():
     """The earlier release is given up where it disagrees with the exact counts of a column."""
 
     def doubting(real):
-        def fit(self, rows, gate, public):
-            exact = tables.OneWayCounts.of(rows, self.attributes).codes(1)._sealed
-            apart = np.abs(exact / exact.sum() - self.prior.shares(1, len(exact))).max() if self.prior else 0
-            return real(replace(self, prior=None) if apart > 0.05 else self, rows, gate, public)
+        def fit(model, rows, *rest):
+            exact = rows.reduce(codes_kernel(model.attributes))._sealed.integers()[1]
+            apart = np.abs(exact / exact.sum() - model.prior.shares(1, len(exact))).max() if model.prior else 0
+            return real(replace(model, prior=None) if apart > 0.05 else model, rows, *rest)
 
         return fit
 
-    return replaced((tables.RegainTables, "fit", doubting))
+    return replaced((covey.synthesizers.private, "fit", doubting))
 
 
 def rules_dropped():
     """Rules that a record breaks are taken for mistakes of whoever wrote them, and the fit forgets them."""
 
     def doubting(real):
-        def fit(self, rows, gate, public):
-            broken = within(self.boxes, np.concatenate(list(rows.batches())))
-            return real(replace(self, boxes=NO_BOXES) if broken else self, rows, gate, public)
+        def fit(model, rows, *rest):
+            broken = within(model.boxes, np.concatenate(list(rows.batches())))
+            return real(replace(model, boxes=NO_BOXES) if broken else model, rows, *rest)
 
         return fit
 
-    return replaced((tables.RegainTables, "fit", doubting))
+    return replaced((covey.synthesizers.private, "fit", doubting))
 
 
 def within(boxes, codes):
@@ -163,14 +163,14 @@ def rule_across_dropped():
     """A rule across the tables is dropped where an event breaks it."""
 
     def doubting(real):
-        def fit(self, rows, gate, public):
+        def fit(model, rows, *rest):
             linked = rows._linked
-            broken = within(self.across, np.hstack([linked.persons[linked.owner], linked.events]))
-            return real(replace(self, across=NO_BOXES) if broken else self, rows, gate, public)
+            broken = within(model.across, np.hstack([linked.persons[linked.owner], linked.events]))
+            return real(replace(model, across=NO_BOXES) if broken else model, rows, *rest)
 
         return fit
 
-    return replaced((RegainPersons, "fit", doubting))
+    return replaced((covey.synthesizers.private, "fit", doubting))
 
 
 def broken_rules_told():

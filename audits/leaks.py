@@ -13,13 +13,15 @@ import numpy as np
 
 import covey.core.noise.integers
 import covey.core.noise.matrix
-import covey.methods.regain.bits as bits
 import covey.methods.regain.measure_tables as measure_tables
 import covey.methods.regain.tables as tables
+import covey.synthesizers.private
 from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import Coding
+from covey.core.tables.distance import low_bit_distances
+from covey.core.tables.moments import moments
 from covey.entropy import Streams
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Moves
@@ -31,15 +33,16 @@ def better_cloud():
     """Two clouds, and the one that is nearer to the records is kept."""
 
     def choosing(real):
-        def bit_centres(rows, gate, fit):
-            cloud, *rest = real(rows, gate, fit)
-            both = [cloud, WeightedPoints(cloud.weights, 1 - cloud.points)]
-            exact = [bits.farthest_bits(rows, c)[1]._sealed for c in both]
-            return both[int(np.argmin(exact))], *rest
+        def fit(model, rows, *rest):
+            found = real(model, rows, *rest)
+            own = found.law.cloud
+            both = [own, WeightedPoints(own.weights, 1 - own.points)]
+            exact = [rows.reduce(moments).map(low_bit_distances, cloud)._sealed[1] for cloud in both]
+            return replace(found, law=replace(found.law, cloud=both[int(np.argmin(exact))]))
 
-        return bit_centres
+        return fit
 
-    return replaced((bits, "bit_centres", choosing))
+    return replaced((covey.synthesizers.private, "fit", choosing))
 
 
 def exact_radius():
@@ -57,33 +60,41 @@ def exact_radius():
 
 def exact_merging():
     """Categories are merged on their exact counts."""
+    seen = []
+
+    def remembering(real):
+        def measure_it(self, purpose, exact, *rest):
+            if purpose == "histograms":
+                seen.append(exact._sealed.astype(np.float64))
+            return real(self, purpose, exact, *rest)
+
+        return measure_it
 
     def peeking(real):
-        def measure_one_way(counts, plan, gate):
-            found = real(counts, plan, gate)
-            exact = [replace(m, values=counts.codes(j)._sealed.astype(np.float64)) for j, m in enumerate(found.found)]
-            return replace(found, found=exact)
+        def look(self, measured, *rest):
+            last = seen[-len(measured.found) :]
+            exact = [replace(m, values=own) for m, own in zip(measured.found, last, strict=True)]
+            return real(self, replace(measured, found=exact), *rest)
 
-        return measure_one_way
+        return look
 
-    return replaced((tables, "measure_one_way", peeking))
+    return replaced((Gate, "measure", remembering), (tables.RegainTables, "look", peeking))
 
 
 def exact_counts_kept():
     """The counts that travel beside a release are those of the records, not those that got noise."""
 
     def peeking(real):
-        def fit(self, rows, gate, public):
-            found = real(self, rows, gate, public)
-            exact = tables.OneWayCounts.of(rows, self.attributes)
-            one, *rest = found.measurements.found
-            codes = [exact.codes(j)._sealed for j in range(len(self.attributes))]
-            told = replace(one, values=np.concatenate(codes).astype(np.float64))
-            return replace(found, measurements=replace(found.measurements, found=(told, *rest)))
+        def fit(model, rows, *rest):
+            found = real(model, rows, *rest)
+            exact = rows.reduce(measure_tables.codes_kernel(model.attributes))._sealed
+            one, *others = found.measurements.found
+            told = replace(one, values=np.concatenate(exact.integers()).astype(np.float64))
+            return replace(found, measurements=replace(found.measurements, found=(told, *others)))
 
         return fit
 
-    return replaced((tables.RegainTables, "fit", peeking))
+    return replaced((covey.synthesizers.private, "fit", peeking))
 
 
 # Sensitivities and factors.

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from audits.case import Case
-from audits.gates import a_budget, a_gate, paper_gate
+from audits.gates import a_budget, a_gate, asked, paper_gate
 from audits.instruments import Affine, StillRows, pooled_geometrics, quick_matrix_noise
 from audits.statistics import gaussian_delta, lattice_gaussian_delta
 from covey.core.noise.integers import CoveyNoise
@@ -74,6 +74,11 @@ def integer_case(name, pair, tables, measure, law, full, fast, delta=0.0, floor=
     return Case(name, pair, 1.0, draw, full, fast, delta, floor)
 
 
+def pairs_of(rows, domain, maps, law, own_gate):
+    """Noisy pair tables."""
+    return asked(lambda told: measure_pairs(Tables(told, domain), maps, law), rows, own_gate)
+
+
 def again(shared):
     """The same gate, with the same stream, as if nothing had been spent."""
     shared.book.clear()
@@ -124,7 +129,7 @@ def matrix_moments():
         shared = gate("moments", streams=streams, amount=4)
         with quick_matrix_noise():
             for i in range(count):
-                noisy = measure_matrix(rows[which], again(shared)).moments
+                noisy = asked(measure_matrix, rows[which], again(shared)).dense
                 M[i, 0, 1:] = M[i, 1:, 0] = 2 * noisy.mean
                 M[i, 1:, 1:] += 4 * noisy.pair
         near, far = (np.abs(np.linalg.eigvalsh(M - np.outer(z, z))).sum(axis=1) for z in signs)
@@ -188,7 +193,7 @@ def pure_means():
     def draw(which, streams, count):
         shared = gate("means", streams=streams)
         with pooled_geometrics():
-            y = np.array([measure_means(rows[which], again(shared)).values for _ in range(count)])
+            y = np.array([asked(measure_means, rows[which], again(shared)).values for _ in range(count)])
         return np.round(np.abs(y).max(axis=1) - np.abs(y - 1).max(axis=1), 9)
 
     return Case("means, cube noise", "all bits flip", 1.0, draw, 250_000, 5_000, floor=TIGHT)
@@ -213,17 +218,18 @@ def knorm_tables():
 
 def one_category(rows, own_gate):
     """The one-way table of a single attribute of three categories."""
-    found = measure_one_way(Tables(rows, THREE).counts, TablePlan((Category(3),)), own_gate).found[0]
+    plan = TablePlan((Category(3),))
+    found = asked(lambda told: measure_one_way(Tables(told, THREE).counts, plan, told), rows, own_gate).found[0]
     return ((found.values, found.sd),)
 
 
 def pure_cases():
     def sizes(rows, noise):
-        found = measure_sizes(rows, gate("row sums", noise))
+        found = asked(measure_sizes, rows, gate("row sums", noise))
         return ((found.values, found.sd),)
 
     def scores(rows, noise):
-        found = measure_scores(rows, np.array([[1.0], [0.0]]), np.array([[0.5]]), gate("scores", noise))
+        found = asked(measure_scores, rows, gate("scores", noise), np.array([[1.0], [0.0]]), np.array([[0.5]]))
         return ((found.shares, found.sd),)
 
     def one_way(rows, noise):
@@ -233,7 +239,7 @@ def pure_cases():
 
     def pairs(rows, noise):
         maps = [np.arange(3), np.arange(4)]
-        return ((measure_pairs(Tables(rows, TWELVE), maps, law, gate("pairs", noise)).values[:3, 3:], law.sd),)
+        return ((pairs_of(rows, TWELVE, maps, law, gate("pairs", noise)).values[:3, 3:], law.sd),)
 
     def certificate(rows, noise):
         n, distance = 50, 0.5 + 0.02 * rows.X[0, 0]
@@ -256,12 +262,12 @@ def matrix_pairs():
     """Two attributes of two categories: (z_a, z_b) and (z_a, −z_b) are orthogonal."""
     domain = Domain((2, 2), (False, False))
     law = pair_law(domain, a_budget(4))
-    tables = [Tables(StillRows(table, int), domain) for table in ([[0, 0]], [[0, 1]])]
+    tables = [StillRows(table, int) for table in ([[0, 0]], [[0, 1]])]
 
     def draw(which, streams, count):
         shared, maps = gate("pairs", streams=streams, amount=4), [np.arange(2), np.arange(2)]
         with quick_matrix_noise():
-            y = np.array([measure_pairs(tables[which], maps, law, again(shared)).values[0, 2] for _ in range(count)])
+            y = np.array([pairs_of(tables[which], domain, maps, law, again(shared)).values[0, 2] for _ in range(count)])
         return np.round(y, 9)
 
     return Case("pair tables, matrix noise", "orthogonal replaced row", 4.0, draw, 30_000, 1_500, floor=0.4)
@@ -275,29 +281,31 @@ def gaussian_cases():
     two = lattice_gaussian_delta(1 / RHO, [1, 1], 1.0)
 
     def means(rows, noise):
-        found = measure_means(rows, gate("means", noise, pure=False))
+        found = asked(measure_means, rows, gate("means", noise, pure=False))
         return ((found.values, found.sd),)
 
     def parities(rows, noise):
-        one, two, *rest = measure_parities(rows, gate("moments", noise, pure=False)).found
+        one, two, *rest = asked(measure_parities, rows, gate("moments", noise, pure=False)).found
         pairs = ((one.values, one.sd), (two.values[np.triu_indices(rows.p, 1)], two.sd))
         return (*pairs, *((m.values, m.sd) for m in rest))
 
     plan = plan_bits(100, 5, a_budget(RHO, pure=False), Coding.half(5))
 
     def ball(rows, noise):
-        moments = measure_ball(rows, plan, gate("moments", noise, pure=False)).moments
+        moments = asked(measure_ball, rows, gate("moments", noise, pure=False), plan).dense
         return (
             (moments.mean, moments.mean_sd),
             (moments.pair[np.triu_indices(5, 1)], moments.pair_sd),
         )
 
     def centre(rows, noise):  # three quarters of the charge; the rest buys a histogram that decides a radius
-        _, means = measure_coding(rows, plan, gate("coding", noise, pure=False))
+        _, means = asked(measure_coding, rows, gate("coding", noise, pure=False), plan)
         return ((means.values, means.sd),)
 
     def scores(rows, noise):
-        found = measure_scores(rows, np.array([[1.0], [0.0]]), np.array([[0.5]]), gate("scores", noise, pure=False))
+        found = asked(
+            measure_scores, rows, gate("scores", noise, pure=False), np.array([[1.0], [0.0]]), np.array([[0.5]])
+        )
         return ((found.shares, found.sd),)
 
     def one_way(rows, noise):
@@ -307,9 +315,7 @@ def gaussian_cases():
 
     def pairs(rows, noise):
         maps = [np.arange(3), np.arange(4)]
-        return (
-            (measure_pairs(Tables(rows, TWELVE), maps, law, gate("pairs", noise, pure=False)).values[:3, 3:], law.sd),
-        )
+        return ((pairs_of(rows, TWELVE, maps, law, gate("pairs", noise, pure=False)).values[:3, 3:], law.sd),)
 
     def certificate(rows, noise):
         found = certify([2], Exact(0.5 + 0.02 * rows.X[0, 0]), 50, gate("certificate", noise, pure=False))

@@ -103,7 +103,7 @@ def bits_case(name, pair, epsilon, delta, full, fast):
 
         def run(stream):
             found = fit_bits(rows, budget, stream)
-            return of_cloud(found.cloud, found.certificate)
+            return of_cloud(found.law.cloud, found.certificate)
 
         return repeat(run, streams, count)
 
@@ -118,7 +118,7 @@ def categories_case(name, pair, domain, epsilon, delta, full, fast):
 
         def run(stream):
             found = fit_categories(rows, domain, budget, stream)
-            return of_cloud(found.cloud, found.certificate)
+            return of_cloud(found.law.cloud, found.certificate)
 
         return repeat(run, streams, count)
 

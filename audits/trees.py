@@ -13,6 +13,7 @@ from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey.core.numbers.differences import Difference
 from covey.core.numbers.tree import Tree
+from covey.measure.query import Factor, Query
 from covey.methods.regain.important import Important
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Joint, Moves, Payment
@@ -27,6 +28,8 @@ FIELDS = (
     Field("ward", "string", enum=("A", "B", "C"), required=True),
     Field("code", "string", enum=("I10", "I11", "I20", "J45", "J46", "K50"), other="other", levels=1),
 )
+HALVES = {0: Factor(np.array([0, 5000, 10**7 + 3]), np.arange(2)), 1: Factor(np.array([0, 40, 122]), np.arange(2))}
+FURTHER = (Query([(0, 1)], HALVES),)
 PLAIN = ("30000", "40", "2020-05-05", "2020-05-07", "A", "J45")
 
 
@@ -46,7 +49,7 @@ def table(seed, *first):
     return dict(zip([f.name for f in FIELDS], map(list, zip(*rows, strict=True)), strict=True))
 
 
-def number_ride(name, *arguments, important=(), target=None, triples=None, **options):
+def number_ride(name, *arguments, important=(), target=None, triples=None, further=(), **options):
     schema = Schema(FIELDS, rules=(LessEqual("came", "left"),), important=important, target=target, triples=triples)
     each = options.get("rows_per_person", 1)
     kinds = {
@@ -60,11 +63,14 @@ def number_ride(name, *arguments, important=(), target=None, triples=None, **opt
     stranger = table(7, ("5", "5", "2016-06-06", "2018-06-06", "B", "K50"))
 
     def make(seed):
-        return PrivateSynthesizer(*arguments, schema=schema, seed=seed, **options)
+        synth = PrivateSynthesizer(*arguments, schema=schema, seed=seed, **options)
+        synth.further = further
+        return synth
 
     shows = {"rows of a person": each, "rule less_equal": 1, "field levels": 1, "field special": 1}
     shows |= {"candidates": 10} if triples else {}
     shows |= {"charge important": 1} if important else {}
+    shows |= {"charge further queries": 1} if further else {}
     return Ride(name, make, table(0, *[PLAIN] * each), neighbours, stranger, shows)
 
 
@@ -76,6 +82,7 @@ def number_rides():
         number_ride("numbers, persons", 6.0, rows_per_person=2),
         number_ride("numbers, important pairs", 3.0, important=(("income", "age"), ("age", "ward"), ("came",))),
         number_ride("numbers, important pairs, (ε, δ)", 2.0, 1e-6, important=(("income", "age"), ("left", "ward"))),
+        number_ride("numbers, further queries", 3.0, further=FURTHER),
         number_ride("numbers, triples", 30.0, triples=3),
         number_ride("numbers, triples of a target, (ε, δ)", 9.0, 1e-6, target="ward", triples=2),
         number_ride("numbers, triples, persons", 60.0, triples=2, rows_per_person=2),
@@ -91,14 +98,14 @@ def levels_at_the_parents_charge():
 
     def noting(real):
         def round_part(self, j, turn, pure):
-            now[:] = [(j, turn)]
+            now.append((j, turn))
             return real(self, j, turn, pure)
 
         return round_part
 
     def once(real):
         def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
-            j, turn = now.pop() if now else (None, 0)
+            j, turn = now.pop(0) if now else (None, 0)
             if turn:
                 return Joint(self, paid[id(self), j], found_law(self), self.steps).add(exact, shape)
             found = real(self, purpose, exact, shape, moves, share)
@@ -132,26 +139,31 @@ def split_on_exact_counts():
     seen = {}
 
     def remembering(real):
-        def ranges(self, edges):
-            found = real(self, edges)
-            for j, counts in found.items():
-                seen[len(edges[j]), int(edges[j][-1])] = counts._sealed
+        def measure_it(self, purpose, exact, *rest):
+            found = real(self, purpose, exact, *rest)
+            seen[np.asarray(found.values, dtype=np.float64).tobytes()] = exact._sealed
             return found
 
-        return ranges
+        return measure_it
+
+    def seeing(real):
+        def see(self, values, sd):
+            self.exact = seen[np.asarray(values).tobytes()]
+            return real(self, values, sd)
+
+        return see
 
     def peeking(real):
         def grow(self):
             noisy = self.total[self.frontier].copy()
-            edges = self.edges
-            self.total[self.frontier] = seen[len(edges), int(edges[-1])] * self.times[self.frontier]
+            self.total[self.frontier] = self.exact * self.times[self.frontier]
             before = self.frontier
             real(self)
             self.total[before] = noisy
 
         return grow
 
-    return replaced((measure.OneWayCounts, "ranges", remembering), (Tree, "grow", peeking))
+    return replaced((Gate, "measure", remembering), (Tree, "see", seeing), (Tree, "grow", peeking))
 
 
 def one_cell_moves():

@@ -24,6 +24,7 @@ import covey
 from covey.core.tables.marginals import marginals, subset_sample
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
+from covey.methods.model import run
 from covey.methods.regain.bits import shrunken_means
 from covey.methods.regain.measure import measure_means
 from covey.privacy.budget import make_budget
@@ -59,7 +60,7 @@ def name_of(epsilon, delta):
 def private_means(X, epsilon, delta, seed):
     budget, streams = make_budget(epsilon, delta), Streams.from_seed(seed)
     gate = Gate(budget, {"means": Fraction(1)}, streams)
-    m = shrunken_means(measure_means(ArrayRows(X), gate)).points[0]
+    m = shrunken_means(run(measure_means, ArrayRows(X), gate)).points[0]
     return (np.random.default_rng(seed).random(X.shape) < m).astype(np.uint8)
 
 

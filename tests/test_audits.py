@@ -83,7 +83,7 @@ def test_a_ride_that_does_not_exercise_what_it_names_fails(name):
 def test_the_rides_reach_every_charge_law_and_rule():
     """What they declare they prove (above). A new statistic needs a ride that reaches it."""
     shown = {name for one in all_rides().values() for name in one.exercises}
-    call = re.compile(r'gate\.(?:measure|joint|cube|matrix|signs|choose|directions)\(\s*"([^"]+)"')
+    call = re.compile(r'(?:Ask|gate\.(?:measure|joint|cube|matrix|signs|directions))\(\s*"([^"]+)"')
     source = [path.read_text(encoding="utf-8") for path in Path(covey.__file__).parent.rglob("*.py")]
     charges = {purpose for text in source for purpose in call.findall(text)} | {DOMAINS}
     assert len(charges) >= 20

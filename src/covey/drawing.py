@@ -10,9 +10,8 @@ import numpy as np
 
 from covey.core.arrays import blas_threads
 from covey.core.draw.balanced import REFINE_CATEGORIES
-from covey.core.paper.blocks import WeightedPoints
 from covey.entropy import Streams
-from covey.methods.draws import Draw, DrawCodes
+from covey.methods.laws import CodeLaw
 from covey.methods.regain.memory import CODE
 from covey.records import Form
 from covey.table.codec import Codec, Coding
@@ -68,10 +67,9 @@ class Drawn:
 
 @dataclass(frozen=True)
 class MakeRows:
-    """Rows of one table, or of an array, from centres."""
+    """Rows of one table, or of an array, from their law."""
 
-    centres: WeightedPoints
-    draw: Draw
+    law: Any
     restore: Callable[[Any, np.random.Generator], Any]
 
     @property
@@ -81,11 +79,10 @@ class MakeRows:
 
     def memory(self, units: int) -> int:
         """Bytes of rows, with the pair tables that they are to match."""
-        draw = self.draw
-        domain = draw.numbers.domain if isinstance(draw, DrawCodes) else None
-        width = int(self.centres.points.shape[1])
-        cells = 8 * width if domain is None else CODE * len(domain.sizes)
-        tables = 20 * width**2 if domain is None or width <= REFINE_CATEGORIES else 40 * self.centres.points.size
+        points, codes = self.law.cloud.points, isinstance(self.law, CodeLaw)
+        width = int(points.shape[1])
+        cells = CODE * len(self.law.domain.sizes) if codes else 8 * width
+        tables = 20 * width**2 if not codes or width <= REFINE_CATEGORIES else 40 * points.size
         return units * cells + tables
 
     @property
@@ -95,7 +92,7 @@ class MakeRows:
 
     def __call__(self, count: int, first: int, streams: Streams) -> Any:
         """Rows have no numbers."""
-        return self.restore(self.draw(self.centres, count, streams), streams.postprocessing("decode"))
+        return self.restore(self.law.draw(count, streams), streams.postprocessing("decode"))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from covey.core.arrays import Integers
 from covey.core.tables.events import Linked
 from covey.entropy import Streams
-from covey.methods.persons.method import LinkedFitted, RegainPersons
+from covey.methods.persons.method import PersonsLaw, RegainPersons
 from covey.methods.persons.plan import LinkedPlan
 from covey.table.attributes import ColumnLog
 from covey.table.columns import made
@@ -43,7 +43,7 @@ class MakePersons:
     """Synthetic persons with their events, from their fitted law: columns of both tables."""
 
     described: Description
-    fitted: LinkedFitted
+    law: PersonsLaw
     book: dict[int, int] = field(default_factory=dict)  # events that were drawn anew, by the first person of a part
 
     @property
@@ -64,8 +64,7 @@ class MakePersons:
     def __call__(self, count: int, first: int, streams: Streams) -> tuple[dict[str, Series], dict[str, Series]]:
         """Persons are numbered from 1."""
         self.book[first] = 0
-        drawn = self.fitted.law.draw(count, streams.postprocessing("rows"), lambda more: self._count(first, more))
-        codes = self.fitted.codes(drawn, streams.postprocessing("values"))
+        codes = self.law.draw(count, streams, lambda more: self._count(first, more))
         return drawn_columns(self.described, codes, streams.postprocessing("decode"), first + 1)
 
     def _count(self, first: int, more: int) -> None:

@@ -14,9 +14,8 @@ from covey.core.tables.crosstabs import merge_pairs
 from covey.core.tables.domain import Domain
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Every, Factor, Query
-from covey.methods.draws import NumberCells
-from covey.methods.method import Fitted
-from covey.methods.regain.measure import coded_bits
+from covey.methods.laws import BitLaw, CodeLaw
+from covey.methods.model import Fitted
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.codec import Codec
 from covey.table.description import Description
@@ -59,7 +58,7 @@ def categories(schema, codes, sd=0.0, generator=None, maps=None, family="gaussia
     bins = {a: Factor(plain[a].edges, to) for a, to in enumerate(maps)}
     one = Measurement(Query(Every(len(sizes), 1), plain), counts, np.full(len(counts), max(sd, 1e-9)), family, n)
     two = Measurement(Query(Every(len(sizes), 2), bins, "centred"), pairs, law.sd, family, n)
-    return released(schema, n, hot, Measurements(n, (one, two)), codes, NumberCells(domain))
+    return released(schema, n, hot, Measurements(n, (one, two)), codes, domain)
 
 
 def bits(schema, X, sd=0.0, generator=None, centre=0.5):
@@ -73,7 +72,8 @@ def bits(schema, X, sd=0.0, generator=None, centre=0.5):
         mean, pair = mean + generator.normal(0, sd, p), pair + noise + noise.T
     np.fill_diagonal(pair, 0)
     sd = max(sd, 1e-12)
-    measured = coded_bits(coding, "gaussian", (mean, sd), (pair, sd), False).found
+    one, two = (Query.products(degree, coding.middle) for degree in (1, 2))
+    measured = Measurement(one, mean, sd, "gaussian"), Measurement(two, pair, sd, "gaussian")
     return released(schema, n, X.astype(float), Measurements(n, measured), X)
 
 
@@ -84,13 +84,12 @@ def weighted(points, shape):
     return WeightedPoints(counts / counts.sum(), rows)
 
 
-def released(schema, n, points, measured, drawn=None, numbers=None):
+def released(schema, n, points, measured, drawn=None, domain=None):
     """A release with these centres; `drawn` are rows of codes to use in place of rows drawn from them."""
     privacy = PrivacyStatement(make_budget(1.0), (), n, "regain", False)
     cloud = weighted(np.ascontiguousarray(points).tobytes(), points.shape)
-    release = Release(
-        Rows(), Description.of(schema), Fitted(cloud, measurements=measured, numbers=numbers), privacy, "0"
-    )
+    law = BitLaw(cloud) if domain is None else CodeLaw(cloud, domain)
+    release = Release(Rows(), Description.of(schema), Fitted(law, measured), privacy, "0")
     if drawn is not None:
         release.__dict__["drawn"] = moments.Rows(np.asarray(drawn))
     return release

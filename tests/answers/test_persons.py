@@ -15,8 +15,8 @@ from covey.core.tables.events import WEIGHT_STEPS, Linked, LinkedTable, event_co
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Factor, Query
-from covey.methods.persons.measure import ToBins, count_factor, table_shape
-from covey.methods.persons.method import LinkedFitted
+from covey.methods.model import Fitted
+from covey.methods.persons.measure import Bins, count_factor
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.description import Description
 from covey.table.resources import Parent, Resource
@@ -64,11 +64,10 @@ def release(linked, sd, seed=0):
 
     kinds = [("person", 0, 1), *(("across", a, b) for a in (0, 1) for b in range(3)), ("step", 0, 0)]
     tables = [LinkedTable(*kind) for kind in (*kinds, ("event", 0, 1), ("event", 0, 2), ("event", 1, 2))]
-    bins = ToBins(tuple(Factor.plain(size) for size in (2, 10, 3, 10)), 1)
+    bins = Bins(tuple(Factor.plain(size) for size in (2, 10, 3, 10)), 1)
     factors, found, one_way = dict(enumerate((*bins.factors, count_factor(9)))), [], []
     for table in tables:
         values = noisy(linked_table(linked, table, SIZES))
-        assert values.shape == table_shape(table, SIZES, 7)
         query = Query([bins.columns(table)], factors, of=table.kind, total=False)
         found.append(Measurement(query, values.ravel(), sd, "gaussian", linked.n))
     for table, codes, weights in ((linked.persons, (2,), None), (linked.events, (10, 3, 10), linked.single)):
@@ -83,7 +82,7 @@ def release(linked, sd, seed=0):
     privacy = PrivacyStatement(
         make_budget(Fraction(1), Fraction(1, 10**6), persons=True), (), linked.n, "regain", False
     )
-    found = Release((), PACKAGE, LinkedFitted(None, {}, measured, None), privacy, "0")
+    found = Release((), PACKAGE, Fitted(None, measured), privacy, "0")
     # In place of persons that a law draws, each with one event: those of the table.
     starts = np.cumsum(linked.counts) - linked.counts
     at = starts + (g.random(linked.n) * linked.counts).astype(int)

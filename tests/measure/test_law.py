@@ -15,7 +15,7 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part
 from covey.engines.local import ArrayRows
 from covey.errors import CannotAnswerError
-from covey.measure.law import CellCounts, Mixture, mean_variation
+from covey.measure.law import Mixture, mean_variation
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Factor, Query
 from covey.privacy.certificate import certify
@@ -38,7 +38,7 @@ def test_tables_of_records_and_of_centres_are_counted_alike(degree):
     g = np.random.default_rng(1)
     X = np.stack([g.integers(0, c, 50) for c in SIZES], axis=1)
     query = Query(list(combinations(range(4), degree)), FACTORS)
-    counts = CellCounts.of(query)(X).integers()[0]
+    counts = query.kernel()(X).integers()[0]
     points = np.hstack([np.eye(c)[X[:, a]] for a, c in enumerate(SIZES)])  # centres that are the rows
     law = Mixture(WeightedPoints(np.full(50, 1 / 50), points), [np.arange(c) for c in SIZES])
     assert 50 * law.table(query) == pytest.approx(counts)
@@ -49,7 +49,7 @@ def test_tables_of_records_and_of_centres_are_counted_alike(degree):
         assert table[cell] == (bins[:, own] == cell).all(axis=1).sum()
     assert mean_variation(counts, law.table(query), query.starts, 50) == pytest.approx(0, abs=1e-12)
     other = np.vstack([1 - X[:1] % 2, X[1:]])
-    moved = mean_variation(CellCounts.of(query)(other).integers()[0], law.table(query), query.starts, 50)
+    moved = mean_variation(query.kernel()(other).integers()[0], law.table(query), query.starts, 50)
     assert 0 < moved <= 1 / 50 + 1e-12
 
 
@@ -65,13 +65,13 @@ def test_a_query_that_is_new_is_measured_certified_kept_exported_and_answered(tm
     query = Query([(0, 1, 2, 3)], {a: Factor(np.arange(4), np.array([0, 1, 1])) for a in range(4)})
     gate, rows = a_gate("toy", "certificate", amount=1), ArrayRows(X)
 
-    exact = rows.reduce(CellCounts.of(query)).map(part)
+    exact = rows.reduce(query.kernel()).map(part)
     found = gate.measure("toy", exact, int(query.starts[-1]), Moves(l1=2, l2_squared=2))
     toy = Measurement(query, found.values, found.sd, found.law, n, "toy")
 
     law = Mixture(synth.centres, [np.arange(3)] * 5)
     bound = certify([4], exact.map(mean_variation, law.table(query), query.starts, n), n, gate, True).bound[4]
-    seen = CellCounts.of(query)(X).integers()[0]
+    seen = query.kernel()(X).integers()[0]
     apart = mean_variation(seen, law.table(query), query.starts, n)
     assert apart <= bound < apart + 0.02
     assert apart > 0.05  # pairs know nothing of it

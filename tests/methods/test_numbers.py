@@ -8,14 +8,13 @@ import polars as pl
 import pytest
 
 import covey
-from audits.gates import fitted, opened
+from audits.gates import fitted
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.core.tables.crosstabs import CodeCounts
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
-from covey.methods.draws import DrawCodes
 from covey.methods.regain import measure_tables
-from covey.methods.regain.measure_tables import OneWayCounts, matrix_is_better, rank_moves
+from covey.methods.regain.measure_tables import matrix_is_better, rank_moves
 from covey.methods.regain.plan_tables import TablePlan
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
@@ -43,7 +42,7 @@ def release(epsilon, delta, seed=1, share=Fraction(1, 20)):
     method, streams = RegainTables(share, ATTRIBUTES), Streams.from_seed(seed)
     budget = make_budget(epsilon, delta)
     found, gate = fitted(rows, method, budget, streams)
-    return found, gate, DrawCodes(found.numbers)(found.cloud, N, streams.child("rows"))
+    return found, gate, found.law.draw(N, streams.child("rows"))
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
@@ -61,12 +60,7 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
     ranks = [np.corrcoef(*np.argsort(np.argsort(t[t[:, 0] > 1, :2], axis=0), axis=0).T)[0, 1] for t in (true, rows)]
     assert ranks[0] > 0.8
     assert abs(ranks[0] - ranks[1]) < 0.08
-    worst = opened(
-        measure_tables.farthest_numbers(
-            OneWayCounts.of(ArrayRows(true), ATTRIBUTES), found.numbers.cells, found.cloud, found.numbers.domain
-        )
-    )
-    assert worst <= found.certificate.misplaced.bound
+    assert found.law.distances(true).functions <= found.certificate.misplaced.bound
     assert "on the wrong side of any value" in found.certificate.sentence
     facts = certificate_facts(found.certificate)
     assert (
@@ -86,8 +80,8 @@ def test_swaps_keep_ranks_where_two_columns_have_some_and_one_is_a_number(places
     method = RegainTables(Fraction(0), tuple(ATTRIBUTES[j] for j in places))
     rows = ArrayRows(people(500)[:, places])
     found = fitted(rows, method, make_budget(1), Streams.from_seed(1))[0]
-    assert (found.numbers.score is not None) == ranked
-    assert len(found.numbers.cells) == sum(isinstance(a, NumberGrid) for a in method.attributes)
+    assert (found.law.score is not None) == ranked
+    assert len(found.law.cells) == sum(isinstance(a, NumberGrid) for a in method.attributes)
 
 
 def test_charges_of_trees_are_fixed_by_public_numbers():

@@ -10,6 +10,7 @@ from covey.core.numbers.grid import Category, NumberGrid
 from covey.core.tables.events import Linked, LinkedTable, linked_table
 from covey.engines.events import LinkedRows
 from covey.entropy import Streams
+from covey.methods.model import fit as run_fit
 from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.goal import Margins, lag_shares, shrunk
 from covey.methods.persons.method import RegainPersons
@@ -38,7 +39,7 @@ def fitted(linked, *budget, plan=PLAN):
     promise, streams = make_budget(*budget, persons=True), Streams.from_seed(1)
     rows, method = LinkedRows(linked), RegainPersons(Fraction(1, 20), plan)
     gate = Gate(promise, method.shares(rows.n, rows.p, promise), streams, steps=rows.steps)
-    return method.fit(rows, gate, streams.postprocessing), gate
+    return run_fit(method, rows, gate, streams.postprocessing), gate
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +53,7 @@ def small(monkeypatch):
 def test_sequences_keep_links_within_the_certificate():
     truth = town(3000)
     found, gate = fitted(truth, 8.0, 1e-6)
-    drawn = found.codes(found.law.draw(3000, np.random.default_rng(0)), np.random.default_rng(1))
+    drawn = found.law.drawn(3000, np.random.default_rng(0), np.random.default_rng(1))
     tables = [
         LinkedTable("across", 0, 0),
         LinkedTable("step", 0, 0),
@@ -68,7 +69,7 @@ def test_sequences_keep_links_within_the_certificate():
     assert 0.005 < found.certificate.bound["across"] < 0.2
     assert "two events of one person" in found.certificate.sentence
     # A bound is about a draw of many: forty persons lie beyond it, and within the one that is stated of them.
-    few = found.codes(found.law.draw(40, np.random.default_rng(3)), np.random.default_rng(4))
+    few = found.law.drawn(40, np.random.default_rng(3), np.random.default_rng(4))
     reference = found.certificate.reference
     stated = found.certificate.of(few)
     apart = Reference.of(few, reference.tables, reference.sizes, reference.numbers).distances(truth)
@@ -85,14 +86,14 @@ def test_pure_epsilon_and_events_without_order():
     plan = LinkedPlan(PERSONS, EVENTS, 5, False)
     found, gate = fitted(town(400), 4.0, plan=plan)
     assert {charge.purpose for charge in gate.spent} == {"events", "histograms", "tables", "certificate"}
-    assert {m.query.of for m in found.measured.found if m.query.degree == 2} == {"person", "across", "event", "two"}
-    assert found.law.draw(50, np.random.default_rng(0)).n == 50
+    assert {m.query.of for m in found.measurements.found if m.query.degree == 2} == {"person", "across", "event", "two"}
+    assert found.law.draw(50, Streams.from_seed(0)).n == 50
 
 
 def test_nobody_with_events_is_no_error():
     nobody = Linked(town(60).persons, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), 5)
     found, _ = fitted(nobody, 5.0, 1e-3)
-    drawn = found.law.draw(500, np.random.default_rng(0))
+    drawn = found.law.draw(500, Streams.from_seed(0))
     assert (drawn.counts == 0).mean() > 0.5
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import covey
-from audits.gates import a_budget, a_gate, fit_bits
+from audits.gates import a_budget, a_gate, asked, fit_bits
 from covey.core.noise import integers as noise_module
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.numbers.grid import Category
@@ -349,31 +349,34 @@ def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is
     X = generator.integers(0, 2, (n, p), dtype=np.uint8) if fill == "mixed" else np.full((n, p), fill, dtype=np.uint8)
     rows = ArrayRows(X)
     rho = {"amount": Fraction(1, 100), "pure": False}
-    matrix = measure_matrix(rows, a_gate("moments"))
-    assert on_grid(matrix.moments.mean, 2 * n)
-    assert on_grid(matrix.moments.pair, 4 * n)
-    assert on_grid(measure_parities(ArrayRows(X[:, :6]), a_gate("moments", **rho)).found[3].values, 1)
-    assert on_grid(measure_sizes(rows, a_gate("row sums")).values, 1)
+    matrix = asked(measure_matrix, rows, a_gate("moments"))
+    assert on_grid(matrix.dense.mean, 2 * n)
+    assert on_grid(matrix.dense.pair, 4 * n)
+    assert on_grid(asked(measure_parities, ArrayRows(X[:, :6]), a_gate("moments", **rho)).found[3].values, 1)
+    assert on_grid(asked(measure_sizes, rows, a_gate("row sums")).values, 1)
     declared = declared_coding(p, [(list(range(p)), 3)])
     plan = plan_bits(n, p, a_budget(1, pure=False), declared)
-    assert on_grid(measure_ball(rows, plan, a_gate("moments", "scores", **rho)).moments.pair, n * UNIT**2)
-    assert on_grid(measure_coding(rows, plan, a_gate("coding", **rho))[1].values, n)
+    assert on_grid(asked(measure_ball, rows, a_gate("moments", "scores", **rho), plan).dense.pair, n * UNIT**2)
+    assert on_grid(asked(measure_coding, rows, a_gate("coding", **rho), plan)[1].values, n)
     v = np.linalg.qr(generator.standard_normal((p, 2)))[0]
-    scores = measure_scores(rows, v, np.sort(generator.normal(0, 1, (2, 5)), axis=1), a_gate("scores"))
+    scores = asked(measure_scores, rows, a_gate("scores"), v, np.sort(generator.normal(0, 1, (2, 5)), axis=1))
     assert on_grid(scores.shares, n)
     domain = Domain((3, 4), (False, False))
-    codes = Tables(ArrayRows(generator.integers(0, 3, (n, 2))), domain)
+    codes = ArrayRows(generator.integers(0, 3, (n, 2)))
     plan = TablePlan((Category(3), Category(4)))
-    found = measure_one_way(codes.counts, plan, a_gate("histograms", **rho)).found
+    gate = a_gate("histograms", **rho)
+    found = asked(lambda told: measure_one_way(Tables(told, domain).counts, plan, told), codes, gate).found
     assert on_grid(np.concatenate([own.values for own in found]), 1)
     maps = [np.arange(3), np.arange(4)]
     for pure in (True, False):
         law = pair_law(domain, a_budget(1, pure))
-        assert on_grid(measure_pairs(codes, maps, law, a_gate("pairs", pure=pure)).values, 144)
+        gate = a_gate("pairs", pure=pure)
+        pairs = asked(lambda told, law=law: measure_pairs(Tables(told, domain), maps, law), codes, gate)
+        assert on_grid(pairs.values, 144)
     real = MatrixNoise.block
     monkeypatch.setattr(MatrixNoise, "block", lambda self, *places: real(self, *places) + 0.25)
     monkeypatch.setattr(gate_module, "add_noise", lambda statistic, noise: statistic + noise)
-    assert not on_grid(measure_matrix(rows, a_gate("moments")).moments.pair, 4 * n)
+    assert not on_grid(asked(measure_matrix, rows, a_gate("moments")).dense.pair, 4 * n)
 
 
 @pytest.mark.usefixtures("few_steps")
@@ -389,7 +392,7 @@ def test_simulated_noise_never_comes_from_the_noise_stream(monkeypatch):
     assert set(used) - {"scores"} == {"coding", "moments", "certificate"}  # one stream for each purpose
     other = Streams.from_seed(16)  # other post-processing, the same measurements
     second = fit_bits(ArrayRows(PATIENTS[:300]), budget, other)
-    assert not np.array_equal(first.cloud.points, second.cloud.points)
+    assert not np.array_equal(first.law.cloud.points, second.law.cloud.points)
     assert noise_module.SATURATION == 1 << 62
 
 

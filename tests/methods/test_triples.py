@@ -15,7 +15,6 @@ from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
 from covey.core.fit.triples import Levels, deviations
 from covey.errors import CannotAnswerError, InternalError, ParameterError
-from covey.measure.law import CellCounts
 from covey.measure.query import Factor, Query
 from covey.methods.regain.triples import Wish, moves_of, triple_shares
 from covey.privacy.budget import CHOICE, make_budget
@@ -46,7 +45,7 @@ def test_one_row_moves_scores_and_tables_no_farther_than_said_and_that_is_attain
     g = np.random.default_rng(0)
     X = np.stack([g.integers(0, c, 30) for c in SIZES], axis=1)
     query = Query(TRIPLES, {a: Factor.plain(c) for a, c in enumerate(SIZES)})
-    kernel = CellCounts.of(query)
+    kernel = query.kernel()
     expected = g.integers(0, 6, query.starts[-1])
     before = kernel(X).integers()[0]
     farthest, tables = 0, 0

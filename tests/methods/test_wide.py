@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from audits.gates import a_budget, a_gate, fit_bits
+from audits.gates import a_budget, a_gate, asked, fit_bits
 from covey.core.tables.counts import UNIT, Coding
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
@@ -25,9 +25,9 @@ def bits(n=N, p=P):
 
 @pytest.mark.parametrize("rows", [1, 7, P])
 def test_matrix_noise_does_not_depend_on_the_strips(rows, monkeypatch):
-    whole = measure_matrix(ArrayRows(bits()), a_gate("moments", amount=3)).moments
+    whole = asked(measure_matrix, ArrayRows(bits()), a_gate("moments", amount=3)).dense
     monkeypatch.setattr("covey.core.arrays.STRIP", rows * P)
-    parts = measure_matrix(ArrayRows(sp.csr_array(bits())), a_gate("moments", amount=3)).moments
+    parts = asked(measure_matrix, ArrayRows(sp.csr_array(bits())), a_gate("moments", amount=3)).dense
     assert (parts.pair == whole.pair).all()
     assert (parts.mean == whole.mean).all()
 
@@ -50,7 +50,8 @@ def test_every_pair_gets_a_draw_of_its_own(rows, clips, monkeypatch):
     monkeypatch.setattr("covey.core.arrays.STRIP", rows * P)
     declared = Coding(np.full(P, 300), 6 * UNIT**2, clips=True) if clips else Coding.half(P)
     plan = plan_bits(N, P, a_budget(5, pure=False), declared)
-    got = measure_ball(ArrayRows(bits()), plan, a_gate("moments", amount=5, pure=False, source=Counting())).moments
+    gate = a_gate("moments", amount=5, pure=False, source=Counting())
+    got = asked(measure_ball, ArrayRows(bits()), gate, plan).dense
     u = declared.encode(bits())
     noise = got.pair * N * UNIT**2 - u.T @ u
     upper = np.triu_indices(P, 1)

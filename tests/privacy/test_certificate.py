@@ -13,7 +13,6 @@ from covey.privacy.certificate import (
     NOISE_MISS,
     Certificate,
     OutOfPlace,
-    Yardstick,
     _quantile,
     certify,
     of_hundred,
@@ -139,7 +138,7 @@ def test_the_yardstick_is_bounded_95_per_cent_of_the_time_and_not_always(pure):
     amount, found = Fraction(1, 2) if pure else Fraction(1, 50), []
     for i in range(2000):
         gate = a_gate("certificate", amount=amount, pure=pure, streams=root.child(str(i)))
-        found.append(certify([1, 2], Exact(0.1), 2000, gate, yardstick=Yardstick(Exact(0.3))))
+        found.append(certify([1, 2], Exact(0.1), 2000, gate, yardstick=Exact(0.3)))
     assert 0.95 <= np.mean([run.misplaced.bound >= 0.3 for run in found]) < 0.975
     assert 0.95 <= np.mean([run.bound[2] >= 0.1 for run in found]) < 0.975
     assert np.median([run.misplaced.estimate for run in found]) == pytest.approx(0.3, abs=0.001)
@@ -169,7 +168,7 @@ def test_the_cubes_margin_is_enough_on_the_integers_at_every_scale():
 
 def test_tiny_budgets_get_laplace_noise_on_both():
     gate = a_gate("certificate", amount=Fraction(1, 10**13))
-    found = certify([2], Exact(0.1), 2000, gate, yardstick=Yardstick(Exact(0.3)))
+    found = certify([2], Exact(0.1), 2000, gate, yardstick=Exact(0.3))
     assert (gate.book[0].law, gate.book[0].scale) == ("laplace", 2 * 1027 * 10**13)
     assert found.misplaced.bound == 1
 

@@ -16,9 +16,9 @@ from covey.demo import example_visits
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
-from covey.methods.method import Fitted
-from covey.methods.persons.method import LinkedFitted
-from covey.methods.regain.tables import RegainTables
+from covey.methods.laws import BitLaw
+from covey.methods.model import Fitted
+from covey.methods.persons.method import PersonsLaw
 from covey.privacy.budget import make_budget
 from covey.progress import listening
 from covey.release import bundle as module
@@ -238,15 +238,10 @@ def test_files_can_be_read_by_others_and_the_scratch_folder_could_not(folder):
 def test_only_public_types_have_a_way_out():
     """The fields of a release are a closed list; what is private can neither be put in nor written."""
     allowed = {
-        PrivateRelease: {"Parts", "Description", "Fitted | LinkedFitted", "PrivacyStatement", "str", "Bounds"},
-        Fitted: {
-            "WeightedPoints",
-            "Certificate | None",
-            "Spectrum | None",
-            "Measurements | None",
-            "NumberCells | None",
-        },
-        LinkedFitted: {"LinkedLaw", "dict[int, Cells]", "Measurements", "LinkedCertificate | None", "int"},
+        PrivateRelease: {"Parts", "Description", "Fitted", "PrivacyStatement", "str", "Bounds"},
+        Fitted: {"Law", "Measurements | None", "Spectrum | None", "Any"},
+        BitLaw: {"WeightedPoints", "Limits"},
+        PersonsLaw: {"LinkedLaw", "Mapping[int, Cells]", "int", "Reference | None"},
     }
     for kind, types in allowed.items():
         assert {field.type for field in dataclasses.fields(kind)} == types
@@ -264,7 +259,7 @@ def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monk
     path, schema = visits
     synth = covey.PrivateSynthesizer(1.0, schema=schema)
     fixed, _ = fitted(synth.prepare(path).rows, synth._regain(), make_budget(1.0), Streams.from_seed(1))
-    monkeypatch.setattr(RegainTables, "fit", lambda *_: fixed)
+    monkeypatch.setattr("covey.synthesizers.private.fit", lambda *_: fixed)
     header, *lines = path.read_text().splitlines()
     other = tmp_path / "other.csv"
     other.write_text("\n".join([header] + [lines[0]] * len(lines)) + "\n")

@@ -18,7 +18,7 @@ from covey.core.tables.domain import Domain
 from covey.demo import example_visits
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.draws import NumberCells
+from covey.methods.laws import CodeLaw
 from covey.release.bundle import write_bundle
 from covey.release.conditional import Centres, conditioned, draw_rows
 from covey.release.verify import bundle_digest, verify_bundle
@@ -37,11 +37,12 @@ def some_centres(schema, seed=0):
     generator, codec = np.random.default_rng(seed), Codec(schema)
     sizes = codec.domain_sizes
     if all(size == 2 for size in sizes):
-        points, cells = generator.random((5, len(sizes))), None
+        points, domain = generator.random((5, len(sizes))), None
     else:
         points = np.hstack([generator.dirichlet(np.ones(size), 5) for size in sizes])
-        cells = NumberCells(Domain(sizes, codec.ordered))
-    return Centres(codec, WeightedPoints(generator.dirichlet(np.ones(5)), points), cells)
+        domain = Domain(sizes, codec.ordered)
+    cloud = WeightedPoints(generator.dirichlet(np.ones(5)), points)
+    return Centres(codec, cloud, None if domain is None else CodeLaw(cloud, domain))
 
 
 def wished(centres, where):

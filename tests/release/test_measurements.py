@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import covey
+from audits.gates import asked
 from covey.core.tables.moments import moments
 from covey.entropy import Streams
 from covey.errors import InputError
@@ -107,7 +108,7 @@ def test_the_noise_is_as_large_as_it_says():
             gate = Gate(kept._budget, method.shares(2000, 5, kept._budget), Streams.from_seed(seed))
             from covey.methods.regain.bits import measure_bits
 
-            m = measure_bits(rows, gate, method.plan(2000, 5, kept._budget)).moments
+            m = asked(measure_bits, rows, gate, method.plan(2000, 5, kept._budget)).dense
             c = m.coding.middle
             signs = (pairs - np.outer(c, X.mean(0)) - np.outer(X.mean(0), c) + np.outer(c, c))[i, j]
             off.append(np.concatenate([(m.mean + c - X.mean(0)) / m.mean_sd, (m.pair[i, j] - signs) / m.pair_sd]))
@@ -193,7 +194,7 @@ def test_the_histograms_kept_are_those_that_were_measured():
     rows, _ = synth._read(codes())
     method = synth._regain()
     gate = Gate(synth._budget, method.shares(rows.n, rows.p, synth._budget), Streams.from_seed(3).child("call 1"))
-    found = measure_one_way(Tables(rows, synth.domain).counts, method.plan, gate).found
+    found = asked(lambda told: measure_one_way(Tables(told, synth.domain).counts, method.plan, told), rows, gate).found
     kept = fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,)).found[0]
     assert all(np.array_equal(m.values, kept.counts((a,))) for a, m in enumerate(found))
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats.contingency import association
 
 import covey
-from audits.gates import a_budget
+from audits.gates import a_budget, asked
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
 from covey.demo import example_patients, example_visits
 from covey.engines.local import ArrayRows
@@ -445,8 +445,8 @@ def bit_spectrum(X, pure, seed):
     budget = make_budget(0.3, 0 if pure else 1e-9)
     plan = plan_bits(*X.shape, budget)
     gate = Gate(budget, plan.shares, streams)
-    noisy = measure_matrix(rows, gate) if pure else measure_ball(rows, plan, gate)
-    return moment_spectrum(noisy.moments, plan.mechanism, streams.postprocessing("spectrum"))
+    noisy = asked(measure_matrix, rows, gate) if pure else asked(measure_ball, rows, gate, plan)
+    return moment_spectrum(noisy.dense, plan.mechanism, streams.postprocessing("spectrum"))
 
 
 @pytest.mark.parametrize("pure", [True, False])

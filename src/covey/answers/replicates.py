@@ -24,10 +24,10 @@ from covey.core.draw.rounding import bootstrap, round_bits, round_categories
 from covey.core.tables.events import Linked, places_within
 from covey.engines.events import LinkedRows
 from covey.engines.local import ArrayRows
+from covey.engines.rows import Rows
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
-from covey.methods.draws import NumberCells, draw_of
-from covey.methods.method import Fitted, Method
+from covey.methods.model import Fitted, Model, fit, planned
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.plan import declared_coding
 from covey.methods.regain.tables import RegainTables
@@ -70,12 +70,13 @@ class Mechanism:
         spent = sum((c.amount for c in privacy.charges if c.purpose not in ("certificate", DOMAINS)), NONE)
         return privacy.budget.part(spent / privacy.budget.amount)
 
-    def method(self) -> Method:
+    def method(self) -> Model:
         """The method for bits, or for categories and numbers, as public facts decide it."""
         codec = self.release.codec
         if self.release.flags:
             width = len(codec.names)
-            return RegainBits(NONE, declared_coding(width, codec.limits) if codec.limits else None, width=width)
+            declared = declared_coding(width, codec.limits) if codec.limits else None
+            return RegainBits(NONE, declared, width=width, limits=codec.limits)
         method = RegainTables.of(codec, NONE, self.budget.pure)
         triples = len(self.release.evidence.found.chosen(3))
         return replace(method, wish=Wish(triples, codec.target)) if triples else method  # whoever asked for them
@@ -84,13 +85,8 @@ class Mechanism:
     def known(self) -> bool:
         """Whether the release says all of how it was made: what it spent is what this method plans, and no prior was used."""
         privacy, budget = self.release.privacy, self.budget
-        planned = self.method().shares(privacy.n, len(self.release.columns.names), budget)
-        return privacy.prior is None and {c.purpose for c in privacy.charges} <= {*planned, "certificate", DOMAINS}
-
-    def codes(self, cloud: Any, numbers: NumberCells | None, m: int, streams: Streams) -> Array:
-        """Rows of codes drawn from centres."""
-        release, codec = self.release, self.release.codec
-        return np.asarray(draw_of(codec.limits if release.flags else [], numbers)(cloud, m, streams))
+        shares = self.method().shares(privacy.n, len(self.release.columns.names), budget)
+        return privacy.prior is None and {c.purpose for c in privacy.charges} <= {*shares, "certificate", DOMAINS}
 
     def table(self, m: int, streams: Streams) -> Array:
         """Rows of codes as independent as people are. Balanced rows, which a release draws, would hide what sampling adds."""
@@ -106,85 +102,64 @@ class Mechanism:
             codes[:, j] = cells.values(codes[:, j], public)
         return codes
 
-    def frame(self, codes: Array, numbers: NumberCells | None, streams: Streams) -> Any:
+    def rows(self, table: Any) -> Rows:
+        """A table behind kernels."""
+        return ArrayRows(table)
+
+    def frame(self, codes: Any, streams: Streams) -> Any:
         """Codes as a frame of values."""
         public, coding = streams.postprocessing("decode"), self.release.codec.coding
         return in_library(self.release.codec.decode(codes.astype(np.int64), public, coding), self.library)
 
     def truth(self, streams: Streams) -> Any:
-        """What the centres themselves say: many of their rows."""
+        """What the law itself says: many of its units, which are balanced."""
         own, release = streams.child("truth"), self.release
-        codes = self.codes(release.centres, release.numbers, TRUTH_ROWS * release.privacy.n, own)  # balanced: exact
-        return self.frame(codes, release.numbers, own)
+        return self.frame(release.fitted.law.draw(TRUTH_ROWS * release.privacy.n, own), own)
 
-    def refit(self, streams: Streams) -> tuple[Array, Fitted]:
-        """A table drawn from the centres, and what the mechanism makes of it."""
-        n = self.release.privacy.n
+    def refit(self, streams: Streams) -> tuple[Any, Fitted]:
+        """A table drawn from the law, and what the mechanism makes of it."""
+        n, model, budget, own = self.release.privacy.n, self.method(), self.budget, streams.child("fit")
         table = self.table(n, streams.child("table"))
-        method, budget, fit = self.method(), self.budget, streams.child("fit")
+        rows = self.rows(table)
         with silent():
-            gate = Gate(budget, method.shares(n, table.shape[1], budget), fit)
-            return table, method.fit(ArrayRows(table), gate, fit.postprocessing)
+            gate = Gate(budget, planned(model, n, rows.p, budget), own, "covey", rows.steps)
+            return table, fit(model, rows, gate, own.postprocessing)
 
     def again(self, streams: Streams) -> Replicate:
         """One replicate."""
-        release, n = self.release, self.release.privacy.n
         (table, fitted), drawn, own = self.refit(streams), streams.child("table"), streams.child("rows")
-        rows = self.codes(fitted.cloud, fitted.numbers, release.parts.m or n, own)
-        return Replicate(self.frame(table, release.numbers, drawn), self.frame(rows, fitted.numbers, own))
+        rows = fitted.law.draw(self.release.parts.m or self.release.privacy.n, own)
+        return Replicate(self.frame(table, drawn), self.frame(rows, own))
 
 
 @dataclass(frozen=True)
 class OfPersons(Mechanism):
     """The same of persons with events; frames are by the names of their tables."""
 
-    def method(self) -> Any:
+    def method(self) -> Model:
         """The method for their description."""
         return method_of(self.release.described, NONE)
 
+    def rows(self, table: Any) -> Any:
+        """Persons behind kernels."""
+        return LinkedRows(table)
+
     def table(self, m: int, streams: Streams) -> Any:
         """Persons as independent as people are: some of many, for those that a law draws are balanced."""
-        return self._some(self.release.persons, m, streams.postprocessing("table"))
-
-    def _some(self, fitted: Any, m: int, public: np.random.Generator) -> Linked:
-        many = fitted.codes(fitted.law.draw(POOL * m, public), public)
+        public = streams.postprocessing("table")
+        many = self.release.persons.drawn(POOL * m, public, public)
         chosen = np.sort(public.integers(0, many.n, m))
         counts = many.counts
         owner = np.repeat(np.arange(m), counts[chosen])
         rows = (np.cumsum(counts) - counts)[chosen][owner] + places_within(owner)
         return Linked(many.persons[chosen], many.events[rows], owner, many.most)
 
-    def frame(self, codes: Any, numbers: Any, streams: Streams) -> Any:
+    def frame(self, codes: Any, streams: Streams) -> Any:
         """Codes as frames of values."""
         described = self.release.described
         columns = drawn_columns(described, codes, streams.postprocessing("decode"))
         names = [part.name for part in described.tables]
         return {name: in_library(own, self.library) for name, own in zip(names, columns, strict=True)}
-
-    def drawn(self, fitted: Any, m: int, streams: Streams) -> Linked:
-        """Balanced persons, as a release draws them."""
-        public = streams.postprocessing("rows")
-        return fitted.codes(fitted.law.draw(m, public), public)  # type: ignore[no-any-return]
-
-    def truth(self, streams: Streams) -> Any:
-        """What the law itself says: many of its persons."""
-        own, release = streams.child("truth"), self.release
-        return self.frame(self.drawn(release.persons, TRUTH_ROWS * release.privacy.n, own), None, own)
-
-    def refit(self, streams: Streams) -> tuple[Any, Any]:
-        """Persons drawn from the law, and what the mechanism makes of them."""
-        n, method, fit = self.release.privacy.n, self.method(), streams.child("fit")
-        table = self.table(n, streams.child("table"))
-        rows = LinkedRows(table)
-        with silent():
-            gate = Gate(self.budget, method.shares(n, rows.p, self.budget), fit, "covey", rows.steps)
-            return table, method.fit(rows, gate, fit.postprocessing)
-
-    def again(self, streams: Streams) -> Replicate:
-        """One replicate."""
-        (table, fitted), drawn, own = self.refit(streams), streams.child("table"), streams.child("rows")
-        rows = self.drawn(fitted, self.release.parts.m or self.release.privacy.n, own)
-        return Replicate(self.frame(table, None, drawn), self.frame(rows, None, own))
 
 
 def mechanism_of(release: Release, library: str = "polars") -> Mechanism:

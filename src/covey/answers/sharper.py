@@ -20,13 +20,12 @@ from covey.answers.answer import About
 from covey.answers.estimates import Estimate, Function, logistic_coefficients
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.release import Release
-from covey.answers.replicates import FEWEST, OfPersons, each, mechanism_of
+from covey.answers.replicates import FEWEST, each, mechanism_of
 from covey.answers.source import streams_of
 from covey.core.arrays import Array, Floats
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, whole_number
-from covey.methods.method import Fitted
-from covey.methods.persons.method import LinkedFitted
+from covey.methods.model import Fitted
 
 CENTRES_ROWS = 50_000  # balanced rows that a function of centres is read off: their own error is small beside the noise
 LARGE = 200_000  # rows; of more, a table is as good as its population, and its own rows are not kept
@@ -74,14 +73,9 @@ class Sharper(Release):
         """Balanced rows of the centres."""
         return self.balanced(self.fitted, Streams.from_seed(0).child("sharper"))
 
-    def balanced(self, fitted: Fitted | LinkedFitted, streams: Streams) -> Rows:
+    def balanced(self, fitted: Fitted, streams: Streams) -> Rows:
         """Balanced rows of what was fitted, or persons each with one event."""
-        count, mechanism = max(CENTRES_ROWS, min(self.privacy.n, LARGE)), mechanism_of(self)
-        if isinstance(mechanism, OfPersons):
-            drawn = mechanism.drawn(fitted, count, streams)
-            return self.with_event(drawn, streams.postprocessing("events"))
-        assert isinstance(fitted, Fitted)  # nosec B101 # for the type checker
-        return self.in_units(mechanism.codes(fitted.cloud, fitted.numbers, count, streams))
+        return self.of_table(fitted.law.draw(max(CENTRES_ROWS, min(self.privacy.n, LARGE)), streams), streams)
 
     def of_table(self, table: Any, streams: Streams) -> Rows:
         """A replicate's own table in units."""

@@ -12,47 +12,9 @@ from itertools import groupby
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Floats, Integers
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Counts
-from covey.core.tables.crosstabs import TABLE_ROWS
-from covey.measure.query import Columns, Factor, Query
-
-
-@dataclass(frozen=True, eq=False)
-class CellCounts:
-    """Kernel: counts of every cell of a query's tables, side by side, of rows of codes."""
-
-    columns: Columns
-    factors: tuple[Factor, ...]
-    sets: tuple[Columns, ...]
-
-    @classmethod
-    def of(cls, query: Query) -> CellCounts:
-        """That of a query of rows which counts cells."""
-        return cls(tuple(query.factors), tuple(query.factors.values()), tuple(query.sets))
-
-    def __call__(self, batch: Array) -> Counts:
-        """Count a batch of codes, in blocks that stay in the processor's cache."""
-        tables: list[Integers] = []
-        for begin in range(0, max(1, len(batch)), TABLE_ROWS):
-            part = np.ascontiguousarray(batch[begin : begin + TABLE_ROWS].T).astype(np.int64)
-            bins = {a: factor.at(part[a]) for a, factor in zip(self.columns, self.factors, strict=True)}
-            found = self._tables(bins)
-            tables = found if not tables else [a + b for a, b in zip(tables, found, strict=True)]
-        return Counts((np.concatenate(tables),))
-
-    def _tables(self, bins: dict[int, Integers]) -> list[Integers]:
-        size = {a: factor.size for a, factor in zip(self.columns, self.factors, strict=True)}
-        out = []
-        for before, group in groupby(self.sets, key=lambda own: own[:-1]):
-            at, cells = np.zeros(1, dtype=np.int64), 1
-            for a in before:
-                at, cells = at * size[a] + bins[a], cells * size[a]
-            for own in group:
-                last = own[-1]
-                out.append(np.bincount(at * size[last] + bins[last], minlength=cells * size[last]))
-        return out
+from covey.measure.query import Query
 
 
 @dataclass(frozen=True)

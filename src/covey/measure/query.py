@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb, prod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
+from covey.measure.kernels import CellCounts, PersonTables
 
 Columns = tuple[int, ...]
 View = Literal["cells", "centred", "product"]
@@ -56,6 +57,20 @@ class Factor:
         return np.asarray(self.bins[np.searchsorted(self.edges, codes, side="right") - 1])
 
 
+@dataclass(frozen=True, eq=False)
+class ToBins:
+    """A step on records: codes become bins, column by column; None leaves a column as it is."""
+
+    factors: tuple[Factor | None, ...]
+
+    def __call__(self, batch: Array) -> Array:
+        """The bins of a batch, each of its own record alone."""
+        out = np.empty(batch.shape, dtype=np.int64, order="F")
+        for j, factor in enumerate(self.factors):
+            out[:, j] = batch[:, j] if factor is None else factor.at(batch[:, j])
+        return out
+
+
 @dataclass(frozen=True)
 class Every(Sequence[Columns]):
     """All sets of so many of p columns, in lexicographic order, none of them written out."""
@@ -93,7 +108,7 @@ class Query:
         factors: how each of these columns is looked at.
         view: "cells" counts every cell; "centred" takes out what fewer of the columns say; "product" is the mean product of
             flags less their references, which is the last cell of their centred table and tells all of it.
-        of: what of a unit is looked at; of a person with events one of the kinds of `core.tables.linked`.
+        of: what of a unit is looked at; of a person with events one of the kinds of `core.tables.events`.
         cut: whether units were shortened before, so that values are no longer about them.
         total: whether every unit lies in one cell of each table, so that its cells sum to their number.
     """
@@ -110,6 +125,17 @@ class Query:
         """Mean products of every so many flags, each coded as x less a share of ones."""
         factors = {a: Factor.flag(float(c)) for a, c in enumerate(middle)}
         return cls(Every(len(middle), degree), factors, "product", cut=cut)
+
+    @classmethod
+    def derived(cls, of: str, column: int, size: int, count: int = 1) -> Query:
+        """Histograms of so many numbers that follow from a unit, as columns beside the others."""
+        columns = range(column, column + count)
+        return cls([(a,) for a in columns], dict.fromkeys(columns, Factor.plain(size)), of=of)
+
+    def kernel(self) -> Callable[[Any], Any]:
+        """What counts the cells of all tables, of some units."""
+        given = tuple(self.factors), tuple(self.factors.values()), tuple(self.sets)
+        return CellCounts(*given) if self.of == "row" else PersonTables(*given, self.of)
 
     @cached_property
     def degree(self) -> int:

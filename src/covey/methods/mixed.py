@@ -96,17 +96,25 @@ class MixedCoding:
             found[name] = int(same.sum())
         return found
 
-    def draw(self, centres: WeightedPoints, m: int, streams: Streams) -> Integers:
-        """m rows of cells: categories rounded, numbers the averages of the row's group, to the precision of their fields."""
-        public = streams.postprocessing("rows")
-        shares, numbers = np.split(centres.points, [self.domain.total], axis=1)
-        steps = self.low + numbers * self.width
-        codes, values = sample_mixed(WeightedPoints(centres.weights, shares), self.domain, steps, m, public)
+
+@dataclass(frozen=True)
+class MixedLaw:
+    """Categories and averages of numbers, by group."""
+
+    cloud: WeightedPoints
+    coding: MixedCoding
+
+    def draw(self, units: int, streams: Streams) -> Integers:
+        """Rows of cells: categories rounded, numbers the averages of the row's group, to the precision of their fields."""
+        own, public = self.coding, streams.postprocessing("rows")
+        shares, numbers = np.split(self.cloud.points, [own.domain.total], axis=1)
+        steps = own.low + numbers * own.width
+        codes, values = sample_mixed(WeightedPoints(self.cloud.weights, shares), own.domain, steps, units, public)
         cells = codes.astype(np.int64)
-        for j, attribute in enumerate(self.attributes):
+        for j, attribute in enumerate(own.attributes):
             if isinstance(attribute, Grid):
                 apart = attribute.apart(cells[:, j] - 1 + attribute.bins)
-                cells[:, j] = np.where(codes[:, j] > 0, apart, values[:, self.at.index(j)])
+                cells[:, j] = np.where(codes[:, j] > 0, apart, values[:, own.at.index(j)])
             else:
                 cells[:, j] = attribute.draw(cells[:, j], public)
         return cells

@@ -39,7 +39,6 @@ from covey.core.tables.counts import Counts, integer_squares, joined
 from covey.core.tables.marginals import covariance_loss
 from covey.core.tables.moments import moments_of
 from covey.errors import ParameterError, whole_number
-from covey.methods.method import Fitted
 from covey.methods.records import Records
 from covey.privacy.budget import Budget, Charge, exact, split
 from covey.privacy.gate import Exact, Gate, Moves
@@ -169,9 +168,9 @@ class Algorithm4:
         """All public choices for a table of n rows."""
         return paper_parameters(n, self.body, budget.per_row, **self.options)
 
-    def fit(self, records: Records, par: PaperParameters, gate: Gate) -> Fitted:
+    def fit(self, records: Records, par: PaperParameters, gate: Gate) -> WeightedPoints:
         """Centres in K; the paper has no certificate."""
-        return Fitted(private_centres(records, self.body, par, gate).cloud)
+        return private_centres(records, self.body, par, gate).cloud
 
 
 @dataclass(frozen=True)

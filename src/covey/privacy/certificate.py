@@ -34,21 +34,6 @@ CUBE_SCALE = (
 
 
 @dataclass(frozen=True)
-class Yardstick:
-    """Rows out of place on the true records, sealed, and what they are counted in.
-
-    Args:
-        exact: the share; one replaced record moves it by 1/n at most.
-        columns: of a typical table: 2, or 1 where there are no more.
-        numbers: whether distribution functions of single numbers are covered as well.
-    """
-
-    exact: Exact[float]
-    columns: int = 2
-    numbers: bool = False
-
-
-@dataclass(frozen=True)
 class OutOfPlace:
     """The yardstick as released: the share of rows out of place between the true table and the centres."""
 
@@ -124,23 +109,28 @@ class Certificate:
         ]
         return card("Accuracy certificate", f"{self.confidence:.0%} confidence", [("In words", self.sentence), *rows])
 
-    def for_table(
-        self, distance_to_centres: Mapping[int, float], misplaced: float | None = None, functions: float | None = None
-    ) -> TableBounds:
+    def for_table(self, apart: Distances) -> TableBounds:
         """Bounds for a synthetic table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public.
 
-        `misplaced` are the rows of the table that are out of place among the centres, and `functions` its largest Kolmogorov
-        distance, over its numbers, from the released distribution functions; the same inequality holds for both.
+        The same inequality holds for rows out of place and for the distribution functions of numbers.
         """
-        whole = None
-        if self.misplaced is not None and misplaced is not None:
-            whole = min(1.0, self.misplaced.bound + misplaced)
-        found = TableBounds(
-            {d: min(1.0, self.bound[d] + distance_to_centres[d]) for d in self.bound if d in distance_to_centres}, whole
-        )
-        if self.misplaced is not None and self.misplaced.numbers and functions is not None:
-            found.numbers = min(1.0, self.misplaced.bound + functions)
+        own, whole = self.misplaced, None
+        if own is not None and apart.misplaced is not None:
+            whole = min(1.0, own.bound + apart.misplaced)
+        bounds = {d: min(1.0, self.bound[d] + far) for d, far in apart.by_degree.items() if d in self.bound}
+        found = TableBounds(bounds, whole)
+        if own is not None and own.numbers and apart.functions is not None:
+            found.numbers = min(1.0, own.bound + apart.functions)
         return found
+
+
+@dataclass(frozen=True)
+class Distances:
+    """How far public rows are from a law: by degree, rows out of place, and the largest distance of a distribution function."""
+
+    by_degree: Mapping[int, float]
+    misplaced: float | None = None
+    functions: float | None = None
 
 
 class TableBounds(dict[int, float]):
@@ -169,12 +159,12 @@ def certify(
     n: int,
     gate: Gate,
     categorical: bool = False,
-    yardstick: Yardstick | None = None,
+    yardstick: Exact[float] | None = None,
 ) -> Certificate:
     """Release the largest of the δ_d with noise, and bound all of them by it; with a yardstick, it too, for the same charge."""
     # In steps of 1/(1024n) each number moves by 1024, by one more through rounding, and by up to one for floating point at
     # each of the two tables (docs/proofs/certificate.md).
-    sealed = [farthest] if yardstick is None else [farthest, yardstick.exact]
+    sealed = [farthest] if yardstick is None else [farthest, yardstick]
     value = Exact.of(_together, *sealed).map(_in_steps, n)
     found = _measure(gate, value, len(sealed))
     margin = ceil(found.sd * _quantile(found.law)) + 1
@@ -183,7 +173,7 @@ def certify(
     bounds = [min(1.0, max(float(noisy) + margin, margin) * step) for noisy in found.values]
     misplaced = None
     if yardstick is not None:
-        misplaced = OutOfPlace(bounds[1], estimates[1], yardstick.columns, yardstick.numbers)
+        misplaced = OutOfPlace(bounds[1], estimates[1])
     return Certificate(
         bound=dict.fromkeys(sorted(degrees), bounds[0]),
         estimate=dict.fromkeys(sorted(degrees), estimates[0]),

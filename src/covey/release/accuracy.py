@@ -13,7 +13,7 @@ from covey.core.tables.moments import moments
 from covey.html import Html, tag
 from covey.methods.persons.certify import WORDS, LinkedCertificate
 from covey.methods.regain.groups import small_groups
-from covey.privacy.certificate import Certificate, OutOfPlace, TableBounds, of_hundred
+from covey.privacy.certificate import Certificate, Distances, OutOfPlace, TableBounds, of_hundred
 from covey.release import charts
 from covey.release.charts import number
 from covey.release.contents import Bounds, PrivateRelease
@@ -169,4 +169,4 @@ def table_bounds(release: PrivateRelease, codes: Integers) -> TableBounds:
             bits = codes.astype(np.uint8)
             misplaced = misplaced_bits(moments(bits), release.centres)
             distance = bit_distances(bits, release.centres, degrees) if degrees else {}
-    return certificate.for_table({d: distance[d] for d in degrees if d in distance}, misplaced)
+    return certificate.for_table(Distances({d: distance[d] for d in degrees if d in distance}, misplaced))

@@ -17,7 +17,7 @@ from covey.core.arrays import Array, Integers
 from covey.core.paper.blocks import WeightedPoints
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.draws import NumberCells, draw_of
+from covey.methods.laws import CodeLaw, law_of
 from covey.table.attributes import MISSING as MISSING_CELL
 from covey.table.attributes import SPECIAL, Grid
 from covey.table.codec import Codec
@@ -33,7 +33,7 @@ class Centres:
 
     codec: Codec
     cloud: WeightedPoints
-    numbers: NumberCells | None = None  # its categories and cells of numbers; None where every column is a flag
+    numbers: CodeLaw | None = None  # its categories and cells of numbers; None where every column is a flag
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -128,10 +128,10 @@ def draw_rows(centres: Centres, m: int, wishes: Sequence[Wish], streams: Streams
     A row that lies beyond the ends of a range, or that the rules of its schema move out of the condition, is drawn again.
     """
     cloud, codec = conditioned(centres, wishes), centres.codec  # refused here, before anything is written
-    draw = draw_of(codec.limits, centres.numbers)
+    law = law_of(cloud, codec.limits, centres.numbers)
 
     def rows(count: int, own: Streams) -> Mapping[str, Any]:
-        drawn = np.asarray(draw(cloud, count, own)).astype(np.int64)
+        drawn = law.draw(count, own).astype(np.int64)
         return codec.decode(drawn, own.postprocessing("decode"), codec.coding)
 
     return _parts(centres, rows, m, wishes, streams)

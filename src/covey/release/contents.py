@@ -12,10 +12,10 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.numbers.cells import Cells
 from covey.core.paper.blocks import WeightedPoints
 from covey.measure.measurement import Measurements
-from covey.methods.draws import NumberCells
-from covey.methods.method import Fitted
+from covey.methods.laws import CodeLaw, RowLaw
+from covey.methods.model import Fitted
 from covey.methods.persons.certify import LinkedCertificate
-from covey.methods.persons.method import LinkedFitted
+from covey.methods.persons.method import PersonsLaw
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.release.summary import Column
@@ -101,7 +101,7 @@ class PrivateRelease:
 
     parts: Parts
     described: Description
-    fitted: Fitted | LinkedFitted
+    fitted: Fitted
     privacy: PrivacyStatement
     version: str
     own: Bounds = None  # what its certificate says of these very rows, where it was computed before
@@ -114,36 +114,36 @@ class PrivateRelease:
     @property
     def certificate(self) -> Certificate | LinkedCertificate | None:
         """The private accuracy certificate, if one was bought."""
-        return self.fitted.certificate
+        found: Certificate | LinkedCertificate | None = self.fitted.certificate
+        return found
 
     @property
     def measurements(self) -> Measurements | None:
         """The noisy numbers that were measured, if they were kept."""
-        return measured_of(self.fitted)
+        return self.fitted.measurements
 
     @property
     def centres(self) -> WeightedPoints:
         """The weighted centres that rows of its one table are drawn from."""
-        assert isinstance(self.fitted, Fitted)  # nosec B101 # for the type checker; persons have none
-        return self.fitted.cloud
+        assert isinstance(self.fitted.law, RowLaw)  # nosec B101 # for the type checker; persons have none
+        return self.fitted.law.cloud
 
     @property
-    def persons(self) -> LinkedFitted:
-        """What persons with events are drawn from."""
-        assert isinstance(self.fitted, LinkedFitted)  # nosec B101 # for the type checker; a single table has none
-        return self.fitted
+    def persons(self) -> PersonsLaw:
+        """The law of persons with events."""
+        assert isinstance(self.fitted.law, PersonsLaw)  # nosec B101 # for the type checker; a single table has none
+        return self.fitted.law
 
     @property
-    def numbers(self) -> NumberCells | None:
-        """What the centres' cells of numbers are."""
-        return self.fitted.numbers if isinstance(self.fitted, Fitted) else None
+    def numbers(self) -> CodeLaw | None:
+        """The law of categories and numbers; None where every column is a flag, and of persons."""
+        return self.fitted.law if isinstance(self.fitted.law, CodeLaw) else None
 
     @property
     def cells(self) -> Mapping[int, Cells]:
         """The cells of numbers, by their place among all columns."""
-        if isinstance(self.fitted, LinkedFitted):
-            return self.fitted.cells
-        return {} if self.fitted.numbers is None else self.fitted.numbers.cells
+        law = self.fitted.law
+        return law.cells if isinstance(law, CodeLaw | PersonsLaw) else {}
 
     @property
     def bands(self) -> Bands | None:
@@ -153,11 +153,6 @@ class PrivateRelease:
     def certified(self, tables: Sequence[ColumnValues]) -> Bounds:
         """What its certificate says of these very tables, where it can be computed."""
         return self.own
-
-
-def measured_of(fitted: Fitted | LinkedFitted) -> Measurements | None:
-    """The measurements that a fit has kept."""
-    return fitted.measured if isinstance(fitted, LinkedFitted) else fitted.measurements
 
 
 @dataclass(frozen=True)

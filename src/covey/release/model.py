@@ -26,9 +26,9 @@ from covey.core.tables.events import count_bins
 from covey.core.tables.zeros import Across
 from covey.errors import InputError
 from covey.measure.measurement import Measurements
-from covey.methods.draws import NumberCells
-from covey.methods.method import Fitted
-from covey.methods.persons.method import LinkedFitted
+from covey.methods.laws import BitLaw, CodeLaw, RowLaw
+from covey.methods.model import Fitted
+from covey.methods.persons.method import PersonsLaw
 from covey.release.contents import PrivateRelease
 from covey.release.measurements import read_measurements, write_measurements
 from covey.release.reading import read_arrays
@@ -50,34 +50,35 @@ def write_model(release: PrivateRelease, folder: Path) -> None:
         write_measurements(release.measurements, [*names, *more], folder)
 
 
-def model_arrays(fitted: Fitted | LinkedFitted) -> dict[str, Any]:
-    """The arrays of model.npz."""
-    return _of_persons(fitted) if isinstance(fitted, LinkedFitted) else _of_rows(fitted)
-
-
-def _of_rows(fitted: Fitted) -> dict[str, Any]:
-    """Weights and points; the noisy spectrum; ranks that swaps of rows keep; triples that were measured, and their levels."""
-    arrays: dict[str, Any] = {"weights": fitted.cloud.weights, "points": fitted.cloud.points}
+def model_arrays(fitted: Fitted) -> dict[str, Any]:
+    """The arrays of model.npz: of a law, and the noisy spectrum."""
+    arrays = _of_persons(fitted.law) if isinstance(fitted.law, PersonsLaw) else _of_rows(fitted.law)
     if (seen := fitted.spectrum) is not None:
         arrays["spectrum"] = np.array([seen.edge, seen.dimension, *seen.values])
-    if (numbers := fitted.numbers) is None:
+    return arrays
+
+
+def _of_rows(law: Any) -> dict[str, Any]:
+    """Weights and points; ranks that swaps of rows keep; triples that were measured, and their levels."""
+    arrays: dict[str, Any] = {"weights": law.cloud.weights, "points": law.cloud.points}
+    if not isinstance(law, CodeLaw):
         return arrays
-    if numbers.score is not None:
-        arrays["score"] = numbers.score
-    if numbers.triples:
-        arrays["triples"] = np.array(numbers.triples.names)
-        arrays |= {f"{x} level": levels for x, levels in numbers.triples.levels.items()}
-    return arrays | _of_cells(numbers.cells)
+    if law.score is not None:
+        arrays["score"] = law.score
+    if law.triples:
+        arrays["triples"] = np.array(law.triples.names)
+        arrays |= {f"{x} level": levels for x, levels in law.triples.levels.items()}
+    return arrays | _of_cells(law.cells)
 
 
-def _of_persons(fitted: LinkedFitted) -> dict[str, Any]:
+def _of_persons(own: PersonsLaw) -> dict[str, Any]:
     """Models by number, and the law of the number of events."""
-    law = fitted.law
+    law = own.sequences
     arrays: dict[str, Any] = {"counts": law.counts}
-    for k, own in enumerate(law.models):
-        arrays |= {f"{k} {name}": np.asarray(getattr(own, name)) for name in PARTS}
+    for k, model in enumerate(law.models):
+        arrays |= {f"{k} {name}": np.asarray(getattr(model, name)) for name in PARTS}
     arrays |= {f"tilt {q} {a}": factors for (q, a), factors in law.tilts.items()}
-    return arrays | _of_cells(fitted.cells)
+    return arrays | _of_cells(own.cells)
 
 
 def _of_cells(cells: Mapping[int, Cells]) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _of_cells(cells: Mapping[int, Cells]) -> dict[str, Any]:
     return arrays | {f"{j} {name}": getattr(own.measure, name) for j, own in cells.items() for name in names}
 
 
-def read_model(folder: Path, described: Description) -> Fitted | LinkedFitted:
+def read_model(folder: Path, described: Description) -> Fitted:
     """The model and the measurements of a bundle, without its certificate."""
     model = read_arrays(folder / MODEL)
     codecs = described.codecs
@@ -110,24 +111,25 @@ def _cells(model: Mapping[str, Array], attributes: Sequence[Attribute]) -> dict[
 def _rows(model: Mapping[str, Array], codec: Codec, measured: Measurements | None) -> Fitted:
     """Centres; without cells and categories where every column is a flag."""
     cloud = WeightedPoints(model["weights"], model["points"])
-    numbers, width = None, len(codec.domain_sizes)
+    law: RowLaw = BitLaw(cloud, codec.limits if codec.flags else ())
+    width = len(codec.domain_sizes)
     if not codec.flags:
         cells = _cells(model, codec.kinds)
         sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(codec.kinds))
         names = tuple((int(a), int(b), int(c)) for a, b, c in model["triples"]) if "triples" in model else ()
         triples = Triples(names, {x: model[f"{x} level"] for triple in names for x in triple})
         domain, width = Domain(sizes, codec.ordered), sum(sizes)
-        numbers = NumberCells(domain, cells, model.get("score"), structural_zeros(codec), triples or None)
+        law = CodeLaw(cloud, domain, cells, model.get("score"), structural_zeros(codec), triples or None)
     if cloud.points.shape != (len(cloud.weights), width):
         raise ValueError("its centres have other columns than the schema")
     spectrum = None
     if "spectrum" in model:
         edge, dimension, *values = map(float, model["spectrum"])
         spectrum = Spectrum(tuple(values), edge, int(dimension))
-    return Fitted(cloud, None, spectrum, measured, numbers)
+    return Fitted(law, measured, spectrum)
 
 
-def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> LinkedFitted:
+def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> Fitted:
     """The law of persons with events."""
     attributes = [kind for kinds in package.kinds for kind in kinds]
     cells = _cells(model, attributes)
@@ -149,4 +151,4 @@ def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> 
     measured = read_measurements(folder, [*(kind.size for kind in attributes), package.link.at_most + 1])
     if measured is None:
         raise InputError("the bundle has no measurements.")
-    return LinkedFitted(law, cells, measured, None, last)
+    return Fitted(PersonsLaw(law, cells, last), measured)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.methods.draws import NumberCells
+from covey.methods.laws import CodeLaw
 from covey.release.contents import AnyRelease, PrivateRelease
 from covey.table.codec import Codec
 from covey.table.schema import Schema
@@ -80,7 +80,7 @@ class Pictured:
         numbers: the cells that numbers were measured in.
     """
 
-    def __init__(self, schema: Schema, m: int, numbers: NumberCells | None = None) -> None:
+    def __init__(self, schema: Schema, m: int, numbers: CodeLaw | None = None) -> None:
         self.codec = Codec(schema)
         self.counts: list[Integers] = [np.zeros(size, dtype=np.int64) for size in self.codec.domain_sizes]
         self.first: ColumnValues = {}

@@ -13,7 +13,6 @@ from covey.core.arrays import Array, Integers
 from covey.core.numbers.cells import Cells
 from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten, tag
-from covey.methods.method import Fitted
 from covey.release import charts
 from covey.release.accuracy import NO_CERTIFICATE, accuracy, headline, stated, table_bounds
 from covey.release.agreement import risks, why
@@ -258,7 +257,7 @@ def private_page(release: PrivateRelease, files: Files, whole: Bounds, looks: Se
         "may be off by more than the bound above, which is about the typical one.",
         "model.npz holds the law that the rows were drawn from: more rows can be drawn at no cost.",
     ]
-    spectral = release.fitted.spectrum if isinstance(release.fitted, Fitted) else None
+    spectral = release.fitted.spectrum
     drawn = "Persons and their events" if files.several else "The rows"
     # The pyramid of NIST SP 800-226, from its top: what is promised to whom; how, and how well; what it stands on.
     sections = [

@@ -13,7 +13,6 @@ import numpy as np
 
 from covey.errors import InputError
 from covey.privacy.budget import Budget, Charge, budget_for
-from covey.release.contents import measured_of
 from covey.release.model import read_model
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.release.reading import read_arrays, read_json
@@ -126,7 +125,7 @@ def verify_bundle(folder: Path) -> Verified:
     for _, path in tables:
         if finished and named[path.name] not in report:
             raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
-    measured = measured_of(read_model(folder, described)) if "charges" in facts else None
+    measured = read_model(folder, described).measurements if "charges" in facts else None
     if measured is not None and measured.n != facts["n"]:
         raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
     rows = verify_rows(described, tables)

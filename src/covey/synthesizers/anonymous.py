@@ -15,9 +15,9 @@ from covey.engines.rows import Rows
 from covey.entropy import SEEDED_MARK
 from covey.errors import ParameterError, whole_number
 from covey.html import card
-from covey.methods.draws import DrawLikeThePaper, balanced
 from covey.methods.groups import METHODS, Likeness, group_centres
-from covey.methods.mixed import MixedCoding
+from covey.methods.laws import PaperLaw, balanced
+from covey.methods.mixed import MixedCoding, MixedLaw
 from covey.methods.records import Records, boolean_records, plain_records
 from covey.reading import Reader
 from covey.records import (
@@ -121,12 +121,11 @@ class AnonymousSynthesizer(_Synthesizer):
         if smallest < self.group_size:
             raise AssertionError(f"a group of {smallest} rows was formed; please report this.")
         as_codes = self._codec is not None or self.domain is not None
-        self._centres = result.cloud
-        self._draw = (DrawLikeThePaper if self.method == "paper" else balanced)(self.body, rounded, as_codes)
+        self._law = (PaperLaw if self.method == "paper" else balanced)(result.cloud, self.body, rounded, as_codes)
         if self._mixed is not None and mixed is not None:
-            self._centres = self._mixed.centres(result.cloud, mixed, result.groups, self.group_size)
+            centres = self._mixed.centres(result.cloud, mixed, result.groups, self.group_size)
             self._agreeing = self._mixed.agreeing(mixed, result.groups)
-            self._draw = self._mixed.draw
+            self._law = MixedLaw(centres, self._mixed)
         self.n, self.covariance_loss = records.rows.n, result.covariance_loss
         return self
 
@@ -184,13 +183,13 @@ class AnonymousSynthesizer(_Synthesizer):
 
     def __repr__(self) -> str:
         mark = f", {SEEDED_MARK}" if self.seeded else ""
-        state = "not fitted" if self._centres is None else f"{self.groups} groups, not differentially private"
+        state = "not fitted" if self._law is None else f"{self.groups} groups, not differentially private"
         return f"AnonymousSynthesizer(group_size={self.group_size}, method={self.method!r}: {state}{mark})"
 
     def _repr_html_(self) -> str:
         """For notebooks: parameters before fitting, groups after it; in either case what it is not."""
         facts: list[tuple[str, Any]] = [("Least group size", f"{self.group_size:,}"), ("Method", self.method)]
-        if self._centres is None:
+        if self._law is None:
             facts.append(("Next", "call fit(table)"))
         else:
             loss = f"{self.covariance_loss:.4g}, computed on true data"
@@ -198,7 +197,7 @@ class AnonymousSynthesizer(_Synthesizer):
         if self.seeded:
             facts.append(("Seed", SEEDED_MARK))
         facts.append(("Caution", "not differentially private: a group that agrees on a column discloses it"))
-        mark = "not fitted" if self._centres is None else "not differentially private"
+        mark = "not fitted" if self._law is None else "not differentially private"
         return card(
             "AnonymousSynthesizer", mark, [*facts, *columns_facts(() if self.schema is None else self.schema.names)]
         )

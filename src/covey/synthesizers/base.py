@@ -14,7 +14,6 @@ from covey.drawing import Decode, Drawn, Maker, MakeRows, Restore
 from covey.engines.spark import generate
 from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
-from covey.methods.draws import Draw
 from covey.privacy.budget import Budget
 from covey.reading import Prepared, Reader, TableForm
 from covey.records import Form
@@ -43,16 +42,20 @@ class _Synthesizer(Parameterized):
         self._reader: Reader | None = None
         self._learning: Reader | None = None
         self._seed_with(seed)
-        self._centres: WeightedPoints | None = None
-        self._draw: Draw | None = None
+        self._law: Any = None
         self._form: Form | TableForm = Form(np.dtype(np.uint8))
 
     @property
     def centres(self) -> WeightedPoints:
         """The weighted centres in K that rows are drawn from."""
-        if self._centres is None:
+        cloud: WeightedPoints = self._fitted_law().cloud
+        return cloud
+
+    def _fitted_law(self) -> Any:
+        """The law that rows are drawn from."""
+        if self._law is None:
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
-        return self._centres
+        return self._law
 
     def sample(self, m: int) -> Any:
         """Draw m synthetic rows: an array of the kind that was fitted, or with a schema a frame of that kind.
@@ -71,9 +74,7 @@ class _Synthesizer(Parameterized):
 
     def _maker(self) -> Maker:
         """What draws rows."""
-        if self._draw is None:
-            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
-        return MakeRows(self.centres, self._draw, self._restore())
+        return MakeRows(self._fitted_law(), self._restore())
 
     def _restore(self) -> Callable[[Any, np.random.Generator], Any]:
         """From drawn rows to the caller's type: codes or cells are decoded under the schema, arrays get their type back."""

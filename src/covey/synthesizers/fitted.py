@@ -14,8 +14,8 @@ from covey.drawing import Maker
 from covey.entropy import SEEDED_MARK
 from covey.errors import NotFittedError, ParameterError
 from covey.measure.measurement import Measurements
-from covey.methods.draws import NumberCells, all_distances
-from covey.methods.method import Fitted
+from covey.methods.laws import CodeLaw
+from covey.methods.model import Fitted
 from covey.methods.paper import PaperParameters
 from covey.methods.persons.certify import LinkedCertificate
 from covey.privacy.budget import Budget, PrivacyStatement
@@ -41,10 +41,7 @@ class _Private(_Synthesizer):
         self._persons: MakePersons | None = None
         self.parameters: PaperParameters | None = None
         self.privacy: PrivacyStatement | None = None
-        self.certificate: Certificate | LinkedCertificate | None = None
-        self.spectrum: Spectrum | None = None
-        self.numbers: NumberCells | None = None
-        self.measurements: Measurements | None = None
+        self._fitted: Fitted | None = None
 
     @property
     def n(self) -> int:
@@ -53,27 +50,44 @@ class _Private(_Synthesizer):
             raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
         return self.privacy.n
 
+    @property
+    def certificate(self) -> Certificate | LinkedCertificate | None:
+        """The private accuracy certificate, if one was bought."""
+        return None if self._fitted is None else self._fitted.certificate
+
+    @property
+    def spectrum(self) -> Spectrum | None:
+        """Eigenvalues of the noisy covariance, beside those of noise, where there are any."""
+        return None if self._fitted is None else self._fitted.spectrum
+
+    @property
+    def measurements(self) -> Measurements | None:
+        """The noisy numbers that were measured, as far as they are kept."""
+        return None if self._fitted is None else self._fitted.measurements
+
+    @property
+    def numbers(self) -> CodeLaw | None:
+        """The law of rows of categories and numbers; None where rows are flags, or nothing is fitted."""
+        return self._law if isinstance(self._law, CodeLaw) else None
+
     def _maker(self) -> Maker:
         """What draws the rows of one table, or persons with their events."""
         return super()._maker() if self._persons is None else self._persons
 
     def release(self, m: int) -> Any:
         """Draw m rows, or persons, and put all that may leave together: it answers questions, and `write_bundle` takes it."""
-        if self._persons is not None and self.privacy is not None:
-            package = self._persons.described
-            return Release(self.draw(m), package, self._persons.fitted, self.privacy, __version__)
+        if self._persons is not None and self.privacy is not None and self._fitted is not None:
+            return Release(self.draw(m), self._persons.described, self._fitted, self.privacy, __version__)
         if self.body is not None:
             raise ParameterError(
                 "rows of a body have no columns' names, so there is no bundle of them: take sample(m) and the statement "
                 "privacy. For a release declare the columns in a schema, with a rule body that says where they lie."
             )
-        if self.schema is None or self.privacy is None:
+        if self.schema is None or self.privacy is None or self._fitted is None:
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
-        certificate = self.certificate if isinstance(self.certificate, Certificate) else None
-        fitted = Fitted(self.centres, certificate, self.spectrum, self.measurements, self.numbers)
-        return Release(self.draw(m), Description.of(self.schema), fitted, self.privacy, __version__)
+        return Release(self.draw(m), Description.of(self.schema), self._fitted, self.privacy, __version__)
 
     def certify(self, Z: Any) -> TableBounds:
         """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
@@ -88,7 +102,7 @@ class _Private(_Synthesizer):
         if self._codec is not None:
             Z = self._codec.encode(Z, self._table_reader().coding)[0]
         Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
-        return self.certificate.for_table(*all_distances(self._draw, Z, self.centres))
+        return self.certificate.for_table(self._law.distances(Z))
 
     def __repr__(self) -> str:
         state = "not fitted" if self.privacy is None else str(self.privacy)

@@ -18,7 +18,8 @@ from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Mapped
 from covey.errors import CoveyWarning, ParameterError
-from covey.methods.draws import Draw, DrawBody, DrawLikeThePaper, draw_of
+from covey.measure.query import Query
+from covey.methods.laws import PaperLaw
 from covey.methods.learning import (
     SHARE,
     Learned,
@@ -28,8 +29,9 @@ from covey.methods.learning import (
     learn,
     with_known_domains,
 )
-from covey.methods.method import Fitted
+from covey.methods.model import Fitted, fit, planned
 from covey.methods.paper import Algorithm4, check_options
+from covey.methods.persons.method import PersonsLaw
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.memory import refuse_too_large
@@ -114,6 +116,7 @@ class PrivateSynthesizer(_Private):
     """
 
     _learns = True
+    further: tuple[Query, ...] = ()  # queries that are measured and certified besides what the method asks
 
     def __init__(
         self,
@@ -256,12 +259,13 @@ class PrivateSynthesizer(_Private):
             attributes = tuple(map(Category, self.domain.sizes, self.domain.ordered))
             return RegainTables(self._share, attributes, wish=self._wish)
         if self.body is not None:
-            return RegainBody(self._share, self.body, self._grid)
+            rounded = isinstance(self._form, Form) and self._form.dtype.kind in "biu"
+            return RegainBody(self._share, self.body, self._grid, rounded)
         width = p if p is not None or self._codec is None else len(self._codec.names)
         limited = self._limits and width is not None
         declared = declared_coding(width, self._limits) if limited and width is not None else None
         steps = 1 if self.person is None else WEIGHT_STEPS
-        return RegainBits(self._share, declared, find_device(self.device), width, bool(self._limits), steps)
+        return RegainBits(self._share, declared, find_device(self.device), width, self._limits, steps)
 
     def _fit_regain(self, X: Any) -> None:
         gates: list[Gate] = []
@@ -279,17 +283,12 @@ class PrivateSynthesizer(_Private):
                 raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
             rows = Mapped(rows, Limit(tuple((tuple(columns), most) for columns, most in self._limits)))
         method, streams = self._regain(p), streams or self._next_streams()
-        gates.append(Gate(budget, method.shares(n, p, budget), streams, self.noise, rows.steps))
-        fitted = method.fit(rows, gates[-1], streams.postprocessing)
-        if self._tree is not None:
-            self._persons = MakePersons(self._tree.description, fitted)
-            self._finish(fitted, None, gates, n)
-            return
-        draw = draw_of(self._limits, fitted.numbers)
-        if self.body is not None:
-            rounded = isinstance(self._form, Form) and self._form.dtype.kind in "biu"
-            draw = DrawBody(self.body, self._grid, rounded)
-        self._finish(fitted, draw, gates, n, domains)
+        shares = planned(method, n, p, budget, self.further)
+        gates.append(Gate(budget, shares, streams, self.noise, rows.steps))
+        fitted = fit(method, rows, gates[-1], streams.postprocessing, self.further)
+        if self._tree is not None and isinstance(fitted.law, PersonsLaw):
+            self._persons = MakePersons(self._tree.description, fitted.law)
+        self._finish(fitted, gates, n, domains)
 
     def _learn(self, X: Any, reader: Reader, gate: Gate) -> tuple[Prepared, Learned]:
         """Learn the domains of a table, anew for each one, and read it again under the schema that comes of it."""
@@ -331,17 +330,13 @@ class PrivateSynthesizer(_Private):
         warn_of_the_papers_noise(par)
         gate = Gate(self._budget, par.shares, self._next_streams())
         self.parameters = par
-        draw = DrawLikeThePaper(self.body, self._form.dtype.kind in "biu", codes=False)
-        self._finish(method.fit(records, par, gate), draw, [gate], n)
+        law = PaperLaw(method.fit(records, par, gate), self.body, self._form.dtype.kind in "biu", codes=False)
+        self._finish(Fitted(law), [gate], n)
 
-    def _finish(
-        self, fitted: Any, draw: Draw | None, gates: list[Gate], n: int, domains: Learned | None = None
-    ) -> None:
-        self.certificate, mechanism = fitted.certificate, "regain for persons with events"
-        if isinstance(fitted, Fitted):
-            self._centres, self._draw = fitted.cloud, draw
-            self.spectrum, self.numbers, self.measurements = fitted.spectrum, fitted.numbers, fitted.measurements
-            mechanism = "regain" if self.parameters is None else self.parameters.mechanism
+    def _finish(self, fitted: Fitted, gates: list[Gate], n: int, domains: Learned | None = None) -> None:
+        self._law, self._fitted = fitted.law, fitted
+        mechanism = "regain" if self._tree is None else "regain for persons with events"
+        mechanism = mechanism if self.parameters is None else self.parameters.mechanism
         self.privacy = PrivacyStatement(
             self._budget,
             tuple(charge for gate in gates for charge in gate.spent),

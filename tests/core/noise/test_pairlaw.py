@@ -5,22 +5,28 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from audits.gates import a_budget, a_gate
+from audits.gates import a_budget, a_gate, asked
 from covey.core.noise.integers import CoveyNoise
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
+from covey.methods.model import Statistic
 from covey.methods.regain.measure_tables import Tables, _on_cells, measure_pairs, pair_moves
 from covey.methods.regain.plan_tables import pair_law
-from covey.privacy.gate import Exact, Moves
 from tests.core.tables.examples import DOMAIN, table
+
+
+def nothing(batch):
+    """An exact table of zeros."""
+    return np.zeros((17, 17), dtype=np.int64)
 
 
 def measured(X, domain, law, amount, seed, pure):
     """Noisy centred pair tables through a gate that spends so much."""
     gate = a_gate("pairs", amount=amount, pure=pure, streams=Streams.from_seed(seed))
-    found = measure_pairs(Tables(ArrayRows(X), domain), [np.arange(c) for c in domain.sizes], law, gate)
+    maps = [np.arange(c) for c in domain.sizes]
+    found = asked(lambda told: measure_pairs(Tables(told, domain), maps, law), ArrayRows(X), gate)
     assert gate.book[0].scale == law.scale  # what was planned is what was drawn
     return found.values
 
@@ -57,14 +63,16 @@ def test_the_law_is_chosen_by_public_sizes():
 def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     sizes = (2, 3, 2, 5, 3, 2)
     law = PairLaw("gaussian", Domain(sizes, (False,) * 6), Fraction(9))
-    source, zero = CoveyNoise(np.random.default_rng(15)), Exact(np.zeros((17, 17), dtype=np.int64))
+    source, zero = CoveyNoise(np.random.default_rng(15)), Statistic.sum(nothing)
     monkeypatch.setattr("covey.core.noise.pairlaw.MANY", 3)
     budget = a_budget(1, pure=False)
-    amount = budget.variance(1) / law.scale  # a row that moves the tables by 1 gets noise of this variance
+    amount = (
+        budget.variance(pair_moves(law.domain).l2_squared) / law.scale
+    )  # what a row moves gets noise of this variance
 
     def draw():
         gate = a_gate("pairs", amount=amount, pure=False, source=source)
-        return _on_cells(zero, law, gate, Moves(l2_squared=1))
+        return asked(lambda _: _on_cells(zero, None, law), ArrayRows(np.zeros((1, 6))), gate)
 
     drawn = np.array([draw() for _ in range(1000)])
     assert (drawn == drawn.transpose(0, 2, 1)).all()

@@ -169,38 +169,53 @@ def event_ranges(linked: Linked, column: int, edges: Integers) -> Integers:
     return _weighed(places, linked.single, len(edges) - 1)
 
 
+def person_codes(linked: Linked, codes: Integers, size: int) -> Integers:
+    """Persons by a code of theirs, in steps."""
+    return np.bincount(codes, minlength=size).astype(np.int64) * WEIGHT_STEPS
+
+
+def averaged_codes(linked: Linked, codes: Integers, size: int) -> Integers:
+    """Events by a code of theirs, averaged by person, in steps."""
+    return _weighed(codes, linked.single, size)
+
+
 def linked_table(linked: Linked, table: LinkedTable, sizes: tuple[Sequence[int], Sequence[int]]) -> Integers:
-    """One exact table in steps, a row per category of the first attribute; sizes are those of persons and of events.
+    """One exact table in steps, a row per category of the first attribute; sizes are those of persons and of events."""
+    of_person, columns = [*sizes[0], len(count_bins(linked.most))], [*linked.persons.T, linked.bins]
+    one = of_person if table.kind in ("person", "across") else sizes[1]
+    other = of_person if table.kind == "person" else sizes[1]
+    x = columns[table.one] if table.kind in ("person", "across") else linked.events[:, table.one]
+    y = columns[table.other] if table.kind == "person" else linked.events[:, table.other]
+    if table.kind == "two" and table.one == table.other:
+        y = x
+    return averaged_table(linked, table.kind, (x, y), (one[table.one], other[table.other]))
+
+
+def averaged_table(linked: Linked, kind: str, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
+    """One exact table in steps, of two codes of persons or of events, as the kind says; a row per value of the first.
 
     Of two events in no order and one attribute the part above the diagonal holds both orders and the part below is 0.
     """
-    of_person = [*sizes[0], len(count_bins(linked.most))]
-    of_event, a, b = sizes[1], table.one, table.other
-    if table.kind == "person":
-        x, y = (linked.bins if k == len(sizes[0]) else linked.persons[:, k] for k in (a, b))
-        weights = np.full(linked.n, WEIGHT_STEPS)
-        return _cross(x, y, (of_person[a], of_person[b]), weights)
-    if table.kind == "across":
-        x = (linked.bins if a == len(sizes[0]) else linked.persons[:, a])[linked.owner]
-        return _cross(x, linked.events[:, b], (of_person[a], of_event[b]), linked.single)
-    shape = (of_event[a], of_event[b])
-    x, y = linked.events[:, a], linked.events[:, b]
-    if table.kind == "event":
+    x, y = codes
+    if kind == "person":
+        return _cross(x, y, shape, np.full(linked.n, WEIGHT_STEPS))
+    if kind == "across":
+        return _cross(x[linked.owner], y, shape, linked.single)
+    if kind == "event":
         return _cross(x, y, shape, linked.single)
-    if table.kind == "step":
+    if kind == "step":
         first, weights = linked.steps
         return _cross(x[first], y[first + 1], shape, weights)
-    return _two_events(linked, table, shape)
+    return _two_events(linked, codes, shape)
 
 
-def _two_events(linked: Linked, table: LinkedTable, shape: tuple[int, int]) -> Integers:
+def _two_events(linked: Linked, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
     """All ordered pairs of two different events of a person; for one attribute folded to the part above the diagonal."""
-    x, y = linked.events[:, table.one], linked.events[:, table.other]
-    one, other = (_held(linked, codes, size) for codes, size in zip((x, y), shape, strict=True))
+    one, other = (_held(linked, own, size) for own, size in zip(codes, shape, strict=True))
     # Whole numbers below 2^53: exact in float64.
     total = (one * linked.pair[:, None]).T @ other
-    found = np.rint(total).astype(np.int64) - _cross(x, y, shape, linked.pair[linked.owner])
-    if table.one != table.other:
+    found = np.rint(total).astype(np.int64) - _cross(*codes, shape, linked.pair[linked.owner])
+    if codes[0] is not codes[1]:
         return found
     return np.asarray(np.triu(found) + np.tril(found, -1).T)
 

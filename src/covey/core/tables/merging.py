@@ -6,7 +6,6 @@ Decisions rest on denoised one-way tables alone; merging a record is a public ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -114,19 +113,3 @@ def nearest_end(bins: Integers, p: Floats) -> Floats:
     below = np.arange(len(p)) < np.argmax(p > 0)
     first, last = np.diff(bins, prepend=-1) > 0, np.diff(bins, append=bins[-1] + 1) > 0
     return np.where(below[last][bins], last, first).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class Recode:
-    """Codes become cells, between edges, and cells become bins, by maps; without edges codes are cells."""
-
-    edges: tuple[Integers | None, ...] = ()
-    maps: tuple[Integers, ...] = ()
-
-    def __call__(self, batch: Array) -> Array:
-        """The cells, or bins, of a batch."""
-        out = np.empty(batch.shape, dtype=np.int64, order="F")
-        for j, edges in enumerate(self.edges or (None,) * batch.shape[1]):
-            cells = batch[:, j] if edges is None else np.searchsorted(edges[1:-1], batch[:, j], side="right")
-            out[:, j] = self.maps[j][cells] if self.maps else cells
-        return out

@@ -24,10 +24,9 @@ from covey.core.tables.events import (
     person_ranges,
 )
 from covey.measure.law import mean_variation
-from covey.methods.persons.measure import ToBins
+from covey.methods.persons.measure import Bins
 from covey.privacy.budget import Charge
-from covey.privacy.certificate import CONFIDENCE, certify, of_hundred
-from covey.privacy.gate import Exact, Gate
+from covey.privacy.certificate import CONFIDENCE, of_hundred
 
 # What each group of tables is about, as a steward reads it.
 WORDS = {
@@ -90,7 +89,7 @@ class LinkedCertificate:
 class Numbers:
     """How codes become bins, and at which codes distribution functions are compared: by attribute, None for categories."""
 
-    bins: ToBins
+    bins: Bins
     edges: tuple[Integers | None, ...]
 
     def counts(self, linked: Linked) -> list[Integers]:
@@ -116,6 +115,7 @@ class Reference:
     sizes: tuple[tuple[int, ...], tuple[int, ...]]
     numbers: Numbers | None = None
     functions: tuple[Floats, ...] = ()
+    n: int = 0  # persons of the draw
 
     @classmethod
     def of(
@@ -131,7 +131,7 @@ class Reference:
         shares = tuple(linked_table(binned, table, sizes) / whole for table in tables)
         counts = [] if numbers is None else numbers.counts(drawn)
         functions = tuple(np.concatenate([[0.0], np.cumsum(own) / whole]) for own in counts)
-        return cls(tuple(tables), shares, event_counts(drawn) / whole, sizes, numbers, functions)
+        return cls(tuple(tables), shares, event_counts(drawn) / whole, sizes, numbers, functions, drawn.n)
 
     def distances(self, linked: Linked) -> dict[str, float]:
         """For each group of tables the mean total variation distance of persons and events from the draw.
@@ -174,10 +174,3 @@ class Reference:
 
 def _gap(counts: Integers, whole: int, share: Floats) -> float:
     return mean_variation(counts.ravel(), share.ravel(), np.array([0, counts.size]), whole)
-
-
-def certify_linked(farthest: Exact[float], reference: Reference, n: int, drawn: int, gate: Gate) -> LinkedCertificate:
-    """Release the largest of the groups' distances with noise, and bound all of them by it; spends "certificate"."""
-    found = certify([2], farthest, n, gate)
-    bound = dict.fromkeys(reference.kinds, found.bound[2])
-    return LinkedCertificate(bound, found.estimate[2], found.charge, drawn, reference=reference)

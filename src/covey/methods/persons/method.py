@@ -6,30 +6,33 @@ about equal mass, bins of cells for tables of two attributes. Centres are fitted
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Floats, blas_threads
 from covey.core.draw.events import LinkedLaw, laid_in_order
-from covey.core.fit.events import LinkedGoal, LinkedModel, fit_linked
+from covey.core.fit.events import LinkedModel, fit_linked
 from covey.core.numbers.cells import Cells, comparison_edges
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import Linked, count_bins
+from covey.core.tables.events import WEIGHT_STEPS, Linked, count_bins
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
-from covey.engines.events import LinkedRows
+from covey.entropy import Streams
+from covey.errors import CannotAnswerError
 from covey.measure.measurement import Measurements, joined
-from covey.methods.method import Public
-from covey.methods.persons.certify import LinkedCertificate, Numbers, Reference, certify_linked
+from covey.measure.query import Query
+from covey.methods.model import Asking, Comparison, Fitted, Setting, Statistic
+from covey.methods.persons.certify import LinkedCertificate, Numbers, Reference
 from covey.methods.persons.goal import make_goal
 from covey.methods.persons.measure import (
-    LinkedCounts,
-    ToBins,
+    AveragedCounts,
+    Bins,
     count_factor,
     measure_counts,
     measure_tables,
@@ -39,31 +42,69 @@ from covey.methods.persons.plan import LinkedPlan
 from covey.methods.regain.measure_tables import measure_one_way
 from covey.methods.regain.tables import OneWayModel, RegainTables
 from covey.privacy.budget import Budget
-from covey.privacy.gate import Gate
-from covey.progress import Progress
+from covey.privacy.certificate import Certificate
 
 COMPARED = (20_000, 100_000)  # persons of the draw that a certificate is about: enough that their own spread is small
 
 
 @dataclass(frozen=True)
-class LinkedFitted:
-    """Everything that leaves a fit: the law of sequences, cells of numbers, noisy tables, a certificate. All of it is private."""
+class PersonsLaw:
+    """A law of persons with their events: sequences of cells, and what the cells of numbers are.
 
-    law: LinkedLaw
-    cells: dict[int, Cells]
-    measured: Measurements
-    certificate: LinkedCertificate | None
-    last: int = 0  # the largest code of the order column
+    Args:
+        sequences: persons and events over categories and cells.
+        cells: of numbers, by attribute.
+        last: the largest code of the order column.
+        reference: a public draw, in the tables that a certificate compares.
+    """
 
-    def codes(self, drawn: Linked, public: np.random.Generator) -> Linked:
-        """Drawn cells as codes: numbers get values from their private measures, and the order column rises."""
+    sequences: LinkedLaw
+    cells: Mapping[int, Cells]
+    last: int = 0
+    reference: Reference | None = field(default=None, repr=False, compare=False)
+
+    def draw(self, units: int, streams: Streams, mended: Callable[[int], None] = lambda _: None) -> Linked:
+        """So many persons with their events, as codes."""
+        return self.drawn(units, streams.postprocessing("rows"), streams.postprocessing("values"), mended)
+
+    def drawn(
+        self,
+        units: int,
+        public: np.random.Generator,
+        values: np.random.Generator,
+        mended: Callable[[int], None] = lambda _: None,
+    ) -> Linked:
+        """The same from two generators: numbers get values from their private measures, and the order column rises."""
+        drawn = self.sequences.draw(units, public, mended)
         first = drawn.persons.shape[1]
         tables = [drawn.persons.astype(np.int64), drawn.events.astype(np.int64)]
         for j, cells in self.cells.items():
             of, column = (tables[0], j) if j < first else (tables[1], j - first)
             if len(of):
-                of[:, column] = cells.values(of[:, column], public)
-        return laid_in_order(drawn.recoded(*tables), self.law.timing, self.last)
+                of[:, column] = cells.values(of[:, column], values)
+        return laid_in_order(drawn.recoded(*tables), self.sequences.timing, self.last)
+
+    @cached_property
+    def _counted(self) -> Linked:
+        return self.draw(COMPARED[0], Streams.from_seed(0).child("queries"))
+
+    def table(self, query: Query) -> Floats:
+        """Shares of persons: sequences have no closed form, so a fixed public draw is counted."""
+        return np.asarray(query.kernel()(self._counted).integers()[0] / (self._counted.n * WEIGHT_STEPS))
+
+    def compared(self, told: Setting) -> Comparison:
+        """Every group of tables, and distribution functions of numbers."""
+        if self.reference is None:
+            raise CannotAnswerError("a law that was read from a file has no persons to be compared with.")
+        return Comparison([2], Statistic.sum(self.reference.sums).map(self.reference.farthest), categorical=False)
+
+    def certified(self, found: Certificate) -> LinkedCertificate:
+        """By group of tables."""
+        own = self.reference
+        assert own is not None
+        return LinkedCertificate(
+            dict.fromkeys(own.kinds, found.bound[2]), found.estimate[2], found.charge, own.n, reference=own
+        )
 
 
 @dataclass(frozen=True)
@@ -90,52 +131,52 @@ class RegainPersons:
         """The planned part of the budget for each purpose, from public numbers."""
         return self.plan.shares(n, budget, self.certificate)
 
-    def fit(self, rows: LinkedRows, gate: Gate, public: Public) -> LinkedFitted:
-        """Measure through the gate, then fit."""
-        plan, n, pure = self.plan, rows.n, gate.budget.pure
-        with Progress((("measuring", 1.0), ("certifying", 0.3))) as progress, blas_threads(1):
-            progress.next()
-            counts = measure_counts(rows, len(self.own.attributes), gate)
+    @property
+    def first_pass(self) -> Sequence[Callable[[Any], Any]]:
+        """Persons are in memory: nothing is added up while they are read."""
+        return ()
+
+    def ask(self, told: Setting) -> Asking[Fitted]:
+        """A law of sequences."""
+        plan, n, pure, public = self.plan, told.n, told.pure, told.public
+        first = len(plan.persons)
+        with blas_threads(1):
+            counts = yield from measure_counts(told, plan.most)
             sd = float(counts.sd)
             own = denoise_histogram(counts.values, sd, n, True, public("law of counts")) / n
             own = some_events(own) if plan.everybody else own
-            having = n * float(1 - own[0])
-            counted = LinkedCounts(rows, plan.persons, plan.events, having)
-            one_way = measure_one_way(counted, plan.numbers, gate)
-            totals = [float(counted.total(j)) for j in range(len(self.own.attributes))]
-            allowance = gate.allowance("tables")
-            seen = self.own.look(one_way, totals, plan.bin_mass(n, allowance), pure, public("numbers"))
-            split = Split.of(seen, len(plan.persons), plan.count_size)
-            tables = plan.tables(n, gate.budget)
-            binned = rows.mapped(split.to_bins)
-            found = measure_tables(binned, tables, split.to_bins, count_factor(rows.most), gate)
+            counted = AveragedCounts(n, {}, plan.persons, plan.events, n * float(1 - own[0]))
+            one_way = yield from measure_one_way(counted, plan.numbers, told)
+            totals = [float(counted.total(j)) for j in range(told.p)]
+            mass = plan.bin_mass(n, told.allowance("tables"))
+            seen = self.own.look(one_way, totals, mass, pure, public("numbers"))
+            split = Split.of(seen, first, plan.count_size)
+            tables = plan.tables(n, told.budget)
+            found = yield from measure_tables(tables, split.to_bins, count_factor(plan.most))
             barred = self._barred(seen)
             goal = make_goal(split, seen, (own, sd), found, n)
-            goal = replace(goal, growth=plan.growth(n, gate.budget))
+            goal = replace(goal, growth=plan.growth(n, told.budget))
             place = plan.timing.position
             if place is not None:
                 leave_places(goal, place)
             if barred and "across" in goal.target:
                 blocks = [[d.block(a) for a in range(len(d.sizes))] for d in (split.persons, split.events)]
-                merged = barred.merged([list(seen.maps[: len(plan.persons)]), list(seen.maps[len(plan.persons) :])])
+                merged = barred.merged([list(seen.maps[:first]), list(seen.maps[first:])])
                 merged.told(goal.target["across"], goal.weight["across"], (blocks[0], blocks[1]))
-            zeros = self._zeros(seen, split)
-            models = fit_linked(goal, public("fit"), progress.tick, zeros)
-            law = replace(split.law(models, seen, own), barred=barred, timing=plan.timing)
+            models = fit_linked(goal, public("fit"), told.tick, self._zeros(seen, split))
+            sequences = replace(split.law(models, seen, own), barred=barred, timing=plan.timing)
             if place is not None:
-                law = replace(law, tilts=tilted(found, place, split, seen, law))
-            progress.next()
-            sides = one_way.found[: len(plan.persons)], one_way.found[len(plan.persons) :]
+                sequences = replace(sequences, tilts=tilted(found, place, split, seen, sequences))
+            sides = one_way.found[:first], one_way.found[first:]
             measured = Measurements(n, (*(joined(side) for side in sides if side), counts, *found))
-            kept = LinkedFitted(law, seen.cells, measured, None, plan.last)
-            if not self.certificate:
-                return kept
-            drawn = kept.codes(law.draw(int(np.clip(n, *COMPARED)), public("reference")), public("reference values"))
-            edges = tuple(comparison_edges(seen.cells[j]) if j in seen.cells else None for j in range(len(totals)))
-            compared = Numbers(split.to_bins, edges)
-            reference = Reference.of(drawn, [table for table, _ in tables], split.sizes, compared)
-            farthest = rows.reduce(reference.sums).map(reference.farthest)
-            return replace(kept, certificate=certify_linked(farthest, reference, n, drawn.n, gate))
+            law = PersonsLaw(sequences, seen.cells, plan.last)
+            if self.certificate:
+                drawn = law.drawn(int(np.clip(n, *COMPARED)), public("reference"), public("reference values"))
+                edges = tuple(comparison_edges(seen.cells[j]) if j in seen.cells else None for j in range(told.p))
+                compared = Numbers(split.to_bins, edges)
+                reference = Reference.of(drawn, [table for table, _ in tables], split.sizes, compared)
+                law = replace(law, reference=reference)
+            return Fitted(law, measured)
 
     def _barred(self, seen: OneWayModel) -> Across:
         """What no event of some persons can be, over categories and cells."""
@@ -172,7 +213,7 @@ class Split:
     parts: tuple[range, range]
     persons: Domain
     events: Domain
-    to_bins: ToBins
+    to_bins: Bins
 
     @classmethod
     def of(cls, seen: OneWayModel, first: int, counts: int) -> Split:
@@ -181,7 +222,7 @@ class Split:
         sizes = [tuple(int(seen.maps[j].max()) + 1 for j in part) for part in parts]
         ordered = [tuple(seen.domain.ordered[j] for j in part) for part in parts]
         persons = Domain((*sizes[0], counts), (*ordered[0], True))
-        return cls(parts, persons, Domain(sizes[1], ordered[1]), ToBins(tuple(seen.factors), first))
+        return cls(parts, persons, Domain(sizes[1], ordered[1]), Bins(tuple(seen.factors), first))
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -209,6 +250,3 @@ class Split:
         persons = unmerge(own.persons[:, : last.start], equal, shares[0], maps[0], merged)
         events = unmerge(own.events, weights / max(weights.sum(), 1e-12), shares[1], maps[1], self.events)
         return replace(own, persons=np.hstack([persons, own.persons[:, last]]), events=events)
-
-
-__all__ = ["LinkedFitted", "LinkedGoal", "RegainPersons", "Split"]

@@ -1,7 +1,4 @@
-"""`regain` for bits: noisy moments → factors and sparse pairs → scores → centres → certificate.
-
-Nothing here sees a record but through the gate: scores are measured along fitted directions, and the certificate.
-"""
+"""`regain` for bits: noisy moments → factors and sparse pairs → scores along fitted directions → centres."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ import numpy as np
 from scipy.special import logit
 
 from covey.core.arrays import Array, Floats, blas_threads, hollow, processors
-from covey.core.fit.centres import Tick
 from covey.core.fit.devices import PROCESSOR, Device
 from covey.core.fit.factors import Denoised, Factors, denoise, fit_factors
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
@@ -25,7 +21,6 @@ from covey.core.fit.targets import (
     CLOSE,
     DensePairs,
     NoisyMoments,
-    Scores,
     Term,
     fit_centres,
     parity_masks,
@@ -36,25 +31,14 @@ from covey.core.fit.targets import (
 from covey.core.fit.wide import LowRankPairs
 from covey.core.noise.matrix import pair_deviation, simulated_matrix, simulated_signs
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Coding, part
-from covey.core.tables.distance import (
-    DEGREES,
-    GRAM_LIMIT,
-    HighBits,
-    SubsetCounts,
-    affordable_products,
-    affordable_subsets,
-    largest,
-    low_bit_distances,
-    subset_distance,
-)
-from covey.core.tables.misplaced import misplaced_bits
+from covey.core.tables.counts import Coding
 from covey.core.tables.moments import moments
-from covey.engines.rows import Rows
 from covey.measure.measurement import Measurement, Measurements
-from covey.methods.method import Fitted, Public, with_certificate
+from covey.methods.laws import BitLaw, Limits
+from covey.methods.model import Asking, Fitted, Setting, with_certificate
 from covey.methods.regain.measure import (
-    CodedBits,
+    NARROW,
+    BitMoments,
     measure_ball,
     measure_matrix,
     measure_means,
@@ -64,17 +48,11 @@ from covey.methods.regain.measure import (
 )
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, plan_bits
 from covey.privacy.budget import Budget
-from covey.privacy.certificate import Yardstick, certify
-from covey.privacy.gate import Exact, Gate
-from covey.progress import Progress
 
 BINS = 16  # of a score's histogram: more bins are noisier and tell the fit nothing more
 SCORES = 6  # leading directions whose scores are measured
 HOLD = Fraction(1, 10)  # weight that keeps the factors near their first fit while the scores bend them
 STEPS = 150  # of a fit, where the plan says nothing else
-NARROW = (
-    500  # columns; pair sums of so many are added up while a table is first read, beyond it they would slow that down
-)
 
 
 @dataclass(frozen=True)
@@ -86,7 +64,7 @@ class RegainBits:
         declared: the coding that declared limits allow, if any.
         device: where wide tables are fitted.
         width: columns, if they are known before the table is read.
-        trimmed: whether rows are trimmed to declared limits before they are measured.
+        limits: declared ones, to which rows are trimmed before they are measured.
         steps: what one of the n weighs in the sums.
     """
 
@@ -94,13 +72,13 @@ class RegainBits:
     declared: Coding | None = None
     device: Device = PROCESSOR
     width: int | None = None
-    trimmed: bool = False
+    limits: Limits = ()
     steps: int = 1
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
         """Moments of all columns, unless they are many or the rows are trimmed to declared limits first."""
-        return (moments,) if self.width is not None and self.width <= NARROW and not self.trimmed else ()
+        return (moments,) if self.width is not None and self.width <= NARROW and not self.limits else ()
 
     def plan(self, n: int, p: int, budget: Budget) -> Plan:
         """All public choices."""
@@ -110,57 +88,24 @@ class RegainBits:
         """The plan's shares, and the certificate's."""
         return with_certificate(self.plan(n, p, budget).shares, self.certificate)
 
-    def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
-        """Private centres and their certificate."""
-        n, p = rows.n, rows.p
-        with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
-            progress.next()
-            with blas_threads(1 if p <= LOW_RANK_COLUMNS else processors()):
-                fit = BitFit(self.plan(n, p, gate.budget), public, self.device, progress.tick)
-                cloud, spectrum, measured = bit_centres(rows, gate, fit)
-            progress.next()
-            if not self.certificate:
-                return Fitted(cloud, None, spectrum, measured)
-            with blas_threads(processors()):
-                degrees, farthest = farthest_bits(rows, cloud)
-                yardstick = yardstick_of_bits(rows, cloud)
-            return Fitted(cloud, certify(degrees, farthest, n, gate, yardstick=yardstick), spectrum, measured)
+    def ask(self, told: Setting) -> Asking[Fitted]:
+        """Private centres in [0, 1]ᵖ, equally weighted, the noisy spectrum, and what was measured."""
+        plan = self.plan(told.n, told.p, told.budget)
+        with blas_threads(1 if told.p <= LOW_RANK_COLUMNS else processors()):
+            if plan.mechanism == "means":
+                means = yield from measure_means(told)
+                return Fitted(BitLaw(shrunken_means(means), self.limits), Measurements(told.n, (means,)))
+            measured = yield from measure_bits(told, plan)
+            sizes = (yield from measure_sizes(told)) if told.has("row sums") else None
+            told.tick(0.1)
+            wide = told.p > LOW_RANK_COLUMNS
+            spectrum = None if wide else moment_spectrum(measured.dense, plan.mechanism, told.public("spectrum"))
+            centres = yield from fit_bits(measured, sizes, plan, told, self.device)
+            kept = Measurements(told.n, tuple(kept_bits(measured, sizes)))
+            return Fitted(BitLaw(equal(centres), self.limits), kept, spectrum)
 
 
-@dataclass(frozen=True)
-class BitFit:
-    """What the fit of one table of bits needs besides the measurements: the plan, public randomness, a device, progress."""
-
-    plan: Plan
-    public: Public
-    device: Device
-    tick: Tick
-
-
-def bit_centres(rows: Rows, gate: Gate, fit: BitFit) -> tuple[WeightedPoints, Spectrum | None, Measurements]:
-    """Private centres in [0, 1]ᵖ, equally weighted, the noisy spectrum, and what was measured; spends the plan's charges."""
-    plan = fit.plan
-    if plan.mechanism == "means":
-        means = measure_means(rows, gate)
-        return shrunken_means(means), None, Measurements(rows.n, (means,))
-    measured = measure_bits(rows, gate, plan)
-    sizes = measure_sizes(rows, gate) if gate.has("row sums") else None
-    fit.tick(0.1)
-
-    def scores(f: Factors) -> Scores | None:
-        """Histograms along the fitted directions, if there are any worth measuring."""
-        if not gate.has("scores"):
-            return None
-        directions, edges = score_plan(f)
-        return measure_scores(rows, directions, edges, gate) if len(edges) else None
-
-    wide = rows.p > LOW_RANK_COLUMNS
-    spectrum = None if wide else moment_spectrum(measured.moments, plan.mechanism, fit.public("spectrum"))
-    centres = equal(fit_bits(measured, sizes, scores, fit))
-    return centres, spectrum, Measurements(rows.n, tuple(kept_bits(measured, sizes)))
-
-
-def kept_bits(measured: CodedBits, sizes: Measurement | None) -> Iterator[Measurement]:
+def kept_bits(measured: BitMoments, sizes: Measurement | None) -> Iterator[Measurement]:
     """What is kept beside the centres: first means of rows that were not cut; of too many pairs only how noisy they were."""
     one, two, *more = measured.found
     if measured.uncut is not None:
@@ -172,30 +117,31 @@ def kept_bits(measured: CodedBits, sizes: Measurement | None) -> Iterator[Measur
     yield from more
 
 
-def measure_bits(rows: Rows, gate: Gate, plan: Plan) -> CodedBits:
+def measure_bits(told: Setting, plan: Plan) -> Asking[BitMoments]:
     """Mean products, as the plan says."""
     if plan.mechanism == "matrix":
-        return measure_matrix(rows, gate)
-    return measure_parities(rows, gate) if plan.mechanism == "parities" else measure_ball(rows, plan, gate)
+        return (yield from measure_matrix(told))
+    if plan.mechanism == "parities":
+        return (yield from measure_parities(told))
+    return (yield from measure_ball(told, plan))
 
 
 def fit_bits(
-    measured: CodedBits, sizes: Measurement | None, scores: Callable[[Factors], Scores | None], fit: BitFit
-) -> Floats:
-    """Centres whose moments, scores, row sums and parities agree with the measured ones."""
-    plan, tick = fit.plan, fit.tick
-    denoised = denoise_bits(measured.moments, fit)
+    measured: BitMoments, sizes: Measurement | None, plan: Plan, told: Setting, device: Device
+) -> Asking[Floats]:
+    """Centres whose moments, scores, row sums and parities agree with the measured ones; asks for scores."""
+    denoised = denoise_bits(measured.dense, plan, told, device)
     device = denoised.pairs.device
     f, terms = denoised.factors, [denoised.fine]
     if sizes is not None:
         terms.append(size_term(sizes.values / sizes.per, float(sizes.sd) / sizes.per))
-    found = scores(f)
-    if found is not None:
-        shape = score_term(device, found)
+    directions, edges = score_plan(f) if told.has("scores") else (np.zeros((0, 0)),) * 2
+    if len(edges):  # some directions are worth measuring
+        shape = score_term(device, (yield from measure_scores(told, directions, edges)))
         loose = replace(denoised.prior, mean=np.zeros(plan.factors), sd=np.full(plan.factors, 1.5))
         f = fit_factors(device, [denoised.raw, shape], f, loose, STEPS, float(HOLD))
         terms.append(shape)
-    tick(0.7)
+    told.tick(0.7)
     steps = plan.final_steps if "scores" in plan.shares else 2 * STEPS if sizes is not None else STEPS
     y = fit_centres(device, terms, f.logits, steps)
     if len(measured.found) == 2:
@@ -204,16 +150,18 @@ def fit_bits(
     return fit_centres(device, [denoised.fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
 
 
-def denoise_bits(noisy: NoisyMoments, fit: BitFit) -> Denoised[DensePairs] | Denoised[LowRankPairs]:
+def denoise_bits(
+    noisy: NoisyMoments, plan: Plan, told: Setting, device: Device
+) -> Denoised[DensePairs] | Denoised[LowRankPairs]:
     """Pairs in a basis on the device for many columns, dense on the processor for few; thinning needs Gaussian noise."""
-    plan, public = fit.plan, fit.public("fit")
+    public = told.public("fit")
     if len(noisy.mean) > LOW_RANK_COLUMNS:
-        wide = LowRankPairs.of(noisy, fit.device, public)
-        return denoise(wide, plan.centres, plan.factors, lambda t: fit.tick(0.1 + 0.4 * t))
-    found = denoise(DensePairs.of(noisy, public), plan.centres, plan.factors, lambda t: fit.tick(0.1 + 0.1 * t))
+        wide = LowRankPairs.of(noisy, device, public)
+        return denoise(wide, plan.centres, plan.factors, lambda t: told.tick(0.1 + 0.4 * t))
+    found = denoise(DensePairs.of(noisy, public), plan.centres, plan.factors, lambda t: told.tick(0.1 + 0.1 * t))
     if plan.mechanism == "matrix":
         return with_atoms(found)
-    return stacked(found, fit.public("stack"), lambda t: fit.tick(0.2 + 0.3 * t))
+    return stacked(found, told.public("stack"), lambda t: told.tick(0.2 + 0.3 * t))
 
 
 def equal(points: Floats) -> WeightedPoints:
@@ -281,28 +229,3 @@ def parity_target(seen: Sequence[Measurement], y: Floats) -> Term:
         aim[mask] += empirical_bayes(found.values / per - aim[mask], float(found.sd) / per)[0]
         sds.append(float(found.sd) / per / CLOSE)
     return parity_term(aims[0], aims[1], (sds[0], sds[1]))
-
-
-# Certificate.
-
-
-def yardstick_of_bits(rows: Rows, cloud: WeightedPoints) -> Yardstick:
-    """Rows out of place between the records and the centres, sealed."""
-    return Yardstick(rows.reduce(moments).map(misplaced_bits, cloud), columns=min(rows.p, 2))
-
-
-def farthest_bits(rows: Rows, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
-    """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
-    n, p = rows.n, rows.p
-    degrees = [d for d in DEGREES if d <= min(2, p)]
-    parts: list[Exact[Any]] = [rows.reduce(moments).map(low_bit_distances, cloud)]
-    if n <= GRAM_LIMIT and rows.steps == 1:
-        high = affordable_products(n, p, [d for d in DEGREES if d > 2])
-        if high:
-            parts.append(rows.whole(HighBits(cloud)))
-    else:
-        high = affordable_subsets(n, p)
-        for d in high:
-            counts = rows.reduce(SubsetCounts(d))
-            parts.append(counts.map(part).map(subset_distance, n * rows.steps, d, cloud))
-    return [*degrees, *high], Exact.of(largest, *parts)

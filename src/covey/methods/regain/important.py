@@ -7,7 +7,7 @@ that of all pairs together, so a part of the pairs' budget serves them better th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,9 +18,10 @@ from covey.core.tables.crosstabs import centred_counts
 from covey.core.tables.domain import Domain
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
+from covey.methods.model import Ask, Asking, Part, Setting
 from covey.methods.regain.measure import entries
 from covey.methods.regain.measure_tables import Tables
-from covey.privacy.gate import Gate, Moves
+from covey.privacy.gate import Moves
 
 SHARE = Fraction(2, 5)  # of what pairs have: most of the gain, while the other pairs lose less than a third of theirs
 EMPHASIS = 4.0  # weight of an important pair in the fit, beside 1 for the others
@@ -113,22 +114,25 @@ def _deviation(found: Measurement) -> float:
 
 
 def measure_important(
-    tables: Tables, maps: list[Integers], important: Important, domain: Domain, gate: Gate
-) -> Measurement:
+    tables: Tables, maps: list[Integers], important: Important, domain: Domain, told: Setting
+) -> Asking[Measurement]:
     """The important pair tables of merged categories, noisy and centred; spends the charge "important"."""
-    live = important.live(domain.sizes)
-    joint = gate.joint("important", important.moves(domain.sizes))
-    pure = gate.budget.pure
-    exact = tables.pairs(maps) if pure else tables.pairs(maps).map(centred_counts, domain, tables.total)
-    out, sd = np.zeros((domain.total, domain.total)), 0.0
-    for a, b in live:
+    live, sizes = important.live(domain.sizes), domain.sizes
+    exact, query = tables.pairs(maps), Query(live, tables.factors(maps), "centred")
+    scales = [1] * len(live)
+    if not told.pure:
+        exact = exact.map(centred_counts, domain, tables.total)
+        scales = [sizes[a] * sizes[b] for a, b in live]  # centred tables are whole multiples of its inverse
+    parts = [
+        Part(query, exact.map(entries, domain.block(a), domain.block(b)), (sizes[a], sizes[b]), Fraction(1, scale**2))
+        for (a, b), scale in zip(live, scales, strict=True)
+    ]
+    measured = yield [Ask("important", parts, important.moves(sizes))]
+    out = np.zeros((domain.total, domain.total))
+    for (a, b), scale, found in zip(live, scales, measured, strict=True):
         one, two = domain.block(a), domain.block(b)
-        scale = 1 if pure else domain.sizes[a] * domain.sizes[b]  # centred tables are whole multiples of its inverse
-        found = joint.add(exact.map(entries, one, two), (domain.sizes[a], domain.sizes[b]), Fraction(1, scale**2))
         out[one, two] = found.values / scale
         out[two, one] = out[one, two].T
-        sd = found.sd / scale
     centred = domain.off_blocks(domain.centre(out))
     values = np.concatenate([centred[domain.block(a), domain.block(b)].ravel() for a, b in live])
-    query = Query(live, tables.factors(maps), "centred")
-    return Measurement(query, values, sd, joint.law, tables.n, "important")
+    return replace(measured[-1], values=values, sd=measured[-1].sd / scales[-1])

@@ -1,4 +1,4 @@
-"""All that `regain` asks of records of bits: each function reads them through `rows.reduce` and returns what the gate gave back.
+"""All that `regain` asks of records of bits: parts of its model, each of which yields what it asks and returns what was measured.
 
 The numbers in `Moves` are how far one replaced row can move a statistic; they are proved in docs/proofs/sensitivity.md and
 compared with brute force in the tests.
@@ -33,11 +33,11 @@ from covey.core.tables.counts import (
     wide_enough,
 )
 from covey.core.tables.moments import Moments, moments
-from covey.engines.rows import Rows
 from covey.measure.measurement import Measurement
-from covey.measure.query import Factor, Query
+from covey.measure.query import Query
+from covey.methods.model import CUBE, INDEPENDENT, Ask, Asking, Noise, Part, Setting, Statistic
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate
-from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
+from covey.privacy.gate import WHOLE, Moves
 
 # Weights of the means in a joint Gaussian measurement of means and pairs (and more), tuned on docs/benchmarks' tables: the
 # variance of a mean is that of a pair divided by weight times the squared radius.
@@ -46,149 +46,137 @@ BALL_MEAN_WEIGHT = Fraction(20, 100)
 FEW_MEAN_WEIGHT = Fraction(20, 100)
 HIGH_WEIGHT = Fraction(40, 100)  # of products of three and of four signs, against the pairs
 CENTRE_SHARE = Fraction(3, 4)  # of the coding's charge; the rest buys the radius
+NARROW = (
+    500  # columns; pair sums of so many are added up while a table is first read, beyond it they would slow that down
+)
 RADII = 64  # bins of the histogram of norms that the radius is read off
 
 
 # Values are mean products of coded columns, x less the share of ones in a reference.
 
 
-def measure_means(rows: Rows, gate: Gate) -> Measurement:
+def measure_means(told: Setting) -> Asking[Measurement]:
     """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
-    n, p = rows.n, rows.p
-    exact = rows.reduce(column_counts).map(part)
-    if gate.budget.pure:
-        found = gate.cube("means", exact, Moves(linf=1), p)
-    else:
-        found = gate.measure("means", exact, p, Moves(l2_squared=p))
-    return Measurement(Query.products(1, np.zeros(p)), found.values / n, found.sd / n, found.law, 1, "means")
+    query, noise = Query.products(1, np.zeros(told.p)), CUBE if told.pure else INDEPENDENT
+    own = Part(query, Statistic.sum(column_counts).map(part), told.p, unit=told.n)
+    (found,) = yield [Ask("means", [own], Moves(linf=1, l2_squared=told.p), noise=noise)]
+    return found
 
 
 @dataclass(frozen=True)
-class CodedBits:
-    """How bits are coded, their mean products by degree as measured, and means of rows before these were cut, if they were."""
+class BitMoments:
+    """How bits are coded, measurements of their mean products by degree, and of means of rows before these were cut, if any."""
 
     coding: Coding
     found: tuple[Measurement, ...]
     uncut: Measurement | None = None
 
     @property
-    def moments(self) -> NoisyMoments:
-        """What a fit starts from."""
+    def dense(self) -> NoisyMoments:
+        """Means and pairs as matrices, as a fit of centres starts from them."""
         one, two = self.found[:2]
         uncut = None if self.uncut is None else (self.uncut.values, float(self.uncut.sd))
         return NoisyMoments(self.coding, one.values, float(one.sd), two.values, float(two.sd), uncut)
 
 
-def coded_bits(
-    coding: Coding, law: str, mean: tuple[Floats, float], pair: tuple[Floats, float], cut: bool
-) -> CodedBits:
-    """Means and products of pairs, each with the deviation of its noise."""
-    one, two = (Query.products(degree, coding.middle, cut) for degree in (1, 2))
-    return CodedBits(coding, (Measurement(one, *mean, law, 1, "moments"), Measurement(two, *pair, law, 1, "moments")))
+def bit_sums(told: Setting) -> Statistic:
+    """Sums of columns and of products of two; of few columns they are kept, and were added up when the table was first read."""
+    return Statistic.sum(moments, kept=told.p <= NARROW)
 
 
-def measure_matrix(rows: Rows, gate: Gate) -> CodedBits:
+def measure_matrix(told: Setting) -> Asking[BitMoments]:
     """Means and pairs of signs by one draw of matrix noise on rows (z, a), a² ≈ p/3: pure ε-DP (docs/proofs/cone.md).
 
     Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The integer matrix is that of rows (z, 1):
     the weight of its last coordinate is 1/a.
     """
-    n, p = rows.n, rows.p
-    bits = rows.reduce(moments)
-    a = constant_coordinate(p)
-    moves, weights = Moves(trace=2 * (p + a * a)), [*[WHOLE] * p, 1 / a]
-    joint = (gate.signs if p <= SIGN_COLUMNS else gate.matrix)("moments", moves, weights)
-    mean = joint.add(bits.map(sign_sums), slice(p, p + 1), slice(0, p))
+    n, p, coding = told.n, told.p, Coding.half(told.p)
+    one, two = (Query.products(degree, coding.middle) for degree in (1, 2))
+    bits, a = bit_sums(told), constant_coordinate(p)
+    parts = [Part(one, bits.map(sign_sums), (slice(p, p + 1), slice(0, p)), unit=2 * n)]
+    for begin, end in strips(p):  # rows of the upper triangle
+        block = slice(begin, end), slice(begin, p)
+        parts.append(Part(two, bits.map(sign_pairs, begin, end), block, unit=4 * n, type=pair_dtype(p)))
+    noise = Noise("signs" if p <= SIGN_COLUMNS else "matrix", [*[WHOLE] * p, 1 / a])
+    mean, *found = yield [Ask("moments", parts, Moves(trace=2 * (p + a * a)), noise=noise)]
     pair = np.empty((p, p), pair_dtype(p))
-    for begin, end in strips(p):  # rows of the upper triangle, mirrored
-        found = joint.add(bits.map(sign_pairs, begin, end), slice(begin, end), slice(begin, p))
-        pair[begin:end, begin:] = found.values / (4 * n)
+    for (begin, end), own in zip(strips(p), found, strict=True):
+        pair[begin:end, begin:] = own.values
         pair[end:, begin:end] = pair[begin:end, end:].T
     np.fill_diagonal(pair, 0)
-    means = mean.values[0] / n / 2, mean.sd / n / float(a) / 2
-    return coded_bits(Coding.half(p), found.law, means, (pair, found.sd / n / 4), False)
+    means = replace(mean, values=mean.values[0], sd=mean.sd / float(a))
+    return BitMoments(coding, (means, replace(found[-1], values=pair)))
 
 
-def measure_parities(rows: Rows, gate: Gate) -> CodedBits:
+def measure_parities(told: Setting) -> Asking[BitMoments]:
     """Means, pairs, triples and quadruples of signs in one Gaussian mechanism (docs/proofs/sensitivity.md)."""
-    n, p = rows.n, rows.p
+    n, p, coding = told.n, told.p, Coding.half(told.p)
     weights = {1: FEW_MEAN_WEIGHT * p, 2: Fraction(1)}
     for d in (3, 4):
         worst = max(odd_subsets(p, d, f) for f in range(p + 1)) if p >= 4 else 0
         if worst:
             weights[d] = HIGH_WEIGHT * p * p / 4 / worst
-    joint = gate.joint("moments", Moves(l2_squared=parity_sensitivity(p, weights)))
-    bits = rows.reduce(moments)
-    upper = np.triu_indices(p, 1)
-    mean = joint.add(bits.map(sign_sums).map(entries, 0), p, weights[1])
-    pair = joint.add(bits.map(sign_pairs, 0, p).map(entries, *upper), len(upper[0]))
-    noisy = coded_bits(
-        Coding.half(p),
-        pair.law,
-        (mean.values / n / 2, mean.sd / n / 2),
-        (symmetric(pair.values / n, p) / 4, pair.sd / n / 4),
-        False,
-    )
-    if 4 not in weights:
-        return noisy
-    high, more = rows.reduce(parity_sums), []
-    for at, mask in enumerate(parity_masks(p)):
-        found, d = joint.add(high.map(_masked, at, mask), int(mask.sum()), weights[3 + at]), 3 + at
-        query = Query.products(d, noisy.coding.middle)
-        more.append(Measurement(query, found.values, found.sd, found.law, n * 2**d, "moments"))  # signs are 2u
-    return replace(noisy, found=(*noisy.found, *more))
+    queries = {d: Query.products(d, coding.middle) for d in range(1, 5)}
+    bits, upper = bit_sums(told), np.triu_indices(p, 1)
+    sums = {1: bits.map(sign_sums).map(entries, 0), 2: bits.map(sign_pairs, 0, p).map(entries, *upper)}
+    if 4 in weights:
+        high = Statistic.sum(parity_sums)
+        sums |= {3 + at: high.map(_masked, at, mask) for at, mask in enumerate(parity_masks(p))}
+    # Signs are twice a flag less its reference: means and pairs are kept as shares, products of more in counts.
+    units = {1: 2 * n, 2: 4 * n}
+    parts = [Part(queries[d], own, len(queries[d].sets), weights[d], units.get(d, 1)) for d, own in sums.items()]
+    mean, pair, *more = yield [Ask("moments", parts, Moves(l2_squared=parity_sensitivity(p, weights)))]
+    more = [replace(m, per=n * 2**m.query.degree) for m in more]
+    return BitMoments(coding, (mean, replace(pair, values=symmetric(pair.values, p)), *more))
 
 
-def measure_ball(rows: Rows, plan: Plan, gate: Gate) -> CodedBits:
+def measure_ball(told: Setting, plan: Plan) -> Asking[BitMoments]:
     """Means and pairs of rows coded into a ball, one Gaussian; centre and radius are declared or measured first."""
-    n, p = rows.n, rows.p
-    coding, first = (plan.declared, None) if plan.declared is not None else measure_coding(rows, plan, gate)
+    n, p = told.n, told.p
+    coding, first = plan.declared, None
+    if coding is None:
+        coding, first = yield from measure_coding(told, plan)
     R2 = Fraction(coding.radius_squared)
     weight = (BALL_MEAN_WEIGHT if coding.clips else MEAN_WEIGHT) * R2
-    joint = gate.joint("moments", Moves(l2_squared=ball_sensitivity(R2, weight)))
-    if coding.clips:
-        M = rows.reduce(partial(coded_moments, coding=coding))
-    else:
-        M = rows.reduce(moments).map(shifted_moments, coding.centre)
-    found = joint.add(M.map(lambda m: m.first.astype(np.int64)), p, weight)
-    mean, mean_sd = found.values / (n * UNIT), found.sd / (n * UNIT)
-    pair, pair_sd = _noisy_pairs(M, joint.add, n, p)
-    if first is not None and not coding.clips:  # a second, independent measurement of the same means
-        a, b = 1 / mean_sd**2, 1 / float(first.sd) ** 2
-        mean = (a * mean + b * (first.values - coding.middle)) / (a + b)
-        mean_sd = float(1 / np.sqrt(a + b))
     # Rows that keep declared limits lie inside the ball that these allow: none is cut.
     cut = coding.clips and plan.declared is None
-    noisy = coded_bits(coding, found.law, (mean, mean_sd), (pair, pair_sd), cut)
-    return replace(noisy, uncut=first) if coding.clips else noisy
-
-
-def _noisy_pairs(M: Exact[Moments], add: Any, n: int, p: int) -> tuple[Array, float]:
-    """Second moments above the diagonal with noise, some millions of entries at a time, and mirrored."""
-    pair, sd = np.zeros((p, p), pair_dtype(p)), 0.0
-    for begin, end in strips(p):
+    one, two = (Query.products(degree, coding.middle, cut) for degree in (1, 2))
+    if coding.clips:
+        M = Statistic.sum(partial(coded_moments, coding=coding))
+    else:
+        M = bit_sums(told).map(shifted_moments, coding.centre)
+    parts = [Part(one, M.map(_first), p, weight, n * UNIT)]
+    for begin, end in strips(p):  # some millions of entries at a time
         above = above_diagonal(begin, end, p)
-        found: Measured = add(M.map(_strip_above, begin, end, above), int(above.sum()))
-        pair[begin:end][above] = found.values / (n * UNIT**2)
-        sd = found.sd / (n * UNIT**2)
+        exact, count = M.map(_strip_above, begin, end, above), int(above.sum())
+        parts.append(Part(two, exact, count, unit=n * UNIT**2, type=pair_dtype(p)))
+    mean, *found = yield [Ask("moments", parts, Moves(l2_squared=ball_sensitivity(R2, weight)))]
+    pair = np.zeros((p, p), pair_dtype(p))
+    for (begin, end), own in zip(strips(p), found, strict=True):
+        pair[begin:end][above_diagonal(begin, end, p)] = own.values
     pair += pair.T.copy()
-    return pair, sd
+    if first is not None and not coding.clips:  # a second, independent measurement of the same means
+        a, b = 1 / mean.sd**2, 1 / float(first.sd) ** 2
+        values = (a * mean.values + b * (first.values - coding.middle)) / (a + b)
+        mean = replace(mean, values=values, sd=float(1 / np.sqrt(a + b)))
+    return BitMoments(coding, (mean, replace(found[-1], values=pair)), first if coding.clips else None)
 
 
-def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Measurement]:
+def measure_coding(told: Setting, plan: Plan) -> Asking[tuple[Coding, Measurement]]:
     """A private centre and radius: column counts, then a histogram of ‖x − centre‖², which a replaced row moves by √2 in ℓ2.
 
     Centred coding is used where the radius that leaves about `plan.tail` of the rows outside beats coding at ½ clearly. Also
     returns the noisy means.
     """
-    n, p = rows.n, rows.p
-    counts = gate.measure("coding", rows.reduce(column_counts).map(part), p, Moves(l2_squared=p), CENTRE_SHARE)
-    means = Measurement(Query.products(1, np.zeros(p)), counts.values / n, counts.sd / n, counts.law, 1, "coding")
+    n, p = told.n, told.p
+    own = Part(Query.products(1, np.zeros(p)), Statistic.sum(column_counts).map(part), p, unit=n)
+    (means,) = yield [Ask("coding", [own], Moves(l2_squared=p), CENTRE_SHARE)]
     centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
     grid = np.geomspace(0.01, 1, RADII)
     edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
-    exact = rows.reduce(partial(norm_counts, centre=centre, edges=edges)).map(part)
-    norms = gate.measure("coding", exact, RADII + 1, Moves(l2_squared=2), 1 - CENTRE_SHARE)
+    exact = Statistic.sum(partial(norm_counts, centre=centre, edges=edges)).map(part)
+    lengths = Part(Query.derived("squared length", p, RADII + 1), exact, RADII + 1)
+    (norms,) = yield [Ask("coding", [lengths], Moves(l2_squared=2), 1 - CENTRE_SHARE)]
     outside = np.cumsum(norms.values[::-1])[::-1][1:] / n  # beyond each edge
     k = wide_enough(outside, plan.tail)
     if k < RADII and grid[k] < 0.8:
@@ -196,22 +184,23 @@ def measure_coding(rows: Rows, plan: Plan, gate: Gate) -> tuple[Coding, Measurem
     return Coding.half(p), means
 
 
-def measure_sizes(rows: Rows, gate: Gate) -> Measurement:
+def measure_sizes(told: Setting) -> Asking[Measurement]:
     """Rows by number of ones, a column beside the others: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
-    exact = rows.reduce(size_counts).map(part)
-    found = gate.measure("row sums", exact, rows.p + 1, Moves(l1=2, l2_squared=2))
-    query = Query([(rows.p,)], {rows.p: Factor.plain(rows.p + 1)}, of="number of ones")
-    return Measurement(query, found.values, found.sd, found.law, rows.n, "row sums")
+    query = Query.derived("number of ones", told.p, told.p + 1)
+    own = Part(query, Statistic.sum(size_counts).map(part), told.p + 1)
+    (found,) = yield [Ask("row sums", [own], Moves(l1=2, l2_squared=2))]
+    return found
 
 
-def measure_scores(rows: Rows, directions: Floats, edges: Floats, gate: Gate) -> Scores:
+def measure_scores(told: Setting, directions: Floats, edges: Floats) -> Asking[Scores]:
     """Histograms of t scores: a row lies in one bin of each, so it moves them by 2t in ℓ1 and √(2t) in ℓ2."""
     t, inner = edges.shape
     quantised = quantise_directions(directions)
     exact_edges: Integers = np.rint(np.ldexp(edges, DIRECTION_BITS)).astype(np.int64)
-    exact = rows.reduce(partial(score_counts, directions=quantised, edges=exact_edges)).map(part)
-    found = gate.measure("scores", exact, (t, inner + 1), Moves(l1=2 * t, l2_squared=2 * t))
-    return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, found.values / rows.n, found.sd / rows.n)
+    exact = Statistic.sum(partial(score_counts, directions=quantised, edges=exact_edges)).map(part)
+    own = Part(Query.derived("score", told.p + 1, inner + 1, t), exact, (t, inner + 1), unit=told.n)
+    (found,) = yield [Ask("scores", [own], Moves(l1=2 * t, l2_squared=2 * t))]
+    return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, found.values, float(found.sd))
 
 
 def sign_sums(bits: Moments) -> Integers:
@@ -235,6 +224,10 @@ def pair_dtype(p: int) -> type[np.floating[Any]]:
 
 def _masked(counts: Counts, at: int, mask: Array) -> Integers:
     return part(counts, at)[mask]
+
+
+def _first(m: Moments) -> Integers:
+    return m.first.astype(np.int64)
 
 
 def _strip_above(m: Moments, begin: int, end: int, above: Array) -> Integers:

@@ -1,4 +1,4 @@
-"""All that `regain` asks of tables of categories and numbers, through the gate: one-way counts, trees, pair tables, ranks.
+"""All that `regain` asks of tables of categories and numbers: one-way counts, trees, pair tables, ranks.
 
 The numbers in `Moves` are how far one replaced row can move a statistic; they are proved in docs/proofs/sensitivity.md and
 docs/proofs/trees.md, and compared with brute force in the tests. Each round of a tree counts a partition of all codes, of which a
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,28 +34,26 @@ from covey.core.tables.crosstabs import (
     merge_pairs,
     ranges_of,
 )
-from covey.core.tables.distance import HighTables, affordable_tables, largest, one_way_distance, pair_distances
+from covey.core.tables.distance import HighTables, affordable_tables, one_way_distance, pair_distances
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import group_counts
-from covey.core.tables.merging import Recode
 from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
-from covey.engines.rows import Mapped, Rows
-from covey.measure.law import CellCounts, Mixture
+from covey.engines.rows import Then
+from covey.measure.law import Mixture
 from covey.measure.measurement import NOTHING, Measurement
-from covey.measure.query import Every, Factor, Query
+from covey.measure.query import Every, Factor, Query, ToBins
+from covey.methods.model import Ask, Asking, Noise, Part, Setting, Statistic, together
 from covey.methods.regain.measure import entries
-from covey.privacy.certificate import Yardstick
-from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
+from covey.privacy.gate import WHOLE, Moves
 
 if TYPE_CHECKING:
     from covey.methods.regain.plan_tables import TablePlan
 
 GROUPS = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
-AS_THEY_ARE = Recode()
 ONE_ROW = Moves(l1=2, l2_squared=2)  # two counts of a partition by one
 
 
-# Exact counts, sealed.
+# What is counted.
 
 
 def first_kernel(attributes: Sequence[Attribute]) -> CodeCounts | PairTables:
@@ -73,81 +71,56 @@ def codes_kernel(attributes: Sequence[Attribute]) -> CodeCounts:
     return CodeCounts(columns, tuple(sizes[j] for j in columns))
 
 
-class CountedCodes(Protocol):
-    """Exact one-way counts of the codes of a table's attributes. Sealed."""
-
-    @property
-    def n(self) -> int:
-        """How many units there are."""
-
-    def codes(self, j: int) -> Exact[Integers]:
-        """Counts of every code of an attribute."""
-
-    def ranges(self, edges: dict[int, Integers]) -> dict[int, Exact[Integers]]:
-        """Counts between edges, for several attributes."""
-
-    def total(self, j: int) -> int:
-        """What the counts of an attribute sum to, as far as that is public."""
-
-    def query(self, j: int, factor: Factor) -> Query:
-        """What is asked where an attribute is looked at in some way."""
-
-
 @dataclass(frozen=True)
 class OneWayCounts:
-    """Exact one-way counts: code by code where these were counted, else by ranges, in another pass. Sealed."""
+    """One-way counts of n rows or persons: code by code where these are counted in one pass, else by ranges, in another."""
 
-    rows: Rows
-    counted: Mapping[int, Exact[Integers]]
+    n: int
+    counted: Mapping[int, Statistic]
 
     @classmethod
-    def of(cls, rows: Rows, attributes: Sequence[Attribute]) -> OneWayCounts:
-        """Count the codes of a table."""
+    def of(cls, n: int, attributes: Sequence[Attribute]) -> OneWayCounts:
+        """Of the codes of a table."""
         kernel = codes_kernel(attributes)
-        counts = rows.reduce(kernel)
-        return cls(rows, {j: counts.map(part, i) for i, j in enumerate(kernel.columns)})
+        counts = Statistic.sum(kernel, kept=True)
+        return cls(n, {j: counts.map(part, i) for i, j in enumerate(kernel.columns)})
 
-    @property
-    def n(self) -> int:
-        """Rows, or persons."""
-        return self.rows.n
-
-    def codes(self, j: int) -> Exact[Integers]:
+    def codes(self, j: int) -> Statistic:
         """Counts of every code of an attribute."""
         return self.counted[j]
 
-    def ranges(self, edges: dict[int, Integers]) -> dict[int, Exact[Integers]]:
+    def ranges(self, edges: dict[int, Integers]) -> dict[int, Statistic]:
         """Counts between edges, for several attributes: one pass for all whose codes were not counted."""
         late = tuple(j for j in edges if j not in self.counted)
         found = {j: self.codes(j).map(ranges_of, edges[j]) for j in edges if j not in late}
         if late:
-            counts = self.rows.reduce(RangeCounts(late, tuple(edges[j] for j in late)))
+            counts = Statistic.sum(RangeCounts(late, tuple(edges[j] for j in late)))
             found |= {j: counts.map(part, i) for i, j in enumerate(late)}
         return found
 
     def total(self, j: int) -> int:
-        """The number of rows, or of persons."""
-        return self.rows.n
+        """What the counts of an attribute sum to, as far as that is public: the number of rows, or of persons."""
+        return self.n
 
     def query(self, j: int, factor: Factor) -> Query:
-        """Rows, one by one."""
+        """What is asked where an attribute is looked at in some way: rows, one by one."""
         return Query([(j,)], {j: factor})
 
 
 class Tables:
-    """Exact tables of the records, counted in one pass if they are small. Sealed: only the gate opens them."""
+    """Tables of categories and of cells of numbers, all pairs counted in one pass if they are small: described, not computed."""
 
-    def __init__(self, rows: Rows, domain: Domain, to_cells: Recode = AS_THEY_ARE) -> None:
-        self._code_rows, self._edges = rows, to_cells.edges or (None,) * len(domain.sizes)
-        self._rows: Rows = Mapped(rows, to_cells) if to_cells.edges else rows
-        self.domain, self.n, self.steps = domain, rows.n, rows.steps
-        self.total = rows.n * rows.steps  # what all of them weigh
+    def __init__(self, told: Setting, domain: Domain, to_cells: ToBins | None = None) -> None:
+        self._cells = (None,) * len(domain.sizes) if to_cells is None else to_cells.factors
+        self._step = to_cells
+        self.domain, self.n, self.steps = domain, told.n, told.steps
+        self.total = told.n * told.steps  # what all of them weigh
         kernel = first_kernel([Category(size) for size in domain.sizes])
-        counts = self._rows.reduce(kernel)
-        self._pairs: Exact[Integers] | None = None
+        counts = Statistic.sum(kernel, self._step, kept=True)
+        self._pairs: Statistic | None = None
         if isinstance(kernel, PairTables):
             self._pairs = counts.map(kernel.matrix)
-            self.one_way: Exact[Integers] = self._pairs.map(np.diagonal)
+            self.one_way = self._pairs.map(np.diagonal)
         else:
             self.one_way = counts.map(side_by_side)
 
@@ -155,50 +128,46 @@ class Tables:
     def counts(self) -> OneWayCounts:
         """Counts of every category."""
         blocks = map(self.domain.block, range(len(self.domain.sizes)))
-        return OneWayCounts(self._rows, {j: self.one_way.map(entries, block) for j, block in enumerate(blocks)})
+        return OneWayCounts(self.n, {j: self.one_way.map(entries, block) for j, block in enumerate(blocks)})
 
     def factors(self, maps: Sequence[Integers]) -> dict[int, Factor]:
         """How columns are looked at where categories become maps[a][x_a]."""
-        own = enumerate(zip(self._edges, maps, strict=True))
-        return {a: Factor(np.arange(len(to) + 1) if edges is None else edges, to) for a, (edges, to) in own}
+        own = enumerate(zip(self._cells, maps, strict=True))
+        return {a: Factor(np.arange(len(to) + 1) if cells is None else cells.edges, to) for a, (cells, to) in own}
 
-    def pairs(self, maps: list[Integers]) -> Exact[Integers]:
+    def pairs(self, maps: Sequence[Integers]) -> Statistic:
         """All pair tables of the merged categories maps[a][x_a], as one symmetric matrix."""
         sizes = [int(m.max()) + 1 for m in maps]
         if self._pairs is not None:
             return self._pairs.map(merge_pairs, tuple(maps), tuple(sizes))
         kernel = PairTables(tuple(sizes))
-        return Mapped(self._rows, Recode(maps=tuple(maps))).reduce(kernel).map(kernel.matrix)
-
-    def cells(self, query: Query) -> Exact[Integers]:
-        """Counts of every cell of a query's tables, side by side."""
-        return self._code_rows.reduce(CellCounts.of(query)).map(part)
+        return Statistic.sum(kernel, ToBins(tuple(self.factors(maps).values()))).map(kernel.matrix)
 
     def law(self, cloud: WeightedPoints, maps: Sequence[Integers]) -> Mixture:
         """What centres over merged categories say."""
         factors = self.factors(maps)
         return Mixture(cloud, [factors[a].edges[np.unique(to, return_index=True)[1]] for a, to in enumerate(maps)])
 
-    def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Exact[float]]:
+    def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Statistic]:
         """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
         sizes, q, total = self.domain.sizes, len(self.domain.sizes), self.total
         if self._pairs is not None:
             low = [1, 2] if q > 1 else [1]
-            parts: list[Exact[Any]] = [self._pairs.map(pair_distances, total, self.domain, cloud)]
+            parts = [self._pairs.map(pair_distances, total, self.domain, cloud)]
         else:
             low, parts = [1], [self.one_way.map(one_way_distance, total, q, cloud)]
         # All records at once are asked for where public numbers say that they are few. Of persons no number says so.
         rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if self.steps == 1 else ()
         if rest:
-            parts.append(self._rows.whole(HighTables(sizes, cloud, rest)))
-        return [*low, *rest], Exact.of(largest, *parts)
+            kernel = HighTables(sizes, cloud, rest)
+            parts.append(Statistic(kernel if self._step is None else Then(self._step, kernel), whole=True))
+        return [*low, *rest], together(parts)
 
-    def misplaced(self, cloud: WeightedPoints) -> Yardstick:
-        """The share of records out of place among the centres, in a typical table of two columns; sealed."""
+    def misplaced(self, cloud: WeightedPoints) -> tuple[Statistic, int]:
+        """The share of records out of place among the centres, in a typical table, and how many columns such a table has."""
         glass = Glass.of(cloud, self.domain)
         sizes, seen = glass.sizes, glass.cloud(cloud)
-        exact = self.pairs(list(glass.maps)).map(misplaced_codes, self.total, sizes, seen)
-        return Yardstick(exact, columns_of(sizes))
+        return self.pairs(glass.maps).map(misplaced_codes, self.total, sizes, seen), columns_of(sizes)
 
 
 # One-way tables and trees.
@@ -213,48 +182,49 @@ class OneWay:
     trees: dict[int, Tree]
 
 
-def measure_one_way(counts: CountedCodes, plan: TablePlan, gate: Gate) -> OneWay:
+def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Asking[OneWay]:
     """Counts of categories once, of their groups too, trees of numbers in rounds; spends the charge "histograms".
 
     Of a number the ranges are what its tree ended with, each counted in the rounds in which it stood and averaged over them. Its
     earlier, coarser rounds were chosen by their noise and are not kept.
     """
     numbers = grids(plan.attributes)
-    parts = plan.one_way(gate.budget.pure)
-    found: dict[int, Measurement] = {}
-    groups: dict[int, Measurement] = {}
-
-    def kept(j: int, factor: Factor, seen: Measured) -> Measurement:
-        values = np.asarray(seen.values, dtype=np.float64)
-        return Measurement(counts.query(j, factor), values, seen.sd, seen.law, counts.n, "histograms")
-
+    parts = plan.one_way(told.pure)
+    asks, places = [], []
     for j, a in enumerate(plan.attributes):
         if isinstance(a, NumberGrid):
             continue
         part, codes, plain = parts[j], counts.codes(j), Factor.plain(a.size)
         if a.groups:
             own = Factor(plain.edges, np.array(a.groups))
-            coarse = gate.measure("histograms", codes.map(group_counts, own.bins), own.size, ONE_ROW, GROUPS * part)
-            groups[j] = kept(j, own, coarse)
+            asks.append(_counted(counts, j, own, codes.map(group_counts, own.bins), GROUPS * part))
+            places.append((j, True))
             part = (1 - GROUPS) * part
-        found[j] = kept(j, plain, gate.measure("histograms", codes, a.size, ONE_ROW, part))
+        asks.append(_counted(counts, j, plain, codes, part))
+        places.append((j, False))
+    measured = (yield asks) if asks else []
+    found = {j: m for (j, coarse), m in zip(places, measured, strict=True) if not coarse}
+    groups = {j: m for (j, coarse), m in zip(places, measured, strict=True) if coarse}
     trees = {j: Tree(grid, counts.total(j)) for j, grid in numbers.items()}
     for turn in range(max((grid.rounds for grid in numbers.values()), default=0)):
         growing = [j for j, grid in numbers.items() if turn < grid.rounds]
-        edges = {j: trees[j].edges for j in growing}
-        exact = counts.ranges(edges)
+        exact, asks = counts.ranges({j: trees[j].edges for j in growing}), []
         for j in growing:
-            share = parts[j] * plan.round_part(j, turn, gate.budget.pure)
-            seen = gate.measure("histograms", exact[j], len(edges[j]) - 1, ONE_ROW, share)
-            trees[j].see(seen.values, seen.sd)
+            edges, share = trees[j].edges, parts[j] * plan.round_part(j, turn, told.pure)
+            asks.append(_counted(counts, j, Factor(edges, np.arange(len(edges) - 1)), exact[j], share))
+        for j, seen in zip(growing, (yield asks), strict=True):
+            tree = trees[j]
+            tree.see(seen.values, float(seen.sd))
             if turn + 1 < numbers[j].rounds:
-                trees[j].grow()
+                tree.grow()
             else:
-                times = trees[j].times[trees[j].frontier]
-                values = trees[j].total[trees[j].frontier] / times
-                whole = kept(j, Factor(trees[j].edges, np.arange(len(times))), replace(seen, values=values))
-                found[j] = replace(whole, sd=trees[j].sd / np.sqrt(times))
+                times = tree.times[tree.frontier]
+                found[j] = replace(seen, values=tree.total[tree.frontier] / times, sd=tree.sd / np.sqrt(times))
     return OneWay([found[j] for j in range(len(plan.attributes))], groups, trees)
+
+
+def _counted(counts: OneWayCounts, j: int, factor: Factor, exact: Statistic, share: Fraction) -> Ask:
+    return Ask("histograms", [Part(counts.query(j, factor), exact, factor.size)], ONE_ROW, share)
 
 
 # Pair tables and ranks.
@@ -272,50 +242,47 @@ def pair_moves(domain: Domain) -> Moves:
     return Moves(l1=q * (q - 1), l2_squared=squared, trace=2 * simplex_radius_squared(live))
 
 
-def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw, gate: Gate) -> Measurement:
+def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw) -> Asking[Measurement]:
     """Noisy centred pair tables of the merged categories, in counts; one-way counts stand on the diagonal of the exact ones.
 
     For Gaussian noise: the centred tables are multiples of 1/(c_a c_b), so that M = c_a c_b N − c_a N_i − c_b N_j + n are
     integers; they get c_a c_b times the noise before they are divided again. Laplace noise goes on the counts themselves. What
     is left is centred: the uncentred part was not paid for. Matrix noise has integer coordinates of its own.
     """
-    d, n = law.domain, tables.n
+    d = law.domain
     query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
     if law.family == NOTHING:
-        return Measurement(query, np.zeros(0), 0.0, NOTHING, n, "pairs")
-    moves, exact = pair_moves(d), tables.pairs(maps)
+        return Measurement(query, np.zeros(0), 0.0, NOTHING, tables.n, "pairs")
+    exact = tables.pairs(maps)
     if law.family == "matrix":
-        values = _on_contrasts(exact, d, gate, moves)
-    elif law.family == "laplace":
-        values = d.off_blocks(d.centre(d.off_blocks(_on_cells(exact, law, gate, moves))))
+        own, noise = exact.map(helmert.contrasts, d), Noise("matrix", helmert.weights(d))
+        part = Part(query, own, (slice(None), slice(None)))
+        (found,) = yield [Ask("pairs", [part], pair_moves(d), noise=noise)]
+        values = d.off_blocks(helmert.tables(found.values, d))
     else:
+        gaussian = law.family != "laplace"
+        noisy = yield from _on_cells(exact.map(centred_counts, d, tables.total) if gaussian else exact, query, law)
         c = d.counts[d.block_of]
-        noisy = _on_cells(exact.map(centred_counts, d, tables.total), law, gate, moves)
-        values = d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c))))
-    return Measurement(query, values, law.sd, law.family, n, "pairs")
+        values = d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c) if gaussian else noisy)))
+    return Measurement(query, values, law.sd, law.family, tables.n, "pairs")
 
 
-def _on_contrasts(exact: Exact[Integers], domain: Domain, gate: Gate, moves: Moves) -> Floats:
-    """Matrix Laplace noise on the integer contrasts of the categories, and back to centred tables."""
-    joint = gate.matrix("pairs", moves, helmert.weights(domain))
-    found = joint.add(exact.map(helmert.contrasts, domain), slice(None), slice(None))
-    return domain.off_blocks(helmert.tables(found.values.astype(np.float64), domain))
-
-
-def _on_cells(exact: Exact[Integers], law: PairLaw, gate: Gate, moves: Moves) -> Floats:
+def _on_cells(exact: Statistic, query: Query, law: PairLaw) -> Asking[Floats]:
     """Independent noise on every cell of every pair table a < b, mirrored; c_a c_b times as much on a grid that much finer."""
     d = law.domain
-    joint = gate.joint("pairs", moves)
-    out = np.zeros((d.total, d.total))
+    parts, blocks = [], []
     for a, ca in enumerate(d.sizes):
         # A table with an attribute of one category says nothing that is not public or one-way: it is left at zero.
         for others, size in law.partners(a) if ca > 1 else []:
             if size == 1:
                 continue
             weight = Fraction(1) if law.family == "laplace" else Fraction(1, (ca * size) ** 2)
-            found = joint.add(exact.map(entries, d.block(a), others), (ca, len(others)), weight).values
-            out[d.block(a), others] = found
-            out[others, d.block(a)] = found.T
+            parts.append(Part(query, exact.map(entries, d.block(a), others), (ca, len(others)), weight))
+            blocks.append((d.block(a), others))
+    out = np.zeros((d.total, d.total))
+    for (own, others), found in zip(blocks, (yield [Ask("pairs", parts, pair_moves(d))]), strict=True):
+        out[own, others] = found.values
+        out[others, own] = found.values.T
     return out
 
 
@@ -330,31 +297,32 @@ def matrix_is_better(p: int) -> bool:
     return bool(2 * p * np.sqrt((p + 1) / 2) < np.sqrt(2) * 2 * flips(p))
 
 
-def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, gate: Gate) -> tuple[Floats, float, int]:
-    """Noisy sums of products of two ranks for all pairs a < b of attributes that have any, their deviation, and n.
+def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, told: Setting) -> Asking[Measurement]:
+    """Noisy sums of products of two ranks for all pairs a < b of attributes that have any.
 
     Under pure ε the law, Laplace or matrix Laplace, is chosen by the number of attributes alone.
     """
     p = len(ranks.attributes)
     above = np.triu_indices(p, 1)
-    exact, moves = tables.pairs(maps).map(rank_matrix, ranks), rank_moves(p)
-    if gate.budget.pure and matrix_is_better(p):
-        found = gate.matrix("ranks", moves, [WHOLE] * p).add(exact, slice(None), slice(None))
-        return found.values[above].astype(np.float64), found.sd, tables.n
-    found = gate.measure("ranks", exact.map(entries, *above), len(above[0]), moves)
-    return found.values.astype(np.float64), found.sd, tables.n
+    exact, query = tables.pairs(maps).map(rank_matrix, ranks), Query(Every(p, 2), {}, "product", of="rank")
+    if told.pure and matrix_is_better(p):
+        part = Part(query, exact, (slice(None), slice(None)))
+        (found,) = yield [Ask("ranks", [part], rank_moves(p), noise=Noise("matrix", [WHOLE] * p))]
+        return replace(found, values=found.values[above])
+    part = Part(query, exact.map(entries, *above), len(above[0]))
+    (found,) = yield [Ask("ranks", [part], rank_moves(p))]
+    return found
 
 
 # Numbers in the certificate.
 
 
 def farthest_numbers(
-    counts: OneWayCounts, cells: dict[int, Cells], cloud: WeightedPoints, domain: Domain
-) -> Exact[float]:
+    counts: OneWayCounts, cells: Mapping[int, Cells], cloud: WeightedPoints, domain: Domain
+) -> Statistic:
     """The largest Kolmogorov distance, or a little more, between records and centres over all numbers."""
     share = cloud.weights @ cloud.points
     edges = {j: comparison_edges(own) for j, own in cells.items()}
     released = {j: released_below(own, share[domain.block(j)], edges[j]) for j, own in cells.items()}
     exact = counts.ranges(edges)
-    parts = [exact[j].map(kolmogorov_bound, edges[j], released[j]) for j in cells]
-    return Exact.of(largest, *parts)
+    return together([exact[j].map(kolmogorov_bound, edges[j], released[j]) for j in cells])

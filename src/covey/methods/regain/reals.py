@@ -1,6 +1,6 @@
 """`regain` for real records in a convex body K: margins, a radius, moments; then points of K that have them.
 
-Only the `measure_…` functions read records, as integers and through the gate. Why each is private: docs/proofs/bodies.md.
+The `measure_…` parts ask, for sums of integers. Why each is private: docs/proofs/bodies.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, blas_threads
-from covey.core.fit.centres import Tick
 from covey.core.fit.reals import RealTarget, copula, fit_points, margin_points, normal_margins, shrink
 from covey.core.noise.sensitivity import ball_sensitivity
 from covey.core.numbers.grid import Measure
@@ -23,7 +22,6 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body
 from covey.core.tables.counts import part
 from covey.core.tables.crosstabs import RangeCounts
-from covey.core.tables.distance import largest
 from covey.core.tables.reals import (
     CODE_BITS,
     UNIT,
@@ -31,13 +29,26 @@ from covey.core.tables.reals import (
     Spread,
     length_counts,
     moment_sums,
-    real_distances,
     scale_sums,
     squares_of,
 )
-from covey.engines.rows import Mapped, Rows
-from covey.methods.method import Fitted, Public, with_certificate
+from covey.measure.measurement import Measurement
+from covey.measure.query import Every, Factor, Query
+from covey.methods.laws import BodyLaw
+from covey.methods.model import (
+    CUBE,
+    INDEPENDENT,
+    Ask,
+    Asking,
+    Fitted,
+    Noise,
+    Part,
+    Setting,
+    Statistic,
+    with_certificate,
+)
 from covey.methods.regain.measure import entries
+from covey.methods.regain.measure_tables import ONE_ROW
 from covey.methods.regain.realplan import (
     MEAN_WEIGHT,
     POINTS,
@@ -49,9 +60,7 @@ from covey.methods.regain.realplan import (
     radii,
 )
 from covey.privacy.budget import Budget
-from covey.privacy.certificate import certify
-from covey.privacy.gate import WHOLE, Exact, Gate, Moves
-from covey.progress import Progress
+from covey.privacy.gate import WHOLE, Moves
 
 STEPS = 1 << CODE_BITS  # of a column between its bounds
 NARROWEST = STEPS >> 12  # spread of a column: rows stay integers that are summed exactly
@@ -63,17 +72,6 @@ UNSURE = (
     0.4  # of a covariance, in Frobenius norm: with more noise points would follow the noise to the ends of the body
 )
 LEAST_SD = 0.01  # of the box: a spread that is measured is never taken for less
-
-
-@dataclass(frozen=True)
-class RealMoments:
-    """Noisy means and mean products of rows in spreads, and the deviations of their noise; squares have √2 times a pair's."""
-
-    spread: Spread
-    mean: Floats
-    second: Floats
-    mean_sd: float
-    pair_sd: float
 
 
 # Measurements.
@@ -91,91 +89,97 @@ class Coarser:
         return np.where(codes == 0, 0, np.where(codes == STEPS - 1, self.size - 1, inner))
 
 
-def measure_margins(rows: Rows, plan: RealPlan, gate: Gate, public: np.random.Generator) -> list[Measure]:
+def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) -> Asking[list[Measure]]:
     """A tree over every column, all of them a level at a time: a round is one partition a column, which moves by 2 in ℓ1.
 
     All rounds of all columns have equal shares of the charge, whatever the trees look like (docs/proofs/trees.md).
     """
-    grid, p = plan.grid, rows.p
-    trees = [Tree(grid, rows.n) for _ in range(p)]
-    coarse_rows = Mapped(rows, Coarser(grid.size))
+    grid, p = plan.grid, told.p
+    trees = [Tree(grid, told.n) for _ in range(p)]
     share = Fraction(1, p * grid.rounds)
     law = ""
     for turn in range(grid.rounds):
         edges = tuple(tree.edges for tree in trees)
-        counts = coarse_rows.reduce(RangeCounts(tuple(range(p)), edges))
-        for i, tree in enumerate(trees):
-            found = gate.measure("margins", counts.map(part, i), len(edges[i]) - 1, Moves(l1=2, l2_squared=2), share)
-            tree.see(found.values, found.sd)
+        counts = Statistic.sum(RangeCounts(tuple(range(p)), edges), Coarser(grid.size))
+        asks = []
+        for i, own in enumerate(edges):
+            query = Query([(i,)], {i: Factor(own, np.arange(len(own) - 1))})
+            asks.append(Ask("margins", [Part(query, counts.map(part, i), len(own) - 1)], ONE_ROW, share))
+        for tree, found in zip(trees, (yield asks), strict=True):
+            tree.see(found.values, float(found.sd))
             law = found.law
             if turn + 1 < grid.rounds:
                 tree.grow()
     return [tree_measure(tree, law == "laplace", public) for tree in trees]
 
 
-def measure_radius(rows: Rows, spread: Spread, gate: Gate) -> int:
+def measure_radius(told: Setting, spread: Spread) -> Asking[int]:
     """The squared radius at which noise and the variance lost beyond it are least together, from a noisy histogram of lengths.
 
     A replaced row moves the histogram by 2 in ℓ1, √2 in ℓ2.
     """
-    n, p = rows.n, rows.p
+    n, p = told.n, told.p
     grid = radii(p)
     edges = np.floor(grid * UNIT**2).astype(np.int64)
-    exact = rows.reduce(partial(length_counts, spread=spread, edges=edges)).map(part)
-    found = gate.measure("radius", exact, len(edges) + 1, Moves(l1=2, l2_squared=2))
+    exact = Statistic.sum(partial(length_counts, spread=spread, edges=edges)).map(part)
+    own = Part(Query.derived("squared length", p, len(edges) + 1), exact, len(edges) + 1)
+    (found,) = yield [Ask("radius", [own], ONE_ROW)]
     beyond = np.cumsum(found.values[::-1])[::-1][1:] / n
     beyond[beyond < CLEAR * found.sd / n * np.sqrt(np.arange(len(grid), 0, -1))] = 0
     beyond = np.maximum.accumulate(beyond[::-1])[::-1]
     lost = np.cumsum((np.diff(grid, append=grid[-1]) * beyond)[::-1])[::-1]
-    noise = np.array([p * pair_noise(n, p, float(r), gate.allowance("moments")) for r in grid])
+    noise = np.array([p * pair_noise(n, p, float(r), told.allowance("moments")) for r in grid])
     cost = LOST * lost + noise
     cost[grid < min(p * LARGE_NOISE / noise[0] * grid[0] / p, grid[-1] / 2)] = np.inf
     return int(edges[int(np.argmin(cost))])
 
 
-def measure_moments(rows: Rows, spread: Spread, gate: Gate) -> RealMoments:
-    """Means and products of all pairs, squares included, of rows in the ball: matrix Laplace noise, or one Gaussian.
+def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, Measurement]]:
+    """Means and products of all pairs, squares included, of rows in the ball, in spreads; squares have √2 times a pair's noise.
 
-    Rows (a, u) have squared length at most a² + R², so their matrix moves by 2(a² + R²) in nuclear norm. Under (ε, δ)
-    ½‖uuᵀ − vvᵀ‖² + w‖u − v‖² ≤ (R² + w)²: pairs get a variance σ², squares 2σ², means σ²/w.
+    Matrix Laplace noise: rows (a, u) have squared length at most a² + R², so their matrix moves by 2(a² + R²) in nuclear norm.
+    Or one Gaussian: ½‖uuᵀ − vvᵀ‖² + w‖u − v‖² ≤ (R² + w)²: pairs get a variance σ², squares 2σ², means σ²/w.
     """
-    n, p, R2 = rows.n, rows.p, spread.radius_squared
-    sums = rows.reduce(partial(moment_sums, spread=spread))
+    p, R2 = told.p, spread.radius_squared
+    one, two = told.n * UNIT, told.n * UNIT**2
+    sums = Statistic.sum(partial(moment_sums, spread=spread))
     first, second = sums.map(part), sums.map(squares_of)
-    if gate.budget.pure:
+    single, pairs = (Query(Every(p, degree), {}, "product") for degree in (1, 2))
+    if told.pure:
         a = constant_coordinate(R2)
-        joint = gate.matrix("moments", Moves(trace=2 * (R2 + a * a)), [Fraction(1, a), *[WHOLE] * p])
-        mean = joint.add(first.map(_as_row), slice(0, 1), slice(1, p + 1))
-        pair = joint.add(second, slice(1, p + 1), slice(1, p + 1))
-        return _moments(spread, n, (mean.values[0], mean.sd / a), (pair.values, pair.sd))
-    weight = MEAN_WEIGHT * R2
-    gaussian = gate.joint("moments", Moves(l2_squared=ball_sensitivity(Fraction(R2), weight)))
-    upper = np.triu_indices(p, 1)
-    mean = gaussian.add(first, p, weight)
-    square = gaussian.add(second.map(np.diagonal), p, Fraction(1, 2))
-    second_values = np.diag(square.values.astype(np.float64))
-    pair = gaussian.add(second.map(entries, *upper), len(upper[0]))
-    second_values[upper] = pair.values
-    second_values.T[upper] = pair.values
-    return _moments(spread, n, (mean.values, mean.sd), (second_values, pair.sd))
-
-
-def _moments(spread: Spread, n: int, mean: tuple[Array, float], second: tuple[Array, float]) -> RealMoments:
-    one, two = n * UNIT, n * UNIT**2
-    return RealMoments(spread, mean[0] / one, second[0] / two, mean[1] / one, second[1] / two)
-
-
-def measure_scales(rows: Rows, gate: Gate) -> tuple[Floats, Floats, float]:
-    """Means and mean squares of numbers between 0 and 1, and the deviation of their noise: 2p sums, which move by 1 each."""
-    n, p = rows.n, rows.p
-    exact = rows.reduce(scale_sums).map(part)
-    if gate.budget.pure:
-        found = gate.cube("means", exact, Moves(linf=UNIT), 2 * p)
+        parts = [
+            Part(single, first.map(_as_row), (slice(0, 1), slice(1, p + 1))),
+            Part(pairs, second, (slice(1, p + 1), slice(1, p + 1))),
+        ]
+        noise = Noise("matrix", [Fraction(1, a), *[WHOLE] * p])
+        mean, pair = yield [Ask("moments", parts, Moves(trace=2 * (R2 + a * a)), noise=noise)]
+        mean = replace(mean, values=mean.values[0], sd=mean.sd / a)
+        values = pair.values
     else:
-        found = gate.measure("means", exact, 2 * p, Moves(l2_squared=2 * p * UNIT**2))
+        weight, upper = MEAN_WEIGHT * R2, np.triu_indices(p, 1)
+        parts = [
+            Part(single, first, p, weight),
+            Part(pairs, second.map(np.diagonal), p, Fraction(1, 2)),
+            Part(pairs, second.map(entries, *upper), len(upper[0])),
+        ]
+        moves = Moves(l2_squared=ball_sensitivity(Fraction(R2), weight))
+        mean, square, pair = yield [Ask("moments", parts, moves)]
+        values = np.diag(square.values)
+        values[upper] = pair.values
+        values.T[upper] = pair.values
+    mean = replace(mean, values=mean.values / one, sd=mean.sd / one, per=1)
+    return mean, replace(pair, values=values / two, sd=pair.sd / two, per=1)
+
+
+def measure_scales(told: Setting) -> Asking[tuple[Floats, Floats, float]]:
+    """Means and mean squares of numbers between 0 and 1, and the deviation of their noise: 2p sums, which move by 1 each."""
+    n, p = told.n, told.p
+    own = Part(Query(Every(2 * p, 1), {}, "product"), Statistic.sum(scale_sums).map(part), 2 * p, unit=n * UNIT)
+    moves = Moves(linf=UNIT, l2_squared=2 * p * UNIT**2)
+    (found,) = yield [Ask("means", [own], moves, noise=CUBE if told.pure else INDEPENDENT)]
     half = 0.5 / UNIT  # what cutting off takes, on average
-    mean, square = np.split(found.values / (n * UNIT) + half, 2)
-    return np.asarray(mean), np.asarray(square), found.sd / (n * UNIT)
+    mean, square = np.split(found.values + half, 2)
+    return np.asarray(mean), np.asarray(square), float(found.sd)
 
 
 def _as_row(vector: Integers) -> Integers:
@@ -187,13 +191,12 @@ def _as_row(vector: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class RealFit:
-    """What the fit of one table needs besides its records: body and grid, plan, public randomness, progress."""
+    """What the fit of one table needs besides measurements: body and grid, plan, and what the driver says."""
 
     body: Body
     grid: RealGrid
     plan: RealPlan
-    public: Public
-    tick: Tick
+    told: Setting
 
     def inside(self, scaled: Floats) -> Floats:
         """The nearest points of K, between 0 and 1."""
@@ -201,45 +204,40 @@ class RealFit:
         return np.clip(self.grid.scaled(points), 0.0, 1.0)
 
 
-def real_centres(rows: Rows, gate: Gate, fit: RealFit) -> WeightedPoints:
+def real_centres(fit: RealFit) -> Asking[WeightedPoints]:
     """Private points of K, equally weighted; spends the charges named by the plan."""
-    plan, p = fit.plan, rows.p
-    public = fit.public("fit")
+    plan, told, p = fit.plan, fit.told, fit.told.p
+    public = told.public("fit")
     if plan.mechanism == "means":
-        scaled = _means_alone(rows, gate, public)
+        scaled = yield from _means_alone(told, public)
     elif plan.mechanism == "box":
         box = Spread(np.full(p, CENTRE), np.full(p, CENTRE), p * UNIT**2)
-        scaled = _moments_in_box(measure_moments(rows, box, gate), fit, public)
+        scaled = _moments_in_box(box, (yield from measure_moments(told, box)), fit, public)
     else:
-        measures = measure_margins(rows, plan, gate, fit.public("shapes"))
-        live = fit.grid.live
-        margins = np.stack(
-            [
-                margin_points(m, fit.grid.lower[j], fit.grid.width[j], POINTS)
-                for m, j in zip(measures, live, strict=True)
-            ],
-            axis=1,
-        )
-        fit.tick(0.2)
+        measures = yield from measure_margins(told, plan, told.public("shapes"))
+        live, lower, width = fit.grid.live, fit.grid.lower, fit.grid.width
+        each = zip(measures, live, strict=True)
+        margins = np.stack([margin_points(m, lower[j], width[j], POINTS) for m, j in each], axis=1)
+        told.tick(0.2)
         if plan.mechanism == "margins":
             scaled = copula(POINTS, np.eye(p), margins, public)
         else:
-            scaled = _moments_in_scale(rows, gate, fit, margins, public)
+            scaled = yield from _moments_in_scale(fit, margins, public)
     points = fit.body.project(fit.grid.points(np.clip(scaled, 0.0, 1.0)))
     return WeightedPoints(np.full(len(points), 1 / len(points)), points)
 
 
-def _moments_in_scale(rows: Rows, gate: Gate, fit: RealFit, margins: Floats, public: np.random.Generator) -> Floats:
+def _moments_in_scale(fit: RealFit, margins: Floats, public: np.random.Generator) -> Asking[Floats]:
     """Moments of rows in the centre and the spread of private margins."""
-    n, p = rows.n, rows.p
-    doubt = count_noise(p * fit.plan.rounds, gate.allowance("margins")) / n
+    told, p = fit.told, fit.told.p
+    doubt = count_noise(p * fit.plan.rounds, told.allowance("margins")) / told.n
     spread = margin_spread(margins, doubt)
     widest = int(radii(p)[-1] * UNIT**2)
-    radius = measure_radius(rows, spread, gate) if gate.has("radius") else widest
-    found = measure_moments(rows, Spread(spread.centre, spread.spread, radius), gate)
-    target = real_target(found)
+    radius = (yield from measure_radius(told, spread)) if told.has("radius") else widest
+    spread = Spread(spread.centre, spread.spread, radius)
+    target = real_target(spread, *(yield from measure_moments(told, spread)))
     start = fit.inside(copula(POINTS, target.covariance, margins, public))
-    return fit_points(start, margins, target, fit.inside, lambda t: fit.tick(0.3 + 0.7 * t))
+    return fit_points(start, margins, target, fit.inside, lambda t: told.tick(0.3 + 0.7 * t))
 
 
 def margin_spread(margins: Floats, doubt: float) -> Spread:
@@ -250,35 +248,37 @@ def margin_spread(margins: Floats, doubt: float) -> Spread:
     return Spread(centre, spread, 0)
 
 
-def real_target(found: RealMoments) -> RealTarget:
+def real_target(spread: Spread, mean: Measurement, second: Measurement) -> RealTarget:
     """What points should have: noisy means, and the covariance with less noise."""
-    C = shrink(found.second - np.outer(found.mean, found.mean), found.pair_sd)
-    return RealTarget(found.spread, found.mean, C, found.mean_sd, found.pair_sd)
+    C = shrink(second.values - np.outer(mean.values, mean.values), float(second.sd))
+    return RealTarget(spread, mean.values, C, float(mean.sd), float(second.sd))
 
 
-def _moments_in_box(found: RealMoments, fit: RealFit, public: np.random.Generator) -> Floats:
+def _moments_in_box(
+    spread: Spread, found: tuple[Measurement, Measurement], fit: RealFit, public: np.random.Generator
+) -> Floats:
     """Moments in the box's own scale: normal margins inside the box; where noise is large, a normal law that is projected."""
-    mean = np.clip(found.mean, -1, 1)
-    C = found.second - np.outer(mean, mean)
-    if len(C) * found.pair_sd > UNSURE * float(np.linalg.norm(C)):
+    mean, sd = np.clip(found[0].values, -1, 1), float(found[1].sd)
+    C = found[1].values - np.outer(mean, mean)
+    if len(C) * sd > UNSURE * float(np.linalg.norm(C)):
         x, V = np.linalg.eigh(C)
         drawn = public.standard_normal((POINTS, len(C))) @ (V * np.sqrt(np.maximum(x, LEAST_SD**2))).T
         return fit.inside((1 + mean + drawn) / 2)
     variance = np.clip(np.diag(C), (2 * LEAST_SD) ** 2, 1 - mean**2 + (2 * LEAST_SD) ** 2)
     np.fill_diagonal(C, variance)
-    target = RealTarget(found.spread, mean, shrink(C, found.pair_sd), found.mean_sd, found.pair_sd)
+    target = RealTarget(spread, mean, shrink(C, sd), float(found[0].sd), sd)
     margins = normal_margins((1 + mean) / 2, np.sqrt(np.diag(target.covariance)) / 2, POINTS)
     start = fit.inside(copula(POINTS, target.covariance, margins, public))
-    return fit_points(start, None, target, fit.inside, fit.tick)
+    return fit_points(start, None, target, fit.inside, fit.told.tick)
 
 
-def _means_alone(rows: Rows, gate: Gate, public: np.random.Generator) -> Floats:
+def _means_alone(told: Setting, public: np.random.Generator) -> Asking[Floats]:
     """Columns by themselves: normal margins inside the box, with shrunken means and spreads."""
-    mean, square, sd = measure_scales(rows, gate)
+    mean, square, sd = yield from measure_scales(told)
     mean = np.clip(_shrunken(mean, sd, 0.5, 1 / 12), 0, 1)
     variance = _shrunken(square, sd, 1 / 3, 1 / 12) - mean**2
     variance = np.clip(variance, LEAST_SD**2, mean * (1 - mean) + LEAST_SD**2)
-    return copula(POINTS, np.eye(rows.p), normal_margins(mean, np.sqrt(variance), POINTS), public)
+    return copula(POINTS, np.eye(told.p), normal_margins(mean, np.sqrt(variance), POINTS), public)
 
 
 def _shrunken(noisy: Floats, sd: float, blind: float, most: float) -> Floats:
@@ -295,6 +295,7 @@ class RegainBody:
     certificate: Fraction
     body: Body
     grid: RealGrid
+    rounded: bool = False  # whether rows of a product of simplices are categories
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
@@ -309,23 +310,8 @@ class RegainBody:
         """The plan's shares, and the certificate's."""
         return with_certificate(self.plan(n, p, budget).shares, self.certificate)
 
-    def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
-        """Private points of K and their certificate."""
-        n, p = rows.n, rows.p
-        with Progress((("measuring", 1.0), ("certifying", 0.1))) as progress, blas_threads(1):
-            progress.next()
-            fit = RealFit(self.body, self.grid, self.plan(n, p, gate.budget), public, progress.tick)
-            cloud = real_centres(rows, gate, fit)
-            progress.next()
-            if not self.certificate:
-                return Fitted(cloud)
-            degrees, farthest = farthest_reals(rows, self.grid.scaled(cloud.points), cloud.weights)
-            return Fitted(cloud, replace(certify(degrees, farthest, n, gate), products=True))
-
-
-def farthest_reals(rows: Rows, scaled: Floats, weights: Floats) -> tuple[list[int], Exact[float]]:
-    """Degrees, and the largest distance of the records from points among them."""
-    n = rows.n
-    inside = np.clip(scaled, 0.0, 1.0)
-    found = rows.reduce(moment_sums).map(real_distances, n, inside, weights).map(largest)
-    return [1, 2] if rows.p > 1 else [1], found
+    def ask(self, told: Setting) -> Asking[Fitted]:
+        """Private points of K."""
+        with blas_threads(1):
+            cloud = yield from real_centres(RealFit(self.body, self.grid, self.plan(told.n, told.p, told.budget), told))
+            return Fitted(BodyLaw(cloud, self.body, self.grid, self.rounded))

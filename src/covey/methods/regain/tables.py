@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, blas_threads
-from covey.core.fit.centres import Directions, Goal, Tick, fit_category_centres
+from covey.core.fit.centres import Directions, Goal, fit_category_centres
 from covey.core.fit.copula import NormalTables, Sharpened, sharpened
 from covey.core.fit.spectrum import Denoisers, Spectrum, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
@@ -28,19 +28,17 @@ from covey.core.numbers.tree import tree_measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram, grouped_bins, grouped_histogram
-from covey.core.tables.merging import Recode, unmerge
+from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Boxes
-from covey.engines.rows import Rows
 from covey.measure.measurement import Measurement, Measurements, joined
-from covey.measure.query import Factor
-from covey.methods.draws import NumberCells
-from covey.methods.method import Fitted, Public
+from covey.measure.query import Factor, ToBins
+from covey.methods.laws import CodeLaw
+from covey.methods.model import Asking, Fitted, Setting
 from covey.methods.regain.important import NOTHING, Important, averaged, measure_important, restored
 from covey.methods.regain.measure_tables import (
     OneWay,
     OneWayCounts,
     Tables,
-    farthest_numbers,
     first_kernel,
     measure_one_way,
     measure_pairs,
@@ -50,9 +48,6 @@ from covey.methods.regain.plan_tables import TablePlan, fit_steps, most_bins, pa
 from covey.methods.regain.prior import Prior, prior_covariances
 from covey.methods.regain.triples import NO_WISH, Wish, find_triples
 from covey.privacy.budget import Budget
-from covey.privacy.certificate import certify
-from covey.privacy.gate import Exact, Gate
-from covey.progress import Progress
 from covey.table.codec import Codec
 from covey.table.zeros import structural_zeros
 
@@ -96,28 +91,18 @@ class RegainTables:
         """One-way measures, pairs, ranks, certificate."""
         return {**self.plan.shares(n, budget, 1 - self.certificate), "certificate": self.certificate}
 
-    def fit(self, rows: Rows, gate: Gate, public: Public) -> Fitted:
-        """Private centres over cells, what the cells are, and a certificate that covers numbers' distribution functions."""
-        with Progress((("measuring", 1.0), ("certifying", 0.6))) as progress, blas_threads(1):
-            progress.next()
-            whole = None if grids(self.attributes) else Tables(rows, self.plan.declared)
-            counts = OneWayCounts.of(rows, self.attributes) if whole is None else whole.counts
-            one_way = measure_one_way(counts, self.plan, gate)
-            mass, totals = self.plan.bin_mass(rows.n, gate.allowance("pairs")), [float(rows.n)] * len(self.attributes)
-            generator = public("fit")
-            own = public("numbers") if whole is None else generator  # categories alone need no stream of their own
-            seen = self.look(one_way, totals, mass, gate.budget.pure, own)
-            tables = Tables(rows, seen.domain, seen.to_cells) if whole is None else whole
-            found = self._centres(tables, seen, gate, generator, public("spectrum"), progress.tick)
-            progress.next()
-            if not self.certificate:
-                return found
-            degrees, farthest = tables.farthest(found.cloud)
-            yardstick = tables.misplaced(found.cloud)
-            if seen.cells:  # its twin for numbers, the largest of the two
-                worst = farthest_numbers(counts, seen.cells, found.cloud, seen.domain)
-                yardstick = replace(yardstick, exact=Exact.of(max, yardstick.exact, worst), numbers=True)
-            return replace(found, certificate=certify(degrees, farthest, rows.n, gate, True, yardstick))
+    def ask(self, told: Setting) -> Asking[Fitted]:
+        """Private centres over cells, and what the cells are."""
+        with blas_threads(1):
+            whole = None if grids(self.attributes) else Tables(told, self.plan.declared)
+            counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
+            one_way = yield from measure_one_way(counts, self.plan, told)
+            mass, totals = self.plan.bin_mass(told.n, told.allowance("pairs")), [float(told.n)] * len(self.attributes)
+            generator = told.public("fit")
+            own = told.public("numbers") if whole is None else generator  # categories alone need no stream of their own
+            seen = self.look(one_way, totals, mass, told.pure, own)
+            tables = Tables(told, seen.domain, seen.to_cells) if whole is None else whole
+            return (yield from self._centres(tables, counts, seen, told, generator))
 
     def look(
         self, measured: OneWay, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
@@ -150,55 +135,50 @@ class RegainTables:
         return OneWayModel(domain, cells, shares, maps, specials, measured)
 
     def _centres(
-        self,
-        tables: Tables,
-        seen: OneWayModel,
-        gate: Gate,
-        generator: np.random.Generator,
-        shown: np.random.Generator,
-        tick: Tick,
-    ) -> Fitted:
+        self, tables: Tables, counts: OneWayCounts, seen: OneWayModel, told: Setting, generator: np.random.Generator
+    ) -> Asking[Fitted]:
         """Centres over categories and cells from noisy pair tables of bins; spends "pairs", and what else is planned of these."""
-        n, maps, budget = tables.n, seen.maps, gate.allowance("pairs")
+        n, maps, budget, tick = told.n, seen.maps, told.allowance("pairs"), told.tick
         merged = Domain(tuple(int(m.max()) + 1 for m in maps), tables.domain.ordered)
         bins = zip(maps, seen.shares, merged.sizes, strict=True)
         shares = np.concatenate([np.bincount(m, p, minlength=size) for m, p, size in bins])
         law = pair_law(merged, budget, tables.steps)
-        counted = measure_pairs(tables, maps, law, gate)
+        counted = yield from measure_pairs(tables, maps, law)
         pairs = counted.values / n if counted.kept else np.zeros((merged.total, merged.total))
         extra = None
-        if gate.has("important") and self.important.live(merged.sizes):
-            extra = measure_important(tables, maps, self.important, merged, gate)
+        if told.has("important") and self.important.live(merged.sizes):
+            extra = yield from measure_important(tables, maps, self.important, merged, told)
             pairs = averaged(pairs, law.sd / n, extra, merged)
         noisy = NoisyPairs(pairs, law, n, shares, merged, extra)
-        spectrum = noisy.spectrum(shown)
+        spectrum = noisy.spectrum(told.public("spectrum"))
         tick(0.2)
-        sharp, directions = self._denoised(noisy, tables, seen, gate, generator)
+        sharp, directions = yield from self._denoised(noisy, tables, seen, told, generator)
         tick(0.4)
         steps = fit_steps(n, self.plan.declared, budget, sharp.domain.total)
-        numbers = NumberCells(seen.domain, seen.cells, seen.scores, self.boxes)
-        zeros = numbers.zeros.gathered(sharp.maps, sharp.domain) if numbers.zeros else None
+        fine = self.boxes.on(seen.domain, [edges[:-1] for edges in seen.edges]) if self.boxes else None
+        zeros = fine.gathered(sharp.maps, sharp.domain) if fine else None
         closely = extra is not None or self.important.target is not None
         emphasis = self.important.weights(len(merged.sizes)) if closely else None
         goal = Goal(sharp.shares, sharp.covariances, sharp.domain, directions, zeros, emphasis)
-        last = 0.7 if gate.has("triples") else 1.0
+        last = 0.7 if told.has("triples") else 1.0
         found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
         three = chosen = None
-        if gate.has("triples"):
-            three, chosen = find_triples(tables, self.wish, found, sharp, gate)
+        if told.has("triples"):
+            three, chosen = yield from find_triples(tables, self.wish, found, sharp, told)
         if three is not None:
             goal = replace(goal, triples=three)
             found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
         points = unmerge(found.points, found.weights, seen.shares, sharp.maps, sharp.domain)
-        if three is not None:
-            numbers = replace(numbers, triples=three.triples.of(sharp.maps))
+        triples = None if three is None else three.triples.of(sharp.maps)
+        cloud = WeightedPoints(found.weights, points)
+        own = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
         every = (joined(seen.measured.found), *seen.measured.groups.values(), counted, extra, chosen)
         kept = Measurements(n, tuple(m for m in every if m is not None))
-        return Fitted(WeightedPoints(found.weights, points), None, spectrum, kept, numbers)
+        return Fitted(own, kept, spectrum)
 
     def _denoised(
-        self, noisy: NoisyPairs, tables: Tables, seen: OneWayModel, gate: Gate, generator: np.random.Generator
-    ) -> tuple[Sharpened, Directions | None]:
+        self, noisy: NoisyPairs, tables: Tables, seen: OneWayModel, told: Setting, generator: np.random.Generator
+    ) -> Asking[tuple[Sharpened, Directions | None]]:
         """What the fit aims at: covariances, over finer bins where attributes are strongly tied, and ranks; spends "ranks"."""
         shares, domain, sd = noisy.shares, noisy.domain, noisy.law.sd / noisy.n
         covariances, normal = np.zeros_like(noisy.pairs), None
@@ -213,10 +193,11 @@ class RegainTables:
         if normal is None:
             return Sharpened(domain, shares, covariances, seen.maps), None
         ranks = rank_scores(shares, domain, seen.specials)
-        known = gate.has("ranks") and len(ranks.attributes) > 1
+        known = told.has("ranks") and len(ranks.attributes) > 1
         if known:
-            sums = measure_ranks(tables, seen.maps, ranks, gate)
-            covariances = restore_ranks(covariances, noisy.centred, sd, ranks, sums, shares)
+            sums = yield from measure_ranks(tables, seen.maps, ranks, told)
+            own = sums.values, float(sums.sd), told.n
+            covariances = restore_ranks(covariances, noisy.centred, sd, ranks, own, shares)
         plain = Sharpened(domain, shares, covariances, seen.maps)
         sharp = sharpened(plain, (normal, normal.best(noisy.centred, sd)), seen.shares, seen.specials) or plain
         return sharp, rank_scores(sharp.shares, sharp.domain, seen.specials).directions() if known else None
@@ -269,9 +250,10 @@ class OneWayModel:
         return [Factor(edges, to) for edges, to in zip(self.edges, self.maps, strict=True)]
 
     @property
-    def to_cells(self) -> Recode:
+    def to_cells(self) -> ToBins:
         """From codes to cells."""
-        return Recode(tuple(self.cells[j].edges if j in self.cells else None for j in range(len(self.maps))))
+        own = {j: Factor(cells.edges, np.arange(len(cells.edges) - 1)) for j, cells in self.cells.items()}
+        return ToBins(tuple(own.get(j) for j in range(len(self.maps))))
 
     @property
     def scores(self) -> Floats | None:

@@ -7,23 +7,25 @@ many, on how many levels, and whether at all is a public formula. docs/proofs/ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from covey.core.fit.copula import Sharpened
 from covey.core.fit.triples import Levels, TripleGoal, Triples, deviations, level_map, shrunken
 from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.counts import part
 from covey.errors import ParameterError, whole_number
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
+from covey.methods.model import Ask, Asking, Choice, Noise, Part, Setting, Statistic
 from covey.methods.regain.measure import entries
 from covey.methods.regain.measure_tables import Tables
 from covey.privacy.budget import Budget
-from covey.privacy.gate import Gate, Moves
+from covey.privacy.gate import Moves
 
 SHARE = Fraction(3, 20)  # of what pairs have, for choosing and measuring together: costs the pairs 8% more noise
 CHOOSING = Fraction(1, 5)  # of that; a choice needs little, its noise does not grow with the number of candidates
@@ -97,45 +99,43 @@ def triple_shares(pairs: Fraction, wish: Wish, n: int, q: int, budget: Budget) -
 
 
 def find_triples(
-    tables: Tables, wish: Wish, cloud: WeightedPoints, bins: Sharpened, gate: Gate
-) -> tuple[TripleGoal | None, Measurement | None]:
+    tables: Tables, wish: Wish, cloud: WeightedPoints, bins: Sharpened, told: Setting
+) -> Asking[tuple[TripleGoal | None, Measurement | None]]:
     """The triples whose tables the centres, over bins, miss most, measured; spends "choosing triples" and "triples".
 
     First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then all that was
     measured: to keep those alone that stand out of their noise would choose among the noise.
     """
-    merged, n = bins.domain, tables.n
-    count, most = wish.affordable(n, len(merged.sizes), gate.allowance("triples"))
+    merged, n, budget = bins.domain, told.n, told.allowance("triples")
+    count, most = wish.affordable(n, len(merged.sizes), budget)
     blocks = [bins.shares[merged.block(a)] for a in range(len(merged.sizes))]
     levels = Levels(tuple(level_map(p, o, most) for p, o in zip(blocks, merged.ordered, strict=True)))
     candidates = levels.triples(wish.target)
     if not candidates or not count:
         return None, None
     query = Query(candidates, tables.factors(levels.after(bins.maps).maps))
-    model = tables.law(cloud, bins.maps).table(query)
-    counts, starts = tables.cells(query), query.starts
+    model, starts = tables.law(cloud, bins.maps).table(query), query.starts
     expected = np.rint(model * tables.total).astype(np.int64)
     # What chance alone is expected to make of a table, in rows, and what the noise on it will.
-    sd = noise_of(count, gate.allowance("triples"))
+    sd = noise_of(count, budget)
     chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), starts[:-1]) + CHANCE * sd * np.diff(starts)
     offset = np.rint(chance * tables.steps).astype(np.int64)
-    scores = counts.map(deviations, expected, starts).map(np.subtract, offset)
-    chosen = gate.choose("choosing triples", scores, len(candidates), count, Moves(score=2))
-    joint = gate.joint("triples", moves_of(len(chosen)))
-    names, goals, measured, spread = [], [], [], 0.0
-    for place in chosen:
-        own, triple = slice(*starts[place : place + 2]), candidates[place]
-        a, b, c = (levels.sizes[x] for x in triple)
-        noisy = joint.add(counts.map(entries, own), int(own.stop - own.start))
-        before = model[own].reshape(a, b, c)
-        measured.append(noisy.values.astype(np.float64))
-        spread = noisy.sd
-        goal = shrunken(measured[-1].reshape(a, b, c) / n, before, noisy.sd / n)
+    counts = Statistic.sum(query.kernel(), kept=True).map(part)
+    scores = Part(query, counts.map(deviations, expected, starts).map(np.subtract, offset), len(candidates))
+    found = yield [Ask("choosing triples", [scores], Moves(score=2), noise=Noise("choice", rounds=count))]
+    (choice,) = cast("list[Choice]", found)
+    cells = [slice(*starts[place : place + 2]) for place in choice.chosen]
+    parts = [Part(query, counts.map(entries, own), own.stop - own.start) for own in cells]
+    measured = yield [Ask("triples", parts, moves_of(len(parts)))]
+    every, names, goals = [candidates[place] for place in choice.chosen], [], []
+    for triple, own, noisy in zip(every, cells, measured, strict=True):
+        shape = tuple(levels.sizes[x] for x in triple)
+        before = model[own].reshape(shape)
+        goal = shrunken(noisy.values.reshape(shape) / n, before, float(noisy.sd) / n)
         if goal is not before:
             names.append(triple)
             goals.append(goal)
-    every = [candidates[place] for place in chosen]
     used = {x: query.factors[x] for x in sorted({x for triple in every for x in triple})}
-    kept = Measurement(Query(every, used), np.concatenate(measured), spread, joint.law, n, "triples")
+    kept = replace(measured[-1], query=Query(every, used), values=np.concatenate([m.values for m in measured]))
     fitted = Triples(tuple(names), {x: levels.maps[x] for triple in names for x in triple})
     return TripleGoal(fitted, tuple(goals)) if names else None, kept

@@ -1,0 +1,395 @@
+"""A model asks, is sent what was measured, and returns a law; the driver holds the units and the gate.
+
+A model is a generator. It yields lists of `Ask`: statistics that are described and not computed, the charge that pays, how far
+one replaced unit moves them, the kind of noise. `run` computes them on the units, sealed, passes them through the gate and sends
+`Measurement`s back (of a choice, a `Choice`). So what a model does next may depend on what was measured and on nothing else: it
+never holds a record, an exact value or the gate. How many units there are, the driver says (`Setting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats
+from covey.core.fit.spectrum import Spectrum
+from covey.core.tables.counts import part
+from covey.core.tables.distance import largest
+from covey.engines.rows import Rows, Then
+from covey.entropy import Streams
+from covey.measure.law import mean_variation
+from covey.measure.measurement import Measurement, Measurements
+from covey.measure.query import Query
+from covey.privacy.budget import Budget
+from covey.privacy.certificate import certify
+from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
+from covey.progress import Progress
+
+T = TypeVar("T")
+Public = Callable[[str], np.random.Generator]  # makes streams for post-processing, one per purpose
+FURTHER = "further queries"  # the charge of queries that are measured besides what a model asks
+FURTHER_SHARE = Fraction(1, 10)  # of the budget, for all of them
+
+
+@dataclass(frozen=True, eq=False)
+class Statistic:
+    """What is to be computed on units, described and not computed: sums of kernels over batches, and pure functions of these.
+
+    Args:
+        function: a kernel, or a function of other statistics.
+        of: these; none for a kernel.
+        arguments: what the function is given besides.
+        whole: whether a kernel wants all units at once, and not batch by batch.
+        kept: whether a kernel's sum is kept for later asks, so that units are passed through once.
+    """
+
+    function: Callable[..., Any]
+    of: tuple[Statistic, ...] = ()
+    arguments: tuple[Any, ...] = ()
+    whole: bool = False
+    kept: bool = False
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Statistic:
+        """A pure function of it."""
+        return Statistic(function, (self,), arguments)
+
+    @classmethod
+    def sum(
+        cls, kernel: Callable[[Any], Any], step: Callable[[Any], Any] | None = None, kept: bool = False
+    ) -> Statistic:
+        """A sum over units, after a step on each of them."""
+        return cls(kernel if step is None else Then(step, kernel), kept=kept)
+
+    @classmethod
+    def tables(cls, query: Query) -> Statistic:
+        """The tables of a query, one after the other."""
+        return cls.sum(query.kernel()).map(part)
+
+
+def together(parts: Sequence[Statistic]) -> Statistic:
+    """The largest of several distances."""
+    return parts[0].map(largest) if len(parts) == 1 else Statistic(largest, tuple(parts))
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A kind of noise.
+
+    Args:
+        kind: "independent" on every entry, Laplace under pure ε and Gaussian under (ε, δ). Under pure ε also "cube", the ℓ∞
+            mechanism on a vector; "matrix", matrix Laplace noise; "signs", the same for rows of signs. "choice" lets the
+            largest of several scores be named, and no score leaves.
+        weights: of the coordinates of a matrix.
+        rounds: how often a choice is made.
+    """
+
+    kind: Literal["independent", "cube", "matrix", "signs", "choice"] = "independent"
+    weights: Sequence[Fraction] = ()
+    rounds: int = 0
+
+
+INDEPENDENT, CUBE = Noise(), Noise("cube")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One statistic of a mechanism.
+
+    Args:
+        query: what it is.
+        statistic: how it is computed: whole numbers.
+        shape: its shape, which follows from public sizes; of matrix noise the rows and columns of a block.
+        weight: w in `Moves` (√w in ℓ2), which divides the variance, or the Laplace scale.
+        unit: values are divided by it; where it is 1 they are counts, and the measurement is per unit.
+        type: of the values.
+    """
+
+    query: Query
+    statistic: Statistic
+    shape: Any
+    weight: Fraction | int = 1
+    unit: float = 1
+    type: type[np.floating[Any]] = np.float64
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """Statistics that one charge pays for together, and how far one replaced unit moves them: proved in docs/proofs."""
+
+    purpose: str
+    parts: Sequence[Part]
+    moves: Moves
+    share: Fraction = WHOLE
+    noise: Noise = INDEPENDENT
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of the sets of a query were chosen, by place: no number leaves."""
+
+    query: Query
+    chosen: tuple[int, ...]
+    purpose: str
+
+
+Asking = Generator[list[Ask], list[Measurement], T]  # of a part of a model that comes to a T
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that a model is told before anything is measured: public.
+
+    Args:
+        n: the number of units.
+        p: of columns.
+        steps: what one of the units weighs in sums.
+        budget: the promise.
+        planned: what each purpose may spend.
+        public: streams for post-processing.
+        tick: hears how far the fit has come, from 0 to 1.
+    """
+
+    n: int
+    p: int
+    steps: int
+    budget: Budget
+    planned: Mapping[str, Fraction]
+    public: Public
+    tick: Callable[[float], None] = lambda _: None
+
+    @property
+    def pure(self) -> bool:
+        """Whether the promise is pure ε."""
+        return self.budget.pure
+
+    def allowance(self, purpose: str) -> Budget:
+        """The budget cut to a planned charge: what public formulas for that step start from."""
+        return self.budget.with_amount(self.planned[purpose])
+
+    def has(self, purpose: str) -> bool:
+        """Whether the plan gives anything to this purpose."""
+        return self.planned.get(purpose, 0) > 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far units are from a law: numbers that one replaced unit moves by 1/n at most.
+
+    Args:
+        degrees: of the tables that `farthest` is the largest distance of.
+        farthest: the paper's measure.
+        misplaced: the share of units out of place, if there is such a thing.
+        columns: of a typical table, for it.
+        numbers: whether it covers distribution functions.
+        categorical: whether tables have all their cells, and not those of flags or products alone.
+    """
+
+    degrees: Sequence[int]
+    farthest: Statistic
+    misplaced: Statistic | None = None
+    columns: int = 2
+    numbers: bool = False
+    categorical: bool = True
+
+
+class Law(Protocol):
+    """A law of units: it answers the queries that units are asked, and draws units."""
+
+    def table(self, query: Query) -> Floats:
+        """Shares of units, laid out like the values of a measurement."""
+
+    def draw(self, units: int, streams: Streams) -> Any:
+        """So many units, as codes."""
+
+    def compared(self, told: Setting) -> Comparison:
+        """What a certificate compares units with."""
+
+    def certified(self, found: Any) -> Any:
+        """A certificate, as units of this kind have it."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Everything that leaves a fit: a law, the measurements kept, a certificate, the noisy spectrum. All of it is private."""
+
+    law: Law
+    measurements: Measurements | None = None
+    spectrum: Spectrum | None = None
+    certificate: Any = None
+
+
+class Model(Protocol):
+    """A way from measurements to a law."""
+
+    @property
+    def certificate(self) -> Fraction:
+        """The part of the budget that buys the certificate."""
+
+    @property
+    def first_pass(self) -> Sequence[Callable[[Array], Any]]:
+        """Kernels that are asked for whatever the data is: an engine adds them up while it reads the table first."""
+
+    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
+        """The planned part of the budget for each purpose, from public numbers."""
+
+    def ask(self, told: Setting) -> Asking[Fitted]:
+        """Ask, and fit."""
+
+
+def with_certificate(shares: Mapping[str, Fraction], certificate: Fraction) -> dict[str, Fraction]:
+    """A plan's shares of what the certificate leaves, and the certificate's own."""
+    return {name: share * (1 - certificate) for name, share in shares.items()} | {"certificate": certificate}
+
+
+# The driver: the only place that holds units and gate together.
+
+
+class _Units:
+    """Units behind statistics: what is computed of them is sealed, and sums that are wanted again are kept."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows, self._sums = rows, dict[Callable[..., Any], Exact[Any]]()
+
+    def exact(self, statistic: Statistic, known: dict[Statistic, Exact[Any]]) -> Exact[Any]:
+        """A statistic, sealed. What others are computed from is kept in `known`."""
+        found = []
+        for own in statistic.of:
+            if own not in known:
+                known[own] = self.exact(own, known)
+            found.append(known[own])
+        if len(found) == 1:
+            return found[0].map(statistic.function, *statistic.arguments)
+        if found:
+            return Exact.of(statistic.function, *found)
+        return self._counted(statistic)
+
+    def _counted(self, statistic: Statistic) -> Exact[Any]:
+        kernel = statistic.function
+        if statistic.whole:
+            return self._rows.whole(kernel)
+        if not statistic.kept:
+            return self._rows.reduce(kernel)
+        if kernel not in self._sums:
+            self._sums[kernel] = self._rows.reduce(kernel)
+        return self._sums[kernel]
+
+
+def run(
+    asks: Callable[[Setting], Asking[T]], rows: Rows, gate: Gate, public: Public | None = None, tick: Any = None
+) -> T:
+    """Answer what a model, or a part of one, asks until it returns."""
+    return _answered(asks, _Units(rows), _setting(rows, gate, public, tick), gate)
+
+
+def _setting(rows: Rows, gate: Gate, public: Public | None, tick: Any) -> Setting:
+    planned = {name: charge.amount for name, charge in gate.planned.items()}
+    quiet = (lambda _: None) if tick is None else tick
+    return Setting(rows.n, rows.p, rows.steps, gate.budget, planned, public or _unseeded, quiet)
+
+
+def _unseeded(_: str) -> np.random.Generator:
+    """Public randomness where nobody asks for the same twice."""
+    return np.random.default_rng()
+
+
+def _answered(asks: Callable[[Setting], Asking[T]], units: _Units, told: Setting, gate: Gate) -> T:
+    with closing(asks(told)) as asking:
+        try:
+            wanted = next(asking)
+            while True:
+                known: dict[Statistic, Exact[Any]] = {}
+                wanted = asking.send([found for ask in wanted for found in _measured(ask, units, known, told.n, gate)])
+        except StopIteration as done:
+            result: T = done.value
+    return result
+
+
+def _measured(ask: Ask, units: _Units, known: dict[Statistic, Exact[Any]], n: int, gate: Gate) -> list[Any]:
+    """Pass what is asked through the gate."""
+    first, noise = ask.parts[0], ask.noise
+    if noise.kind == "choice":
+        scores, sets = units.exact(first.statistic, known), first.query.sets
+        chosen = gate.choose(ask.purpose, scores, len(sets), noise.rounds, ask.moves)
+        return [Choice(first.query, chosen, ask.purpose)]
+    alone = noise.kind == "cube" or (noise.kind == "independent" and len(ask.parts) == 1 and first.weight == 1)
+    joint: Any = None
+    if noise.kind in ("matrix", "signs"):
+        joint = (gate.signs if noise.kind == "signs" else gate.matrix)(ask.purpose, ask.moves, noise.weights)
+    elif not alone:
+        joint = gate.joint(ask.purpose, ask.moves, ask.share)
+    out = []
+    for own in ask.parts:
+        exact, shape = units.exact(own.statistic, known), own.shape
+        if noise.kind == "cube":
+            found = gate.cube(ask.purpose, exact, ask.moves, shape)
+        elif alone:
+            found = gate.measure(ask.purpose, exact, shape, ask.moves, ask.share)
+        else:
+            found = joint.add(exact, *shape) if noise.weights else joint.add(exact, shape, own.weight)
+        out.append(_read(own, found, n, ask.purpose))
+    return out
+
+
+def _read(own: Part, found: Measured, n: int, purpose: str) -> Measurement:
+    counts = own.unit == 1
+    values = found.values if counts else found.values / own.unit
+    sd, per = (found.sd, n) if counts else (found.sd / own.unit, 1)
+    return Measurement(own.query, np.asarray(values, dtype=own.type), sd, found.law, per, purpose)
+
+
+def fit(model: Model, rows: Rows, gate: Gate, public: Public, further: Sequence[Query] = ()) -> Fitted:
+    """Measure what a model asks, and queries besides, through the gate; the law that comes of it, certified."""
+    with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
+        progress.next()
+        told, units = _setting(rows, gate, public, progress.tick), _Units(rows)
+        found = _answered(model.ask, units, told, gate)
+        if further:
+            more = _answered(lambda _: _tables_of(further), units, told, gate)
+            kept = () if found.measurements is None else found.measurements.found
+            found = replace(found, measurements=Measurements(rows.n, (*kept, *more)))
+        progress.next()
+        return (
+            replace(found, certificate=_certificate(found.law, units, told, gate, further))
+            if model.certificate
+            else found
+        )
+
+
+def planned(model: Model, n: int, p: int, budget: Budget, further: Sequence[Query] = ()) -> Mapping[str, Fraction]:
+    """The part of the budget for each purpose."""
+    shares = model.shares(n, p, budget)
+    if not further:
+        return shares
+    own = model.shares(n, p, budget.part(1 - FURTHER_SHARE))
+    return {name: share * (1 - FURTHER_SHARE) for name, share in own.items()} | {FURTHER: FURTHER_SHARE}
+
+
+def _tables_of(queries: Sequence[Query]) -> Asking[list[Measurement]]:
+    """Tables of queries in one mechanism: a unit adds non-negative numbers to each that sum to 1 at most."""
+    count = sum(len(query.sets) for query in queries)
+    parts = [Part(query, Statistic.tables(query), int(query.starts[-1])) for query in queries]
+    return (yield [Ask("further queries", parts, Moves(l1=2 * count, l2_squared=2 * count))])
+
+
+def _certificate(law: Law, units: _Units, told: Setting, gate: Gate, queries: Sequence[Query]) -> Any:
+    """How far the units are from the law, with noise: the same for every law.
+
+    Of further queries the mean total variation of their tables counts among the shares out of place (docs/proofs/certificate.md).
+    """
+    seen, known = law.compared(told), dict[Statistic, Exact[Any]]()
+    misplaced, farthest = None, units.exact(seen.farthest, known)
+    whole = told.n * told.steps
+    gaps = [Statistic.tables(q).map(mean_variation, law.table(q), q.starts, whole) for q in queries]
+    if seen.misplaced is not None:
+        misplaced = units.exact(together([seen.misplaced, *gaps]) if gaps else seen.misplaced, known)
+    elif gaps:
+        farthest = Exact.of(largest, farthest, *(units.exact(gap, known) for gap in gaps))
+    found = certify(seen.degrees, farthest, told.n, gate, seen.categorical, misplaced)
+    if found.misplaced is not None:
+        found = replace(found, misplaced=replace(found.misplaced, columns=seen.columns, numbers=seen.numbers))
+    return law.certified(found)
