@@ -15,7 +15,7 @@ from covey.table import metadata
 from covey.table.codec import EncodeLog
 from covey.table.column_drafts import CALLED, Note
 from covey.table.databases import Database
-from covey.table.description import Description, persons_beside
+from covey.table.description import Description, persons_beside, require_one_branch
 from covey.table.dialects import Dialect
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
@@ -94,10 +94,7 @@ def draft(
     if len(found) == 1 and person is None:
         schema = Schema(found[0].fields, found[0].missing_values, drafted=True, dialect=found[0].dialect)
         return Drafted(Description.of(schema), found)
-    if len(found) > 2 or not files:
-        raise ParameterError(
-            "a package has one table of persons and one of events: several event tables are not there yet."
-        )
+    require_one_branch(files[1:] or files)
     names = [_called(file) for file in files]
     if len(found) == 1:
         _require_column(person or "", found[0], files[0])

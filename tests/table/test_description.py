@@ -147,7 +147,7 @@ def test_tables_form_a_tree_of_any_depth():
         ParameterError, match=r"several tables have a field 'ward': write visits.ward, letters.ward, drugs"
     ):
         tree.find("ward")
-    with pytest.raises(ParameterError, match="Several event tables are not supported yet"):
+    with pytest.raises(ParameterError, match="several event tables are not there yet"):
         Reader(tree).prepare({})
     data["resources"][0]["schema"]["foreignKeys"] = branch("", "nowhere")["schema"]["foreignKeys"]
     with pytest.raises(ParameterError, match="must refer to resource"):

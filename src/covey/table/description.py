@@ -15,7 +15,6 @@ Keys tell persons apart and link events to them; they are never encoded and neve
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
@@ -42,7 +41,7 @@ from covey.table.resources import (
     require_schema,
 )
 from covey.table.rules import Forbid, LessEqual, Requires, Rule, read_rule, shown_rule
-from covey.table.schema import Schema
+from covey.table.schema import Schema, require_confirmed
 
 OWN = ("at_most", "order", *FLAGS, "person")  # of a resource, not of the whole package
 PERSONS = "persons"  # the name of a table of persons that was made from one file
@@ -130,12 +129,7 @@ class Description:
     @property
     def events(self) -> Resource:
         """The table of events, where there are persons with one table of events and nothing else."""
-        if len(self.tables) != 2:
-            listed = ", ".join(part.name for part in self.tables[1:])
-            raise ParameterError(
-                f"a release has persons and one table of events, and here are {listed or 'none'}. Several event tables are not "
-                "supported yet."
-            )
+        require_one_branch([part.name for part in self.tables[1:]])
         return self.tables[1]
 
     @property
@@ -221,13 +215,7 @@ class Description:
 
     def require_confirmed(self) -> None:
         """Refuse a private release while the description may speak of private data."""
-        left = [name for name, field in self.fields if not field.confirmed]
-        if left:
-            what, file = ("schema", "SCHEMA") if len(self.tables) == 1 else ("package", "PACKAGE")
-            raise ParameterError(
-                f"the {what} is not confirmed as public for {', '.join(map(repr, left))}. Check that limits and categories "
-                f"are public knowledge, then confirm by name: covey confirm {file} {shlex.join(left)}"
-            )
+        require_confirmed(dict(self.fields), "schema" if len(self.tables) == 1 else "package")
 
     def each(self, change: Any) -> Description:
         """The description with each table's schema as a function of the table makes it."""
@@ -387,6 +375,15 @@ def persons_beside(events: str) -> str:
 def joint_field(name: str, field: Field) -> Field:
     """A field as rules across the tables know it: under the name of its table, without ties to others."""
     return replace(field, name=name, follows=None, levels=None, confirmed=True)
+
+
+def require_one_branch(events: Sequence[str]) -> None:
+    """Refuse trees that are described and not released: the only place that knows which are."""
+    if len(events) != 1:
+        raise ParameterError(
+            f"a release has persons and one table of events, and here are {', '.join(events) or 'none'}: several event tables "
+            "are not there yet."
+        )
 
 
 def is_package(path: Any, name: str | None = None) -> bool:

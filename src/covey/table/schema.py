@@ -52,7 +52,6 @@ from covey.table.rules import (
     check_rule,
     read_rule,
 )
-from covey.table.sources import SIZE_LIMIT
 
 # The parts of a schema are found beside it.
 __all__ = [
@@ -296,12 +295,7 @@ class Schema:
 
     def require_confirmed(self) -> None:
         """Refuse a private release while the schema may describe private data."""
-        open_fields = [field.name for field in self.fields if not field.confirmed]
-        if open_fields:
-            raise ParameterError(
-                f"the schema is not confirmed as public for {', '.join(map(repr, open_fields))}. Check that limits and "
-                f"categories are public knowledge, then confirm by name: covey confirm SCHEMA {shlex.join(open_fields)}"
-            )
+        require_confirmed({field.name: field for field in self.fields}, "schema")
 
     @classmethod
     def draft(cls, table: Any, dialect: Dialect | None = None) -> Schema:
@@ -309,23 +303,24 @@ class Schema:
         return cls.draft_with_notes(table, dialect)[0]
 
     @classmethod
-    def draft_with_notes(
-        cls, table: Any, dialect: Dialect | None = None, size_limit: int = SIZE_LIMIT, learning: bool = False
-    ) -> tuple[Schema, tuple[Note, ...]]:
-        """A draft, and for each column what was chosen, why, and what to look at. Private.
-
-        Args:
-            table: a file, a database, a frame or columns.
-            dialect: what is known of the way the file is written; the rest is found by looking.
-            size_limit: bytes that a compressed file may unfold to.
-            learning: whether its columns are to be learned: then every row is a record, whatever it looks like.
-        """
-        found = draft(table, dialect, size_limit, learning)
+    def draft_with_notes(cls, table: Any, dialect: Dialect | None = None) -> tuple[Schema, tuple[Note, ...]]:
+        """A draft, and for each column what was chosen, why, and what to look at. Private."""
+        found = draft(table, dialect)
         return cls(found.fields, found.missing_values, drafted=True, dialect=found.dialect), found.notes
 
     def validate(self, table: Any) -> list[str]:
         """What a table breaks of this schema, in words; an empty list if nothing."""
         return problems(RuleBook(self), table)
+
+
+def require_confirmed(fields: Mapping[str, Field], what: str) -> None:
+    """Refuse a private release while a description of these fields may speak of private data."""
+    left = [name for name, field in fields.items() if not field.confirmed]
+    if left:
+        raise ParameterError(
+            f"the {what} is not confirmed as public for {', '.join(map(repr, left))}. Check that limits and categories "
+            f"are public knowledge, then confirm by name: covey confirm {what.upper()} {shlex.join(left)}"
+        )
 
 
 def spelled_as(field: Field, dialect: Dialect) -> Field:
