@@ -1,8 +1,6 @@
 """Persons with events through the synthesizer: what is read, linked, refused, drawn and given back."""
 
 import pickle
-import sqlite3
-from contextlib import closing
 
 import numpy as np
 import polars as pl
@@ -14,6 +12,7 @@ from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterErro
 from covey.reading import Reader
 from covey.table.description import Description
 from covey.tree import drawn_columns
+from tests.table.examples import sqlite_table
 from tests.table.test_description import GOOD, changed
 
 PACKAGE = Description.from_dict(GOOD)
@@ -81,11 +80,8 @@ def test_which_events_of_a_database_are_kept_follows_from_their_person_alone(tmp
     visits = {**visits, "day": [str(int(day) % 3) for day in visits["day"]]}  # many on one day
     found, g = [], np.random.default_rng(1)
     for name in ("one.db", "other.db"):
-        with closing(sqlite3.connect(tmp_path / name)) as book:
-            book.execute("create table visits (day, who, ward)")
-            rows = list(zip(*visits.values(), strict=True))
-            book.executemany("insert into visits values (?, ?, ?)", [rows[k] for k in g.permutation(len(rows))])
-            book.commit()
+        rows = list(zip(*visits.values(), strict=True))
+        sqlite_table(tmp_path / name, "visits (day, who, ward)", [rows[k] for k in g.permutation(len(rows))])
         table = covey.Database(str(tmp_path / name), table="visits")
         found.append(Reader(package).open({"patients": patients, "visits": table}).linked)
     assert found[0].counts.max() == 2
@@ -130,12 +126,8 @@ def test_persons_without_events_count():
 
 def test_tables_of_a_database_are_those_of_a_file(tmp_path):
     tables = clinic(30)
-    with closing(sqlite3.connect(tmp_path / "clinic.db")) as book:
-        for name, columns in tables.items():
-            book.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
-            marks = ", ".join("?" * len(columns))
-            book.executemany(f"INSERT INTO {name} VALUES ({marks})", zip(*columns.values(), strict=True))
-        book.commit()
+    for name, columns in tables.items():
+        sqlite_table(tmp_path / "clinic.db", f"{name} ({', '.join(columns)})", zip(*columns.values(), strict=True))
     places = {"path": "clinic.db"}
     package = Description.from_dict(
         changed(lambda p, v: (p.update(places, table="patients"), v.update(places, table="visits")))

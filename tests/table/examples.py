@@ -1,5 +1,8 @@
 """Schemas and small helpers that the tests of tables share."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 
 from covey.table.codec import Codec
@@ -11,6 +14,15 @@ SCHEMA = Schema((Field("age", "integer", 0, 9), Field("sex", "string", enum=("f"
 def repaired(codec, table, generator):
     """A table with the rows altered that break a rule."""
     return codec.decode(codec.encode(table, "cells")[0], generator, "cells")
+
+
+def sqlite_table(path, columns, rows):
+    """A table of a SQLite file, such as "visits (day, ward)", with these rows."""
+    with closing(sqlite3.connect(path)) as book:
+        book.execute(f"CREATE TABLE {columns}")
+        for row in rows:
+            book.execute(f"INSERT INTO {columns.rpartition(' (')[0]} VALUES ({', '.join('?' * len(row))})", row)
+        book.commit()
 
 
 def cells(table):

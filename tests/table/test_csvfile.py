@@ -20,11 +20,6 @@ def test_an_empty_file_or_a_header_alone(read, data):
         read(data)
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-def test_one_or_two_rows_are_a_table(read, rows):
-    assert read(b"age,sex\n" + b"1,f\n" * rows).rows == rows
-
-
 def test_ragged_rows_are_kept_and_counted(read):
     table = read(b"age,sex\n1,f\n2\n3,m,9,9\n\n5,f")
     assert cells(table) == {"age": ["1", "2", "3", None, "5"], "sex": ["f", None, "m", None, "f"]}
@@ -32,12 +27,6 @@ def test_ragged_rows_are_kept_and_counted(read):
     codes, log = Codec(SCHEMA).encode(table)
     assert codes.tolist() == [[1, 0], [2, 4], [3, 1], [10, 4], [5, 0]]
     assert (log.short_rows, log.long_rows) == (2, 1)
-
-
-def test_ragged_rows_in_a_quoted_file(read):
-    table = read(b'age,sex\n"1","f"\n"2"\n"3","m","9,\n9"\n')
-    assert cells(table) == {"age": ["1", "2", "3"], "sex": ["f", None, "m"]}
-    assert (table.short_rows, table.long_rows) == (1, 1)
 
 
 @pytest.mark.parametrize(

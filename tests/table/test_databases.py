@@ -3,10 +3,8 @@
 import json
 import os
 import shlex
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -25,6 +23,7 @@ from covey.table.codec import Codec
 from covey.table.databases import Database, redacted
 from covey.table.schema import Field, Schema
 from covey.table.sources import open_source, read_table
+from tests.table.examples import sqlite_table
 
 ROOT = Path(__file__).parents[2]
 TYPES = (
@@ -128,10 +127,7 @@ def test_sqlite_cells_of_any_type_give_the_codes_of_their_export(tmp_path):
         (None, "0.05", " a ", None),
         (10**15, 1e-7, "", "late"),
     ]
-    with closing(sqlite3.connect(tmp_path / "50% off?#.db")) as connection:
-        connection.execute('CREATE TABLE "zo""o" (x INTEGER, y REAL, z TEXT, w)')
-        connection.executemany('INSERT INTO "zo""o" VALUES (?, ?, ?, ?)', rows)
-        connection.commit()
+    sqlite_table(tmp_path / "50% off?#.db", '"zo""o" (x INTEGER, y REAL, z TEXT, w)', rows)
     # What Python writes for each cell.
     export = {
         name: ["" if row[j] is None else str(row[j]) for row in rows] for j, name in enumerate(("x", "y", "z", "w"))
@@ -153,20 +149,14 @@ def test_sqlite_cells_of_any_type_give_the_codes_of_their_export(tmp_path):
 def test_sqlite_finds_a_column_that_is_empty_at_first(tmp_path, monkeypatch):
     """The driver would take such a column for one of whole numbers, and break off later."""
     monkeypatch.setattr(databases, "SQLITE_ROWS", 10)
-    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
-        connection.execute("CREATE TABLE t (w)")
-        connection.executemany("INSERT INTO t VALUES (?)", [(None,)] * 25 + [("late",), (3,), (b"late",)])
-        connection.commit()
+    sqlite_table(tmp_path / "t.db", "t (w)", [(None,)] * 25 + [("late",), (3,), (b"late",)])
     found = codes(Database(tmp_path / "t.db", table="t"), Field("w", "string", enum=("late", "3")))[0][:, 0]
     assert found.tolist() == [2] * 25 + [0, 1, 0]
 
 
 def test_text_that_is_not_utf_8(postgresql, tmp_path):
     field = Field("w", "string", enum=("ü", "u"), other="other")
-    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
-        connection.execute("CREATE TABLE t (w)")
-        connection.executemany("INSERT INTO t VALUES (?)", [("ü",), (b"\xff\xfe",), (None,)])
-        connection.commit()
+    sqlite_table(tmp_path / "t.db", "t (w)", [("ü",), (b"\xff\xfe",), (None,)])
     assert codes(Database(tmp_path / "t.db", table="t"), field)[0][:, 0].tolist() == [0, 2, 3]
     for encoding in ("LATIN1", "SQL_ASCII"):
         name = encoding.lower()
@@ -279,9 +269,7 @@ def test_a_query_that_writes_is_refused_by_postgresql(postgresql, sql):
 )
 def test_a_query_that_writes_is_refused_by_sqlite(tmp_path, monkeypatch, sql):
     monkeypatch.chdir(tmp_path)
-    with closing(sqlite3.connect("t.db")) as connection:
-        connection.execute("CREATE TABLE t AS SELECT 1 AS age, 0 AS ill")
-        connection.commit()
+    sqlite_table("t.db", "t (age, ill)", [(1, 0)])
     before = Path("t.db").read_bytes()
     with pytest.raises(InputError, match=r"cannot be read|one SELECT"):
         read_table(Database("t.db", query=sql.format(t="t")))
@@ -292,9 +280,7 @@ def test_a_query_that_writes_is_refused_by_sqlite(tmp_path, monkeypatch, sql):
 
 def test_the_connection_itself_cannot_write(postgresql, tmp_path):
     """Were a statement to slip out of the SELECT around it, it would still change nothing."""
-    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
-        connection.execute("CREATE TABLE t AS SELECT 1 AS age, 0 AS ill")
-        connection.commit()
+    sqlite_table(tmp_path / "t.db", "t (age, ill)", [(1, 0)])
     for database in (Database(tmp_path / "t.db", table="t"), Database(postgresql.url(), table=ages(postgresql))):
         source = open_source(database)
         with source._connection.cursor() as cursor, pytest.raises(Error, match=r"read-?only"):
@@ -328,8 +314,7 @@ def test_names_are_taken_as_they_are(postgresql, tmp_path):
         read_table(Database(postgresql.url(), table='"clinic.a"."visits ""1"""'))
     with pytest.raises(InputError, match="two columns"):
         read_table(Database(postgresql.url(), query="SELECT 1 AS a, 2 AS a"))
-    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
-        connection.execute("CREATE TABLE t AS SELECT 1 AS a")
+    sqlite_table(tmp_path / "t.db", "t (a)", [(1,)])
     for sql in ("SELECT 1 AS a, 2 AS a", "SELECT 1 AS a, 2 AS A"):
         with pytest.raises(InputError, match="two columns"):
             read_table(Database(tmp_path / "t.db", query=sql))
@@ -340,8 +325,7 @@ def test_names_are_taken_as_they_are(postgresql, tmp_path):
 
 def test_an_empty_table_and_one_without_the_columns(postgresql, tmp_path):
     postgresql.run('CREATE TABLE "empty" (age int, ill bool)', "CREATE TABLE bare ()")
-    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
-        connection.execute("CREATE TABLE empty (age, ill)")
+    sqlite_table(tmp_path / "t.db", "empty (age, ill)", [])
     for url in (postgresql.url(), str(tmp_path / "t.db")):
         for read in (read_table, covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare):
             with pytest.raises(InputError, match="no rows"):
@@ -380,10 +364,7 @@ def desk(postgresql, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))
     name = ages(postgresql)
-    with closing(sqlite3.connect("visits.sqlite")) as connection:
-        connection.execute("CREATE TABLE visits (age, ill)")
-        connection.executemany("INSERT INTO visits VALUES (?, ?)", [(k % 80, k % 3 == 0) for k in range(400)])
-        connection.commit()
+    sqlite_table("visits.sqlite", "visits (age, ill)", [(k % 80, k % 3 == 0) for k in range(400)])
     SURVEY.save("schema.json")
     assert run("ledger open visits --budget 100").exit_code == 0
     return name

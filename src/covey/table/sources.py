@@ -53,7 +53,6 @@ __all__ = [
     "form_of",
     "guarded",
     "joined",
-    "like",
     "open_source",
     "read_table",
     "unguarded",
@@ -227,12 +226,6 @@ def _joined(tables: list[Table], origin: str) -> Table:
         tables[0].twice,
         tables[0].plain,
     )
-
-
-def like(frame: Any, columns: ColumnValues) -> Any:
-    """The columns as the kind of frame that came in; polars where that was a file."""
-    origin = frame.origin if isinstance(frame, Table) else _origin(frame)
-    return FrameForm(origin).restore(columns)
 
 
 def write_csv(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) -> None:
