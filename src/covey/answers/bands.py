@@ -52,7 +52,7 @@ class ReportBands:
 
     def _parts(self, j: int, column: Column, labels: Integers) -> Floats:
         """For each of these labels the part of every measured category that counts toward it."""
-        columns, name = self.release.columns, self.release.codec.names[j]
+        columns, name = self.release.columns, self.release.columns.called[j]
         if j not in columns.edges:
             return np.asarray(column.group == labels[:, None], dtype=np.float64)
         scale = columns.scale(name)
@@ -81,8 +81,8 @@ class ReportBands:
 
     def quantiles(self, j: int) -> list[tuple[float, float, float, float]]:
         """Of the confidential table itself."""
-        name = self.release.codec.names[j]
-        if self.release.schema[name].type not in ("integer", "number"):
+        name = self.release.columns.called[j]
+        if self.release.columns.field(name).type not in ("integer", "number"):
             return []
         try:
             found = [(q, self.release.quantile(name, q, confidence=CONFIDENCE, about="table")) for q in LEVELS]

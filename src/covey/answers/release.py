@@ -118,7 +118,7 @@ class Release(Source):
     @property
     def bands(self) -> ReportBands | None:
         """Error bands for the report."""
-        return None if self.measurements is None or self.several else ReportBands(self)
+        return None if self.measurements is None else ReportBands(self)
 
     @property
     def flags(self) -> bool:

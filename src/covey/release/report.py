@@ -57,7 +57,6 @@ def report_html(
     """
     own = Seen.of(release) if seen is None else seen
     files = Files(release.described, own.rows, digests, release.version, about.dated())
-    bands = release.bands if isinstance(release, PrivateRelease) else None
     private, several = not isinstance(release, AnonymousRelease), files.several
     looks, first = list[Part](), 0
     for part in release.described.tables:
@@ -67,11 +66,14 @@ def report_html(
         name = part.name
         columns, of = describe(table.codec), name if several else ""
         even = even_bars(release.cells, table.codec, place) if isinstance(release, PrivateRelease) else {}
+        # Of events, persons count equally in what was measured, and events in these pictures: no band would fit.
+        bands = release.bands if isinstance(release, PrivateRelease) and part.parent is None else None
         title = f"What {of} look like" if of else LOOKS
         looks += attempted(title, distributions, columns, table.counts, private, bands, even, of)
         looks += attempted(HIDDEN, changed, bands)
-        fine = table.some_fine if bands is not None else None
-        looks += attempted(PAIRS, pair_map, columns, table.some, table.rows, bands, fine, of)
+        paired = None if several else bands
+        fine = table.some_fine if paired is not None else None
+        looks += attempted(PAIRS, pair_map, columns, table.some, table.rows, paired, fine, of)
     if isinstance(release, AnonymousRelease):
         return anonymous_page(release, files, looks)
     looks = [*([_events(files, own.events)] if several else []), *looks]

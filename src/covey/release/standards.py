@@ -29,30 +29,9 @@ _TYPES = {
     "string": "sc:Text",
 }
 _CROISSANT_WORDS = (
-    *(
-        "arrayShape",
-        "citeAs",
-        "column",
-        "containedIn",
-        "equivalentProperty",
-        "extract",
-        "field",
-        "fileObject",
-        "fileProperty",
-    ),
-    *("fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path"),
-    *(
-        "recordSet",
-        "references",
-        "regex",
-        "repeated",
-        "replace",
-        "samplingRate",
-        "separator",
-        "source",
-        "subField",
-        "transform",
-    ),
+    "arrayShape citeAs column containedIn equivalentProperty extract field fileObject fileProperty fileSet "
+    "format includes isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex "
+    "repeated replace samplingRate separator source subField transform"
 )
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
@@ -68,7 +47,7 @@ _CONTEXT: dict[str, Any] = {
     "description": {"@container": "@language"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "name": {"@container": "@language"},
-    **{word: f"cr:{word}" for word in _CROISSANT_WORDS},
+    **{word: f"cr:{word}" for word in _CROISSANT_WORDS.split()},
 }
 
 
