@@ -20,6 +20,7 @@ from covey.errors import CannotAnswerError
 from covey.measure.measurement import NOTHING, Measurement, Measurements
 from covey.measure.query import Columns, Factor
 
+ONE_ROW = ("row", "person", "across", "event")  # kinds of tables of a row, or of a person and one event
 Slopes = Mapping[Columns, Floats]  # of combinations, a row for each, in the cells of tables
 
 NOT_MEASURED = (
@@ -123,7 +124,7 @@ class Evidence:
     """What measurements say of tables of some columns; `of` names the kinds of tables that are looked at."""
 
     found: Measurements
-    of: tuple[str, ...] = ("row", "person", "across", "event")
+    of: tuple[str, ...] = ONE_ROW
 
     @cached_property
     def margins(self) -> list[Margin]:
@@ -132,7 +133,7 @@ class Evidence:
         return [Margin.of(found, a) for a, found in alone if found]
 
     def _alone(self, a: int) -> list[Measurement]:
-        return [m for m in self.found.holding((a,)) if not m.query.cut]
+        return [m for m in self.found.holding((a,)) if m.query.of in ONE_ROW and not m.query.cut]
 
     @cached_property
     def units(self) -> list[Units]:
