@@ -69,11 +69,13 @@ def plan(  # what is described, how many there are, and what is promised
     facts |= {} if more is None else {"important": asdict(more)}
     facts |= {} if three is None else {"triples": asdict(three)}
     words = [
-        f"n = {n}{' persons' if unit == ALL_ROWS else ''}, {len(sizes)} attributes, {sum(sizes)} categories",
-        f"ε = {found.epsilon:g}, δ = {shown(delta)}",
         found.sentence,
+        f"  {'persons' if unit == ALL_ROWS else 'rows':9} {n:,}",
+        f"  columns   {len(sizes)}, of {sum(sizes):,} categories or bins in all",
+        f"  guarantee ε = {found.epsilon:g}, δ = {shown(delta)}",
+        f"  time      about {found.seconds:.0f} s",
+        f"  memory    about {found.memory_gib:.2g} GiB",
         *([] if found.groups is None else [found.groups.sentence]),
-        f"time about {found.seconds:.0f} s, memory about {found.memory_gib:.2g} GiB",
         *([] if cost is None else [cost.words()]),
         *([] if more is None else [focus_words(more, sizes)]),
         *([] if three is None else [three.words()]),

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PLACE, SMALL = ROOT / "docs" / "pictures", ROOT / "src" / "covey" / "web" / "static" / "tour"
 ON_THE_FIRST_PAGE = ("columns", "privacy", "review", "report")
 SIZE = {"width": 1200, "height": 1000}
-STEPS = ("columns", "privacy", "review", "bundle", "report", "mirror", "ledger")
+STEPS = ("columns", "privacy", "review", "bundle", "report", "evaluation", "ledger")
 
 
 def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: bool = False) -> list[Path]:
@@ -67,7 +67,7 @@ def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: b
             shoot("bundle", f"/work/{work}/bundle")
             shoot("report", f"/work/{work}/bundle/report")
             page.set_content(visitor.post(f"/work/{work}/evaluate").text)
-            shoot("mirror")
+            shoot("evaluation")
             page.goto(f"{visitor.home}/ledger")
             page.locator("details").first.click()
             shoot("ledger")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from covey.privacy.ledger import Ledger
-from covey.web import workspace as desk_module
+from covey.web import workspace as workspaces
 from covey.web.folders import hold
 from covey.web.jobs import Job
 from tests.test_tree import clinic
@@ -93,7 +93,7 @@ def test_a_draft_is_removed_as_the_rows_are(restarted, tmp_path, way, monkeypatc
     page = restarted()
     work = described(page)
     if way == "idle":
-        monkeypatch.setattr(desk_module, "IDLE_SECONDS", -1)
+        monkeypatch.setattr(workspaces, "IDLE_SECONDS", -1)
         page.workspace.sweep()
     else:
         page = restarted() if "restart" in way else page

@@ -14,7 +14,7 @@ import pytest
 from covey.errors import ParameterError
 from covey.privacy.budget import budget_for
 from covey.table.dialects import Spelling
-from covey.web import workspace as desk_module
+from covey.web import workspace as workspaces
 from covey.web.forms import read_field
 from covey.web.preview import preview_noise
 from covey.web.security import Form
@@ -61,7 +61,7 @@ def test_idle_tables_are_removed(page, monkeypatch):
     work = page.workspace.work(page.ready_work())
     page.workspace.sweep()
     assert work.folder.exists()
-    monkeypatch.setattr(desk_module, "IDLE_SECONDS", -1)
+    monkeypatch.setattr(workspaces, "IDLE_SECONDS", -1)
     page.workspace.sweep()
     assert not work.folder.exists()
     assert page.get(f"/work/{work.id}/columns").status_code == 404
@@ -390,7 +390,7 @@ def test_labels_and_names_are_escaped_everywhere(page):
 
 
 def test_many_users_many_works_and_a_limit(page, monkeypatch):
-    monkeypatch.setattr(desk_module, "MOST_WORKS", 3)
+    monkeypatch.setattr(workspaces, "MOST_WORKS", 3)
     assert [page.post("/work").status_code for _ in range(4)] == [303, 303, 303, 409]
 
 

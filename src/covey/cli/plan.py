@@ -73,4 +73,6 @@ def plan(  # click passes each option by its name
         described = Description.of(schema if said["person"] is None else without(schema, said["person"]))
     unit: Unit = said["rows_per_person"] if persons is None else "all"
     found = predicted(described, n, epsilon, delta, target_error, unit)
-    say(as_json, found.facts, "\n".join(found.words))
+    table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)
+    after = f"Next: covey release {table} --epsilon {found.prediction.epsilon:g} --dataset NAME --out release"
+    say(as_json, found.facts, "\n".join([*found.words, after]))

@@ -14,7 +14,7 @@ from covey.release.verify import described_by, tables_of, verify_bundle
 from covey.table.sources import read_table
 from covey.web.forms import shown
 from covey.web.jobs import Job
-from covey.web.pages.shared import Named, page, redirect_if_early
+from covey.web.pages.shared import CurrentWork, page, redirect_if_early
 from covey.web.security import REPORT_POLICY, Refused
 from covey.web.work import Work
 
@@ -42,7 +42,7 @@ def previews(folder: Path) -> dict[str, dict[str, list[str]]]:
 
 
 @router.get("/work/{work_id}/bundle")
-def bundle_page(request: Request, work: Named) -> Response:
+def bundle_page(request: Request, work: CurrentWork) -> Response:
     """What was released."""
     away = redirect_if_early(work, "bundle")
     if away is not None:
@@ -57,7 +57,7 @@ def bundle_page(request: Request, work: Named) -> Response:
 
 
 @router.get("/work/{work_id}/bundle/report")
-def bundle_report(work: Named) -> Response:
+def bundle_report(work: CurrentWork) -> Response:
     """The bundle's own report, in an origin of its own."""
     _, folder = the_bundle(work)
     if not (folder / "report.html").is_file():
@@ -68,7 +68,7 @@ def bundle_report(work: Named) -> Response:
 
 
 @router.get("/work/{work_id}/bundle.zip")
-def bundle_zip(work: Named) -> Response:
+def bundle_zip(work: CurrentWork) -> Response:
     """The whole bundle in one file."""
     _, folder = the_bundle(work)
     place = work.folder / f"{folder.name}-{os.urandom(4).hex()}.zip"

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from covey.errors import CoveyError, ParameterError
 from covey.web.describing import read_link
 from covey.web.drafts import confirmed, reopened, to_learn
-from covey.web.pages.shared import Checked, Named, by_htmx, go, page, redirect_if_early, status
+from covey.web.pages.shared import CheckedForm, CurrentWork, by_htmx, go, page, redirect_if_early, status
 from covey.web.security import Form, Refused
 from covey.web.work import Work
 
@@ -27,13 +27,13 @@ def columns_page_with(request: Request, work: Work, error: str = "", code: int =
 
 
 @router.get("/work/{work_id}/columns")
-async def columns_page(request: Request, work: Named) -> Response:
+async def columns_page(request: Request, work: CurrentWork) -> Response:
     """Confirm what is public about each column."""
     return redirect_if_early(work, "columns") or columns_page_with(request, work)
 
 
 @router.post("/work/{work_id}/columns")
-def save_all(request: Request, work: Named, form: Checked) -> Response:
+def save_all(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Keep everything that stands in the forms of the page, then show what would become public."""
     try:
         with work.lock:
@@ -62,7 +62,7 @@ def read_typed(text: str) -> dict[int, Form]:
 
 
 @router.get("/work/{work_id}/columns/confirm")
-def confirm_page(request: Request, work: Named) -> Response:
+def confirm_page(request: Request, work: CurrentWork) -> Response:
     """Exactly what becomes public if the rest is confirmed with one word."""
     away = redirect_if_early(work, "columns")
     if away is not None:
@@ -76,7 +76,7 @@ def confirm_page_with(request: Request, work: Work, error: str = "", code: int =
 
 
 @router.post("/work/{work_id}/columns/confirm")
-def confirm_together(request: Request, work: Named, form: Checked) -> Response:
+def confirm_together(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Confirm every column without a warning that the page has shown, with one explicit word; of the others those ticked."""
     one_by_one = form.get("what") == "ticked"
     try:
@@ -91,7 +91,7 @@ def confirm_together(request: Request, work: Named, form: Checked) -> Response:
 
 
 @router.post("/work/{work_id}/columns/learn")
-def learn_rest(request: Request, work: Named, form: Checked) -> Response:
+def learn_rest(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Learn with noise what is kept and not confirmed, except what may point to persons."""
     try:
         with work.lock:
@@ -102,7 +102,7 @@ def learn_rest(request: Request, work: Named, form: Checked) -> Response:
 
 
 @router.post("/work/{work_id}/columns/drop")
-def drop_shown(request: Request, work: Named, form: Checked) -> Response:
+def drop_shown(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Leave out the columns that the filter shows."""
     places = [int(word) for word in form.get("places").split() if word.isdecimal()]
     try:
@@ -115,7 +115,7 @@ def drop_shown(request: Request, work: Named, form: Checked) -> Response:
 
 
 @router.post("/work/{work_id}/columns/link")
-def change_link(request: Request, work: Named, form: Checked) -> Response:
+def change_link(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Say how events hang together."""
     try:
         with work.lock:
@@ -128,7 +128,7 @@ def change_link(request: Request, work: Named, form: Checked) -> Response:
 
 
 @router.post("/work/{work_id}/columns/{place}")
-def change_column(request: Request, work: Named, place: int, form: Checked) -> Response:
+def change_column(request: Request, work: CurrentWork, place: int, form: CheckedForm) -> Response:
     """Change, confirm, leave out or take back one column."""
     error = ""
     try:
@@ -168,14 +168,14 @@ def act(work: Work, place: int, form: Form) -> None:
 
 
 @router.get("/work/{work_id}/columns/{place}/picture")
-def picture_piece(request: Request, work: Named, place: int) -> Response:
+def picture_piece(request: Request, work: CurrentWork, place: int) -> Response:
     """What the true column looks like, for its owner's eyes."""
     picture = work.picture(the_place(work, place))
     return page(request, "picture_piece.html", work=work, picture=picture, field=work.columns[place].field)
 
 
 @router.post("/work/{work_id}/columns/{place}/typed")
-def keep_typed(request: Request, work: Named, place: int, form: Checked) -> Response:
+def keep_typed(request: Request, work: CurrentWork, place: int, form: CheckedForm) -> Response:
     """Keep what is being typed, and say quietly what is wrong with it."""
     with work.lock:
         column = work.columns[the_place(work, place)]

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from covey.errors import CoveyError
 from covey.web.pages.bundle import the_bundle
-from covey.web.pages.shared import Checked, Named, page
+from covey.web.pages.shared import CheckedForm, CurrentWork, page
 from covey.web.reading import with_file_names
 from covey.web.security import REPORT_POLICY, Refused
 from covey.workflow import evaluate
@@ -18,7 +18,7 @@ router = APIRouter()
 
 
 @router.post("/work/{work_id}/evaluate")
-def evaluation_page(request: Request, work: Named, form: Checked) -> Response:
+def evaluation_page(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """True against synthetic as a page of its own: without noise, so it is confidential, and written to no file."""
     job, folder = the_bundle(work)
     if not work.tables or not all(str(table.path) in job.names for table in work.tables):

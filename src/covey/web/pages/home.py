@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from covey.web.pages.history import found_bundles
-from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page
+from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page
 
 router = APIRouter()
 
@@ -37,19 +37,19 @@ def ledger_page(request: Request, workspace: CurrentWorkspace) -> Response:
 
 
 @router.post("/work")
-def new_work(workspace: CurrentWorkspace, form: Checked) -> Response:
+def new_work(workspace: CurrentWorkspace, form: CheckedForm) -> Response:
     """Make room for a table."""
     return go(f"/work/{workspace.new_work().id}/table")
 
 
 @router.get("/work/{work_id}")
-async def work_page(work: Named) -> Response:
+async def work_page(work: CurrentWork) -> Response:
     """Go on where the table is."""
     return go(f"/work/{work.id}/{work.step()}")
 
 
 @router.post("/work/{work_id}/close")
-def close_work(workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
+def close_work(workspace: CurrentWorkspace, work: CurrentWork, form: CheckedForm) -> Response:
     """Take a table from the workspace and remove its rows."""
     workspace.close_work(work)
     return go("/")

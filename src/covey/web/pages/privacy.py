@@ -23,7 +23,16 @@ from covey.synthesizers import AnonymousSynthesizer
 from covey.web.choices import Choices
 from covey.web.export import number
 from covey.web.forms import read_budget, read_choices
-from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page, redirect_if_early, status, templates
+from covey.web.pages.shared import (
+    CheckedForm,
+    CurrentWork,
+    CurrentWorkspace,
+    go,
+    page,
+    redirect_if_early,
+    status,
+    templates,
+)
 from covey.web.security import Form, Refused
 from covey.web.work import Work, prediction
 from covey.web.workspace import Workspace
@@ -108,7 +117,7 @@ templates.env.globals.update(on_axes=on_axes, risks=risks, why=why, words_of=WOR
 
 
 @router.get("/work/{work_id}/privacy")
-def privacy_page(request: Request, workspace: CurrentWorkspace, work: Named) -> Response:
+def privacy_page(request: Request, workspace: CurrentWorkspace, work: CurrentWork) -> Response:
     """Choose the guarantee."""
     away = redirect_if_early(work, "privacy")
     if away is not None:
@@ -143,7 +152,7 @@ def chosen_for(work: Work, form: Form) -> Choices:
 
 
 @router.get("/work/{work_id}/predict")
-def predict_piece(request: Request, workspace: CurrentWorkspace, work: Named) -> Response:
+def predict_piece(request: Request, workspace: CurrentWorkspace, work: CurrentWork) -> Response:
     """The live panel: predicted error and remaining budget for what the form says now."""
     if not work.confirmed:
         raise Refused(409, "Confirm the columns first.")
@@ -156,7 +165,7 @@ def predict_piece(request: Request, workspace: CurrentWorkspace, work: Named) ->
 
 
 @router.post("/work/{work_id}/privacy")
-def choose_privacy(request: Request, workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
+def choose_privacy(request: Request, workspace: CurrentWorkspace, work: CurrentWork, form: CheckedForm) -> Response:
     """Keep the choices, or say what is wrong with them."""
     choices = work.choices
     try:
@@ -194,7 +203,7 @@ def check_choices(workspace: Workspace, work: Work, choices: Choices) -> None:
 
 
 @router.post("/work/{work_id}/dataset")
-def open_dataset(request: Request, workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
+def open_dataset(request: Request, workspace: CurrentWorkspace, work: CurrentWork, form: CheckedForm) -> Response:
     """Open a dataset in the ledger: a promise that is final."""
     with work.lock, suppress(CoveyError):  # what else the form says is kept; whether it is right is asked later
         work.choose(chosen_for(work, form))

@@ -7,7 +7,16 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError, InputError, ParameterError
 from covey.web.pages.review import fit_values, review_page_with
-from covey.web.pages.shared import Checked, CurrentWorkspace, Named, by_htmx, go, page, redirect_if_early, status
+from covey.web.pages.shared import (
+    CheckedForm,
+    CurrentWork,
+    CurrentWorkspace,
+    by_htmx,
+    go,
+    page,
+    redirect_if_early,
+    status,
+)
 
 router = APIRouter()
 
@@ -18,7 +27,7 @@ def moved(request: Request, path: str) -> Response:
 
 
 @router.post("/work/{work_id}/release")
-def release(request: Request, workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
+def release(request: Request, workspace: CurrentWorkspace, work: CurrentWork, form: CheckedForm) -> Response:
     """Start the release of this review; a second click finds the same job."""
     try:
         if form.get("review") not in work.jobs:  # a second click finds the job that the first one has started
@@ -39,19 +48,19 @@ def release(request: Request, workspace: CurrentWorkspace, work: Named, form: Ch
 
 
 @router.get("/work/{work_id}/release")
-async def release_page(request: Request, work: Named) -> Response:
+async def release_page(request: Request, work: CurrentWork) -> Response:
     """How far the release has come; the page may be left and found again."""
     return redirect_if_early(work, "release") or page(request, "release.html", work=work, step="release", job=work.job)
 
 
 @router.get("/work/{work_id}/job")
-async def job_piece(request: Request, work: Named) -> Response:
+async def job_piece(request: Request, work: CurrentWork) -> Response:
     """The part of the page that changes."""
     return page(request, "job_piece.html", work=work, job=work.job, polled=True)
 
 
 @router.post("/work/{work_id}/cancel")
-def cancel(request: Request, work: Named, form: Checked) -> Response:
+def cancel(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Stop before the charge."""
     if work.job is not None:
         work.job.cancel()

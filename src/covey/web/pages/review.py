@@ -17,7 +17,7 @@ from covey.orders import PrivateOrder
 from covey.privacy.ledger import default_ledger_path
 from covey.web import export
 from covey.web.pages.privacy import privacy_values
-from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page, redirect_if_early
+from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, redirect_if_early
 from covey.web.reading import with_file_names
 from covey.web.work import Work
 from covey.web.workspace import Workspace
@@ -69,13 +69,13 @@ def review_page_with(
 
 
 @router.get("/work/{work_id}/review")
-def review_page(request: Request, workspace: CurrentWorkspace, work: Named) -> Response:
+def review_page(request: Request, workspace: CurrentWorkspace, work: CurrentWork) -> Response:
     """Look once more before anything is spent."""
     return redirect_if_early(work, "review") or review_page_with(request, workspace, work)
 
 
 @router.post("/work/{work_id}/again")
-def review_again(work: Named, form: Checked) -> Response:
+def review_again(work: CurrentWork, form: CheckedForm) -> Response:
     """A fresh review of the same choices: another release, and another charge."""
     with work.lock:
         if work.job is not None and work.job.over:
@@ -89,19 +89,19 @@ def attachment(text: str, name: str, kind: str) -> Response:
 
 
 @router.get("/work/{work_id}/schema.json")
-def schema_file(work: Named) -> Response:
+def schema_file(work: CurrentWork) -> Response:
     """The public schema."""
     text = json.dumps(work.described().to_dict(), indent=2, ensure_ascii=False) + "\n"
     return attachment(text, str(export.PACKAGE if work.link else export.SCHEMA), "application/json")
 
 
 @router.get("/work/{work_id}/release.py")
-def script_file(workspace: CurrentWorkspace, work: Named) -> Response:
+def script_file(workspace: CurrentWorkspace, work: CurrentWork) -> Response:
     """The script."""
     return attachment(exports(workspace, work)[1], "release.py", "text/x-python")
 
 
 @router.get("/work/{work_id}/release.sh")
-def command_file(workspace: CurrentWorkspace, work: Named) -> Response:
+def command_file(workspace: CurrentWorkspace, work: CurrentWork) -> Response:
     """The command line."""
     return attachment(f"#!/bin/sh\nset -e\n{exports(workspace, work)[0]}\n", "release.sh", "text/x-shellscript")

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError
 from covey.web.forms import CONDITIONS, read_rule
-from covey.web.pages.shared import Checked, Named, go, page, redirect_if_early, status
+from covey.web.pages.shared import CheckedForm, CurrentWork, go, page, redirect_if_early, status
 from covey.web.security import Form
 from covey.web.work import Work
 
@@ -24,13 +24,13 @@ def rules_page_with(
 
 
 @router.get("/work/{work_id}/rules")
-async def rules_page(request: Request, work: Named) -> Response:
+async def rules_page(request: Request, work: CurrentWork) -> Response:
     """Say what holds for every row."""
     return redirect_if_early(work, "rules") or rules_page_with(request, work)
 
 
 @router.post("/work/{work_id}/rules")
-def add_rule(request: Request, work: Named, form: Checked) -> Response:
+def add_rule(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Add a rule."""
     try:
         with work.lock:
@@ -41,7 +41,7 @@ def add_rule(request: Request, work: Named, form: Checked) -> Response:
 
 
 @router.post("/work/{work_id}/rules/{place}/remove")
-def remove_rule(work: Named, place: int, form: Checked) -> Response:
+def remove_rule(work: CurrentWork, place: int, form: CheckedForm) -> Response:
     """Take a rule away."""
     with work.lock:
         work.set_rules(tuple(rule for i, rule in enumerate(work.rules) if i != place))

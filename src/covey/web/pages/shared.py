@@ -96,9 +96,9 @@ async def find_work(request: Request, work_id: str) -> Work:
     return workspace_of(request).work(work_id)
 
 
-Checked = Annotated[Form, Depends(checked_form)]
+CheckedForm = Annotated[Form, Depends(checked_form)]
 CurrentWorkspace = Annotated[Workspace, Depends(find_workspace)]
-Named = Annotated[Work, Depends(find_work)]
+CurrentWork = Annotated[Work, Depends(find_work)]
 
 
 def redirect_if_early(work: Work, step: str) -> Response | None:

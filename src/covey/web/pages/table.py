@@ -11,7 +11,16 @@ from starlette.concurrency import run_in_threadpool
 from covey.demo import example_visits
 from covey.errors import CoveyError, ParameterError
 from covey.table.dialects import DECIMALS, Dialect
-from covey.web.pages.shared import Checked, CurrentWorkspace, Named, go, page, redirect_if_early, status, workspace_of
+from covey.web.pages.shared import (
+    CheckedForm,
+    CurrentWork,
+    CurrentWorkspace,
+    go,
+    page,
+    redirect_if_early,
+    status,
+    workspace_of,
+)
 from covey.web.reading import GivenFiles
 from covey.web.uploads import Upload
 from covey.web.work import Work
@@ -38,13 +47,13 @@ def table_page_with(request: Request, work: Work, error: str = "", code: int = 2
 
 
 @router.get("/work/{work_id}/table")
-def table_page(request: Request, work: Named) -> Response:
+def table_page(request: Request, work: CurrentWork) -> Response:
     """Choose a table."""
     return redirect_if_early(work, "table") or table_page_with(request, work)
 
 
 @router.post("/work/{work_id}/table")
-async def upload_table(request: Request, workspace: CurrentWorkspace, work: Named) -> Response:
+async def upload_table(request: Request, workspace: CurrentWorkspace, work: CurrentWork) -> Response:
     """Take a table, and a schema if there is one, from the browser."""
     upload = Upload(request, work.folder)
     await upload.receive()
@@ -76,7 +85,7 @@ async def upload_table(request: Request, workspace: CurrentWorkspace, work: Name
 
 
 @router.post("/work/{work_id}/example")
-def example_table(workspace: CurrentWorkspace, work: Named, form: Checked) -> Response:
+def example_table(workspace: CurrentWorkspace, work: CurrentWork, form: CheckedForm) -> Response:
     """Try everything on a table of people who do not exist."""
     path = work.folder / "example"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
