@@ -17,7 +17,7 @@ import covey.methods.persons.method
 import covey.synthesizers.private
 from audits.planting import Fault, replaced
 from covey import reading
-from covey.core.tables.events import WEIGHT_STEPS, Linked
+from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.release.model import write_model
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.description import Description
@@ -183,13 +183,13 @@ def face(synth):
 
 def whole_events():
     """Every event weighs a person: weights 1 instead of 1/N."""
-    return replaced((Linked, "single", lambda _: property(lambda self: np.full(len(self.owner), WEIGHT_STEPS))))
+    return replaced((Histories, "single", lambda _: property(lambda self: np.full(len(self.owner), WEIGHT_STEPS))))
 
 
 def whole_pairs():
     """Every pair of events of a person weighs a person."""
     heavy = property(lambda self: np.where(self.counts > 1, WEIGHT_STEPS, 0))
-    return replaced((Linked, "pair", lambda _: heavy))
+    return replaced((Histories, "pair", lambda _: heavy))
 
 
 def events_published():
@@ -222,7 +222,7 @@ def cap_looks_at_others():
 
         return classmethod(capped)
 
-    return replaced((Linked, "capped", shared))
+    return replaced((Histories, "capped", shared))
 
 
 def split_over_batches():
@@ -237,7 +237,7 @@ def split_over_batches():
 
         return property(weigh)
 
-    return replaced((Linked, "single", within))
+    return replaced((Histories, "single", within))
 
 
 def gaps_ranked():

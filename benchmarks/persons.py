@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey.core.tables.events import Linked
+from covey.core.tables.events import Histories
 from covey.errors import CoveyWarning
 from covey.evaluating import _all_tables, _resampled
 from covey.methods.persons.certify import Reference
@@ -68,7 +68,7 @@ def hospital(n, seed, most=20, each=None):
     stay = np.minimum(g.poisson(0.8 + 0.5 * urgent + 0.3 * age[owner] + (ward == 3) * 2), 7)
     outcome = np.where(g.random(m) < 0.08 + 0.05 * stay * (age[owner] > 4), g.integers(1, 4, m), 0)
     persons, events = np.stack([age, sex, region, insured], 1), np.stack([ward, diagnosis, urgent, stay, outcome], 1)
-    return Linked.capped(persons, events, owner, most), ((8, 2, 5, 4), (8, 12, 3, 8, 4)), ((0,), (3,))
+    return Histories.capped(persons, events, owner, most), ((8, 2, 5, 4), (8, 12, 3, 8, 4)), ((0,), (3,))
 
 
 def panel(folder, _seed):
@@ -85,7 +85,7 @@ def panel(folder, _seed):
     columns = [fifths(fixed[start, j]) for j in range(fixed.shape[1])]
     persons = np.stack([c for c in columns if c.max() > 0], axis=1)
     visits = np.minimum(R[:, 0].astype(int), 10)
-    linked = Linked.capped(persons, visits[:, None], owner, 5)
+    linked = Histories.capped(persons, visits[:, None], owner, 5)
     return linked, (tuple(int(c) + 1 for c in persons.max(axis=0)), (11,)), ((), (0,))
 
 
@@ -140,7 +140,7 @@ def tables_of(linked, day=None):
 def read_back(found, linked):
     persons = np.stack([found["persons"][f"a{j}"].cast(int).to_numpy() for j in range(linked.persons.shape[1])], axis=1)
     events = np.stack([found["events"][f"x{j}"].cast(int).to_numpy() for j in range(linked.events.shape[1])], axis=1)
-    return Linked(persons, events, found["events"]["who"].to_numpy() - 1, linked.most)
+    return Histories(persons, events, found["events"]["who"].to_numpy() - 1, linked.most)
 
 
 def alone(tables, described, linked, sizes, epsilon, delta):
@@ -148,7 +148,7 @@ def alone(tables, described, linked, sizes, epsilon, delta):
     synth = covey.PrivateSynthesizer(epsilon, delta, schema=described.events.written, person="who")
     rows = synth.fit(tables["events"]).sample(linked.n)
     drawn = np.stack([rows[f"x{j}"].cast(int).to_numpy() for j in range(len(sizes[1]))], axis=1)
-    single = Linked(np.zeros((len(drawn), 1), int), drawn, np.arange(len(drawn)), 1)
+    single = Histories(np.zeros((len(drawn), 1), int), drawn, np.arange(len(drawn)), 1)
     pairs = [t for t in _all_tables(((1,), sizes[1]), False, False) if t.kind == "event"]
     having = float((linked.counts > 0).mean())
     shares = Reference.of(single, pairs, ((1,), sizes[1])).shares
@@ -161,7 +161,7 @@ def not_linked(tables, described, linked, sizes, delta):
     synth = covey.PrivateSynthesizer(0.5, delta / 2, schema=described.unit.schema)
     rows = synth.fit({name: column for name, column in tables["persons"].items() if name != "id"}).sample(linked.n)
     drawn = np.stack([rows[f"a{j}"].cast(int).to_numpy() for j in range(len(sizes[0]))], axis=1)
-    single = Linked(drawn, linked.events[:0], linked.owner[:0], linked.most)
+    single = Histories(drawn, linked.events[:0], linked.owner[:0], linked.most)
     return own_pairs(linked, sizes).distances(single)["person"], alone(tables, described, linked, sizes, 0.5, delta / 2)
 
 

@@ -383,11 +383,11 @@ def test_what_does_not_go_with_a_package_is_refused_in_words(name, package, tmp_
 
 
 def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
-    from covey.core.tables.events import Linked
+    from covey.core.tables.events import Histories
     from covey.evaluating import _resampled, _same_bins
 
     g = np.random.default_rng(0)
-    one = Linked(g.integers(0, 1000, (400, 1)), g.integers(0, 3, (800, 1)), np.repeat(np.arange(400), 2), 4)
+    one = Histories(g.integers(0, 1000, (400, 1)), g.integers(0, 3, (800, 1)), np.repeat(np.arange(400), 2), 4)
     binned, _, sizes = _same_bins(one, one)
     assert sizes == ((20,), (3,))
     assert np.bincount(binned.persons[:, 0]).max() < 40

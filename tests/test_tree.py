@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import covey
-from covey.core.tables.events import Linked
+from covey.core.tables.events import Histories
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
 from covey.reading import Reader
 from covey.table.description import Description
@@ -121,7 +121,7 @@ def test_persons_without_events_count():
     prepared = Reader(PACKAGE).prepare({**tables, "visits": {k: v[:3] for k, v in tables["visits"].items()}})
     assert prepared.n == 20
     assert repr(prepared) == "Prepared(20 persons)"
-    assert repr(prepared.rows) == "LinkedRows(20 persons)"
+    assert repr(prepared.rows) == "EventRows(20 persons)"
 
 
 def test_tables_of_a_database_are_those_of_a_file(tmp_path):
@@ -236,7 +236,7 @@ def test_rules_of_both_tables_hold_in_every_row():
 
 
 def test_drawn_sequences_are_codes_of_the_two_tables():
-    drawn = Linked(np.array([[1], [2]]), np.array([[3, 0], [7, 1]]), np.array([1, 1]), 9)
+    drawn = Histories(np.array([[1], [2]]), np.array([[3, 0], [7, 1]]), np.array([1, 1]), 9)
     persons, events = drawn_columns(PACKAGE, drawn, np.random.default_rng(0), first=11)
     assert persons["id"].to_list() == [11, 12]
     assert events["who"].to_list() == [12, 12]

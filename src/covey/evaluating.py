@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-from covey.core.tables.events import Linked as Persons
-from covey.core.tables.events import LinkedTable as Table
+from covey.core.tables.events import EventTable as Table
+from covey.core.tables.events import Histories as Persons
 from covey.core.tables.events import places_within
 from covey.errors import ArgumentError, InputError, ParameterError
 from covey.methods.persons.certify import WORDS, Reference

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers, require_memory
-from covey.core.tables.events import Linked, timed
+from covey.core.tables.events import Histories, timed
 from covey.core.tables.learned import Counting
 from covey.core.tables.zeros import held_in
-from covey.engines.events import LinkedRows
+from covey.engines.events import EventRows
 from covey.engines.local import KEEP_BYTES, StreamRows, in_order_of_parts
 from covey.engines.persons import Keyring, Keys, PersonRows, Read
 from covey.engines.spark import SparkRows, spark_errors, task_numbers
@@ -110,7 +110,7 @@ class Prepared:
 class OpenTables:
     """Persons with their events as codes, open to the owner of the tables: for checks and evaluations. Private."""
 
-    linked: Linked
+    linked: Histories
     tables: tuple[TableRead, TableRead]
 
     def __repr__(self) -> str:
@@ -236,9 +236,9 @@ class Reader:
     def sealed(self, found: OpenTables) -> Prepared:
         """Tables that were read, for a fit."""
         cut = found.tables[1].rows - len(found.linked.owner)
-        return Prepared(LinkedRows(found.linked), found.tables, self, cut, self._broken(found.linked))
+        return Prepared(EventRows(found.linked), found.tables, self, cut, self._broken(found.linked))
 
-    def _broken(self, linked: Linked) -> int:
+    def _broken(self, linked: Histories) -> int:
         """How many events break a rule across the tables."""
         first = len(self.description.codecs[0].names)
         bad = np.zeros(len(linked.owner), dtype=bool)
@@ -285,7 +285,7 @@ class Reader:
             place, gap = timed(owner[order], np.asarray(events.order)[order].astype(np.int64), link.at_most)
             more = [place] * link.positions + [gap] * link.gaps
             codes = np.column_stack([codes, *more]).astype(np.int64)
-        linked = Linked.capped(persons.codes, codes, owner[order], link.at_most)
+        linked = Histories.capped(persons.codes, codes, owner[order], link.at_most)
         return OpenTables(linked, (persons.table, events.table))
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.core.tables.events import Linked
+from covey.core.tables.events import Histories
 from covey.entropy import Streams
 from covey.methods.persons.method import PersonsLaw, RegainPersons
-from covey.methods.persons.plan import LinkedPlan
+from covey.methods.persons.plan import PersonsPlan
 from covey.table.attributes import ColumnLog
 from covey.table.columns import made
 from covey.table.description import Description
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 PART_PERSONS = 1 << 16  # synthetic persons that are drawn, decoded and written at a time, with up to 50 events each
 
 
-def plan_of(described: Description) -> LinkedPlan:
+def plan_of(described: Description) -> PersonsPlan:
     """Public formulas for these tables."""
     link, (persons, events) = described.link, described.kinds
     timing = described.events.timing
-    return LinkedPlan(persons, events, link.at_most, link.order is not None, timing, described.alone)
+    return PersonsPlan(persons, events, link.at_most, link.order is not None, timing, described.alone)
 
 
 def method_of(described: Description, certificate: Fraction) -> RegainPersons:
@@ -72,7 +72,7 @@ class MakePersons:
 
 
 def drawn_columns(
-    described: Description, drawn: Linked, public: np.random.Generator, first: int = 1
+    described: Description, drawn: Histories, public: np.random.Generator, first: int = 1
 ) -> tuple[dict[str, Series], dict[str, Series]]:
     """Drawn codes as columns of both tables; persons are numbered from `first`. All rules of both schemas hold."""
     unit, part, (persons, events) = described.unit, described.events, described.codecs
@@ -83,7 +83,7 @@ def drawn_columns(
     return {unit.link: made(unit.link, ids), **people}, _numbered(described, visits, drawn, ids)
 
 
-def _in_order(described: Description, columns: dict[str, Series], drawn: Linked) -> dict[str, Series]:
+def _in_order(described: Description, columns: dict[str, Series], drawn: Histories) -> dict[str, Series]:
     """Events of a person by their order column: values inside declared bins, and rules, may have moved it."""
     name = described.link.order
     if name is None or name not in columns:
@@ -95,7 +95,9 @@ def _in_order(described: Description, columns: dict[str, Series], drawn: Linked)
     return {own: column.gather(rows) for own, column in columns.items()}
 
 
-def _numbered(described: Description, columns: Mapping[str, Series], drawn: Linked, ids: Integers) -> dict[str, Series]:
+def _numbered(
+    described: Description, columns: Mapping[str, Series], drawn: Histories, ids: Integers
+) -> dict[str, Series]:
     """Events with their person's number, and with their own place where the order column counts them."""
     part, link = described.events, described.link
     found = {part.link: made(part.link, ids[drawn.owner]), **columns}

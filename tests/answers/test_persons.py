@@ -11,7 +11,7 @@ from covey.answers.evidence import Noise
 from covey.answers.moments import Rows
 from covey.answers.persons import Entries, LeftOpen
 from covey.answers.release import Release
-from covey.core.tables.events import WEIGHT_STEPS, Linked, LinkedTable, event_counts, linked_table
+from covey.core.tables.events import WEIGHT_STEPS, EventTable, Histories, event_counts, event_table
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Factor, Query
@@ -52,7 +52,7 @@ def persons(seed=0):
     cost = np.minimum(9, g.poisson(1 + many[owner] / 2 + ward))
     day = g.integers(0, 10, len(owner))
     order = np.lexsort((day, owner))
-    return Linked(sex[:, None], np.stack([day, ward, cost], axis=1)[order], owner[order], 9)
+    return Histories(sex[:, None], np.stack([day, ward, cost], axis=1)[order], owner[order], 9)
 
 
 def release(linked, sd, seed=0):
@@ -63,11 +63,11 @@ def release(linked, sd, seed=0):
         return exact / WEIGHT_STEPS + sd * g.standard_normal(exact.shape)
 
     kinds = [("person", 0, 1), *(("across", a, b) for a in (0, 1) for b in range(3)), ("step", 0, 0)]
-    tables = [LinkedTable(*kind) for kind in (*kinds, ("event", 0, 1), ("event", 0, 2), ("event", 1, 2))]
+    tables = [EventTable(*kind) for kind in (*kinds, ("event", 0, 1), ("event", 0, 2), ("event", 1, 2))]
     bins = Bins(tuple(Factor.plain(size) for size in (2, 10, 3, 10)), 1)
     factors, found, one_way = dict(enumerate((*bins.factors, count_factor(9)))), [], []
     for table in tables:
-        values = noisy(linked_table(linked, table, SIZES))
+        values = noisy(event_table(linked, table, SIZES))
         query = Query([bins.columns(table)], factors, of=table.kind, total=False)
         found.append(Measurement(query, values.ravel(), sd, "gaussian", linked.n))
     for table, codes, weights in ((linked.persons, (2,), None), (linked.events, (10, 3, 10), linked.single)):

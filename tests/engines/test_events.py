@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from audits.gates import opened
-from covey.core.tables.events import Linked, LinkedTable, event_counts, event_ranges, linked_table, person_ranges
+from covey.core.tables.events import EventTable, Histories, event_counts, event_ranges, event_table, person_ranges
 from covey.engines import events as engine
 
 SIZES = ((3,), (4, 2))
@@ -15,7 +15,7 @@ KERNELS = {
     "persons": partial(person_ranges, column=0, edges=np.arange(4)),
     "events": partial(event_ranges, column=0, edges=np.arange(5)),
     **{
-        kind: partial(linked_table, table=LinkedTable(kind, 0, 0), sizes=SIZES)
+        kind: partial(event_table, table=EventTable(kind, 0, 0), sizes=SIZES)
         for kind in ("across", "event", "step", "two")
     },
 }
@@ -25,14 +25,14 @@ def town(n=50):
     g = np.random.default_rng(3)
     owner = np.repeat(np.arange(n), g.integers(0, 6, n))
     events = np.stack([g.integers(0, 4, len(owner)), g.integers(0, 2, len(owner))], axis=1)
-    return Linked.capped(g.integers(0, 3, (n, 1)), events, owner, 4)
+    return Histories.capped(g.integers(0, 3, (n, 1)), events, owner, 4)
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 64])
 @pytest.mark.parametrize("name", KERNELS)
 def test_sums_do_not_depend_on_the_size_of_a_batch(name, size, monkeypatch):
     monkeypatch.setattr(engine, "PERSONS", size)
-    found = opened(engine.LinkedRows(town()).reduce(KERNELS[name]))
+    found = opened(engine.EventRows(town()).reduce(KERNELS[name]))
     assert np.array_equal(found, KERNELS[name](town()))
 
 
@@ -41,7 +41,8 @@ def test_a_person_taken_apart_would_weigh_more():
     whole = town()
     cut = next(k for k in range(1, len(whole.owner)) if whole.owner[k] == whole.owner[k - 1])
     parts = [
-        Linked(whole.persons, whole.events[at], whole.owner[at], whole.most) for at in (slice(0, cut), slice(cut, None))
+        Histories(whole.persons, whole.events[at], whole.owner[at], whole.most)
+        for at in (slice(0, cut), slice(cut, None))
     ]
     torn = sum(KERNELS["events"](part) for part in parts)
     assert torn.sum() > KERNELS["events"](whole).sum()

@@ -7,20 +7,20 @@ import pytest
 
 import covey.core.fit.events as fit
 from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.tables.events import Linked, LinkedTable, linked_table
-from covey.engines.events import LinkedRows
+from covey.core.tables.events import EventTable, Histories, event_table
+from covey.engines.events import EventRows
 from covey.entropy import Streams
 from covey.methods.model import fit as run_fit
 from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.goal import Margins, lag_shares, shrunk
 from covey.methods.persons.method import RegainPersons
-from covey.methods.persons.plan import LinkedPlan, few_persons, table_moves
+from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 
 PERSONS = Category(3, True), Category(2)
 EVENTS = Category(4), NumberGrid(1000, 1)
-PLAN = LinkedPlan(PERSONS, EVENTS, 5, True)
+PLAN = PersonsPlan(PERSONS, EVENTS, 5, True)
 METHOD = RegainPersons(Fraction(1, 20), PLAN)
 
 
@@ -32,12 +32,12 @@ def town(n, seed=0):
     owner = np.repeat(np.arange(n), counts)
     kind = np.where(g.random(n) < 0.8, persons[:, 0], 3)[owner]
     value = np.minimum(1 + kind * 200 + g.integers(0, 200, len(kind)), 1000)
-    return Linked.capped(persons, np.stack([kind, value], axis=1), owner, 5)
+    return Histories.capped(persons, np.stack([kind, value], axis=1), owner, 5)
 
 
 def fitted(linked, *budget, plan=PLAN):
     promise, streams = make_budget(*budget, persons=True), Streams.from_seed(1)
-    rows, method = LinkedRows(linked), RegainPersons(Fraction(1, 20), plan)
+    rows, method = EventRows(linked), RegainPersons(Fraction(1, 20), plan)
     gate = Gate(promise, method.shares(rows.n, rows.p, promise), streams, steps=rows.steps)
     return run_fit(method, rows, gate, streams.postprocessing), gate
 
@@ -55,10 +55,10 @@ def test_sequences_keep_links_within_the_certificate():
     found, gate = fitted(truth, 8.0, 1e-6)
     drawn = found.law.drawn(3000, np.random.default_rng(0), np.random.default_rng(1))
     tables = [
-        LinkedTable("across", 0, 0),
-        LinkedTable("step", 0, 0),
-        LinkedTable("two", 0, 0),
-        LinkedTable("person", 0, 2),
+        EventTable("across", 0, 0),
+        EventTable("step", 0, 0),
+        EventTable("two", 0, 0),
+        EventTable("person", 0, 2),
     ]
     gaps = Reference.of(drawn, tables, ((3, 2), (4, 1001))).distances(truth)
     assert max(gaps.values()) < 0.08
@@ -83,7 +83,7 @@ def test_sequences_keep_links_within_the_certificate():
 
 
 def test_pure_epsilon_and_events_without_order():
-    plan = LinkedPlan(PERSONS, EVENTS, 5, False)
+    plan = PersonsPlan(PERSONS, EVENTS, 5, False)
     found, gate = fitted(town(400), 4.0, plan=plan)
     assert {charge.purpose for charge in gate.spent} == {"events", "histograms", "tables", "certificate"}
     assert {m.query.of for m in found.measurements.found if m.query.degree == 2} == {"person", "across", "event", "two"}
@@ -91,7 +91,7 @@ def test_pure_epsilon_and_events_without_order():
 
 
 def test_nobody_with_events_is_no_error():
-    nobody = Linked(town(60).persons, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), 5)
+    nobody = Histories(town(60).persons, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), 5)
     found, _ = fitted(nobody, 5.0, 1e-3)
     drawn = found.law.draw(500, Streams.from_seed(0))
     assert (drawn.counts == 0).mean() > 0.5
@@ -108,7 +108,7 @@ def test_the_plan_is_public_and_its_shares_sum_to_one():
     assert more.count("two") == 3
     moves = table_moves([weight for _, weight in PLAN.tables(10_000, budget)])
     assert moves.l1 == moves.l2_squared == 2 * (13 + 3)
-    single = LinkedPlan((Category(1), *PERSONS), EVENTS, 1, True).tables(10_000, budget)
+    single = PersonsPlan((Category(1), *PERSONS), EVENTS, 1, True).tables(10_000, budget)
     assert {table.kind for table, _ in single} == {"person", "across", "event"}
     assert all(0 not in (table.one, table.other) for table, _ in single if table.kind == "person")
 
@@ -126,10 +126,10 @@ def test_pure_weights_and_the_size_of_a_fit_follow_from_public_numbers():
 def test_noise_of_tables_without_a_signal_is_drawn_to_independence_and_signals_stay():
     g = np.random.default_rng(0)
     margins = Margins([np.array([0.6, 0.4]), np.array([0.3, 0.5, 0.2])], [np.array([0.35, 0.35])], 0.7)
-    counted = margins.alone(LinkedTable("across", 1, 0))  # the number of events: who has some does not have none
+    counted = margins.alone(EventTable("across", 1, 0))  # the number of events: who has some does not have none
     assert counted[0].tolist() == [0, 0]
     assert counted.sum() == pytest.approx(0.7)
-    assert margins.alone(LinkedTable("step", 0, 0)) is None
+    assert margins.alone(EventTable("step", 0, 0)) is None
     alone = np.full((8, 12), 1 / 96)
     noise = 0.01 * g.standard_normal((8, 12))
     signal = np.zeros((8, 12))
@@ -159,5 +159,5 @@ def test_shares_of_lags_are_those_of_pairs():
 
 
 def test_a_true_table_of_a_folded_kind_is_counted_once():
-    table = linked_table(town(50), LinkedTable("two", 0, 0), ((3, 2), (4, 1001)))
+    table = event_table(town(50), EventTable("two", 0, 0), ((3, 2), (4, 1001)))
     assert np.tril(table, -1).sum() == 0

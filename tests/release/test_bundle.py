@@ -241,7 +241,7 @@ def test_only_public_types_have_a_way_out():
         PrivateRelease: {"Parts", "Description", "Fitted", "PrivacyStatement", "str", "Bounds"},
         Fitted: {"Law", "Measurements | None", "Spectrum | None", "Any"},
         BitLaw: {"WeightedPoints", "Limits"},
-        PersonsLaw: {"LinkedLaw", "Mapping[int, Cells]", "int", "Reference | None"},
+        PersonsLaw: {"SequenceLaw", "Mapping[int, Cells]", "int", "Reference | None"},
     }
     for kind, types in allowed.items():
         assert {field.type for field in dataclasses.fields(kind)} == types

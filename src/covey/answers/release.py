@@ -38,7 +38,7 @@ from covey.answers.steps import (
 )
 from covey.answers.triples import share_of_three
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.tables.events import Linked
+from covey.core.tables.events import Histories
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError
 from covey.html import card
@@ -101,7 +101,7 @@ class Release(Source):
             return self.in_units(again.Mechanism(self).table(DRAWN, streams))
         return self.with_event(again.OfPersons(self).table(DRAWN, streams), streams.postprocessing("events"))
 
-    def with_event(self, persons: Linked, public: np.random.Generator) -> Rows:
+    def with_event(self, persons: Histories, public: np.random.Generator) -> Rows:
         """Persons as rows of units, each with a random one of their events."""
         counts = persons.counts
         at = np.cumsum(counts) - counts + np.floor(public.random(len(counts)) * counts).astype(np.int64)

@@ -21,8 +21,8 @@ from covey.answers.source import streams_of
 from covey.core.arrays import Array, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.draw.rounding import bootstrap, round_bits, round_categories
-from covey.core.tables.events import Linked, places_within
-from covey.engines.events import LinkedRows
+from covey.core.tables.events import Histories, places_within
+from covey.engines.events import EventRows
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Rows
 from covey.entropy import Streams
@@ -142,7 +142,7 @@ class OfPersons(Mechanism):
 
     def rows(self, table: Any) -> Any:
         """Persons behind kernels."""
-        return LinkedRows(table)
+        return EventRows(table)
 
     def table(self, m: int, streams: Streams) -> Any:
         """Persons as independent as people are: some of many, for those that a law draws are balanced."""
@@ -152,7 +152,7 @@ class OfPersons(Mechanism):
         counts = many.counts
         owner = np.repeat(np.arange(m), counts[chosen])
         rows = (np.cumsum(counts) - counts)[chosen][owner] + places_within(owner)
-        return Linked(many.persons[chosen], many.events[rows], owner, many.most)
+        return Histories(many.persons[chosen], many.events[rows], owner, many.most)
 
     def frame(self, codes: Any, streams: Streams) -> Any:
         """Codes as frames of values."""

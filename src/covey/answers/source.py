@@ -11,7 +11,7 @@ from covey.answers.columns import Columns, Conditions
 from covey.drawing import Drawn
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, whole_number
-from covey.methods.persons.certify import LinkedCertificate
+from covey.methods.persons.certify import PersonsCertificate
 from covey.reading import Reader
 from covey.release.conditional import Centres, draw_rows
 from covey.release.contents import Bounds, PrivateRelease
@@ -64,7 +64,7 @@ class Source(PrivateRelease):
 
     def certified(self, tables: Sequence[Mapping[str, Any]]) -> Bounds:
         """The certificate for these very tables, if they are all persons that there are."""
-        found: LinkedCertificate | None = self.fitted.certificate
+        found: PersonsCertificate | None = self.fitted.certificate
         if self.own is not None or found is None or found.reference is None or self.parts.m > PART_PERSONS:
             return self.own or found
         if not len(tables[1][self.described.events.link]):  # nothing to compare, and nothing to claim

@@ -11,7 +11,7 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 from covey.core.tables.counts import Counts
 from covey.core.tables.crosstabs import TABLE_ROWS
-from covey.core.tables.events import Linked, averaged_codes, averaged_table, person_codes
+from covey.core.tables.events import Histories, averaged_codes, averaged_table, person_codes
 
 if TYPE_CHECKING:
     from covey.measure.query import Columns, Factor
@@ -61,7 +61,7 @@ class PersonTables:
     sets: tuple[Columns, ...]
     of: str
 
-    def __call__(self, batch: Linked) -> Counts:
+    def __call__(self, batch: Histories) -> Counts:
         """Count some whole persons."""
         first, second = batch.persons.shape[1], batch.events.shape[1]
         factors = dict(zip(self.columns, self.factors, strict=True))

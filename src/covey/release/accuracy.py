@@ -11,7 +11,7 @@ from covey.core.tables.distance import DEGREES, bit_distances, category_distance
 from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
 from covey.core.tables.moments import moments
 from covey.html import Html, tag
-from covey.methods.persons.certify import WORDS, LinkedCertificate
+from covey.methods.persons.certify import WORDS, PersonsCertificate
 from covey.methods.regain.groups import small_groups
 from covey.privacy.certificate import Certificate, Distances, OutOfPlace, TableBounds, of_hundred
 from covey.release import charts
@@ -35,8 +35,8 @@ def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
     small = [] if groups is None else [tag("p", groups.sentence)]
     if certificate is None:
         return section("accuracy", title, tag("p", NO_CERTIFICATE), *small)
-    if isinstance(certificate, LinkedCertificate):
-        return _of_persons(whole if isinstance(whole, LinkedCertificate) else certificate, title)
+    if isinstance(certificate, PersonsCertificate):
+        return _of_persons(whole if isinstance(whole, PersonsCertificate) else certificate, title)
     whole = whole if isinstance(whole, TableBounds) else TableBounds({})
     paid = "The bound was measured on the true data, with noise, and paid for from the same budget: it is private too."
     parts = [tag("p", stated(certificate, whole), class_="statement")]
@@ -45,7 +45,7 @@ def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
     return section("accuracy", title, *parts, *small, tag("p", paid), technical(certificate, whole))
 
 
-def _of_persons(found: LinkedCertificate, title: str) -> Part:
+def _of_persons(found: PersonsCertificate, title: str) -> Part:
     """The certificate of persons with events, by group of tables."""
     rows = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in found.bound.items()]
     words = (
@@ -59,8 +59,8 @@ def _of_persons(found: LinkedCertificate, title: str) -> Part:
 
 def headline(release: PrivateRelease, whole: Bounds) -> list[tuple[str, str]]:
     """The certificate in one number."""
-    if isinstance(release.certificate, LinkedCertificate):
-        found = whole if isinstance(whole, LinkedCertificate) else release.certificate
+    if isinstance(release.certificate, PersonsCertificate):
+        found = whole if isinstance(whole, PersonsCertificate) else release.certificate
         bound = charts.up(max(found.bound.values()), 2)
         return [("certified mean error of a table, in total variation", f"≤ {bound}")]
     own = release.certificate.misplaced if isinstance(release.certificate, Certificate) else None
@@ -70,9 +70,9 @@ def headline(release: PrivateRelease, whole: Bounds) -> list[tuple[str, str]]:
     return [("of 100 rows, out of place in a typical table", f"≤ {of_hundred(most)}")]
 
 
-def stated(certificate: Certificate | LinkedCertificate | None, whole: Bounds) -> str | None:
+def stated(certificate: Certificate | PersonsCertificate | None, whole: Bounds) -> str | None:
     """The bound in words: for these very rows where it was computed, otherwise for the model that they were drawn from."""
-    if certificate is None or isinstance(certificate, LinkedCertificate):
+    if certificate is None or isinstance(certificate, PersonsCertificate):
         return None if certificate is None else (whole or certificate).sentence  # type: ignore[union-attr]
     own = certificate.misplaced
     if own is None or not isinstance(whole, TableBounds) or whole.misplaced is None:

@@ -36,7 +36,7 @@ from typing import Any
 
 from covey.errors import CoveyWarning
 from covey.methods.persons.certify import WORDS as KINDS
-from covey.methods.persons.certify import LinkedCertificate
+from covey.methods.persons.certify import PersonsCertificate
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.progress import Progress
 from covey.release.accuracy import stated
@@ -203,10 +203,10 @@ def _bounds(release: PrivateRelease, seen: Seen) -> Bounds:
         return None
 
 
-def _own_facts(certificate: Certificate | LinkedCertificate, whole: Bounds) -> dict[str, Any]:
+def _own_facts(certificate: Certificate | PersonsCertificate, whole: Bounds) -> dict[str, Any]:
     """What a certificate says of the very rows that lie beside it."""
     said: dict[str, Any] = {"sentence": stated(certificate, whole)}
-    if isinstance(whole, LinkedCertificate):
+    if isinstance(whole, PersonsCertificate):
         return said | {"bound": {KINDS[kind]: value for kind, value in whole.bound.items()}, "persons": whole.persons}
     return said | {"rows_out_of_place": whole.misplaced if isinstance(whole, TableBounds) else None}
 

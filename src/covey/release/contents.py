@@ -14,7 +14,7 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.measure.measurement import Measurements
 from covey.methods.laws import CodeLaw, RowLaw
 from covey.methods.model import Fitted
-from covey.methods.persons.certify import LinkedCertificate
+from covey.methods.persons.certify import PersonsCertificate
 from covey.methods.persons.method import PersonsLaw
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate, TableBounds
@@ -92,7 +92,7 @@ class Bands(Protocol):
         """The table of a pair that was measured, small enough to be read."""
 
 
-Bounds = TableBounds | LinkedCertificate | None  # what a certificate says of these very rows, as far as that is known
+Bounds = TableBounds | PersonsCertificate | None  # what a certificate says of these very rows, as far as that is known
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class PrivateRelease:
         return self.described.unit.schema
 
     @property
-    def certificate(self) -> Certificate | LinkedCertificate | None:
+    def certificate(self) -> Certificate | PersonsCertificate | None:
         """The private accuracy certificate, if one was bought."""
-        found: Certificate | LinkedCertificate | None = self.fitted.certificate
+        found: Certificate | PersonsCertificate | None = self.fitted.certificate
         return found
 
     @property

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array
-from covey.core.draw.events import LinkedLaw
-from covey.core.fit.events import LinkedModel
+from covey.core.draw.events import SequenceLaw
+from covey.core.fit.events import EventModel
 from covey.core.fit.spectrum import Spectrum
 from covey.core.fit.triples import Triples
 from covey.core.numbers.cells import Cells
@@ -139,14 +139,16 @@ def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> 
     counts = model["counts"]
     whole = Domain((*sizes[:first], len(count_bins(len(counts) - 1))), (*ordered[:first], True))
     models = [
-        LinkedModel(**{name: model[f"{k} {name}"] for name in PARTS[:-1]}, sticky=float(model[f"{k} sticky"]))
+        EventModel(**{name: model[f"{k} {name}"] for name in PARTS[:-1]}, sticky=float(model[f"{k} sticky"]))
         for k in range(sum(name.endswith(" sticky") for name in model))
     ]
     starts = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(sizes)]
     barred, timing = Across.of(across_zeros(package), first, starts), package.events.timing
     named = [name.split()[1:] for name in model if name.startswith("tilt ")]
     tilts = {(int(q), int(a)): model[f"tilt {q} {a}"] for q, a in named}
-    law = LinkedLaw(models, whole, Domain(tuple(sizes[first:]), tuple(ordered[first:])), counts, barred, timing, tilts)
+    law = SequenceLaw(
+        models, whole, Domain(tuple(sizes[first:]), tuple(ordered[first:])), counts, barred, timing, tilts
+    )
     last = 0 if timing.order is None else attributes[first + timing.order].size - 1
     measured = read_measurements(folder, [*(kind.size for kind in attributes), package.link.at_most + 1])
     if measured is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.methods.persons.certify import WORDS, LinkedCertificate
+from covey.methods.persons.certify import WORDS, PersonsCertificate
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import Certificate
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
@@ -130,9 +130,9 @@ def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
     }
 
 
-def certificate_facts(certificate: Certificate | LinkedCertificate) -> dict[str, Any]:
+def certificate_facts(certificate: Certificate | PersonsCertificate) -> dict[str, Any]:
     """certificate.json."""
-    if isinstance(certificate, LinkedCertificate):
+    if isinstance(certificate, PersonsCertificate):
         return _persons_facts(certificate)
     own = certificate.misplaced
     yardstick: dict[str, Any] = {}
@@ -165,7 +165,7 @@ def certificate_facts(certificate: Certificate | LinkedCertificate) -> dict[str,
     }
 
 
-def _persons_facts(found: LinkedCertificate) -> dict[str, Any]:
+def _persons_facts(found: PersonsCertificate) -> dict[str, Any]:
     return {
         "sentence": found.sentence,
         "confidence": found.confidence,

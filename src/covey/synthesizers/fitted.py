@@ -17,7 +17,7 @@ from covey.measure.measurement import Measurements
 from covey.methods.laws import CodeLaw
 from covey.methods.model import Fitted
 from covey.methods.paper import PaperParameters
-from covey.methods.persons.certify import LinkedCertificate
+from covey.methods.persons.certify import PersonsCertificate
 from covey.privacy.budget import Budget, PrivacyStatement
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.synthesizers.base import _Synthesizer
@@ -51,7 +51,7 @@ class _Private(_Synthesizer):
         return self.privacy.n
 
     @property
-    def certificate(self) -> Certificate | LinkedCertificate | None:
+    def certificate(self) -> Certificate | PersonsCertificate | None:
         """The private accuracy certificate, if one was bought."""
         return None if self._fitted is None else self._fitted.certificate
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from covey.core.draw.events import LinkedLaw, _pick, laid_in_order, shuffled
-from covey.core.fit.events import LinkedModel
+from covey.core.draw.events import SequenceLaw, _pick, laid_in_order, shuffled
+from covey.core.fit.events import EventModel
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import Linked, LinkedTable, Timing, linked_table
+from covey.core.tables.events import EventTable, Histories, Timing, event_table
 
 PERSONS, EVENTS = Domain((2, 4), (False, True)), Domain((2,), (False,))
 COUNTS = np.array([0.25, 0.25, 0.25, 0.25])
@@ -18,8 +18,8 @@ def law(sticky=0.8):
     """Persons of two kinds, whose events are all of one sort; with the chain events follow the one before."""
     persons = np.array([[1.0, 0.0, 0.25, 0.25, 0.25, 0.25], [0.0, 1.0, 0.25, 0.25, 0.25, 0.25]])
     kinds = np.array([[0.9, 0.1], [0.1, 0.9]])
-    model = LinkedModel(persons, kinds, np.eye(2), np.eye(2), sticky)
-    return LinkedLaw([model, model], PERSONS, EVENTS, COUNTS)
+    model = EventModel(persons, kinds, np.eye(2), np.eye(2), sticky)
+    return SequenceLaw([model, model], PERSONS, EVENTS, COUNTS)
 
 
 def test_persons_have_the_law_of_their_centres_and_events_of_their_kinds():
@@ -27,14 +27,14 @@ def test_persons_have_the_law_of_their_centres_and_events_of_their_kinds():
     assert drawn.n == 4000
     assert np.bincount(drawn.counts) / 4000 == pytest.approx(COUNTS, abs=0.002)
     assert (np.diff(drawn.owner) >= 0).all()
-    across = linked_table(drawn, LinkedTable("across", 0, 0), ((2,), (2,)))
+    across = event_table(drawn, EventTable("across", 0, 0), ((2,), (2,)))
     shares = across / across.sum()
     assert shares == pytest.approx(np.array([[0.45, 0.05], [0.05, 0.45]]), abs=0.01)
 
 
 def test_steps_follow_the_chain():
     def stay(sticky):
-        steps = linked_table(law(sticky).draw(6000, np.random.default_rng(1)), LinkedTable("step", 0, 0), ((2,), (2,)))
+        steps = event_table(law(sticky).draw(6000, np.random.default_rng(1)), EventTable("step", 0, 0), ((2,), (2,)))
         return np.trace(steps) / steps.sum()
 
     assert stay(0.8) == pytest.approx(0.8 + 0.2 * 0.82, abs=0.015)
@@ -45,8 +45,8 @@ def test_persons_exchange_attributes_until_their_tables_are_near_the_law(monkeyp
     """Without exchanges each attribute is balanced by itself, and tables of two are off as rows drawn one by one are."""
     g, domain = np.random.default_rng(2), Domain((3, 4, 4), (False, True, True))
     persons = np.hstack([g.dirichlet(np.ones(size), 20) for size in domain.sizes])
-    model = LinkedModel(persons, np.ones((20, 1)), np.ones((1, 2)) / 2, np.eye(1), 0.5)
-    own = LinkedLaw([model], domain, EVENTS, COUNTS)
+    model = EventModel(persons, np.ones((20, 1)), np.ones((1, 2)) / 2, np.eye(1), 0.5)
+    own = SequenceLaw([model], domain, EVENTS, COUNTS)
 
     def off():
         drawn = own.draw(2000, np.random.default_rng(3))
@@ -69,7 +69,7 @@ def test_a_draw_is_stratified_among_rows_of_one_law():
 
 
 def test_persons_are_shuffled_with_their_events():
-    linked = Linked(np.arange(30)[:, None], np.repeat(np.arange(30), 2)[:, None], np.repeat(np.arange(30), 2), 2)
+    linked = Histories(np.arange(30)[:, None], np.repeat(np.arange(30), 2)[:, None], np.repeat(np.arange(30), 2), 2)
     mixed = shuffled(linked, np.random.default_rng(0))
     assert (mixed.persons[mixed.owner, 0] == mixed.events[:, 0]).all()
     assert mixed.persons[:, 0].tolist() != list(range(30))
@@ -81,9 +81,9 @@ def test_times_rise_within_a_person_and_histories_stay_within_their_bounds():
     drawn = np.array(
         [[5, 0], [9, 3], [1, 4], [8, 0], [0, 21], [7, 0]]
     )  # a time, and one more than the time since the last
-    sorted_ = laid_in_order(Linked(np.zeros((3, 1)), drawn, owner, 3), Timing(order=0), 9)
+    sorted_ = laid_in_order(Histories(np.zeros((3, 1)), drawn, owner, 3), Timing(order=0), 9)
     assert sorted_.events[:, 0].tolist() == [1, 5, 9, 0, 8, 7]
-    laid = laid_in_order(Linked(np.zeros((3, 1)), drawn, owner, 3), Timing(order=0, gap=1), 9)
+    laid = laid_in_order(Histories(np.zeros((3, 1)), drawn, owner, 3), Timing(order=0, gap=1), 9)
     assert laid.events[:, 0].tolist() == [4, 6, 9, 0, 9, 7]  # the first begins earlier, the second is shortened
     assert laid.events[:, 1].tolist() == [0, 3, 4, 0, 10, 0]
 
@@ -92,8 +92,8 @@ def test_the_place_of_an_event_tilts_its_attributes():
     """At the first place one value is nine times as likely as it would be; the other place is left as it is."""
     events = Domain((2, 2), (False, True))
     persons = np.array([[1.0, 0.0, 0.0, 0.0, 1.0]])
-    model = LinkedModel(persons, np.array([[0.5, 0.5]]), np.full((2, 4), 0.5), np.full((2, 2), 0.5), 0.5)
-    own = LinkedLaw([model], Domain((2, 3), (False, True)), events, COUNTS[:3], timing=Timing(position=1))
+    model = EventModel(persons, np.array([[0.5, 0.5]]), np.full((2, 4), 0.5), np.full((2, 2), 0.5), 0.5)
+    own = SequenceLaw([model], Domain((2, 3), (False, True)), events, COUNTS[:3], timing=Timing(position=1))
     for law_, share in ((replace(own, tilts={(0, 0): np.array([0.9, 0.1])}), 0.9), (own, 0.5)):
         drawn = law_.draw(500, np.random.default_rng(0))
         first = drawn.places == 0
@@ -112,7 +112,7 @@ def test_where_everybody_has_events_nobody_is_drawn_without():
 
 def test_a_draw_has_an_event_even_where_the_law_has_none():
     persons = np.array([[1.0, 0.0, 1.0, 0.0, 0.0, 0.0]])
-    model = LinkedModel(persons, np.array([[0.5, 0.5]]), np.eye(2), np.eye(2), 0.5)
-    never = LinkedLaw([model, model], PERSONS, EVENTS, np.array([1.0, 0.0, 0.0, 0.0]))
+    model = EventModel(persons, np.array([[0.5, 0.5]]), np.eye(2), np.eye(2), 0.5)
+    never = SequenceLaw([model, model], PERSONS, EVENTS, np.array([1.0, 0.0, 0.0, 0.0]))
     for n in (1, 2, 50):
         assert len(never.draw(n, np.random.default_rng(n)).owner) == 1

@@ -22,7 +22,7 @@ def small(monkeypatch):
 def random_goal(generator, kinds=tuple(SHAPES)):
     target = {k: generator.random(SHAPES[k]) / 4 for k in kinds}
     weight = {k: 100 * generator.random(SHAPES[k]) for k in kinds}
-    return fit.LinkedGoal(PERSONS, EVENTS, target, weight, (0.5, 0.2))
+    return fit.EventGoal(PERSONS, EVENTS, target, weight, (0.5, 0.2))
 
 
 @pytest.mark.parametrize("kinds", [tuple(SHAPES), ("one", "across", "two"), ("one", "event", "step")])
@@ -48,7 +48,7 @@ def test_tables_of_a_model_are_found_again():
     x = fit.start(goal, generator)
     truth = fit._Pass(goal, fit.model(goal, x)).tables()
     weight = {k: np.full(v.shape, 1e6) for k, v in truth.items()}
-    found = fit.fit_linked(fit.LinkedGoal(PERSONS, EVENTS, truth, weight, (0.5, 0.2)), generator)
+    found = fit.fit_events(fit.EventGoal(PERSONS, EVENTS, truth, weight, (0.5, 0.2)), generator)
     again = fit._Pass(goal, found[0]).tables()
     gaps = {k: np.abs(again[k] - truth[k]).max() for k in truth}
     assert max(gaps.values()) < 0.02
@@ -59,7 +59,7 @@ def test_tables_of_a_model_are_found_again():
 
 def test_laws_are_laws():
     generator = np.random.default_rng(2)
-    own = fit.fit_linked(random_goal(generator), generator)[0]
+    own = fit.fit_events(random_goal(generator), generator)[0]
     assert np.add.reduceat(own.persons, PERSONS.starts[:-1], axis=1) == pytest.approx(1)
     assert np.add.reduceat(own.events, EVENTS.starts[:-1], axis=1) == pytest.approx(1)
     for law in (own.kinds, own.chain, own.first):
@@ -72,15 +72,15 @@ def test_what_cannot_occur_has_no_probability_in_any_centre_or_kind():
     forbidden = np.zeros(9, dtype=bool)
     forbidden[[0, 3]] = True  # category 0 of the first attribute with 0 of the second
     zeros = Zeros(PERSONS, (((0, 1), forbidden),))
-    own = fit.fit_linked(random_goal(generator), generator, zeros=(zeros, None))[0]
+    own = fit.fit_events(random_goal(generator), generator, zeros=(zeros, None))[0]
     assert (own.persons[:, 0] * own.persons[:, 3]).max() < 1e-15
-    free = fit.fit_linked(random_goal(generator), generator)[0]
+    free = fit.fit_events(random_goal(generator), generator)[0]
     assert (free.persons[:, 0] * free.persons[:, 3]).max() > 1e-3
 
 
 def test_a_chain_keeps_the_law_that_tables_of_one_event_are_computed_from():
     g = np.random.default_rng(3)
-    own = fit.LinkedModel(np.ones((4, 1)), g.dirichlet(np.ones(6), 4), np.ones((6, 1)), g.dirichlet(np.ones(6), 6), 0.7)
+    own = fit.EventModel(np.ones((4, 1)), g.dirichlet(np.ones(6), 4), np.ones((6, 1)), g.dirichlet(np.ones(6), 6), 0.7)
     after = (1 - own.sticky) * own.kinds + own.sticky * own.first @ own.chain
     assert after == pytest.approx(own.first)
     # A wrong program that cuts the sum after four terms starts from a law that histories leave.

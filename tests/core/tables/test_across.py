@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from covey.core.draw.events import LinkedLaw
-from covey.core.fit.events import LinkedModel
+from covey.core.draw.events import SequenceLaw
+from covey.core.fit.events import EventModel
 from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import NOTHING_BARRED, Across, Box, Boxes
 
@@ -30,14 +30,14 @@ def law(barred):
     """Everybody is likely to break the rules."""
     g = np.random.default_rng(0)
     persons, events = Domain((2, 4, 3), (False, True, True)), Domain((4, 2), (False, False))
-    own = LinkedModel(
+    own = EventModel(
         np.hstack([g.dirichlet(np.ones(k), 3) for k in persons.sizes]),
         g.dirichlet(np.ones(5), 3),
         np.hstack([g.dirichlet(np.ones(k), 5) for k in events.sizes]),
         g.dirichlet(np.ones(5), 5),
         0.4,
     )
-    return LinkedLaw([own], persons, events, np.array([0.2, 0.5, 0.3]), barred)
+    return SequenceLaw([own], persons, events, np.array([0.2, 0.5, 0.3]), barred)
 
 
 def test_no_draw_breaks_a_rule_and_what_was_drawn_anew_is_counted():

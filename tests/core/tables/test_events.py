@@ -7,12 +7,12 @@ import pytest
 
 from covey.core.tables.events import (
     WEIGHT_STEPS,
-    Linked,
-    LinkedTable,
+    EventTable,
+    Histories,
     count_bins,
     event_counts,
     event_ranges,
-    linked_table,
+    event_table,
     person_ranges,
     position_starts,
     timed,
@@ -21,15 +21,15 @@ from covey.core.tables.events import (
 MOST = 6
 SIZES = (2, 3), (3, 2)
 TABLES = [
-    LinkedTable("person", 0, 1),
-    LinkedTable("person", 1, 2),
-    LinkedTable("across", 0, 0),
-    LinkedTable("across", 2, 1),
-    LinkedTable("event", 0, 1),
-    LinkedTable("step", 0, 0),
-    LinkedTable("step", 0, 1),
-    LinkedTable("two", 0, 0),
-    LinkedTable("two", 0, 1),
+    EventTable("person", 0, 1),
+    EventTable("person", 1, 2),
+    EventTable("across", 0, 0),
+    EventTable("across", 2, 1),
+    EventTable("event", 0, 1),
+    EventTable("step", 0, 0),
+    EventTable("step", 0, 1),
+    EventTable("two", 0, 0),
+    EventTable("two", 0, 1),
 ]
 
 
@@ -38,7 +38,7 @@ def linked(*people):
     persons = np.array([who for who, _ in people])
     events = np.array([event for _, own in people for event in own], dtype=np.int64).reshape(-1, 2)
     owner = np.repeat(np.arange(len(people)), [len(own) for _, own in people])
-    return Linked.capped(persons, events, owner, MOST)
+    return Histories.capped(persons, events, owner, MOST)
 
 
 ANN = (0, 2), [(0, 1), (2, 1), (0, 0)]
@@ -56,19 +56,19 @@ def test_tables_average_over_the_events_of_a_person():
     assert event_counts(three).tolist() == [WEIGHT_STEPS, WEIGHT_STEPS, 0, WEIGHT_STEPS, 0, 0, 0]
     assert person_ranges(three, 1, np.array([0, 1, 3])).tolist() == [WEIGHT_STEPS, 2 * WEIGHT_STEPS]
     assert event_ranges(three, 0, np.arange(4)).tolist() == [2 * third, WEIGHT_STEPS, third]
-    assert linked_table(three, LinkedTable("across", 1, 1), SIZES).tolist() == [
+    assert event_table(three, EventTable("across", 1, 1), SIZES).tolist() == [
         [0, 0],
         [WEIGHT_STEPS, 0],
         [third, 2 * third],
     ]
-    steps = linked_table(three, LinkedTable("step", 0, 0), SIZES)
+    steps = event_table(three, EventTable("step", 0, 0), SIZES)
     assert steps.tolist() == [[0, 0, WEIGHT_STEPS // 2], [0, 0, 0], [WEIGHT_STEPS // 2, 0, 0]]
     sixth = WEIGHT_STEPS // 6
-    two = linked_table(three, LinkedTable("two", 0, 0), SIZES)
+    two = event_table(three, EventTable("two", 0, 0), SIZES)
     assert two.tolist() == [[2 * sixth, 0, 4 * sixth], [0, 0, 0], [0, 0, 0]]  # folded: 0 and 2 in either order
-    crossed = linked_table(three, LinkedTable("two", 0, 1), SIZES)
+    crossed = event_table(three, EventTable("two", 0, 1), SIZES)
     assert crossed.tolist() == [[sixth, 3 * sixth], [0, 0], [sixth, sixth]]
-    assert linked_table(three, LinkedTable("person", 0, 2), SIZES)[1].tolist() == [
+    assert event_table(three, EventTable("person", 0, 2), SIZES)[1].tolist() == [
         WEIGHT_STEPS,
         WEIGHT_STEPS,
         0,
@@ -97,7 +97,7 @@ def statistics(person, weights=None):
     if weights is not None:
         own.__dict__.update(weights(own))
     whole = [event_counts(own), person_ranges(own, 0, np.arange(3)), event_ranges(own, 0, np.arange(4))]
-    return [part.ravel() / WEIGHT_STEPS for part in [*whole, *(linked_table(own, table, SIZES) for table in TABLES)]]
+    return [part.ravel() / WEIGHT_STEPS for part in [*whole, *(event_table(own, table, SIZES) for table in TABLES)]]
 
 
 def people(generator):

@@ -14,10 +14,10 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import sample_by_centre
-from covey.core.fit.events import LinkedModel
+from covey.core.fit.events import EventModel
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import Linked, Timing, count_bins, places_within, position_starts
+from covey.core.tables.events import Histories, Timing, count_bins, places_within, position_starts
 from covey.core.tables.zeros import NOTHING_BARRED, Across
 
 NOT_TIMED = Timing()  # no attribute says when an event was
@@ -26,7 +26,7 @@ LEAST = 1e-12  # of a law, for a value that has none: where all others are barre
 
 
 @dataclass(frozen=True)
-class LinkedLaw:
+class SequenceLaw:
     """All that sequences are drawn from. Public.
 
     Args:
@@ -39,7 +39,7 @@ class LinkedLaw:
         tilts: by class of places and attribute, factors of its categories there.
     """
 
-    models: Sequence[LinkedModel]
+    models: Sequence[EventModel]
     persons: Domain
     events: Domain
     counts: Floats
@@ -47,7 +47,7 @@ class LinkedLaw:
     timing: Timing = NOT_TIMED
     tilts: Mapping[tuple[int, int], Floats] = field(default_factory=dict)
 
-    def draw(self, n: int, public: np.random.Generator, mended: Callable[[int], None] = lambda _: None) -> Linked:
+    def draw(self, n: int, public: np.random.Generator, mended: Callable[[int], None] = lambda _: None) -> Histories:
         """n persons and their events, as codes; `mended` is told how many events were drawn anew, for their person's sake."""
         sizes = np.full(len(self.models), n // len(self.models))
         sizes[public.permutation(len(sizes))[: n % len(sizes)]] += 1
@@ -58,11 +58,11 @@ class LinkedLaw:
         first = np.cumsum([0, *(part.n for part in parts[:-1])])
         owner = np.concatenate([part.owner + start for part, start in zip(parts, first, strict=True)])
         persons, events = (np.concatenate([getattr(part, name) for part in parts]) for name in ("persons", "events"))
-        return shuffled(Linked(persons, events, owner, len(self.counts) - 1), public)
+        return shuffled(Histories(persons, events, owner, len(self.counts) - 1), public)
 
     def _draw(
-        self, own: LinkedModel, n: int, public: np.random.Generator, mended: Callable[[int], None], some: bool = False
-    ) -> Linked:
+        self, own: EventModel, n: int, public: np.random.Generator, mended: Callable[[int], None], some: bool = False
+    ) -> Histories:
         """n persons of one model; with `some` at least one of them has an event, for a table needs a row."""
         cloud = WeightedPoints(np.full(len(own.persons), 1 / len(own.persons)), own.persons)
         drawn, centre = sample_by_centre(cloud, self.persons, n, public, EXCHANGES)
@@ -93,10 +93,10 @@ class LinkedLaw:
         width = len(self.events.sizes)
         if not events:
             empty = np.zeros((0, width), dtype=np.int64)
-            return Linked(drawn[:, :-1], empty, np.zeros(0, dtype=np.int64), len(self.counts) - 1)
+            return Histories(drawn[:, :-1], empty, np.zeros(0, dtype=np.int64), len(self.counts) - 1)
         whose, when = np.concatenate(owner), np.concatenate(turn)
         order = np.lexsort((when, whose))
-        return Linked(drawn[:, :-1], np.concatenate(events)[order], whose[order], len(self.counts) - 1)
+        return Histories(drawn[:, :-1], np.concatenate(events)[order], whose[order], len(self.counts) - 1)
 
     def _class(self, t: int) -> int:
         return int(np.searchsorted(position_starts(len(self.counts) - 1), t, side="right")) - 1
@@ -130,7 +130,7 @@ class LinkedLaw:
         return np.asarray(starts[bins] + _pick(law, bins, public))
 
 
-def laid_in_order(linked: Linked, timing: Timing, last: int) -> Linked:
+def laid_in_order(linked: Histories, timing: Timing, last: int) -> Histories:
     """Drawn codes with the order column rising within each person, up to a last code.
 
     With times between events these are laid one after the other from the first event's time; a history that would end too late
@@ -157,14 +157,14 @@ def laid_in_order(linked: Linked, timing: Timing, last: int) -> Linked:
     return linked.recoded(linked.persons, events)
 
 
-def shuffled(linked: Linked, public: np.random.Generator) -> Linked:
+def shuffled(linked: Histories, public: np.random.Generator) -> Histories:
     """The persons in random order, their events with them."""
     place = public.permutation(linked.n)  # where each person goes
     persons = np.empty_like(linked.persons)
     persons[place] = linked.persons
     owner = place[linked.owner]
     order = np.argsort(owner, kind="stable")
-    return Linked(persons, linked.events[order], owner[order], linked.most)
+    return Histories(persons, linked.events[order], owner[order], linked.most)
 
 
 def _pick(laws: Floats, which: Array, public: np.random.Generator) -> Integers:

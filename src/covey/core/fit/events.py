@@ -36,13 +36,13 @@ Tables = dict[str, Floats]
 
 
 @dataclass(frozen=True)
-class LinkedGoal:
+class EventGoal:
     """What a fit aims at: shares of persons, table by table in block matrices, and how much each entry counts.
 
     Args:
         persons: bins of the person's attributes; the last one is the number of events, whose first bin is 0 and second 1.
         events: bins of the event's attributes.
-        target: noisy tables by kind: "one" (a row: persons' one-way shares, then events'), and those of `LinkedTable`.
+        target: noisy tables by kind: "one" (a row: persons' one-way shares, then events'), and those of `EventTable`.
         weight: 1/variance of the entries, 0 where nothing was measured.
         lags: shares of pairs of events, of persons with two or more, that lie one and two places apart.
     """
@@ -67,7 +67,7 @@ class LinkedGoal:
 
 
 @dataclass(frozen=True)
-class LinkedModel:
+class EventModel:
     """Person centres of equal weight, kinds of events, and the chain: all that sequences are drawn from."""
 
     persons: Floats  # centres × bins of attributes and number of events
@@ -82,12 +82,12 @@ class LinkedModel:
         return kept_law(self.kinds, self.chain, self.sticky)[0]
 
 
-def fit_linked(
-    goal: LinkedGoal,
+def fit_events(
+    goal: EventGoal,
     public: np.random.Generator,
     tick: Callable[[float], None] = lambda _: None,
     zeros: tuple[Zeros | None, Zeros | None] = (None, None),
-) -> list[LinkedModel]:
+) -> list[EventModel]:
     """A model from each of several starts; a table is drawn from all of them in equal parts.
 
     `zeros` are combinations of bins that no person, and no event, may have.
@@ -99,7 +99,7 @@ def fit_linked(
     return found
 
 
-def _fit_once(goal: LinkedGoal, public: np.random.Generator, zeros: tuple[Zeros | None, Zeros | None]) -> LinkedModel:
+def _fit_once(goal: EventGoal, public: np.random.Generator, zeros: tuple[Zeros | None, Zeros | None]) -> EventModel:
     """Adam with a rate that falls along a cosine. After OBEY of the steps centres give up what cannot occur."""
     x = start(goal, public)
     mean = {k: np.zeros_like(v) for k, v in x.items()}
@@ -117,7 +117,7 @@ def _fit_once(goal: LinkedGoal, public: np.random.Generator, zeros: tuple[Zeros 
     return model(goal, x)
 
 
-def obeying(goal: LinkedGoal, x: Parameters, zeros: tuple[Zeros | None, Zeros | None]) -> LinkedGoal:
+def obeying(goal: EventGoal, x: Parameters, zeros: tuple[Zeros | None, Zeros | None]) -> EventGoal:
     """The goal with masks: what each centre and each kind may keep."""
     own = model(goal, x)
     masks = []
@@ -127,7 +127,7 @@ def obeying(goal: LinkedGoal, x: Parameters, zeros: tuple[Zeros | None, Zeros | 
     return replace(goal, masks=(masks[0], masks[1]))
 
 
-def start(goal: LinkedGoal, public: np.random.Generator) -> Parameters:
+def start(goal: EventGoal, public: np.random.Generator) -> Parameters:
     """A random start around the one-way tables."""
     one = goal.target["one"][0]
     d = goal.persons.total
@@ -145,10 +145,10 @@ def start(goal: LinkedGoal, public: np.random.Generator) -> Parameters:
     }
 
 
-def model(goal: LinkedGoal, x: Parameters) -> LinkedModel:
+def model(goal: EventGoal, x: Parameters) -> EventModel:
     """What parameters mean."""
     persons, events = (0.0 if mask is None else mask for mask in goal.masks)
-    return LinkedModel(
+    return EventModel(
         softmax(x["ba"] + x["a"] + persons, goal.persons),
         _soft(x["bp"] + x["p"]),
         softmax(x["bx"] + x["t"] + events, goal.events),
@@ -157,7 +157,7 @@ def model(goal: LinkedGoal, x: Parameters) -> LinkedModel:
     )
 
 
-def objective(goal: LinkedGoal, x: Parameters) -> tuple[float, Parameters]:
+def objective(goal: EventGoal, x: Parameters) -> tuple[float, Parameters]:
     """Minus the log posterior, and its gradient."""
     own = model(goal, x)
     pass_ = _Pass(goal, own)
@@ -188,7 +188,7 @@ def objective(goal: LinkedGoal, x: Parameters) -> tuple[float, Parameters]:
 class _Pass:
     """One evaluation of a model's tables, and the way back from slopes of tables to slopes of the model's parts."""
 
-    def __init__(self, goal: LinkedGoal, own: LinkedModel) -> None:
+    def __init__(self, goal: EventGoal, own: EventModel) -> None:
         self.goal, self.own = goal, own
         self.c = len(own.persons)
         self.zero = int(goal.persons.starts[-2])  # the coordinate of "no events"; "one event" comes next

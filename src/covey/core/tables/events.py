@@ -66,7 +66,7 @@ def places_within(owner: Integers) -> Integers:
 
 
 @dataclass(frozen=True)
-class Linked:
+class Histories:
     """n persons (a row of codes each) and their events (rows of codes), those of a person together and in order.
 
     Args:
@@ -82,17 +82,17 @@ class Linked:
     most: int
 
     @classmethod
-    def capped(cls, persons: Array, events: Array, owner: Integers, most: int) -> Linked:
+    def capped(cls, persons: Array, events: Array, owner: Integers, most: int) -> Histories:
         """The first `most` events of every person are kept; what is cut of a person depends on that person alone."""
         keep = places_within(owner) < most
         return cls(persons, events[keep], owner[keep], most)
 
-    def some(self, first: int, count: int) -> Linked:
+    def some(self, first: int, count: int) -> Histories:
         """So many persons, with all their events."""
         if first == 0 and count >= self.n:
             return self
         start, stop = np.searchsorted(self.owner, (first, first + count))
-        return Linked(
+        return Histories(
             self.persons[first : first + count], self.events[start:stop], self.owner[start:stop] - first, self.most
         )
 
@@ -133,13 +133,13 @@ class Linked:
         """The bin of each person's number of events."""
         return np.searchsorted(count_bins(self.most), self.counts, side="right") - 1
 
-    def recoded(self, persons: Array, events: Array) -> Linked:
+    def recoded(self, persons: Array, events: Array) -> Histories:
         """The same persons and events with other codes."""
         return replace(self, persons=persons, events=events)
 
 
 @dataclass(frozen=True)
-class LinkedTable:
+class EventTable:
     """A table of two attributes: the kind says of what, `one` and `other` which attributes.
 
     Kinds: "person" (two attributes of a person), "across" (a person's and an event's), "event" (two of one event), "step" (of an
@@ -152,34 +152,34 @@ class LinkedTable:
     other: int
 
 
-def event_counts(linked: Linked) -> Integers:
+def event_counts(linked: Histories) -> Integers:
     """How many persons have 0, 1, … events, in steps."""
     return np.bincount(linked.counts, minlength=linked.most + 1).astype(np.int64) * WEIGHT_STEPS
 
 
-def person_ranges(linked: Linked, column: int, edges: Integers) -> Integers:
+def person_ranges(linked: Histories, column: int, edges: Integers) -> Integers:
     """Persons whose code lies in each range between edges, in steps."""
     places = np.searchsorted(edges[1:-1], linked.persons[:, column], side="right")
     return np.bincount(places, minlength=len(edges) - 1).astype(np.int64) * WEIGHT_STEPS
 
 
-def event_ranges(linked: Linked, column: int, edges: Integers) -> Integers:
+def event_ranges(linked: Histories, column: int, edges: Integers) -> Integers:
     """Events whose code lies in each range between edges, averaged by person, in steps."""
     places = np.searchsorted(edges[1:-1], linked.events[:, column], side="right")
     return _weighed(places, linked.single, len(edges) - 1)
 
 
-def person_codes(linked: Linked, codes: Integers, size: int) -> Integers:
+def person_codes(linked: Histories, codes: Integers, size: int) -> Integers:
     """Persons by a code of theirs, in steps."""
     return np.bincount(codes, minlength=size).astype(np.int64) * WEIGHT_STEPS
 
 
-def averaged_codes(linked: Linked, codes: Integers, size: int) -> Integers:
+def averaged_codes(linked: Histories, codes: Integers, size: int) -> Integers:
     """Events by a code of theirs, averaged by person, in steps."""
     return _weighed(codes, linked.single, size)
 
 
-def linked_table(linked: Linked, table: LinkedTable, sizes: tuple[Sequence[int], Sequence[int]]) -> Integers:
+def event_table(linked: Histories, table: EventTable, sizes: tuple[Sequence[int], Sequence[int]]) -> Integers:
     """One exact table in steps, a row per category of the first attribute; sizes are those of persons and of events."""
     of_person, columns = [*sizes[0], len(count_bins(linked.most))], [*linked.persons.T, linked.bins]
     one = of_person if table.kind in ("person", "across") else sizes[1]
@@ -191,7 +191,7 @@ def linked_table(linked: Linked, table: LinkedTable, sizes: tuple[Sequence[int],
     return averaged_table(linked, table.kind, (x, y), (one[table.one], other[table.other]))
 
 
-def averaged_table(linked: Linked, kind: str, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
+def averaged_table(linked: Histories, kind: str, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
     """One exact table in steps, of two codes of persons or of events, as the kind says; a row per value of the first.
 
     Of two events in no order and one attribute the part above the diagonal holds both orders and the part below is 0.
@@ -209,7 +209,7 @@ def averaged_table(linked: Linked, kind: str, codes: tuple[Array, Array], shape:
     return _two_events(linked, codes, shape)
 
 
-def _two_events(linked: Linked, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
+def _two_events(linked: Histories, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
     """All ordered pairs of two different events of a person; for one attribute folded to the part above the diagonal."""
     one, other = (_held(linked, own, size) for own, size in zip(codes, shape, strict=True))
     # Whole numbers below 2^53: exact in float64.
@@ -220,7 +220,7 @@ def _two_events(linked: Linked, codes: tuple[Array, Array], shape: tuple[int, in
     return np.asarray(np.triu(found) + np.tril(found, -1).T)
 
 
-def _held(linked: Linked, codes: Array, size: int) -> Array:
+def _held(linked: Histories, codes: Array, size: int) -> Array:
     """How many events of each person have each code."""
     places = linked.owner * size + codes
     return np.bincount(places, minlength=linked.n * size).reshape(linked.n, size).astype(np.float64)

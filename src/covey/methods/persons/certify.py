@@ -16,11 +16,11 @@ from covey.core.arrays import Floats, Integers
 from covey.core.numbers.cells import kolmogorov_bound
 from covey.core.tables.events import (
     WEIGHT_STEPS,
-    Linked,
-    LinkedTable,
+    EventTable,
+    Histories,
     event_counts,
     event_ranges,
-    linked_table,
+    event_table,
     person_ranges,
 )
 from covey.measure.law import mean_variation
@@ -41,7 +41,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class LinkedCertificate:
+class PersonsCertificate:
     """A bound on the mean total variation, in every group of tables, of a draw from the model; with joint confidence.
 
     Args:
@@ -70,7 +70,7 @@ class LinkedCertificate:
             f"({groups}; numbers in the bins that were measured){side}, with 95% confidence."
         )
 
-    def of(self, drawn: Linked) -> LinkedCertificate:
+    def of(self, drawn: Histories) -> PersonsCertificate:
         """The bound for these synthetic persons: the certified one, and their exact distance from the compared draw.
 
         Few persons, drawn again, lie farther from the truth than the draw that was compared. As it is where that is not at hand.
@@ -92,7 +92,7 @@ class Numbers:
     bins: Bins
     edges: tuple[Integers | None, ...]
 
-    def counts(self, linked: Linked) -> list[Integers]:
+    def counts(self, linked: Histories) -> list[Integers]:
         """Persons between the edges of each number, in steps; for numbers of events averaged by person."""
         found, first = [], self.bins.first
         for j, edges in enumerate(self.edges):
@@ -109,7 +109,7 @@ class Reference:
     With `numbers` persons and events are codes, and `functions` are the distribution functions of the draw; else they are bins.
     """
 
-    tables: tuple[LinkedTable, ...]
+    tables: tuple[EventTable, ...]
     shares: tuple[Floats, ...]
     counts: Floats
     sizes: tuple[tuple[int, ...], tuple[int, ...]]
@@ -120,30 +120,30 @@ class Reference:
     @classmethod
     def of(
         cls,
-        drawn: Linked,
-        tables: Sequence[LinkedTable],
+        drawn: Histories,
+        tables: Sequence[EventTable],
         sizes: tuple[tuple[int, ...], tuple[int, ...]],
         numbers: Numbers | None = None,
     ) -> Reference:
         """Of drawn persons and events."""
         whole = drawn.n * WEIGHT_STEPS
         binned = drawn if numbers is None else numbers.bins(drawn)
-        shares = tuple(linked_table(binned, table, sizes) / whole for table in tables)
+        shares = tuple(event_table(binned, table, sizes) / whole for table in tables)
         counts = [] if numbers is None else numbers.counts(drawn)
         functions = tuple(np.concatenate([[0.0], np.cumsum(own) / whole]) for own in counts)
         return cls(tuple(tables), shares, event_counts(drawn) / whole, sizes, numbers, functions, drawn.n)
 
-    def distances(self, linked: Linked) -> dict[str, float]:
+    def distances(self, linked: Histories) -> dict[str, float]:
         """For each group of tables the mean total variation distance of persons and events from the draw.
 
         Of numbers the largest distance of a distribution function, or a little more.
         """
         return self._gaps(self.sums(linked))
 
-    def sums(self, linked: Linked) -> Integers:
+    def sums(self, linked: Histories) -> Integers:
         """All that is compared, in steps, one after the other: a sum over persons."""
         binned = linked if self.numbers is None else self.numbers.bins(linked)
-        tables = [linked_table(binned, table, self.sizes).ravel() for table in self.tables]
+        tables = [event_table(binned, table, self.sizes).ravel() for table in self.tables]
         numbers = self.numbers.counts(linked) if self.numbers is not None and self.functions else []
         return np.concatenate([event_counts(linked), *tables, *numbers])
 

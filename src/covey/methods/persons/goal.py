@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.core.fit.events import LinkedGoal
+from covey.core.fit.events import EventGoal
 from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import LinkedTable, count_bins
+from covey.core.tables.events import EventTable, count_bins
 from covey.measure.measurement import Measurement
 from covey.methods.persons.measure import folded
 from covey.methods.regain.measure_tables import OneWay
@@ -35,7 +35,7 @@ def make_goal(
     counts: tuple[Floats, float],
     tables: list[Measurement],
     n: int,
-) -> LinkedGoal:
+) -> EventGoal:
     """What the measurements ask of a fit; `counts` are denoised shares of persons by number of events, and their noise."""
     law, sd = counts
     starts = count_bins(len(law) - 1)
@@ -57,7 +57,7 @@ def make_goal(
     for found in tables:
         for table, columns in split.to_bins.named(found):
             _place(table, found.table(columns), float(found.sd) / n, split, (target, weight), margins)
-    return LinkedGoal(split.persons, split.events, target, weight, lag_shares(law))
+    return EventGoal(split.persons, split.events, target, weight, lag_shares(law))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Margins:
     events: list[Floats]
     having: float
 
-    def alone(self, table: LinkedTable) -> Floats | None:
+    def alone(self, table: EventTable) -> Floats | None:
         """What a table would hold if its attributes had nothing to do with each other; None for tables of two events."""
         if table.kind == "person":
             return np.outer(self.persons[table.one], self.persons[table.other])
@@ -92,7 +92,7 @@ def shrunk(values: Floats, alone: Floats, sd: float) -> Floats:
 
 
 def _place(  # a table, what was measured of it, and where it belongs
-    table: LinkedTable,
+    table: EventTable,
     values: Floats,
     sd: float,
     split: Split,

@@ -15,7 +15,7 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.core.numbers.grid import Attribute
-from covey.core.tables.events import Linked, LinkedTable, count_bins
+from covey.core.tables.events import EventTable, Histories, count_bins
 from covey.measure.measurement import Measurement
 from covey.measure.query import Columns, Factor, Query, ToBins
 from covey.methods.model import Ask, Asking, Part, Setting, Statistic
@@ -69,12 +69,12 @@ class Bins:
     factors: tuple[Factor, ...]
     first: int
 
-    def __call__(self, linked: Linked) -> Linked:
+    def __call__(self, linked: Histories) -> Histories:
         """The bins of everyone."""
         k = self.first
         return linked.recoded(ToBins(self.factors[:k])(linked.persons), ToBins(self.factors[k:])(linked.events))
 
-    def columns(self, table: LinkedTable) -> Columns:
+    def columns(self, table: EventTable) -> Columns:
         """Places of a table's attributes among all; the number of events, of persons the last one, comes after events."""
         one, other = table.one, table.other
         if table.kind in ("person", "across"):
@@ -85,21 +85,21 @@ class Bins:
             return one, len(self.factors) if other == self.first else other
         return one, other + self.first
 
-    def named(self, found: Measurement) -> Iterator[tuple[LinkedTable, Columns]]:
+    def named(self, found: Measurement) -> Iterator[tuple[EventTable, Columns]]:
         """The tables of a measurement, by attributes of persons and of events."""
         for one, other in found.query.sets:
             sides = (
                 self._place(found.query.of in ("person", "across"), one),
                 self._place(found.query.of == "person", other),
             )
-            yield LinkedTable(found.query.of, *sides), (one, other)
+            yield EventTable(found.query.of, *sides), (one, other)
 
     def _place(self, person: bool, a: int) -> int:
         return a - self.first if not person else min(a, self.first)
 
 
 def measure_tables(
-    tables: Sequence[tuple[LinkedTable, Fraction]], bins: Bins, counts: Factor
+    tables: Sequence[tuple[EventTable, Fraction]], bins: Bins, counts: Factor
 ) -> Asking[list[Measurement]]:
     """All tables of two attributes in one mechanism, those of a kind and a weight together.
 
@@ -121,7 +121,7 @@ def measure_tables(
     return found
 
 
-def folded(table: LinkedTable) -> bool:
+def folded(table: EventTable) -> bool:
     """Whether the table has no order: what lies below its diagonal was added to what lies above."""
     return table.kind == "two" and table.one == table.other
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats, blas_threads
-from covey.core.draw.events import LinkedLaw, laid_in_order
-from covey.core.fit.events import LinkedModel, fit_linked
+from covey.core.draw.events import SequenceLaw, laid_in_order
+from covey.core.fit.events import EventModel, fit_events
 from covey.core.numbers.cells import Cells, comparison_edges
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import WEIGHT_STEPS, Linked, count_bins
+from covey.core.tables.events import WEIGHT_STEPS, Histories, count_bins
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
@@ -28,7 +28,7 @@ from covey.errors import CannotAnswerError
 from covey.measure.measurement import Measurements, joined
 from covey.measure.query import Query
 from covey.methods.model import Asking, Comparison, Fitted, Setting, Statistic
-from covey.methods.persons.certify import LinkedCertificate, Numbers, Reference
+from covey.methods.persons.certify import Numbers, PersonsCertificate, Reference
 from covey.methods.persons.goal import make_goal
 from covey.methods.persons.measure import (
     AveragedCounts,
@@ -38,7 +38,7 @@ from covey.methods.persons.measure import (
     measure_tables,
 )
 from covey.methods.persons.places import leave_places, tilted
-from covey.methods.persons.plan import LinkedPlan
+from covey.methods.persons.plan import PersonsPlan
 from covey.methods.regain.measure_tables import measure_one_way
 from covey.methods.regain.tables import OneWayModel, RegainTables
 from covey.privacy.budget import Budget
@@ -58,12 +58,12 @@ class PersonsLaw:
         reference: a public draw, in the tables that a certificate compares.
     """
 
-    sequences: LinkedLaw
+    sequences: SequenceLaw
     cells: Mapping[int, Cells]
     last: int = 0
     reference: Reference | None = field(default=None, repr=False, compare=False)
 
-    def draw(self, units: int, streams: Streams, mended: Callable[[int], None] = lambda _: None) -> Linked:
+    def draw(self, units: int, streams: Streams, mended: Callable[[int], None] = lambda _: None) -> Histories:
         """So many persons with their events, as codes."""
         return self.drawn(units, streams.postprocessing("rows"), streams.postprocessing("values"), mended)
 
@@ -73,7 +73,7 @@ class PersonsLaw:
         public: np.random.Generator,
         values: np.random.Generator,
         mended: Callable[[int], None] = lambda _: None,
-    ) -> Linked:
+    ) -> Histories:
         """The same from two generators: numbers get values from their private measures, and the order column rises."""
         drawn = self.sequences.draw(units, public, mended)
         first = drawn.persons.shape[1]
@@ -85,7 +85,7 @@ class PersonsLaw:
         return laid_in_order(drawn.recoded(*tables), self.sequences.timing, self.last)
 
     @cached_property
-    def _counted(self) -> Linked:
+    def _counted(self) -> Histories:
         return self.draw(COMPARED[0], Streams.from_seed(0).child("queries"))
 
     def table(self, query: Query) -> Floats:
@@ -98,11 +98,11 @@ class PersonsLaw:
             raise CannotAnswerError("a law that was read from a file has no persons to be compared with.")
         return Comparison([2], Statistic.sum(self.reference.sums).map(self.reference.farthest), categorical=False)
 
-    def certified(self, found: Certificate) -> LinkedCertificate:
+    def certified(self, found: Certificate) -> PersonsCertificate:
         """By group of tables."""
         own = self.reference
         assert own is not None
-        return LinkedCertificate(
+        return PersonsCertificate(
             dict.fromkeys(own.kinds, found.bound[2]), found.estimate[2], found.charge, own.n, reference=own
         )
 
@@ -112,7 +112,7 @@ class RegainPersons:
     """The method, for given attributes; boxes are combinations of codes that cannot occur, in either table."""
 
     certificate: Fraction
-    plan: LinkedPlan
+    plan: PersonsPlan
     boxes: tuple[Boxes, Boxes] = (NO_BOXES, NO_BOXES)
     across: Boxes = NO_BOXES  # over the attributes of both tables, each with one of events
 
@@ -163,7 +163,7 @@ class RegainPersons:
                 blocks = [[d.block(a) for a in range(len(d.sizes))] for d in (split.persons, split.events)]
                 merged = barred.merged([list(seen.maps[:first]), list(seen.maps[first:])])
                 merged.told(goal.target["across"], goal.weight["across"], (blocks[0], blocks[1]))
-            models = fit_linked(goal, public("fit"), told.tick, self._zeros(seen, split))
+            models = fit_events(goal, public("fit"), told.tick, self._zeros(seen, split))
             sequences = replace(split.law(models, seen, own), barred=barred, timing=plan.timing)
             if place is not None:
                 sequences = replace(sequences, tilts=tilted(found, place, split, seen, sequences))
@@ -229,7 +229,7 @@ class Split:
         """Bins of persons' attributes and of events'."""
         return self.persons.sizes[:-1], self.events.sizes
 
-    def law(self, models: list[LinkedModel], seen: OneWayModel, counts: Floats) -> LinkedLaw:
+    def law(self, models: list[EventModel], seen: OneWayModel, counts: Floats) -> SequenceLaw:
         """Models over cells, from models over bins."""
         fine = [
             Domain(tuple(seen.domain.sizes[j] for j in part), tuple(seen.domain.ordered[j] for j in part))
@@ -237,9 +237,9 @@ class Split:
         ]
         size = len(count_bins(len(counts) - 1))
         whole = Domain((*fine[0].sizes, size), (*fine[0].ordered, True))
-        return LinkedLaw([self._fine(own, seen) for own in models], whole, fine[1], counts)
+        return SequenceLaw([self._fine(own, seen) for own in models], whole, fine[1], counts)
 
-    def _fine(self, own: LinkedModel, seen: OneWayModel) -> LinkedModel:
+    def _fine(self, own: EventModel, seen: OneWayModel) -> EventModel:
         equal = np.full(len(own.persons), 1 / len(own.persons))
         last = self.persons.block(len(self.persons.sizes) - 1)
         having = 1 - own.persons[:, last.start]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.draw.events import LinkedLaw
-from covey.core.fit.events import LinkedGoal
+from covey.core.draw.events import SequenceLaw
+from covey.core.fit.events import EventGoal
 from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.events import count_bins, position_starts
 from covey.measure.measurement import Measurement
@@ -27,7 +27,7 @@ LEAST = 0.02  # of what a value would have at any place: no factor is smaller, w
 ROUNDS = 5  # of tilting: after two or three nothing changes
 
 
-def leave_places(goal: LinkedGoal, place: int) -> None:
+def leave_places(goal: EventGoal, place: int) -> None:
     """Let the fit pass over the attribute of the place, in the goal itself: it is known when events are drawn."""
     block = goal.events.block(place)
     first = goal.persons.total
@@ -40,7 +40,7 @@ def leave_places(goal: LinkedGoal, place: int) -> None:
 
 
 def tilted(
-    tables: Sequence[Measurement], place: int, split: Split, seen: OneWayModel, law: LinkedLaw
+    tables: Sequence[Measurement], place: int, split: Split, seen: OneWayModel, law: SequenceLaw
 ) -> dict[tuple[int, int], Floats]:
     """Factors for the cells of an attribute, by class of places and attribute."""
     first = len(split.parts[0])
@@ -75,7 +75,7 @@ def _aim(counts: Floats, sd: float, usual: Floats, to: Integers) -> Floats | Non
     return np.asarray(usual * ratio[to] / float(usual @ ratio[to]))
 
 
-def _laws(law: LinkedLaw, a: int, together: Integers) -> list[tuple[Floats, Floats]]:
+def _laws(law: SequenceLaw, a: int, together: Integers) -> list[tuple[Floats, Floats]]:
     """For each model, how much each kind of event weighs at some classes of places, and its law of the attribute.
 
     Tables average over the events of a person, so a person with N events, k of them in the classes, weighs k/N there.

@@ -11,7 +11,7 @@ import numpy as np
 
 from covey.core.draw.events import NOT_TIMED
 from covey.core.numbers.grid import Attribute, NumberGrid
-from covey.core.tables.events import LinkedTable, Timing, count_bins
+from covey.core.tables.events import EventTable, Timing, count_bins
 from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
@@ -34,7 +34,7 @@ LEAST_BINS, MOST_BINS = 4, 24  # of an ordered attribute, whatever the noise is
 
 
 @dataclass(frozen=True)
-class LinkedPlan:
+class PersonsPlan:
     """Public formulas of the attributes, the cap, whether events have an order, and the budget."""
 
     persons: tuple[Attribute, ...]
@@ -68,23 +68,23 @@ class LinkedPlan:
         """Whether steps from one attribute to another are measured as well."""
         return n * strength(budget) >= CROSSED
 
-    def tables(self, n: int, budget: Budget) -> list[tuple[LinkedTable, Fraction]]:
+    def tables(self, n: int, budget: Budget) -> list[tuple[EventTable, Fraction]]:
         """The tables and their weights; attributes of a single category are left out."""
         one, across = Fraction(1), ACROSS[budget.pure]
         within, links = WITHIN[budget.pure], LINKS[budget.pure]
         own = [a for a, kind in enumerate(self.persons) if kind.size > 1] + [len(self.persons)]
         its = [a for a, kind in enumerate(self.events) if kind.size > 1 and a != self.timing.position]
-        found = [(LinkedTable("person", a, b), one) for i, a in enumerate(own) for b in own[i + 1 :]]
-        found += [(LinkedTable("across", a, b), across) for a in own for b in its]
-        found += [(LinkedTable("event", a, b), within) for i, a in enumerate(its) for b in its[i + 1 :]]
+        found = [(EventTable("person", a, b), one) for i, a in enumerate(own) for b in own[i + 1 :]]
+        found += [(EventTable("across", a, b), across) for a in own for b in its]
+        found += [(EventTable("event", a, b), within) for i, a in enumerate(its) for b in its[i + 1 :]]
         if self.timing.position is not None:  # how it goes with the number of events is known; its classes are few
             place = self.timing.position
-            found += [(LinkedTable("event", min(a, place), max(a, place)), one) for a in its]
+            found += [(EventTable("event", min(a, place), max(a, place)), one) for a in its]
         if self.most > 1:
             cross = self.crossed(n, budget)
             if self.ordered:
-                found += [(LinkedTable("step", a, b), links) for a in its for b in its if cross or a == b]
-            found += [(LinkedTable("two", a, b), links) for a in its for b in its if (cross and a < b) or a == b]
+                found += [(EventTable("step", a, b), links) for a in its for b in its if cross or a == b]
+            found += [(EventTable("two", a, b), links) for a in its for b in its if (cross and a < b) or a == b]
         return found
 
     def growth(self, n: int, budget: Budget) -> float:

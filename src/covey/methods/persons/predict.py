@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from covey.methods.persons.certify import WORDS
-from covey.methods.persons.plan import LinkedPlan, few_persons
+from covey.methods.persons.plan import PersonsPlan, few_persons
 from covey.methods.regain.plan import CERTIFICATE_SHARE
 from covey.privacy.budget import Budget, shown
 
@@ -46,11 +46,11 @@ class PersonsPrediction:
         ]
 
 
-def predict_persons(plan: LinkedPlan, n: int, budget: Budget) -> PersonsPrediction:
+def predict_persons(plan: PersonsPlan, n: int, budget: Budget) -> PersonsPrediction:
     """Tables, noise and advice for n persons."""
     tables, share = plan.tables(n, budget), plan.shares(n, budget, CERTIFICATE_SHARE).get("tables")
     kinds = [table.kind for table, _ in tables]
-    alone = LinkedPlan((), plan.events, 1, False)
+    alone = PersonsPlan((), plan.events, 1, False)
     pairs = [weight for table, weight in alone.tables(n, budget) if table.kind == "event"]
     q = max(1, len(pairs))
     one = budget.part(Fraction(3, 4)).deviation(2 * q, 2 * q)
