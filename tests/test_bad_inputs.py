@@ -498,7 +498,7 @@ def test_bad_input_05_a_second_header_is_refused(desk):
 
 def test_bad_input_05_a_separator_inside_an_unquoted_cell(desk):
     desk.table(with_record(CLEAN.replace("Rome", "Rome, Italy")))
-    said = desk.ok("init", "table.csv", "-o", "draft.json").stderr
+    said = desk.ok("init", "table.csv", "-o", "draft.json").output
     assert "surplus cells of 1 rows ignored" in said
     assert "separator inside unquoted cells" in said
 
@@ -510,8 +510,8 @@ def test_bad_input_09_a_day_that_is_also_a_month(desk):
         rows = [f"{row.split(',')[0]},{j % 12 + 1:02}/{j % 11 + 1:02}/2024" for j, row in enumerate(ROWS)]
         rows[PLACE] = f"Rome,{day}"
         desk.table(table_bytes(rows, "city,seen"))
-        said = desk.ok("init", "table.csv", "-o", "draft.json", "--force").stderr
-        assert "seen: left out" in said
+        said = desk.ok("init", "table.csv", "-o", "draft.json", "--force").output
+        assert "LEFT OUT: 1 column\n" in said
         assert "%d/%m/%Y and %m/%d/%Y" in said
         assert "--date-format" in said
         told.add((said, (desk.folder / "draft.json").read_bytes()))

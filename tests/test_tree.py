@@ -9,6 +9,7 @@ import pytest
 import covey
 from covey.core.tables.events import Histories
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
+from covey.preparing import check
 from covey.reading import Reader
 from covey.table.description import Description
 from covey.tree import drawn_columns
@@ -122,6 +123,19 @@ def test_persons_without_events_count():
     assert prepared.n == 20
     assert repr(prepared) == "Prepared(20 persons)"
     assert repr(prepared.rows) == "EventRows(20 persons)"
+
+
+def test_a_check_counts_rows_of_each_table_that_break_its_own_rules():
+    tables = {
+        "patients": {"id": ["x", "y"], "age": ["1", "2"]},
+        "visits": {"who": ["x", "y", "y"], "day": ["300", "301", "2"], "ward": ["a", "a", "a"]},
+    }
+    rule = {"forbid": {"day": {"minimum": 300}, "ward": "a"}}
+    package = Description.from_dict(changed(lambda _, v: v["schema"].update(covey={"rules": [rule]})))
+    found = check(tables, package)
+    assert [(own.word, count) for own, count in found.broken] == [("forbid", 2)]
+    assert any(str(finding).startswith("visits: 2 of 3 rows break the rule") for finding in found.findings)
+    assert not check(tables, PACKAGE).broken
 
 
 def test_tables_of_a_database_are_those_of_a_file(tmp_path):

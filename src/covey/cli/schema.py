@@ -104,7 +104,8 @@ def _draft_words(found: Drafted, groups: dict[str, list[str]], out: Path, explai
 
     yield f"{counted(len(fields), 'column')} drafted → {out}. Nothing in it is public before you confirm it."
     yield from (f"  {words}" for words in found.links)
-    yield from (f"  the table: {note.choice} ({note.reason})" for note in found.notes if note.field is None)
+    for note in (note for note in found.notes if note.field is None):
+        yield f"  the table: {note.choice} ({note.reason}){f'; look: {note.warning}' if note.warning else ''}"
     if groups["ready"]:
         yield f"\nREADY: {counted(len(groups['ready']), 'column')}"
         yield from table(groups["ready"], "read as")
