@@ -67,7 +67,7 @@ class Command:
                 writer.writerows(zip(*table.values(), strict=True))
             if self._given is not None:
                 self._given.save("schema.json")
-            with patch.object(covey.workflow, "_private", making(covey.workflow._private)):
+            with patch.object(covey.workflow, "synthesizer", making(covey.workflow.synthesizer)):
                 done = CliRunner().invoke(main, ["release", "table.csv", *self.words, "--out", "out"])
             if done.exception is not None and not isinstance(done.exception, SystemExit):
                 raise done.exception

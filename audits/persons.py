@@ -18,7 +18,7 @@ from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey.privacy.gate import Exact, Gate
 from covey.synthesizers import PrivateSynthesizer
-from covey.table import sources
+from covey.table import columns as parts
 from covey.table.schema import Field, Schema
 
 
@@ -185,7 +185,7 @@ def weights_per_batch():
         return reduce
 
     return replaced(
-        (sources, "PART_ROWS", lambda _: 60),
+        (parts, "PART_ROWS", lambda _: 60),
         (persons.PersonCounts, "weights", within),
         (persons.PersonRows, "reduce", unchecked),
     )

@@ -120,10 +120,10 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
         for place, name, other in places:
             stack.enter_context(patch.object(place, name, other))
         stack.enter_context(patch("secrets.token_bytes", random.Random(seed).randbytes))
-        stack.enter_context(patch("covey.release.load.PATIENCE", 3))
-        stack.enter_context(patch("covey.release.load.FEWEST", 200))
+        stack.enter_context(patch("covey.release.conditional.PATIENCE", 3))
+        stack.enter_context(patch("covey.release.conditional.FEWEST", 200))
         if seed % 50:  # the others are fitted to the end
-            for home in ("factors", "terms"):
+            for home in ("factors", "targets"):
                 stack.enter_context(patch(f"covey.core.fit.{home}.descend", _few))
             stack.enter_context(patch("covey.methods.regain.tables.fit_steps", lambda *_: 20))
             stack.enter_context(patch("covey.core.fit.stack.DRAWS", 1))
