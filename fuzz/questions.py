@@ -48,7 +48,6 @@ def asked(chance: Chance, fields: list[Mapping[str, Any]], linked: bool) -> Iter
             yield "rate by", f"rate by {quoted}"
             yield "rate of", f"rate {own}"
             yield "position", f"share {own} given position=1"
-            continue
         yield "where", f"mean {quoted} where {theirs}"
         yield "median", f"median {quoted}"
         yield "quantile", f"quantile {chance.choice(['0.9', '1%', '0.5'])} {quoted} where {theirs}"
