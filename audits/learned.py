@@ -17,16 +17,16 @@ from audits.checks import Check
 from audits.odometer import Ride, cheap_fits, fitted
 from audits.planting import Fault, replaced
 from audits.rides import private
-from covey.core.tables.learned import Counting
+from covey.core.tables.learned import Counting, kept_counts
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate, Joint, Moves, Selection
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.provisional import LearnedColumn
+from covey.table.provisional import LearnedColumn, Provisional
 from covey.table.schema import Field, Schema
 
 NUMBERS = Schema(
     fields=(
-        Field("age", "integer", learn=True, bins=20),  # edges of bins follow the counts more closely than limits do
+        Field("age", "integer", learn=True),
         Field("cost", "number", learn=True),
         Field("seen", "date", learn=True),
         Field("ward", "string", enum=("A", "B"), other="other"),
@@ -72,6 +72,15 @@ def mostly_missing(seed, *first, share=0.95, n=800):
     return full
 
 
+def far_values(*first):
+    """The same, of which so many hold 5000 that one row would decide whether it stands out, if counts were exact."""
+    columns, part = Provisional(NUMBERS).columns, make_budget(40.0).part(covey.methods.learning.SHARE)
+    least = kept_counts(part.deviation(2 * len(columns), 0), "laplace", sum(column.bins for column in columns))[0]
+    full = table(800, 0, *first)
+    full["age"][1 : 1 + int(least)] = ["5000"] * int(least)
+    return full
+
+
 def half_named(*first):
     """The same, of which half hold one ward and each of the others a ward of its own: one row decides who holds half."""
     full = table(800, 0, *first)
@@ -94,13 +103,13 @@ def learned_rides():
     """Numbers under pure ε; numbers and labels under (ε, δ); several rows a person, which may bring a label each."""
     ways = {"elsewhere": OTHERWISE, "holes": HOLES, "far outside": FAR, "new labels": NEW}
     others = {name: table(800, 0, first) for name, first in ways.items()}
-    edge = 4  # the seed of a table in which one row would decide about an edge, if counts were exact
-    beside = {name: table(800, edge, first) for name, first in ways.items()}
+    edge = ("5000", *PLAIN[1:])
+    beside = {name: far_values(first) for name, first in ways.items()}
     stranger = table(800, 9, HOLES, labels="XYZ")
     alike = {"five alike": table(800, 0, *[NEW] * 5), "five apart": table(800, 0, *(_own(j) for j in range(5)))}
     delta = telling_delta(8)
     return [
-        Ride("learned numbers", private(40.0, schema=NUMBERS), table(800, edge, PLAIN), beside, stranger),
+        Ride("learned numbers", private(40.0, schema=NUMBERS), far_values(edge), beside, stranger),
         Ride("learned labels", private(8.0, delta, schema=LABELS), table(800, 0, PLAIN), others, stranger),
         Ride(
             "learned labels taken away",

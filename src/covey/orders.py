@@ -24,7 +24,9 @@ OF_ONE_TABLE = {
     "group_size": "groups of rows of one table would be linked to rows of the other, which protects nobody. Use covey release: "
     "it protects persons with all their events",
     "sensitive": "there are no groups of rows of several tables",
-    **dict.fromkeys(("learn", "important", "target", "triples", "prior"), "a package does not take this yet"),
+    **dict.fromkeys(
+        ("learn", "columns", "important", "target", "triples", "prior"), "a package does not take this yet"
+    ),
 }
 
 OnStage = Callable[[str], None]  # is told each stage as it begins
@@ -54,6 +56,7 @@ class PrivateOrder:
     dataset: str | None = None
     rows: int | None = None
     person: str | None = None
+    columns: tuple[str, ...] = ()  # to keep; all, if none is named
     important: tuple[tuple[str, ...], ...] = ()
     target: str | None = None
     triples: int | None = None
@@ -126,6 +129,6 @@ def from_words(words: Mapping[str, Any]) -> PrivateOrder | AnonymousOrder:
     """The order that was written down so."""
     read: dict[str, Callable[[Any], Any]] = dict.fromkeys(("table", "schema", "out", "ledger"), Path)
     read |= {"epsilon": Fraction, "delta": Fraction, "accept_misfits": Fraction, "about": About.from_dict}
-    read |= {"important": lambda pairs: tuple(map(tuple, pairs)), "sensitive": tuple}
+    read |= {"important": lambda pairs: tuple(map(tuple, pairs)), "sensitive": tuple, "columns": tuple}
     own = {name: read[name](value) if name in read and value is not None else value for name, value in words.items()}
     return PrivateOrder(**own) if "epsilon" in own else AnonymousOrder(**own)

@@ -12,6 +12,7 @@ from covey.methods.learning import (
     expected_attributes,
     expected_sizes,
     learning_cost,
+    too_wide,
     with_known_domains,
 )
 from covey.methods.persons.predict import PersonsPrediction, predict_persons
@@ -77,6 +78,7 @@ def plan(  # what is described, how many there are, and what is promised
         f"  memory    about {found.memory_gib:.2g} GiB",
         *([] if found.groups is None else [found.groups.sentence]),
         *([] if cost is None else [cost.words()]),
+        *([wide] if (wide := too_wide(schema, n, budget)) else []),
         *([] if more is None else [focus_words(more, sizes)]),
         *([] if three is None else [three.words()]),
         *(f"warning: {warning}" for warning in found.warnings),

@@ -28,6 +28,7 @@ from covey.answers.load import stored
 from covey.charging import Account, carry_out, requested_budget
 from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
 from covey.evaluating import Evaluated, evaluate
+from covey.methods.learning import too_wide
 from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always_proceed, ignore_stage, not_taken, said
 from covey.planning import Plan, expected_focus, expected_triples, plan
 from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
@@ -128,6 +129,9 @@ def release(
         refuse_other_spelling(one, most, unsaid)
     refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
+    budget = make_budget(epsilon, delta, order.rows_per_person, labels=True)
+    if order.learn and found.schema is not None and (wide := too_wide(found.schema, prepared.n, budget)):
+        warnings.warn(wide, CoveyWarning, stacklevel=2)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
     return released(order.out, *carry_out(account, synth, prepared, rows, listen, before_charge))
 
@@ -167,7 +171,7 @@ def public_description(found: Description, order: PrivateOrder) -> Description:
     """A description that is confirmed, or of whose other fields nothing is used but names and types."""
     schema = found.schema
     if schema is not None:
-        schema = schema.focus(*order.important, target=order.target, triples=order.triples)
+        schema = schema.only(order.columns).focus(*order.important, target=order.target, triples=order.triples)
         schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
         schema = schema if order.person is None else without(schema, order.person)
         found = replace(found, tables=(replace(found.unit, schema=schema),))

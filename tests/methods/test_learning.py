@@ -13,7 +13,16 @@ from audits.gates import opened
 from covey.answers.load import statement
 from covey.core.tables.learned import Noise, kept_counts
 from covey.errors import CoveyWarning, InputError, ParameterError
-from covey.methods.learning import SHARE, Learned, _learned_field, check_learning, expected_sizes, learning_cost
+from covey.methods.learning import (
+    SHARE,
+    Learned,
+    _learned_field,
+    check_learning,
+    columns_carried,
+    expected_sizes,
+    learning_cost,
+    too_wide,
+)
 from covey.privacy.budget import make_budget
 from covey.reading import Reader
 from covey.release.bundle import write_bundle
@@ -271,6 +280,28 @@ def test_costs_follow_from_public_numbers_as_the_design_says():
     assert learning_cost(many, 27_000, make_budget(1)).other_share is None
     assert learning_cost(schema(flag="boolean"), 100, budget) is None
     assert expected_sizes(schema(a="integer", s="string", f="boolean")) == (22, 12, 3)
+
+
+def test_a_budget_carries_so_many_columns_and_an_order_is_offered():
+    """Twelve of forty columns of 11,757 rows at (1, 1e-9); where more are learned, labels of a twentieth are not named."""
+    budget, wide = make_budget(1, Fraction(1, 10**9), labels=True), schema(**{f"c{j}": "string" for j in range(40)})
+    carried = columns_carried(11_757, 1, 1e-9, 40)
+    shares = [
+        learning_cost(schema(**{f"c{j}": "string" for j in range(q)}), 11_757, budget).other_share
+        for q in (carried, carried + 1)
+    ]
+    assert carried == learning_cost(wide, 11_757, budget).carried == 12
+    assert shares[0] <= 0.05 < shares[1]
+    assert columns_carried(11_757, 1, 0, 40) < carried < columns_carried(11_757, 2, 1e-9, 40)
+    assert columns_carried(10**6, 1, 1e-9, 40) == 40
+    assert columns_carried(50, 1, 1e-9, 40) == 0
+    said = too_wide(wide.focus("c7", ("c9", "c3")), 11_757, budget)
+    assert "40 columns are to be learned, and this budget carries about 12" in said
+    assert said.endswith("would keep c7, c9, c3, c0, c1, c2, c4, c5, c6, c8, c10, c11.")
+    assert too_wide(wide, 10**6, budget) == ""
+    assert wide.only(("c3", "c1")).names == ("c1", "c3")
+    with pytest.raises(ParameterError, match="no field 'c99'"):
+        wide.only(("c99",))
 
 
 def test_several_rows_of_a_person_cost_as_many_times_the_noise(few_steps):

@@ -121,6 +121,13 @@ person_option = click.option(
 )
 FOCUS = (
     click.option(
+        "--columns",
+        metavar="COLUMN,COLUMN,…",
+        multiple=True,
+        callback=lambda _context, _option, named: tuple(part.strip() for one in named for part in one.split(",")),
+        help="The columns to keep; may be given several times. Without it all are kept.",
+    ),
+    click.option(
         "--important",
         metavar="COLUMN[,COLUMN]",
         multiple=True,

@@ -69,7 +69,9 @@ def plan(  # click passes each option by its name
         if said.get(name) not in (None, (), 1):
             raise ArgumentError(f"{why}: leave out ", name, ".")
     if described.schema is not None:
-        schema = described.schema.focus(*said["important"], target=said["target"], triples=said["triples"])
+        schema = described.schema.only(said["columns"]).focus(
+            *said["important"], target=said["target"], triples=said["triples"]
+        )
         described = Description.of(schema if said["person"] is None else without(schema, said["person"]))
     unit: Unit = said["rows_per_person"] if persons is None else "all"
     found = predicted(described, n, epsilon, delta, target_error, unit)

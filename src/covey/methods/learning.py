@@ -8,6 +8,7 @@ a complete public schema; the rest of the release is what it would be had somebo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -19,17 +20,16 @@ import numpy as np
 from covey.core.arrays import Array
 from covey.core.numbers.grid import Attribute, Category, NumberGrid
 from covey.core.tables.learned import (
-    SMALLEST,
     Counting,
     Noise,
     Occurrences,
+    from_zero,
     kept_bins,
     kept_counts,
-    number_bins,
     with_margins,
 )
 from covey.engines.rows import Rows
-from covey.privacy.budget import DOMAINS, Budget
+from covey.privacy.budget import DOMAINS, Budget, make_budget
 from covey.privacy.gate import Gate, Moves, selection_threshold
 from covey.table.codec import Codec
 from covey.table.fields import DEFAULT_BINS, Field
@@ -42,6 +42,8 @@ from covey.table.zeros import structural_zeros
 SHARE = Fraction(1, 10)  # of the budget
 OTHER = "other"
 HALF = 0.5  # of the rows that hold a word: named labels must hold so many, or the column would be mostly "other"
+GOOD = 0.05  # of the rows: what holds so many should stand out of the noise
+BINS = 110  # of a whole number's grid
 LABELS, FINE = 10, 10**6  # a guess at the labels of a learned text, and at the steps of a number, before they are known
 
 
@@ -49,11 +51,6 @@ def with_known_domains(schema: Schema) -> Schema:
     """The schema with fields completed whose domain everybody knows: flags, and times of day."""
     fields = tuple(completed(f) if f.learn and f.type in ("boolean", "time") else f for f in schema.fields)
     return replace(schema, fields=fields)
-
-
-def learns_labels(schema: Schema) -> bool:
-    """Whether words will be named where δ > 0: in texts, and as special values among numbers and dates."""
-    return any(field.type not in ("boolean", "time") for field in schema.learns)
 
 
 def check_learning(schema: Schema, delta: Fraction) -> None:
@@ -156,7 +153,7 @@ def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
     fields = _kept(provisional.schema, found)
     guessed = not any(field.categories > 1 for field in fields)
     if guessed:  # the budget is spent: what is known least is released rather than nothing
-        found = {column.field.name: _guessed_field(column, noisy.values[j], noise) for j, column in enumerate(columns)}
+        found = {column.field.name: _guessed_field(column, noisy.values[j]) for j, column in enumerate(columns)}
         fields = _kept(provisional.schema, found)
     learned = tuple(name for name, field in found.items() if field is not None)
     # What matters most is forgotten where its column is left out: the budget is spent, and a refusal would lose it.
@@ -204,33 +201,29 @@ def _learned_field(column: LearnedColumn, counts: Array, noise: Noise, words: Ma
         return None
     dates = field.type in ("date", "datetime")
     kept = with_margins(counts, kept, column.wide, noise, None if dates else column.edges.index(0))
-    limits = _dates(column, kept) if dates else _numbers(column, counts, kept, float(noise.least[0]))
+    limits = _dates(column, kept) if dates else _numbers(column, kept)
     return replace(field, learn=False, learned=True, special=(*field.special, *words), **limits)
 
 
-def _guessed_field(column: LearnedColumn, counts: Array, noise: Noise) -> Field:
+def _guessed_field(column: LearnedColumn, counts: Array) -> Field:
     """A field with two categories at least where nothing stands out: the fullest bin and the next one; of texts none is named."""
     field = replace(column.field, required=False) if column.is_text else column.field
     if column.is_text:
         return replace(field, learn=False, learned=True, enum=(), other=field.other or OTHER)
     first = min(int(np.argmax(counts[: column.bins])), column.bins - 2)
     dates, kept = field.type in ("date", "datetime"), (first, first + 1)
-    limits = _dates(column, kept) if dates else _numbers(column, counts[: column.bins], kept, float(noise.least[0]))
+    limits = _dates(column, kept) if dates else _numbers(column, kept)
     return replace(field, learn=False, learned=True, **limits)
 
 
-def _numbers(column: LearnedColumn, counts: Array, kept: tuple[int, int], least: float) -> dict[str, Any]:
-    """Limits on the grid; where bins were asked for, some of about the same mass with round edges between them."""
-    field = column.field
-    decimals = 0 if field.type == "integer" else -SMALLEST if field.decimals is None else field.decimals
-    grid = tuple(Fraction(edge) for edge in column.edges)
-    low, high = int(grid[kept[0]]), int(grid[kept[1] + 1])
-    if field.type == "integer" and high - low == kept[1] - kept[0] + 1:  # single numbers
-        return {"minimum": low, "maximum": high - 1, "bins": None if field.bins is None else high - low}
-    wanted = field.bins if isinstance(field.bins, int) else DEFAULT_BINS
-    edges = number_bins(counts, kept, least, grid, wanted, Fraction(1, 10**decimals))
-    values = tuple(int(edge) if field.type == "integer" else float(edge) for edge in edges)
-    return {"minimum": values[0], "maximum": values[-1], "bins": None if field.bins is None else values}
+def _numbers(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:
+    """Limits on the grid: of single whole numbers the first and the last."""
+    low, high = Fraction(column.edges[kept[0]]), Fraction(column.edges[kept[1] + 1])
+    if column.field.type == "number":
+        return dict(zip(("minimum", "maximum"), map(float, from_zero(low, high)), strict=True))
+    if high - low == kept[1] - kept[0] + 1:
+        return {"minimum": int(low), "maximum": int(high) - 1}
+    return dict(zip(("minimum", "maximum"), map(int, from_zero(low, high)), strict=True))
 
 
 def _dates(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:
@@ -251,6 +244,7 @@ class Cost:
     columns: int
     tail_rows: int
     other_share: float | None
+    carried: int
 
     def words(self) -> str:
         """For a screen."""
@@ -264,15 +258,59 @@ def learning_cost(schema: Schema, n: int, budget: Budget) -> Cost | None:
     if not schema.learns:
         return None
     columns = Provisional(schema).columns
-    moves, part = column_moves(len(columns)), budget.part(SHARE)
-    share = None
-    if not budget.pure:
-        variance = part.variance(moves.l2_squared)
-        threshold = selection_threshold(variance, budget.selection, len(columns), budget.rows_per_person)
-        share = min(1.0, threshold / n)
+    if not columns:
+        return None
+    tail = _standing_out(len(columns), budget, sum(column.bins for column in columns))
+    share = None if budget.pure else min(1.0, _named(len(columns), budget) / n)
+    return Cost(len(columns), min(n, int(tail)), share, _carried(len(columns), n, budget))
+
+
+def _standing_out(columns: int, budget: Budget, bins: int) -> float:
+    """From how many rows on a bin of a number stands out of the noise."""
+    moves, part = column_moves(columns), budget.part(SHARE)
     law = "laplace" if budget.pure else "gaussian"
-    least = kept_counts(part.deviation(moves.l1, moves.l2_squared), law, sum(column.bins for column in columns))
-    return Cost(len(columns), min(n, int(least[0])), share)
+    return float(kept_counts(part.deviation(moves.l1, moves.l2_squared), law, bins)[0])
+
+
+def _named(columns: int, budget: Budget) -> int:
+    """From how many rows on a label is named."""
+    variance = budget.part(SHARE).variance(column_moves(columns).l2_squared)
+    return selection_threshold(variance, budget.selection, columns, budget.rows_per_person)
+
+
+def _carried(columns: int, n: int, budget: Budget) -> int:
+    """How many of so many columns can be learned such that what a twentieth of the rows hold stands out."""
+
+    def good(q: int) -> bool:
+        return (_standing_out(q, budget, q * BINS) if budget.pure else _named(q, budget)) <= GOOD * n
+
+    return bisect_left(range(1, columns + 1), True, key=lambda q: not good(q))
+
+
+def columns_carried(n: int, epsilon: float, delta: float, columns: int, rows_per_person: int = 1) -> int:
+    """How many of so many columns a budget carries, if all are to be learned: from public numbers alone.
+
+    In so many, labels that a twentieth of the n rows hold are named with even chances; under pure ε, limits stand out so.
+    """
+    return _carried(columns, n, make_budget(epsilon, delta, rows_per_person, labels=True))
+
+
+def too_wide(schema: Schema, n: int, budget: Budget) -> str:
+    """What to say before the charge where more columns are to be learned than the budget carries; nothing where it carries them.
+
+    Important columns come first in the order that is offered, then the others as the table has them.
+    """
+    cost = learning_cost(schema, n, budget)
+    if cost is None or cost.carried >= cost.columns:
+        return ""
+    first = [name for group in ((schema.target,), *schema.important) for name in group if name is not None]
+    names = [name for name in dict.fromkeys((*first, *schema.names)) if schema[name].learn]
+    kept = ", ".join(names[: cost.carried]) or names[0]
+    return (
+        f"{cost.columns} columns are to be learned, and this budget carries about {cost.carried}: of more, labels and values "
+        "that a twentieth of the rows hold are lost in noise, and fewer columns are better ones. Name those to keep (columns); "
+        f"what was called important and then the order of the table would keep {kept}."
+    )
 
 
 def expected_sizes(schema: Schema) -> tuple[int, ...]:

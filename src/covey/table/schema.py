@@ -136,6 +136,12 @@ class Schema:
             if not self[name].measured:
                 raise self[name].wrong("is important and not measured", "Name a column that it is derived from.")
 
+    def only(self, names: Sequence[str]) -> Schema:
+        """The schema with these fields alone, in its own order; with no names all of them."""
+        chosen = {self[name].name for name in names}
+        fields = tuple(field for field in self.fields if field.name in chosen or not chosen)
+        return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
+
     def focus(self, *groups: str | Sequence[str], target: str | None = None, triples: int | None = None) -> Schema:
         """The schema with these columns, and pairs of columns, as the important ones: they get more of a release's budget.
 

@@ -1,7 +1,6 @@
 """Public grids, counts that add up, and limits read off noisy counts."""
 
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ from covey.core.tables.learned import (
     Coded,
     Counting,
     Noise,
+    from_zero,
     kept_bins,
     kept_counts,
-    number_bins,
     number_edges,
     tail_quantile,
     with_margins,
@@ -88,31 +87,11 @@ def test_limits_are_the_outer_edges_of_what_stands_out():
     assert kept_bins(counts[12:20], least, narrow[12:20]) is None
 
 
-def test_bins_are_finer_where_there_is_more_and_their_edges_are_round():
-    edges = number_edges(0)
-    counts = np.zeros(len(edges) - 1)
-    at = edges.index(Fraction(20))
-    counts[at : at + 3] = [1000, 900, 100]  # 20 to 50, 50 to 100, 100 to 200
-    found = number_bins(counts, (at, at + 2), 10.0, edges, 20, Fraction(1))
-    assert floats(found) == [20, 25, 30, 35, 40, 45, 50, *range(60, 101, 10), 200]
-    # Within a twentieth of zero, zero is meant; what is too fine to be told apart is joined.
-    wide = number_edges(None)
-    counts = np.full(len(wide) - 1, 5.0)
-    low, high = wide.index(Fraction(1, 10**12)), wide.index(Fraction(10**9))
-    found = number_bins(counts, (low, high - 1), 1.0, wide, 20, None)
-    assert found[0] == 0
-    assert found[-1] == 10**9
-    assert min(b - a for a, b in pairwise(found)) >= 1
-    assert found == sorted(found)
-
-
-def test_whole_numbers_are_not_cut_between_two_of_them():
-    edges = number_edges(0)
-    counts = np.zeros(len(edges) - 1)
-    at = edges.index(Fraction(1))
-    counts[at : at + 9] = 1000
-    found = number_bins(counts, (at, at + 8), 10.0, edges, 60, Fraction(1))
-    assert floats(found) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+def test_limits_within_a_twentieth_of_zero_reach_to_it():
+    assert from_zero(Fraction(5), Fraction(100)) == (0, 100)
+    assert from_zero(Fraction(10), Fraction(100)) == (10, 100)
+    assert from_zero(Fraction(-100), Fraction(-5)) == (-100, 0)
+    assert from_zero(Fraction(-1), Fraction(100)) == (-1, 100)
 
 
 def test_quantiles_hold_far_beyond_the_floats():

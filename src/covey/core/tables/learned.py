@@ -1,4 +1,4 @@
-"""Domains that nobody has declared: public grids, counts on them, and limits and bins read off noisy counts.
+"""Domains that nobody has declared: public grids, counts on them, and limits read off noisy counts.
 
 The grids are the same for every table. What a record adds to the counts depends on that record alone, so a replaced record moves
 the counts of a column by 2 in l1 and by the root of 2 in l2 (docs/proofs/learned.md).
@@ -6,7 +6,6 @@ the counts of a column by 2 in l1 and by the root of 2 in l2 (docs/proofs/learne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -213,64 +212,6 @@ def _seen_beside(counts: Array, wide: Mask, noise: Noise) -> int:
     return int(np.argmax(seen)) + 1 if seen.any() else 0
 
 
-def number_bins(
-    counts: Array, kept: tuple[int, int], least: float, edges: Edges, wanted: int, step: Fraction | None
-) -> list[Fraction]:
-    """Edges of bins from the first to the last kept one: finer where the noisy counts say that there is more.
-
-    Args:
-        counts: noisy counts on the grid.
-        kept: the first and the last bin of the grid that hold something.
-        least: noisy counts below are taken for none.
-        edges: of the grid.
-        wanted: about so many bins of about the same mass.
-        step: the precision, where it is known.
-    """
-    first, last = kept
-    inside = np.asarray(counts[first : last + 1], dtype=np.float64)
-    mass = np.where(inside > least, inside, 0.0)
-    share = wanted * mass / max(mass.sum(), 1.0)
-    out, gathered = [edges[first]], 0.0
-    for j, part in enumerate(share.tolist()):
-        low, high = edges[first + j], edges[first + j + 1]
-        gathered += part
-        if part >= 0.5:
-            if out[-1] < low:  # what was gathered before is a bin of its own
-                out.append(low)
-            pieces = _pieces(high - low, round(part), step)
-            out += [low + (high - low) * k / pieces for k in range(1, pieces)]
-        if gathered >= 0.5 or j == last - first:
-            out.append(high)
-            gathered = 0.0
-    return _apart(_from_zero(out))
-
-
-def _pieces(width: Fraction, most: int, step: Fraction | None) -> int:
-    """Into how many bins with round edges, at most so many, a bin of the grid is cut: most are 1, 3 or 5 powers of ten wide."""
-    unit = width
-    while unit.denominator > 1:
-        unit *= 10
-    digit = int(str(unit.numerator)[0])
-    choices: Sequence[int] = {1: (2, 5, 10, 20), 3: (3, 6, 15, 30), 5: (5, 10, 25, 50)}.get(digit, (digit,))
-    fits = [c for c in choices if c <= most and (step is None or (width / c / step).denominator == 1)]
-    return max(fits, default=1)
-
-
-def _from_zero(edges: list[Fraction]) -> list[Fraction]:
-    """Edges that start at 0 where they started within a twentieth of it: few numbers have a least value other than 0."""
-    low, high = edges[0], edges[-1]
-    if 0 < 20 * low <= high:
-        return [Fraction(0), *edges]
-    if low <= 20 * high < 0:
-        return [*edges, Fraction(0)]
-    return edges
-
-
-def _apart(edges: list[Fraction]) -> list[Fraction]:
-    """Edges without those that are closer to the one before than a billionth of the largest: floats could not tell."""
-    least = max(abs(edges[0]), abs(edges[-1])) / 10**9
-    out = edges[:1]
-    for edge in edges[1:-1]:
-        if edge - out[-1] >= least and edges[-1] - edge >= least:
-            out.append(edge)
-    return [*out, edges[-1]]
+def from_zero(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+    """Limits that reach to 0 where they came within a twentieth of it: few numbers have a least value other than 0."""
+    return (Fraction(0) if 0 < 20 * low <= high else low), (Fraction(0) if low <= 20 * high < 0 else high)
