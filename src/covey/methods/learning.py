@@ -308,7 +308,7 @@ def too_wide(schema: Schema, n: int, budget: Budget) -> str:
     kept = ", ".join(names[: cost.carried]) or names[0]
     return (
         f"{cost.columns} columns are to be learned, and this budget carries about {cost.carried}: of more, labels and values "
-        "that a twentieth of the rows hold are lost in noise, and fewer columns are better ones. Name those to keep (columns); "
+        "that a twentieth of the rows hold are lost in noise, and fewer columns are better ones. Name those to keep (--columns); "
         f"what was called important and then the order of the table would keep {kept}."
     )
 
