@@ -21,6 +21,7 @@ from covey.reading import Reader
 from covey.release import evaluation
 from covey.release.changed import changed_words
 from covey.release.confidential import evaluation_html
+from covey.release.contradictions import contradiction_words
 from covey.release.numbers import number_words
 from covey.release.verify import described_by, tables_of, verify_bundle
 from covey.table.codec import Codec
@@ -82,6 +83,7 @@ def _words(facts: dict[str, Any]) -> list[str]:
     words += [f"NOT AS IN THE TABLE: {line}" for line in changed_words(facts["changed"])]
     words += number_words(facts["numbers"])
     words += evaluation.out_of_place_words(facts)
+    words += contradiction_words(facts["contradictions"])
     for entry in facts["prediction"] or []:
         true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))
         words += [f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic, {true:.3f} trained on true rows"]

@@ -14,6 +14,7 @@ from covey.html import Html, shorten, tag
 from covey.release import charts
 from covey.release.changed import changed_words
 from covey.release.charts import number, percent
+from covey.release.contradictions import contradiction_section
 from covey.release.evaluation import WATERMARK, Comparison, as_read_words, pair_variation, share_compared
 from covey.release.numbers import WORST, word
 from covey.release.page import Part, facts, page, section
@@ -55,6 +56,7 @@ def evaluation_html(rows: Comparison, figures: Mapping[str, Any]) -> str:
         *numbers(figures["numbers"]),
         one_way(rows, columns, figures),
         two_way(rows, columns, figures),
+        *contradiction_section(figures["contradictions"]),
         *prediction(figures["prediction"]),
     ]
     changed, off = changed_words(figures["changed"]), figures["numbers"]["alarms"][:ALARMS]

@@ -19,6 +19,7 @@ from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.methods.regain.groups import small_groups
 from covey.privacy.unit import ALL_ROWS
 from covey.release.changed import Changes
+from covey.release.contradictions import contradictions
 from covey.release.numbers import number_figures, quantile_tables
 from covey.release.summary import every_so_many
 from covey.release.verify import promised, rows_path, verify_bundle
@@ -153,6 +154,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "numbers": number_figures(rows.codec, rows.cells),
         "rows_out_of_place": _out_of_place(found, resampled, names) | {"as_read": _as_read(rows, found)},
         "small_groups": small_groups_words(rows),
+        "contradictions": contradictions(rows.codec, rows.cells),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
         "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
         "tables_compared": {str(d): [len(tables), comb(len(sizes), d)] for d, tables in found.items()},
