@@ -108,7 +108,7 @@ def test_plan_opens_no_data_and_solves_for_epsilon(desk):
     small, large = (json.loads(run(f"plan schema.json --rows 400 --epsilon {e} --json").stdout) for e in (0.1, 5))
     assert small["predicted_error"] > large["predicted_error"]
     solved = json.loads(run("plan schema.json --rows 100000 --target-error 0.03 --json").stdout)
-    assert solved["rows_out_of_place"] <= 0.03
+    assert solved["average_total_variation"] <= 0.03
     assert run("plan schema.json --rows 400").exit_code == 2
     assert run("plan schema.json --rows 400 --target-error 0.9").exit_code == 2
     assert "warning" in run("plan schema.json --rows 5 --epsilon 0.01").stdout
@@ -152,7 +152,7 @@ def test_the_private_log_counts_what_was_mended_and_stays_private(desk):
 def test_check_counts_what_does_not_fit_and_charges_nothing(desk):
     fine = run("check visits.csv --schema schema.json")
     assert fine.exit_code == 0
-    assert fine.stdout.startswith("confidential: computed on true data\n")
+    assert fine.stdout.startswith("confidential: computed on real data\n")
     assert "every cell fits the schema or is missing" in fine.stdout
     with (desk / "visits.csv").open("a") as file:
         file.write("2OO,martian ward,public,-5,maybe\n" * 3)

@@ -105,7 +105,7 @@ def test_an_anonymous_synthesizer_says_what_it_is_not(schema, frame):
     assert "not fitted" in inert(synth._repr_html_())
     assert "not differentially private" in inert(synth._repr_html_())
     said = inert(synth.fit(frame)._repr_html_())
-    assert "computed on true data" in said
+    assert "computed on real data" in said
     assert f"Groups{synth.groups}" in said
 
 

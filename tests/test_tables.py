@@ -65,7 +65,7 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     facts = json.loads((out / "privacy.json").read_text())
     assert (facts["n"], facts["n_counts"], facts["rows_per_person"]) == (300, "persons", "all")
     assert {charge["purpose"] for charge in facts["charges"]} == {"events", "histograms", "tables", "certificate"}
-    assert "wrong cell" in json.loads((out / "certificate.json").read_text())["sentence"]
+    assert "would have to move" in json.loads((out / "certificate.json").read_text())["sentence"]
     stated = json.loads((out / "certificate.json").read_text())
     for about, bound in stated["this_table"]["bound"].items():
         assert stated["bound"][about] <= bound <= 1

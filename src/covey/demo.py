@@ -186,21 +186,23 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
     said = About("Patients of a year", "a hospital that does not exist", "showing what a release looks like")
 
     if rows < FEWEST:
-        raise ArgumentError("", "rows", f" must be a whole number, {FEWEST} or more, got {rows}: fewer drown in noise.")
+        raise ArgumentError(
+            "", "rows", f" must be a whole number, {FEWEST} or more, got {rows}: with fewer the result is mostly noise."
+        )
     table, schema, bundle, mirror = (out / n for n in ("patients.csv", "schema.json", "release", "evaluation.html"))
     _refuse_existing([table, schema, bundle, mirror], force)
     shutil.rmtree(bundle, ignore_errors=True)
     example_hospital(table, rows)
-    tell(f"1  a table of {rows:,} patients who do not exist → {table}")
+    tell(f"1  wrote a table of {rows:,} fictitious patients → {table}")
 
     drafted = draft(table)
     left = [note for note in drafted.notes if note.field is not None and note.field not in drafted.schema.names]
-    tell(f"2  drafted {len(drafted.schema.fields)} columns; left out, since they point to persons:")
+    tell(f"2  drafted {len(drafted.schema.fields)} columns; left out because they identify persons:")
     for note in left:
         tell(f"      {note.field}: {note.reason}")
     public = public_schema(drafted.schema)
     public.save(schema)
-    tell(f"   limits that anyone could know instead of those in the data: {', '.join(PUBLIC_LIMITS)} → {schema}")
+    tell(f"   replaced limits from the data by limits that anyone could know: {', '.join(PUBLIC_LIMITS)} → {schema}")
 
     with TemporaryDirectory() as folder:  # a steward has one ledger for good: `covey ledger open`
         books = Path(folder) / "ledger.sqlite"
@@ -211,14 +213,14 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
             done = release(order)
     tell(f"3  released with {parameters(1, DELTA)}, charged before any noise was drawn → {bundle}")
     tell(f"      {done.certificate}")
-    tell(f"4  verified: {verify_bundle(bundle).rows:,} rows, each as the schema says; checksums and budget add up")
+    tell(f"4  verified: {verify_bundle(bundle).rows:,} rows follow the schema; checksums and budget are correct")
     found = evaluate(table, bundle)
     write_confidential(mirror, found.page())
     off, free = (found.figures[n]["2"] for n in ("total_variation", "total_variation_of_resampled_true_rows"))
     tell(
-        f"5  beside the true table: of 100 rows, {100 * off:.1f} stand in the wrong cell of a typical table of two columns"
+        f"5  compared with the real table: in an average two-column table {100 * off:.1f}% of the rows would have to move"
     )
-    tell(f"      (as many true rows, drawn again: {100 * free:.1f}); confidential, for its owner's eyes → {mirror}")
+    tell(f"      (a fresh sample of real rows: {100 * free:.1f}%); confidential, for its owner alone → {mirror}")
     tell(f"\nOpen this report: {bundle / 'report.html'}")
 
 

@@ -43,7 +43,7 @@ class Evaluated:
     def page(self) -> str:
         """The same in pictures: a confidential page."""
         if self.rows is None:
-            raise ParameterError("persons with events have figures alone: there is no page of pictures.")
+            raise ParameterError("there is no page of pictures for persons with events, only figures.")
         return evaluation_html(self.rows, self.figures)
 
     def __repr__(self) -> str:
@@ -64,7 +64,10 @@ def evaluate(  # what is compared, and how
     """
     own = described_by(bundle)
     if own.schema is None:
-        reasons = {"target": (targets, "predictions are of one table"), "person": (person, OF_ONE_TABLE["person"])}
+        reasons = {
+            "target": (targets, "predictions are made for a single table"),
+            "person": (person, OF_ONE_TABLE["person"]),
+        }
         for name, (given, why) in reasons.items():
             if given:
                 raise ArgumentError(f"{why}: leave out ", name, ".")
@@ -79,14 +82,16 @@ def evaluate(  # what is compared, and how
 
 
 def _words(facts: dict[str, Any]) -> list[str]:
-    words = ["CONFIDENTIAL: computed on true data"]
-    words += [f"NOT AS IN THE TABLE: {line}" for line in changed_words(facts["changed"])]
+    words = ["CONFIDENTIAL: computed on real data"]
+    words += [f"CHANGED BY THE SCHEMA: {line}" for line in changed_words(facts["changed"])]
     words += number_words(facts["numbers"])
-    words += evaluation.out_of_place_words(facts)
+    words += evaluation.distance_words(facts)
     words += contradiction_words(facts["contradictions"])
     for entry in facts["prediction"] or []:
         true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))
-        words += [f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic, {true:.3f} trained on true rows"]
+        words += [
+            f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic rows, {true:.3f} trained on real rows"
+        ]
     if facts["prediction"] is None:
         words += ["predictions left out: pip install 'covey[evaluate]'"]
     return words
@@ -95,7 +100,7 @@ def _words(facts: dict[str, Any]) -> list[str]:
 def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evaluated:
     """Total variation by group of tables, beside a fresh sample of true persons."""
     if not isinstance(file, Path) or not is_package(file):
-        raise ParameterError("the bundle holds several tables: give the package file that names the true ones.")
+        raise ParameterError("the bundle holds several tables: give the package file that names the real ones.")
     verify_bundle(bundle)
     described = Description.load(file)
     if [part.name for part in described.tables] != [part.name for part in own.tables]:
@@ -118,9 +123,9 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evalua
         "total_variation_of_resampled_true_persons": {WORDS[kind]: value for kind, value in again.items()},
     }
     words = [
-        "CONFIDENTIAL: computed on true data",
-        *(f"NOT AS IN THE TABLES: {line}" for line in changed),
-        "mean total variation of tables, and of true persons drawn again:",
+        "CONFIDENTIAL: computed on real data",
+        *(f"CHANGED BY THE SCHEMA: {line}" for line in changed),
+        "average total variation distance (in brackets: of a fresh sample of real persons)",
         *(f"  {WORDS[kind]}: {value:.4f} ({again[kind]:.4f})" for kind, value in found.items()),
     ]
     return Evaluated(figures, tuple(words))

@@ -342,4 +342,4 @@ def write_log(path: Path | None, log: Any) -> None:
         return
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump({"confidential": "computed on true data", **asdict(log)}, file, indent=2, ensure_ascii=False)
+        json.dump({"confidential": "computed on real data", **asdict(log)}, file, indent=2, ensure_ascii=False)

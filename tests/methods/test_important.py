@@ -115,8 +115,6 @@ def test_a_schema_carries_it_and_refuses_what_makes_no_sense(tmp_path):
 def test_a_plan_says_what_is_gained_on_the_one_scale_that_all_errors_have():
     """Two columns of three categories have nine cells; noise of 1% on a cell misplaces 0.4 · 9 of 100 rows."""
     said = focus_words(Focus(0.001, 0.003, 0.002), [3, 3, 1])
-    assert said.startswith("noise puts about 0.36 of 100 rows into the wrong cell of an important table of two columns")
-    assert "without this choice 0.72; of other tables 1.1" in said
-    assert "about 50 of 100" not in focus_words(
-        Focus(0.2, 0.3, 0.2), [3, 3]
-    )  # beyond, columns are taken for independent
+    assert said.startswith("noise moves about 0.36% of the rows in an important two-column table")
+    assert "without this choice 0.72%, in other tables 1.1%" in said
+    assert "about 50%" not in focus_words(Focus(0.2, 0.3, 0.2), [3, 3])  # beyond, columns are taken for independent

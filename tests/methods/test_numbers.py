@@ -61,11 +61,11 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
     assert ranks[0] > 0.8
     assert abs(ranks[0] - ranks[1]) < 0.08
     assert found.law.distances(true).functions <= found.certificate.misplaced.bound
-    assert "on the wrong side of any value" in found.certificate.sentence
+    assert "below any value of a number" in found.certificate.sentence
     facts = certificate_facts(found.certificate)
     assert (
         facts["distribution_functions"]["bound"]
-        == facts["rows_out_of_place"]["bound"]
+        == facts["average_total_variation"]["bound"]
         == found.certificate.misplaced.bound
     )
     without = replace(found.certificate, misplaced=replace(found.certificate.misplaced, numbers=False))

@@ -12,6 +12,7 @@ from covey.privacy.budget import Charge, make_budget
 from covey.privacy.certificate import (
     NOISE_MISS,
     Certificate,
+    Distances,
     OutOfPlace,
     _quantile,
     certify,
@@ -116,18 +117,18 @@ def sentence(bound, categorical=False):
 
 def test_the_sentence_reads_well_and_rounds_up():
     certificate = release(DISTANCES, True, np.random.default_rng(4))
-    printed = float(certificate.sentence.split("within ")[1].split(" ")[0])
+    printed = float(certificate.sentence.split("at most ")[1].split(",")[0])
     assert printed >= certificate.bound[2]
     assert str(certificate) == certificate.sentence
-    share = "The typical 2-way share is within {} of the truth, with 95% confidence{}."
-    rest = "; the same bound holds for {}-way ones"
+    share = "The root mean square error of 2-way proportions is at most {}, with 95% confidence.{}"
+    rest = " The same bound holds for {}-way ones."
     assert sentence({2: 0.0078125}) == share.format("0.0079", "")
     assert sentence({1: 0.00611, 2: 0.00611}) == share.format("0.0062", rest.format("1"))
     assert sentence({1: 0.1, 2: 0.1, 3: 0.1}) == share.format("0.10", rest.format("1 and 3"))
     assert sentence({1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0}) == share.format("1.0", rest.format("1, 3 and 4"))
-    assert sentence({3: 0.5, 1: 0.5}).startswith("The typical 1-way share is within 0.50 of")
+    assert sentence({3: 0.5, 1: 0.5}).startswith("The root mean square error of 1-way proportions is at most 0.50,")
     assert sentence({2: 0.25}, True) == (
-        "The typical 2-way table is within 0.25 of the truth (in L2 distance, from 0 to 1), with 95% confidence."
+        "The root mean square error of 2-way tables, in L2 distance from 0 to 1, is at most 0.25, with 95% confidence."
     )
 
 
@@ -173,20 +174,25 @@ def test_tiny_budgets_get_laplace_noise_on_both():
     assert found.misplaced.bound == 1
 
 
-def test_the_sentence_counts_rows_of_a_hundred():
-    told = "Of 100 rows at most {} stand in the wrong cell of a typical table of {}{}, with 95% confidence."
-    also = ", and at most 3.1 on the wrong side of any value of a number"
-    assert OutOfPlace(0.0301, 0.02, 2, True).sentence == told.format("3.1", "two columns", also)
-    assert OutOfPlace(0.123, 0.02, 1).sentence == told.format("13", "one column", "")
+def test_the_sentence_says_which_rows_would_have_to_move():
+    told = (
+        "In an average {}-column table at most {}% of the rows would have to move to match the real one "
+        "(average total variation distance ≤ {}, with 95% confidence)."
+    )
+    also = " The proportion of rows below any value of a number is off by at most 3.1 percentage points."
+    assert OutOfPlace(0.0301, 0.02, 2, True).sentence == told.format("two", "3.1", "0.031") + also
+    assert OutOfPlace(0.123, 0.02, 1).sentence == told.format("one", "13", "0.13")
     assert [of_hundred(x) for x in (0.0, 0.00052, 0.001, 0.0999, 1.0)] == ["0.0", "0.052", "0.10", "10.0", "100"]
     own = Certificate({2: 0.1}, {2: 0.1}, Charge("c", Fraction(1)), True, misplaced=OutOfPlace(0.0301, 0.02))
     assert str(own) == own.misplaced.sentence
-    assert own.technical.startswith("The typical 2-way table is within 0.10 of the truth (in L2")
-    assert "2.0 estimated with noise, ≤ 3.1" in own._repr_html_()
-    table = own.for_table({2: 0.3}, 0.05)
+    assert own.technical.startswith(
+        "The root mean square error of 2-way tables, in L2 distance from 0 to 1, is at most 0.10"
+    )
+    assert "2.0% estimated with noise, ≤ 3.1%" in own._repr_html_()
+    table = own.for_table(Distances({2: 0.3}, 0.05))
     assert table.misplaced == pytest.approx(0.0801)
-    assert own.for_table({2: 0.3}, 2.0).misplaced == 1
-    assert "8.1 of 100 rows out of place (exact in the table" in repr(table)
+    assert own.for_table(Distances({2: 0.3}, 2.0)).misplaced == 1
+    assert "average total variation ≤ 8.1% (computed without noise" in repr(table)
 
 
 def test_a_notebook_shows_the_numbers_behind_the_sentence():
@@ -201,9 +207,9 @@ def test_a_notebook_shows_the_numbers_behind_the_sentence():
 
 def test_tables_add_their_own_distance():
     certificate = release(DISTANCES, True, np.random.default_rng(5))
-    table = certificate.for_table({1: 0.1, 2: 0.2})
+    table = certificate.for_table(Distances({1: 0.1, 2: 0.2}))
     assert table == {1: certificate.bound[1] + 0.1, 2: certificate.bound[2] + 0.2}
-    assert certificate.for_table({2: 2.0, 4: 0.1}) == {2: 1.0}
+    assert certificate.for_table(Distances({2: 2.0, 4: 0.1})) == {2: 1.0}
 
 
 def test_zcdp_charges_are_in_rho():

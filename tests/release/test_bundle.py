@@ -96,7 +96,7 @@ def test_a_bundle_holds_what_it_promises_and_verifies(folder):
     certificate = json.loads((folder / "certificate.json").read_text())
     assert certificate["this_table"]["sentence"] in (folder / "report.html").read_text()
     assert certificate["this_table"]["sentence"] in (folder / "README.md").read_text()
-    assert certificate["this_table"]["rows_out_of_place"] >= certificate["rows_out_of_place"]["bound"]
+    assert certificate["this_table"]["average_total_variation"] >= certificate["average_total_variation"]["bound"]
 
 
 def test_parquet_bundles(released, tmp_path):
@@ -116,7 +116,7 @@ def test_anonymous_bundles_say_first_what_they_are_not(visits, tmp_path):
     assert words.startswith("This table is NOT differentially private")
     facts = verify_bundle(folder).facts
     assert facts["private"] is False
-    assert facts["covariance_loss_note"] == "computed on true data"
+    assert facts["covariance_loss_note"] == "computed on real data"
     assert not (folder / "model.npz").exists()  # group means are not for publication
 
 

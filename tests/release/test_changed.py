@@ -109,8 +109,8 @@ def test_a_table_that_fits_has_no_changes():
     assert changed_words(found.figures(codec)) == []
     assert found.stand(codec, cells).tolist() == cells.tolist()
     rows = Comparison.of(codec, cells, cells, {"guarantee": "none"}, found)
-    own = evaluate(rows, predicting=False)["rows_out_of_place"]
-    assert own["typical"] == own["as_read"] == 0
+    own = evaluate(rows, predicting=False)["average_total_variation"]
+    assert own["average"] == own["as_read"] == 0
 
 
 def test_words_of_a_file_are_read_like_a_column_of_text():
@@ -126,7 +126,7 @@ def test_words_of_a_file_are_read_like_a_column_of_text():
     assert "emptied" not in found.kinds["race"]
 
 
-def test_rows_that_the_schema_changed_are_out_of_place_and_true_numbers_are_those_of_the_file():
+def test_rows_that_the_schema_changed_count_as_wrong_and_true_numbers_are_those_of_the_file():
     """Synthetic rows that equal the table as clipped were called perfect; the file's own mean is a hundred times theirs."""
     codec, cells, found = changes_of(raw())
     rows = Comparison.of(codec, cells, cells, {"guarantee": "none"}, found)
@@ -135,13 +135,13 @@ def test_rows_that_the_schema_changed_are_out_of_place_and_true_numbers_are_thos
     assert figures["numbers"]["columns"]["born"]["mean"][0] < figures["numbers"]["columns"]["born"]["mean"][1]
     assert figures["columns"]["delay"] == figures["columns"]["race"] == figures["columns"]["score"] == 0.25
     assert figures["columns"]["room"] == 0
-    own = figures["rows_out_of_place"]
-    # The same rows are changed in five of eight columns: a quarter is out of place in the 25 pairs with one of them.
-    assert own["typical"] == pytest.approx(25 / 28 * 0.25)
+    own = figures["average_total_variation"]
+    # The same rows are changed in five of eight columns: a quarter counts as wrong in the 25 pairs with one of them.
+    assert own["average"] == pytest.approx(25 / 28 * 0.25)
     assert own["as_read"] == 0
     # What was done before, without the file: it finds nothing.
     old = evaluate(Comparison.of(codec, cells, cells, {"guarantee": "none"}), predicting=False)
-    assert old["rows_out_of_place"]["typical"] == 0
+    assert old["average_total_variation"]["average"] == 0
     assert old["numbers"]["columns"]["delay"]["mean_off"] == 0
 
 
@@ -153,8 +153,10 @@ def test_as_read_is_what_a_comparison_of_the_changed_table_gives():
         evaluate(Comparison.of(codec, cells, other, {"guarantee": "none"}, own), predicting=False)
         for own in (found, Changes())
     )
-    assert with_file["rows_out_of_place"]["as_read"] == pytest.approx(without["rows_out_of_place"]["typical"])
-    assert with_file["rows_out_of_place"]["typical"] > without["rows_out_of_place"]["typical"]
+    assert with_file["average_total_variation"]["as_read"] == pytest.approx(
+        without["average_total_variation"]["average"]
+    )
+    assert with_file["average_total_variation"]["average"] > without["average_total_variation"]["average"]
     assert total_variation(*Comparison.of(codec, cells, other, {}, found).tables(as_read=True), (0,)) > 0
 
 
@@ -170,16 +172,16 @@ def desk(tmp_path_factory):
 def test_evaluate_puts_changes_first_on_the_screen_in_json_and_on_the_page(desk):
     said = CliRunner().invoke(main, ["evaluate", str(desk / "table.csv"), str(desk / "bundle")]).output.splitlines()
     assert said[0].startswith("CONFIDENTIAL")
-    assert said[1] == "NOT AS IN THE TABLE: 1 of 9 columns of the table are not in the bundle: name"
-    assert said[2].startswith("NOT AS IN THE TABLE: delay: 25.0% of the cells lie beyond 0 to 1")
-    assert any("of the table as the schema changed it" in line for line in said)
+    assert said[1] == "CHANGED BY THE SCHEMA: 1 of 9 columns of the table are not in the bundle: name"
+    assert said[2].startswith("CHANGED BY THE SCHEMA: delay: 25.0% of the cells lie beyond 0 to 1")
+    assert any("against the table as the schema reads it" in line for line in said)
     told = CliRunner().invoke(main, ["evaluate", str(desk / "table.csv"), str(desk / "bundle"), "--json"]).output
     assert json.loads(told)["changed"]["columns"]["delay"]["moved"] == 0.25
     rows = compare(desk / "table.csv", desk / "bundle")
     page = check_page(evaluation_html(rows, evaluate(rows, predicting=False)))
-    assert page.text.index("Not as in the table") < page.text.index("A row is out of place")
+    assert page.text.index("Changed by the schema") < page.text.index("The total variation distance is")
     assert "delay: 25.0% of the cells lie beyond 0 to 1 and were moved" in page.text
-    assert "25.00 because the schema changed them" in page.text
+    assert "25.00% because the schema changed them" in page.text
 
 
 def test_persons_count_once_in_the_shares_of_changes():

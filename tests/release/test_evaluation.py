@@ -62,8 +62,8 @@ def run(line):
 
 def test_the_page_is_watermarked_and_has_true_beside_synthetic(rows, figures):
     page = check_page(evaluation_html(rows, figures))
-    assert page.all("title")[0]["text"].startswith("confidential: computed on true data")
-    assert page.text.startswith("Skip to the reportconfidential: computed on true data")
+    assert page.all("title")[0]["text"].startswith("confidential: computed on real data")
+    assert page.text.startswith("Skip to the reportconfidential: computed on real data")
     assert (
         page.all("body")[0]["attrs"]["class"] == "confidential"
     )  # the style sheet draws it across every screen and sheet
@@ -216,7 +216,7 @@ def test_the_command_writes_page_and_figures_for_their_owner_alone(desk, tmp_pat
     assert "CONFIDENTIAL" in result.stdout
     assert "AUC for ward" in result.stdout
     check_page((tmp_path / "e.html").read_text())
-    assert json.loads((tmp_path / "e.json").read_text())["watermark"] == "confidential: computed on true data"
+    assert json.loads((tmp_path / "e.json").read_text())["watermark"] == "confidential: computed on real data"
     for name in ("e.html", "e.json"):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     assert run(line).exit_code == 2
@@ -229,7 +229,7 @@ def test_the_command_writes_page_and_figures_for_their_owner_alone(desk, tmp_pat
 
 
 def test_true_rows_side_by_side_have_no_way_out(rows):
-    assert repr(rows) == "Comparison(600 true and 500 synthetic rows)"
+    assert repr(rows) == "Comparison(600 real and 500 synthetic rows)"
     assert not any(hasattr(rows, name) for name in ("save", "to_dict", "to_json", "write"))
 
 
@@ -266,5 +266,5 @@ def test_a_wide_table_says_how_many_pairs_were_compared(tmp_path, monkeypatch):
     assert facts["tables_compared"]["2"] == [1000, 1770]
     assert "The worst pairs are the worst of 1,000 of 1,770 tables" in Path("page.html").read_text()
     words = CliRunner().invoke(main, shlex.split("evaluate flags.csv out")).stdout
-    assert "stand in the wrong cell of a typical table of two columns" in words
-    assert "the mean over 1,000 of 1,770 tables, chosen at random" in words
+    assert "of the rows would have to move to match the real one" in words
+    assert "averaged over 1,000 of 1,770 tables, chosen at random" in words

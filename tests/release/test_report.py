@@ -137,9 +137,11 @@ def test_what_is_to_be_copied_runs(page, fitted, release, tmp_path):
 
 def test_the_certificate_is_drawn_with_its_bounds(page, fitted, release):
     bounds = fitted.certify(pl.DataFrame(dict(joined(release.parts))))
-    yardstick = [row[1] for row in table_named(page, "Rows out of place, of 100")]
+    yardstick = [row[1] for row in table_named(page, "Average total variation distance")]
     own = fitted.certificate.misplaced
-    assert yardstick == [of_hundred(own.estimate), f"≤ {of_hundred(own.bound)}", f"≤ {of_hundred(bounds.misplaced)}"]
+    assert yardstick == [
+        f"{sign}{of_hundred(x)}%" for sign, x in (("", own.estimate), ("≤ ", own.bound), ("≤ ", bounds.misplaced))
+    ]
     rows = table_named(page, "Certificate by degree")
     assert [row[0][:5] for row in rows] == ["RMSE₁", "RMSE₂", "RMSE₃", "RMSE₄"]
     for d, row in enumerate(rows, start=1):
@@ -325,7 +327,7 @@ def test_every_kind_of_guarantee_has_its_page(epsilon, delta, share):
         table
     )
     page = check_page(shown(synth.release(50)))
-    assert ("No certificate was bought" in page.text) == (share == 0)
+    assert ("No part of the budget was set aside" in page.text) == (share == 0)
     assert ("guarantee is weak" in page.text) == (epsilon > 10)
     assert "one person with up to 2 rows" in page.text
     assert (synth.spectrum is None) == ("What stood out of the noise" not in page.text)
@@ -350,7 +352,7 @@ def test_an_anonymous_report_speaks_of_groups_and_of_no_budget(visits):
     assert agreeing(3, 0.5) == 2 / 8
     assert table_named(page, "Chance that a group agrees")[0] == ["1 of 100 people have it", "", "81.8%"]
     facts = dict(table_named(page, "What averaging lost"))
-    assert facts["Covariance loss"] == f"{number(synth.covariance_loss)}computed on true data"
+    assert facts["Covariance loss"] == f"{number(synth.covariance_loss)}computed on real data"
     assert facts["Records"] == "1,500"
     assert facts["Groups"].startswith(str(synth.groups))
 

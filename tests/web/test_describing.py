@@ -155,8 +155,8 @@ def test_persons_with_events_from_review_to_bundle(clinics, tables, tmp_path):
     assert facts["unit"].startswith("one person")
     evaluation = clinics.post(f"/work/{work}/evaluate")
     assert "confidential" in evaluation.text.lower()
-    assert "true, drawn again" in evaluation.text
-    assert "Persons: 120 true, 120 synthetic" in words(evaluation)
+    assert "fresh sample of real persons" in evaluation.text
+    assert "Persons: 120 real, 120 synthetic" in words(evaluation)
     archive = zipfile.ZipFile(io.BytesIO(clinics.get(f"/work/{work}/bundle.zip").content))
     assert {name.rpartition("/")[2] for name in archive.namelist()} >= {
         "patients.csv",

@@ -297,7 +297,7 @@ def test_predictions_come_from_public_sizes_alone(page):
     page.workspace.work(work).table.path.unlink()
     small = words(page.get(f"/work/{work}/predict?mode=private&epsilon=0.1&dataset=visits"))
     large = words(page.get(f"/work/{work}/predict?mode=private&epsilon=2&dataset=visits"))
-    assert "of 100 rows out of place" in small
+    assert "of the rows would have to move" in small
     assert "Simulated rows" in small
     assert "pure ε" in small
     assert "Lost in noise, cell by cell" in words(

@@ -124,8 +124,8 @@ def read_certificate(said: Mapping[str, Any], unit: str) -> tuple[Certificate | 
         return persons, replace(persons, bound=bounds[1], persons=said["this_table"]["persons"]) if bounds[1] else None
     bound, estimate = ({int(d): float(v) for d, v in said[name].items()} for name in ("bound", "estimate"))
     misplaced = None
-    if (own := said.get("rows_out_of_place")) is not None:
+    if (own := said.get("average_total_variation")) is not None:
         numbers = "distribution_functions" in said
         misplaced = OutOfPlace(float(own["bound"]), float(own["estimate"]), int(own["columns"]), numbers)
     found = Certificate(bound, estimate, charge, said["measure"].startswith("L2"), confidence, misplaced)
-    return found, TableBounds({}, said["this_table"]["rows_out_of_place"])
+    return found, TableBounds({}, said["this_table"]["average_total_variation"])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--target-error",
     callback=number("target-error"),
-    help="Find the ε that should leave at most this share of rows out of place.",
+    help="Find the ε for this average total variation distance: 0.03 means that 3% of the rows would have to move.",
 )
 @json_option
 def plan(  # click passes each option by its name

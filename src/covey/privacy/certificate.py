@@ -1,7 +1,7 @@
 """The private accuracy certificate: bounds on the error of a release that are themselves part of the release.
 
-What people read is one yardstick, rows out of place: of 100 rows, how many stand in the wrong cell of a typical table of two
-columns (core/tables/misplaced.py), and its twin for numbers, how many lie on the wrong side of a value. Beside it stands the
+What people read is one yardstick, the average total variation distance of tables of two columns: the proportion of rows that
+would have to move (core/tables/misplaced.py). Its twin for numbers is the distance of distribution functions. Beside it is the
 paper's measure, δ_1 … δ_4. For fixed centres one replaced true row moves the yardstick by at most 1/n, and the largest of the
 δ_d by at most 1/n: two numbers, which one charge buys together. Under pure ε the cube mechanism needs no more room for the two
 than their larger change: a margin of 3.5/(nε), against 2.5/(nε) for one number alone and 5.1/(nε) for two separate draws.
@@ -45,15 +45,17 @@ class OutOfPlace:
     @property
     def sentence(self) -> str:
         """What a steward reads."""
-        of = "two columns" if self.columns == 2 else "one column"
-        count = of_hundred(self.bound)
-        also = f", and at most {count} on the wrong side of any value of a number" if self.numbers else ""
-        return f"Of 100 rows at most {count} stand in the wrong cell of a typical table of {of}{also}, with 95% confidence."
+        told = would_move(self.bound, "two-column table" if self.columns == 2 else "one-column table", "rows")
+        below = " The proportion of rows below any value of a number is off by at most"
+        return told + f"{below} {of_hundred(self.bound)} percentage points." * self.numbers
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds on the typical error of d-way shares of the centres, with joint confidence, by degree d."""
+    """Bounds on the error of a release, measured with noise; they hold together with 95% confidence.
+
+    `print(certificate)` says them in words. `bound[d]` bounds the root mean square error of proportions of d columns.
+    """
 
     bound: Mapping[int, float]
     estimate: Mapping[int, float]
@@ -69,10 +71,12 @@ class Certificate:
         degrees = sorted(self.bound)
         main = 2 if 2 in self.bound else degrees[0]
         if self.products:
-            of = "a product of two columns" if main == 2 else "a column"
-            also_one = ", and so is that of a single column" if main == 2 else ""
-            bound = f"within {_show(self.bound[main])} of the truth"
-            return f"The typical mean of {of}, each between 0 and 1, is {bound}, with 95% confidence{also_one}."
+            of = "products of two columns" if main == 2 else "columns"
+            also_one = " The same bound holds for means of single columns." if main == 2 else ""
+            bound = f"a root mean square error of at most {_show(self.bound[main])}"
+            return (
+                f"The means of {of}, each scaled to lie between 0 and 1, have {bound}, with 95% confidence.{also_one}"
+            )
         if self.misplaced is not None:
             return self.misplaced.sentence
         return self.technical
@@ -82,11 +86,10 @@ class Certificate:
         """The bound on the paper's measure, in words."""
         degrees = sorted(self.bound)
         main = 2 if 2 in self.bound else degrees[0]
-        what = f"typical {main}-way {'table' if self.categorical else 'share'}"
+        what = f"{main}-way {'tables, in L2 distance from 0 to 1,' if self.categorical else 'proportions'}"
         also = [str(d) for d in degrees if d != main]
-        rest = f"; the same bound holds for {_and(also)}-way ones" if also else ""
-        measure = " (in L2 distance, from 0 to 1)" if self.categorical else ""
-        return f"The {what} is within {_show(self.bound[main])} of the truth{measure}, with 95% confidence{rest}."
+        rest = f" The same bound holds for {_and(also)}-way ones." if also else ""
+        return f"The root mean square error of {what} is at most {_show(self.bound[main])}, with 95% confidence.{rest}"
 
     def __str__(self) -> str:
         return self.sentence
@@ -95,8 +98,8 @@ class Certificate:
         """For notebooks: the sentence, and the numbers behind it."""
         rows = []
         if (seen := self.misplaced) is not None:
-            words = f"{of_hundred(seen.estimate)} estimated with noise, ≤ {of_hundred(seen.bound)}"
-            rows.append(("Rows out of place, of 100", [meter(seen.estimate / seen.bound), words]))
+            words = f"{of_hundred(seen.estimate)}% estimated with noise, ≤ {of_hundred(seen.bound)}%"
+            rows.append(("Average total variation distance", [meter(seen.estimate / seen.bound), words]))
         rows += [
             (
                 f"{d}-way",
@@ -148,9 +151,9 @@ class TableBounds(dict[int, float]):
         self.misplaced = misplaced
 
     def __repr__(self) -> str:
-        rows = "" if self.misplaced is None else f", {of_hundred(self.misplaced)} of 100 rows out of place"
+        rows = "" if self.misplaced is None else f", average total variation ≤ {of_hundred(self.misplaced)}%"
         rows += "" if self.numbers is None else f", distribution functions within {self.numbers:.4g}"
-        return f"{dict(self)}{rows} (exact in the table it was computed on: share it only if that table is synthetic)"
+        return f"{dict(self)}{rows} (computed without noise: share it only if the table is synthetic)"
 
 
 def certify(
@@ -218,8 +221,16 @@ def _quantile(law: str) -> float:
     return -float(ndtri(NOISE_MISS))
 
 
+def would_move(bound: float, table: str, counted: str) -> str:
+    """A bound on the average total variation distance, in words."""
+    return (
+        f"In an average {table} at most {of_hundred(bound)}% of the {counted} would have to move to match the real one "
+        f"(average total variation distance ≤ {_show(bound)}, with 95% confidence)."
+    )
+
+
 def of_hundred(share: float) -> str:
-    """Rows of 100, to two digits, rounded up: a bound must not shrink in print."""
+    """A percentage to two digits, rounded up: a bound must not shrink in print."""
     rows = 100 * share
     digits = max(0, 1 - floor(log10(rows))) if rows > 0 else 1
     return f"{ceil(rows * 10**digits - 1e-9) / 10**digits:.{digits}f}"

@@ -21,13 +21,13 @@ from covey.release.page import Part, facts, section
 from covey.table.codec import Codec
 
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
-NO_CERTIFICATE = "No certificate was bought for this release, so it carries no bound on its error."
+NO_CERTIFICATE = "No part of the budget was set aside for a certificate, so this release has no bound on its error."
 HUNDRED = 100  # rows in the picture
 ACROSS = 25  # of them in a line
 
 
 def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
-    """The certificate: of 100 rows, how many are out of place; in technical terms, by degree."""
+    """The certificate: the average total variation distance; in technical terms, by degree."""
     title, certificate, privacy = "How accurate it is", release.certificate, release.privacy
     schema = release.described.schema
     kinds = None if schema is None else Codec(schema).kinds
@@ -38,7 +38,7 @@ def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
     if isinstance(certificate, PersonsCertificate):
         return _of_persons(whole if isinstance(whole, PersonsCertificate) else certificate, title)
     whole = whole if isinstance(whole, TableBounds) else TableBounds({})
-    paid = "The bound was measured on the true data, with noise, and paid for from the same budget: it is private too."
+    paid = "The bound was measured on the real data with noise and paid for from the same budget. It is private too."
     parts = [tag("p", stated(certificate, whole), class_="statement")]
     if certificate.misplaced is not None:
         parts += yardstick(certificate.misplaced, whole.misplaced)
@@ -49,9 +49,9 @@ def _of_persons(found: PersonsCertificate, title: str) -> Part:
     """The certificate of persons with events, by group of tables."""
     rows = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in found.bound.items()]
     words = (
-        "Total variation is the largest error of the share of any set of cells of a table, from 0 to 1. The bound is about the "
-        "mean over the tables of each group, was measured on the true data with noise, and is private too. It does not speak of "
-        "single rare cells."
+        "The total variation distance is the proportion of persons that would have to move to make two tables equal. The bound "
+        "is about the average over the tables of each group. It was measured on the real data with noise, so it is private too. "
+        "It says nothing about a single rare cell."
     )
     shown = facts(rows, "Bounds by group of tables")
     return section("accuracy", title, tag("p", found.sentence, class_="statement"), tag("p", words), shown)
@@ -62,12 +62,12 @@ def headline(release: PrivateRelease, whole: Bounds) -> list[tuple[str, str]]:
     if isinstance(release.certificate, PersonsCertificate):
         found = whole if isinstance(whole, PersonsCertificate) else release.certificate
         bound = charts.up(max(found.bound.values()), 2)
-        return [("certified mean error of a table, in total variation", f"≤ {bound}")]
+        return [("average total variation distance, with 95% confidence", f"≤ {bound}")]
     own = release.certificate.misplaced if isinstance(release.certificate, Certificate) else None
     if own is None:
         return []
     most = own.bound if not isinstance(whole, TableBounds) or whole.misplaced is None else whole.misplaced
-    return [("of 100 rows, out of place in a typical table", f"≤ {of_hundred(most)}")]
+    return [("of the rows would have to move in an average two-column table", f"≤ {of_hundred(most)}%")]
 
 
 def stated(certificate: Certificate | PersonsCertificate | None, whole: Bounds) -> str | None:
@@ -81,25 +81,26 @@ def stated(certificate: Certificate | PersonsCertificate | None, whole: Bounds) 
 
 
 def yardstick(own: OutOfPlace, whole: float | None) -> list[Html]:
-    """What a row out of place is, and a hundred rows of which so many are."""
-    table = "a table of two columns, say age by ward," if own.columns == 2 else "the table of one column"
+    """What the average total variation distance means, and a hundred rows of which so many would have to move."""
+    table = "a table of two columns, such as age by ward" if own.columns == 2 else "the table of one column"
+    over = "pairs of columns" if own.columns == 2 else "columns"
     meaning = (
-        f"Think of {table} once from the true rows and once from the synthetic ones. The rows that would have to change "
-        "their cell for the two to agree are out of place. The typical table is the mean over all pairs of columns; numbers "
-        "are looked at in about twenty ranges. A single table can be better or worse."
+        f"Count {table}, once in the real rows and once in the synthetic ones. The total variation distance is the proportion of "
+        f"rows that would have to change their cell to make the two tables equal. The figure is the average over all {over}, "
+        "with numbers in about twenty ranges. A single table can be better or worse."
     )
     rows = [
-        ("noisy estimate", f"{of_hundred(own.estimate)}"),
-        ("95% bound for the model", f"≤ {of_hundred(own.bound)}"),
-        *([] if whole is None else [("95% bound for these very rows", f"≤ {of_hundred(whole)}")]),
+        ("noisy estimate", f"{of_hundred(own.estimate)}%"),
+        ("95% bound for the model", f"≤ {of_hundred(own.bound)}%"),
+        *([] if whole is None else [("95% bound for these rows", f"≤ {of_hundred(whole)}%")]),
     ]
-    title = "Rows out of place, of 100"
-    listed = charts.table(("", "rows of 100"), rows, title)
+    title = "Average total variation distance"
+    listed = charts.table(("", "rows that would have to move"), rows, title)
     return [tag("p", meaning), charts.figure(title, hundred(own.bound if whole is None else whole), listed)]
 
 
 def hundred(share: float) -> Html:
-    """A hundred rows as dots, those that may be out of place in another colour; the last of them in part."""
+    """A hundred rows as dots, those that would have to move in another colour; the last of them in part."""
     step, drawn = 17, []
     out = min(1.0, max(0.0, share)) * HUNDRED
     for i in range(HUNDRED):
@@ -108,18 +109,18 @@ def hundred(share: float) -> Html:
         part = min(1.0, max(0.0, out - i))
         if part > 0:
             drawn.append(tag("rect", x=x, y=y, width=f"{13 * part:.2f}", height=13, rx=3, class_="bar b1"))
-    said = f"At most {of_hundred(share)} of 100 rows are out of place"
+    said = f"At most {of_hundred(share)}% of the rows would have to move"
     return charts.svg(ACROSS * step, HUNDRED // ACROSS * step, "A hundred rows", said, drawn)
 
 
 def technical(certificate: Certificate, whole: TableBounds) -> Html:
     """The paper's measure, degree by degree, folded away."""
     meaning = (
-        "The measure δ is the distance between a true and a synthetic table of d columns in the typical case, from 0 (the same) "
-        "to 1: the root of half the sum of squared differences of its cells."
+        "RMSE with the index d is the root mean square distance between real and synthetic tables of d columns, from 0 (the "
+        "same) to 1. The distance of two tables is the root of half the sum of squared differences of their cells."
         if certificate.categorical
-        else "The measure δ is the error of the share of rows in which d given flags are all set, in the typical case: the root "
-        "mean square over all choices of d columns. An error of 0.01 is one percentage point."
+        else "RMSE with the index d is the root mean square error of the proportion of rows in which d yes/no columns are all "
+        "yes, over all choices of d columns. An error of 0.01 is one percentage point."
     )
     rows = [
         (
@@ -130,14 +131,14 @@ def technical(certificate: Certificate, whole: TableBounds) -> Html:
         )
         for d in sorted(certificate.bound)
     ]
-    legend = [("", "certified for the centres, with 95% confidence"), ("round", "noisy estimate")]
+    legend = [("", "certified for the model, with 95% confidence"), ("round", "noisy estimate")]
     if whole:
-        legend.insert(1, ("b1", "added by drawing these rows, exactly"))
+        legend.insert(1, ("b1", "added by drawing these rows (exact)"))
     key = [tag("li", tag("i", class_=f"swatch {c}", aria_hidden="true"), words) for c, words in legend]
     picture = charts.certificate_chart(
         dict(certificate.bound), dict(certificate.estimate), dict(whole), certificate.categorical
     )
-    head = ("degree", "noisy estimate", "95% bound, centres", "95% bound, this table")
+    head = ("degree", "noisy estimate", "95% bound, model", "95% bound, this table")
     return tag(
         "details",
         tag("summary", "In technical terms"),
@@ -147,8 +148,8 @@ def technical(certificate: Certificate, whole: TableBounds) -> Html:
             "The accuracy certificate",
             tag("div", picture, tag("ul", key, class_="legend")),
             charts.table(head, rows, "Certificate by degree"),
-            "One noisy number, the largest error of all degrees, bounds every one of them; 95% is their joint confidence. Rows "
-            "out of place, the mean total variation of two-way tables, are a second number of the same charge.",
+            "One noisy number, the largest error of all degrees, bounds each of them. The bounds hold together with 95% "
+            "confidence. The average total variation distance is a second number of the same charge.",
         ),
     )
 

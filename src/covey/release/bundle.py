@@ -208,7 +208,7 @@ def _own_facts(certificate: Certificate | PersonsCertificate, whole: Bounds) -> 
     said: dict[str, Any] = {"sentence": stated(certificate, whole)}
     if isinstance(whole, PersonsCertificate):
         return said | {"bound": {KINDS[kind]: value for kind, value in whole.bound.items()}, "persons": whole.persons}
-    return said | {"rows_out_of_place": whole.misplaced if isinstance(whole, TableBounds) else None}
+    return said | {"average_total_variation": whole.misplaced if isinstance(whole, TableBounds) else None}
 
 
 # The words.

@@ -41,15 +41,15 @@ def evaluation_html(rows: Comparison, figures: Mapping[str, Any]) -> str:
     """The page for the figures of `evaluate`."""
     columns = describe(rows.codec)
     n, m = len(rows.true), len(rows.synthetic)
-    own = figures["rows_out_of_place"]
+    own = figures["average_total_variation"]
     tiles = [
-        ("of 100 rows, in the wrong cell of a typical table", f"{100 * own['typical']:.2f}"),
-        ("of true rows, drawn again by chance", f"{100 * own['resampled_true_rows']:.2f}"),
-        (f"in the worst table, {shorten(' × '.join(own['worst_table']), 60)}", f"{100 * own['worst']:.2f}"),
+        ("of the rows would have to move in an average table", f"{100 * own['average']:.2f}%"),
+        ("in a fresh sample of real rows, by chance alone", f"{100 * own['fresh_sample_of_real_rows']:.2f}%"),
+        (f"in the worst table, {shorten(' × '.join(own['worst_table']), 60)}", f"{100 * own['worst']:.2f}%"),
     ]
     banner = (
-        "The figures below come from the true records, without noise. Whoever sees them learns about single persons: they are "
-        "for the steward alone, and not part of any release."
+        "The figures below were computed on the real records without noise. They can tell something about single persons. "
+        "They are for the data owner alone and are not part of any release."
     )
     sections = [
         overview(rows, figures),
@@ -61,55 +61,58 @@ def evaluation_html(rows: Comparison, figures: Mapping[str, Any]) -> str:
     ]
     changed, off = changed_words(figures["changed"]), figures["numbers"]["alarms"][:ALARMS]
     guarantee = str(rows.bundle["guarantee"])
-    lead = f"A bundle of {m:,} synthetic rows beside the true table of {n:,}."
+    lead = f"A bundle of {m:,} synthetic rows beside the real table of {n:,}."
     badges = [("confidential", "alarm"), (guarantee, "")]
     banners = [tag("p", tag("strong", WATERMARK), ". ", banner, class_="banner alarm")]
     if changed:
         listed = tag("ul", [tag("li", f"{line}.") for line in changed])
-        opening = "What the bundle cannot show, because its schema changed it before anything was measured:"
-        banners.append(tag("div", tag("strong", "Not as in the table"), ". ", opening, listed, class_="banner alarm"))
+        opening = "The schema changed these values before anything was measured, so the bundle cannot show them:"
+        banners.append(tag("div", tag("strong", "Changed by the schema"), ". ", opening, listed, class_="banner alarm"))
     banners += [tag("p", tag("strong", "Far off"), ": ", words, ".", class_="banner alarm") for words in off]
     footer = tag("p", "Written by covey. This page is one file without scripts; it loads nothing and sends nothing.")
-    return page("True and synthetic", "Evaluation", lead, badges, banners, tiles, sections, footer, WATERMARK)
+    return page("Real and synthetic", "Evaluation", lead, badges, banners, tiles, sections, footer, WATERMARK)
 
 
 def overview(rows: Comparison, figures: Mapping[str, Any]) -> Part:
     """The figures in one table, and what they mean."""
-    own, listed = figures["rows_out_of_place"], []
+    own, listed = figures["average_total_variation"], []
     of = "two columns" if own["columns"] == 2 else "one column"
-    typical = (
-        f"{100 * own['typical']:.2f} of 100, the mean over {share_compared(figures, str(own['columns']))} of {of}; true rows, "
-        f"drawn again by chance, have {100 * own['resampled_true_rows']:.2f}"
+    average = (
+        f"{100 * own['average']:.2f}%, the average over {share_compared(figures, str(own['columns']))} of {of}; a fresh sample "
+        f"of real rows has {100 * own['fresh_sample_of_real_rows']:.2f}%"
     )
-    typical = "; ".join([typical, *as_read_words(own)])
-    worst = f"{100 * own['worst']:.2f} of 100, in {' × '.join(own['worst_table'])}"
+    average = "; ".join([average, *as_read_words(own)])
+    worst = f"{100 * own['worst']:.2f}%, in {' × '.join(own['worst_table'])}"
     for d, value in figures["total_variation"].items():
         of = share_compared(figures, d)
         free = figures["total_variation_of_resampled_true_rows"][d]
         listed.append(
-            (f"{d}-way tables", f"{number(value)}, the mean over {of}; true rows, resampled, have {number(free)}")
+            (
+                f"{d}-way tables",
+                f"{number(value)}, the average over {of}; a fresh sample of real rows has {number(free)}",
+            )
         )
     loss = figures["covariance"]
     if loss:
         listed.append(
-            ("Covariance loss", f"{number(loss['loss'])}, where the true covariance has norm {number(loss['true'])}")
+            ("Covariance loss", f"{number(loss['loss'])}, where the real covariance has norm {number(loss['true'])}")
         )
     if "covariance_loss" in rows.bundle:
         listed.append(
             ("of which averaging", f"{number(float(rows.bundle['covariance_loss']))} when the groups were formed")
         )
     words = (
-        "A row is out of place in a table if it would have to change its cell for the true and the synthetic table to agree. A "
-        "true value that the schema moved, merged, emptied or filled is out of place wherever its column stands. "
-        "Rows drawn again from the true table, as many as the synthetic one has, say what chance alone does. It is the yardstick "
-        "of the plan and of the certificate, which says it with noise."
+        "The total variation distance is the proportion of rows that would have to change their cell to make the synthetic "
+        "table equal to the real one. A value that the schema moved to a limit, merged, emptied or filled always counts as "
+        "wrong. A fresh sample of real rows, as large as the synthetic table, shows what chance alone does. The plan and the "
+        "certificate use the same measure; the certificate adds noise to it."
     )
     technical = (
-        "Total variation is the same as a share, from 0 to 1. The covariance loss is the Frobenius norm of the difference of two "
-        "covariance matrices, of category indicators of the tables as the schema reads them."
+        "Here the total variation distance is a proportion from 0 to 1. The covariance loss is the Frobenius norm of the "
+        "difference of two covariance matrices, of category indicators of the tables as the schema reads them."
     )
     fold = tag("details", tag("summary", "In technical terms"), tag("p", technical), facts(listed, "Other errors"))
-    short = facts([("Rows out of place", typical), ("The worst table", worst)], "Errors")
+    short = facts([("Average total variation distance", average), ("The worst table", worst)], "Errors")
     small = tag("p", figures["small_groups"]) if figures["small_groups"] else None
     return section("overview", "In short", tag("p", words), short, small, fold)
 
@@ -135,7 +138,7 @@ def numbers(figures: Mapping[str, Any]) -> list[Part]:
         for number, field, label, x, y, off in figures["group_means"][:WORST]
     ]
     words = (
-        "Each entry is the true figure and, behind the arrow, the synthetic one. Two distribution functions are off by the "
+        "Each entry is the real figure and, behind the arrow, the synthetic one. Two distribution functions are off by the "
         "largest difference between the shares of rows below any one value."
     )
     parts = [charts.table(head, shown, "Numbers and dates", "broad")]
@@ -187,8 +190,8 @@ def one_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, A
 
 
 def _card(column: Column, both: Floats, error: float, changed: float) -> Html:
-    note = f"{100 * error:.2f} of 100 rows out of place"
-    note += f", {100 * changed:.2f} because the schema changed them; drawn as it reads them" if changed else ""
+    note = f"{100 * error:.2f}% of the rows would have to move"
+    note += f", {100 * changed:.2f}% because the schema changed them; drawn as it reads them" if changed else ""
     caption = f"Shares of {column.name}"
     if not column.ordered:
         rows = [(label, [float(x) for x in v]) for label, v in ranked(column.labels, both, column.has_missing, 10)]
@@ -210,11 +213,11 @@ def two_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, A
     if len(names) < 2:
         return section("two", "Pair by pair", tag("p", "There is only one column."))
     shown = names[:MAPPED]
-    title = "Rows out of place, pair by pair"
+    title = "Total variation distance, pair by pair"
     worst = [(f"{a} × {b}", f"{100 * v:.2f}") for a, b, v in figures["worst_pairs"]]
     picture = tag(
         "div",
-        charts.heat_map(shown, pair_variation(rows, MAPPED), title, "Share of rows out of place"),
+        charts.heat_map(shown, pair_variation(rows, MAPPED), title, "Proportion of rows that would have to move"),
         charts.table(("pair", "rows of 100"), worst, "The worst pairs"),
         class_="beside",
     )
@@ -275,14 +278,14 @@ def prediction(found: Sequence[Mapping[str, Any]] | None) -> list[Part]:
     head = (
         "predicted column",
         "always the most frequent",
-        "accuracy, from true",
+        "accuracy, from real",
         "accuracy, from synthetic",
-        "AUC, from true",
+        "AUC, from real",
         "AUC, from synthetic",
     )
     words = (
-        "A logistic regression on all other columns learned once from half of the true rows and once from the synthetic rows; "
-        "both were tested on the other half of the true rows. The closer the two, the better the synthetic rows serve such work. "
-        "AUC is averaged over classes; 0.5 is chance. The synthetic rows were made from all true rows, the tested half included."
+        "A logistic regression on all other columns learned once from half of the real rows and once from the synthetic rows; "
+        "both were tested on the other half of the real rows. The closer the two, the better the synthetic rows serve such work. "
+        "AUC is averaged over classes; 0.5 is chance. The synthetic rows were made from all real rows, the tested half included."
     )
     return [section("prediction", title, tag("p", words), charts.table(head, rows, "Predictions"))]

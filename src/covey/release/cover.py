@@ -36,7 +36,7 @@ def odds(privacy: PrivacyStatement) -> str:
     said = f"{chance:.1f}%" if chance < 99.95 else f"{chance:.4g}%"
     return (
         f"Whoever knows every row of the confidential table except {rest}, and must say which of two equally likely versions "
-        f"is the true one, {'would be' if privacy.seeded else 'is'} right in at most {said} of cases with this whole folder in "
+        f"is the real one, {'would be' if privacy.seeded else 'is'} right in at most {said} of cases with this whole folder in "
         "hand; tossing a coin is right in 50%."
     )
 
@@ -111,7 +111,7 @@ def domain(field: Field) -> str:
 def foundations(privacy: PrivacyStatement) -> Part:
     """The lowest layer: what the promise rests on, and what nobody can read off a folder."""
     rows = [
-        ("Who saw the true table", "its owner, on a machine of their own; the promise is about what left it"),
+        ("Who saw the real table", "its owner, on a machine of their own; the promise is about what left it"),
         ("Whose word counts", f"that {privacy.budget.protects} is what one person has in the table"),
         *([("What it takes as public", " ".join(privacy.assumed))] if privacy.assumed else []),
         (

@@ -29,7 +29,7 @@ from covey.table.persons import beside, named
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
-WATERMARK = "confidential: computed on true data"
+WATERMARK = "confidential: computed on real data"
 TABLES = 1000  # so many tables of each degree are compared, at most
 WORST = 10  # pairs that are listed: as many as someone looks into
 COMPARED_CATEGORIES = 1500  # beyond so many categories the covariance is not compared
@@ -75,7 +75,7 @@ class Comparison:
         return true, synthetic, tuple(own)
 
     def __repr__(self) -> str:
-        return f"Comparison({len(self.true)} true and {len(self.synthetic)} synthetic rows)"
+        return f"Comparison({len(self.true)} real and {len(self.synthetic)} synthetic rows)"
 
 
 def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: str | None = None) -> Comparison:
@@ -152,7 +152,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "rows": {"true": len(true), "synthetic": len(synthetic)},
         "changed": rows.changes.figures(rows.codec),
         "numbers": number_figures(rows.codec, rows.cells),
-        "rows_out_of_place": _out_of_place(found, resampled, names) | {"as_read": _as_read(rows, found)},
+        "average_total_variation": _average(found, resampled, names) | {"as_read": _as_read(rows, found)},
         "small_groups": small_groups_words(rows),
         "contradictions": contradictions(rows.codec, rows.cells),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
@@ -173,7 +173,7 @@ def small_groups_words(rows: Comparison) -> str | None:
     return None if groups is None else groups.sentence
 
 
-def _out_of_place(
+def _average(
     found: Mapping[int, Sequence[tuple[float, tuple[int, ...]]]],
     resampled: Mapping[int, Sequence[float]],
     names: Sequence[str],
@@ -183,8 +183,8 @@ def _out_of_place(
     worst, where = max(found[d], key=lambda x: x[0])
     return {
         "columns": d,
-        "typical": float(np.mean([value for value, _ in found[d]])),
-        "resampled_true_rows": float(np.mean(resampled[d])),
+        "average": float(np.mean([value for value, _ in found[d]])),
+        "fresh_sample_of_real_rows": float(np.mean(resampled[d])),
         "worst": worst,
         "worst_table": [names[a] for a in where],
     }
@@ -199,33 +199,35 @@ def _as_read(rows: Comparison, found: Mapping[int, Sequence[tuple[float, tuple[i
     return float(np.mean([total_variation(*tables, where) for _, where in own]))
 
 
-def out_of_place_words(figures: Mapping[str, Any]) -> list[str]:
-    """The yardstick in words: the typical table, the worst one, and each of the worst pairs by name."""
-    own = figures["rows_out_of_place"]
+def distance_words(figures: Mapping[str, Any]) -> list[str]:
+    """The yardstick in words: the average table, the worst one, and each of the worst pairs by name."""
+    own = figures["average_total_variation"]
     d = str(own["columns"])
     done, there = figures["tables_compared"][d]
-    over = "" if done == there else f", the mean over {share_compared(figures, d)}"
-    of = "two columns" if own["columns"] == 2 else "one column"
+    over = "" if done == there else f", averaged over {share_compared(figures, d)}"
+    of = "two-column table" if own["columns"] == 2 else "one-column table"
     words = [
-        f"of 100 rows {100 * own['typical']:.2f} stand in the wrong cell of a typical table of {of}{over} (true rows drawn "
-        f"again: {100 * own['resampled_true_rows']:.2f})",
+        f"in an average {of} {100 * own['average']:.2f}% of the rows would have to move to match the real one{over} (a fresh "
+        f"sample of real rows: {100 * own['fresh_sample_of_real_rows']:.2f}%)",
         *as_read_words(own),
-        f"in the worst, {' × '.join(own['worst_table'])}: {100 * own['worst']:.2f} of 100",
+        f"in the worst table, {' × '.join(own['worst_table'])}: {100 * own['worst']:.2f}%",
     ]
     if len(figures["worst_pairs"]) > 1:
-        listed = ", ".join(f"{a} × {b} ({100 * v:.1f})" for a, b, v in figures["worst_pairs"][:5])
-        words.append(f"worst pairs, rows of 100: {listed}")
+        listed = ", ".join(f"{a} × {b} ({100 * v:.1f}%)" for a, b, v in figures["worst_pairs"][:5])
+        words.append(f"worst pairs: {listed}")
     rest = {k: v for k, v in figures["total_variation"].items() if k != d}
     technical = ", ".join(f"{k}-way {v:.4f}" for k, v in rest.items())
-    told = [f"mean total variation of other tables: {technical}"] if technical else []
+    told = [f"average total variation distance of other tables: {technical}"] if technical else []
     return [*words, *told, *([figures["small_groups"]] if figures["small_groups"] else [])]
 
 
 def as_read_words(own: Mapping[str, Any]) -> list[str]:
     """What the yardstick would be of the table that was measured, where the schema changed cells."""
-    if own["as_read"] == own["typical"]:
+    if own["as_read"] == own["average"]:
         return []
-    return [f"{100 * own['as_read']:.2f} of the table as the schema changed it, which is what a certificate speaks of"]
+    return [
+        f"{100 * own['as_read']:.2f}% against the table as the schema reads it, which is what the certificate bounds"
+    ]
 
 
 def total_variation(X: Integers, Z: Integers, sizes: Any, subset: tuple[int, ...]) -> float:

@@ -84,9 +84,9 @@ def distributions(
             cards.append(tag("article", tag("h3", column.name), reason(error)))
     hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
     words = "How the synthetic rows are spread over the values of each column. " + (
-        "Nothing here was taken from the true rows."
+        "Nothing here was taken from the real rows."
         if private
-        else "Averages of groups keep the totals of a column, so these shares can be those of the true rows."
+        else "Averages of groups keep the totals of a column, so these shares can be those of the real rows."
     )
     if bands is not None:
         words += (

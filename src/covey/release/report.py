@@ -353,7 +353,7 @@ def anonymity(r: int) -> Part:
 
 def averaging(release: AnonymousRelease) -> Part:
     """What the averages no longer have."""
-    loss = [charts.number(release.covariance_loss), tag("span", "computed on true data", class_="note")]
+    loss = [charts.number(release.covariance_loss), tag("span", "computed on real data", class_="note")]
     rows = [
         ("Covariance loss", loss),
         ("Records", f"{release.n:,}"),

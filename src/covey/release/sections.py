@@ -122,7 +122,7 @@ def budget_bar(privacy: PrivacyStatement) -> Part:
         "How the budget was spent",
         tag(
             "p",
-            "Every look at the true table costs a part of the budget; the larger the part, the smaller the noise. ",
+            "Every look at the real table costs a part of the budget; the larger the part, the smaller the noise. ",
             unit,
         ),
         charts.stacked(shares),
@@ -141,7 +141,7 @@ def spectrum(seen: Spectrum) -> Part:
         for i, value in enumerate(seen.values)
     ]
     words = (
-        "The covariance of the true table was measured with noise, for privacy. Its eigenvalues say along how many directions "
+        "The covariance of the real table was measured with noise, for privacy. Its eigenvalues say along how many directions "
         f"the rows differ in a way that the noise did not drown. {count} above the edge at which this noise alone would end."
     )
     return section(

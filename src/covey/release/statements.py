@@ -122,7 +122,7 @@ def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
         "n": release.n,
         "groups": release.groups,
         "covariance_loss": release.covariance_loss,
-        "covariance_loss_note": "computed on true data",
+        "covariance_loss_note": "computed on real data",
         "method": release.method,
         "seeded": release.seeded,
         "note": SEEDED_MARK if release.seeded else "",
@@ -138,15 +138,15 @@ def certificate_facts(certificate: Certificate | PersonsCertificate) -> dict[str
     yardstick: dict[str, Any] = {}
     if own is not None:
         of = "two columns" if own.columns == 2 else "one column"
-        yardstick["rows_out_of_place"] = {
-            "measure": f"mean total variation of tables of {of}: the share of rows in the wrong cell of a typical table",
+        yardstick["average_total_variation"] = {
+            "measure": f"average total variation distance of tables of {of}: the proportion of rows that would have to move",
             "columns": own.columns,
             "bound": own.bound,
             "estimate": own.estimate,
         }
         if own.numbers:
             yardstick["distribution_functions"] = {
-                "measure": "Kolmogorov distance: by how much the share of rows below any value of a single number is off",
+                "measure": "Kolmogorov distance: the largest error of the proportion of rows below any value of a number",
                 "bound": own.bound,
             }
     return {
@@ -157,10 +157,10 @@ def certificate_facts(certificate: Certificate | PersonsCertificate) -> dict[str
         "joint": True,
         "measure": "L2 distance of d-way tables"
         if certificate.categorical
-        else "δ_d: root mean square error of d-way shares",
+        else "RMSE_d: root mean square error of d-way proportions",
         "bound": {str(d): b for d, b in certificate.bound.items()},
         "estimate": {str(d): b for d, b in certificate.estimate.items()},
-        "about": "the centres; a table drawn from them adds its own, exactly computable, distance, as in this_table",
+        "about": "the model; rows drawn from it add their own distance, which is computed exactly: see this_table",
         "cost": {"amount": str(certificate.charge.amount), "unit": certificate.charge.unit},
     }
 
@@ -170,8 +170,8 @@ def _persons_facts(found: PersonsCertificate) -> dict[str, Any]:
         "sentence": found.sentence,
         "confidence": found.confidence,
         "joint": True,
-        "measure": "mean total variation distance of the tables of a group, numbers in bins of about equal mass; "
-        "of numbers the largest distance of a distribution function, averaged by person",
+        "measure": "average total variation distance of the tables of a group, numbers in bins of about equal mass; "
+        "for numbers the largest distance of a distribution function, averaged by person",
         "bound": {WORDS[kind]: bound for kind, bound in found.bound.items()},
         "estimate": found.estimate,
         "about": f"a draw of {found.persons} persons from the model",
@@ -260,7 +260,7 @@ def unprotected(accuracy: str | None) -> list[str]:
         "",
         "## How accurate it is",
         "",
-        accuracy or "No certificate was bought for this release.",
+        accuracy or "No part of the budget was set aside for a certificate.",
         "",
     ]
 
@@ -336,7 +336,7 @@ def anonymous_words(release: AnonymousRelease) -> str:
         lines += [f"**{SEEDED_MARK}** (sampling).", ""]
     lines += [
         f"Made by covey {release.version} from a confidential table of {release.n} rows in {release.groups} groups",
-        f"(method: {release.method}). The covariance lost by averaging is {release.covariance_loss:.4g}, computed on true data.",
+        f"(method: {release.method}). The covariance lost by averaging is {release.covariance_loss:.4g}, computed on real data.",
         "Numbers and dates are averages, so they vary less than those of single records.",
         "",
         f"Hand it only to people who may see {release.group_size}-anonymous data. For data that can be published use",

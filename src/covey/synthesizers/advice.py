@@ -18,12 +18,12 @@ CALLER = 5  # frames up: advice is shown where `fit` was called
 
 
 def warn_of_noisy_shares(n: int, sizes: Sequence[int], budget: Budget) -> None:
-    """For bits and categories: the rows that are predicted to be out of place."""
+    """For bits and categories: the rows that are predicted to have to move."""
     if mostly_noise(predicted_error(sizes, n, budget)):
         out = 100 * predicted_misplaced(sizes, n, budget)
         warnings.warn(
-            f"with n = {n}, {len(sizes)} columns and epsilon = {float(budget.epsilon):g} about {out:.2g} of 100 rows "
-            "would stand in the wrong cell of a typical table of two columns: expect noise, not data. "
+            f"with n = {n}, {len(sizes)} columns and epsilon = {float(budget.epsilon):g} about {out:.2g}% of the rows "
+            "would have to move in an average two-column table. The result will be mostly noise. "
             f"{remedies(sizes, n, budget).capitalize()}.",
             CoveyWarning,
             stacklevel=CALLER,
@@ -34,8 +34,8 @@ def warn_of_numbers(n: int, p: int, budget: Budget) -> None:
     """For real records: which measurements the plan leaves out, because they would be noise."""
     if plan_reals(n, p, budget).mechanism in ("means", "margins"):
         warnings.warn(
-            f"with n = {n}, {p} columns and epsilon = {float(budget.epsilon):g} products of two columns would be noise: "
-            f"columns are measured one by one, and are independent in the synthetic rows. More {budget.counted}, a larger "
+            f"with n = {n}, {p} columns and epsilon = {float(budget.epsilon):g} products of two columns would be noise. "
+            f"Columns are measured one by one, and are independent in the synthetic rows. More {budget.counted}, a larger "
             "epsilon, a positive delta or fewer columns help.",
             CoveyWarning,
             stacklevel=CALLER,
@@ -55,8 +55,8 @@ def warn_of_the_papers_noise(par: PaperParameters) -> None:
     if sd > 0.5:
         warnings.warn(
             f"with n = {par.n}, p = {par.p} and these parameters the paper's noise on a block mean has standard "
-            f"deviation {sd:.2g} for columns between 0 and 1: expect noise, not data. Use method='regain', or more rows, "
-            "a larger epsilon or fewer columns.",
+            f"deviation {sd:.2g} for columns between 0 and 1. The result will be mostly noise. Use method='regain', or more "
+            "rows, a larger epsilon or fewer columns.",
             CoveyWarning,
             stacklevel=CALLER - 1,
         )

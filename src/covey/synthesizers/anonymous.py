@@ -192,7 +192,7 @@ class AnonymousSynthesizer(_Synthesizer):
         if self._law is None:
             facts.append(("Next", "call fit(table)"))
         else:
-            loss = f"{self.covariance_loss:.4g}, computed on true data"
+            loss = f"{self.covariance_loss:.4g}, computed on real data"
             facts += [("Records", f"{self.n:,}"), ("Groups", f"{self.groups:,}"), ("Covariance loss", loss)]
         if self.seeded:
             facts.append(("Seed", SEEDED_MARK))

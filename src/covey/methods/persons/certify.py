@@ -26,7 +26,7 @@ from covey.core.tables.events import (
 from covey.measure.law import mean_variation
 from covey.methods.persons.measure import Bins
 from covey.privacy.budget import Charge
-from covey.privacy.certificate import CONFIDENCE, of_hundred
+from covey.privacy.certificate import CONFIDENCE, would_move
 
 # What each group of tables is about, as a steward reads it.
 WORDS = {
@@ -62,13 +62,11 @@ class PersonsCertificate:
     @property
     def sentence(self) -> str:
         """What a steward reads."""
-        worst = of_hundred(max(self.bound.values()))
-        side = ", or on the wrong side of any value of a number" if "numbers" in self.bound else ""
+        worst = max(self.bound.values())
+        side = " The distribution functions of numbers keep the same bound." if "numbers" in self.bound else ""
         groups = "; ".join(WORDS[kind] for kind in self.bound if kind != "numbers")
-        return (
-            f"Of 100 persons at most {worst} stand in the wrong cell of a typical table of any group "
-            f"({groups}; numbers in the bins that were measured){side}, with 95% confidence."
-        )
+        kinds = f"This holds for each kind of table: {groups}. Numbers are compared in the bins that were measured."
+        return f"{would_move(worst, 'table', 'persons')} {kinds}{side}"
 
     def of(self, drawn: Histories) -> PersonsCertificate:
         """The bound for these synthetic persons: the certified one, and their exact distance from the compared draw.

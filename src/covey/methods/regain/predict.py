@@ -31,7 +31,7 @@ SLOW, POWER = 0.07, 0.4
 ONE_WAY_LEFT = 0.4  # of the noise on a one-way table
 CHANCE = 0.2  # of √(cells/n): what drawing rows adds
 STARTING = 2.0  # seconds before anything is read: Python and its libraries
-NO_ROOM = "this will not fit this machine's memory: a release would be refused before it is charged"
+NO_ROOM = "this machine has too little memory: a release would be refused, and nothing charged"
 BLIND = 0.5  # error of a share that is guessed blindly, as far as it can be off on average
 
 
@@ -52,7 +52,10 @@ class Prediction:
     @property
     def sentence(self) -> str:
         """The yardstick: what certificates bound and evaluations find."""
-        return f"of 100 rows about {100 * self.misplaced:.2g} would stand in the wrong cell of a typical table of two columns"
+        return (
+            f"in an average two-column table about {100 * self.misplaced:.2g}% of the rows would have to move to match the real "
+            "one"
+        )
 
     def described(self, attributes: Sequence[Attribute], n: int, budget: Budget) -> Prediction:
         """The same with what follows from the attributes: memory, with a warning where it is refused, and small groups."""
@@ -69,7 +72,7 @@ class Prediction:
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "rows_out_of_place": self.misplaced,
+            "average_total_variation": self.misplaced,
             "predicted_error": self.error,
             "seconds": self.seconds,
             "seconds_by_stage": self.stages,
@@ -87,7 +90,7 @@ def predict(
     target_error: Fraction | None = None,
     rows_per_person: Unit = 1,
 ) -> Prediction:
-    """Predicted rows out of place, time and memory; with a target error instead of ε, the ε that should reach it.
+    """Predicted average total variation, time and memory; with a target error instead of ε, the ε that should reach it.
 
     n counts rows, or where `rows_per_person` is "all" persons. Time and memory are then those of as many rows: how many there are
     is not public.
@@ -101,7 +104,7 @@ def predict(
     stages = expected_seconds(sizes, n)
     warnings = []
     if mostly_noise(error):
-        warnings.append(f"expect noise, not data: {remedies(sizes, n, budget)}")
+        warnings.append(f"the result will be mostly noise; {remedies(sizes, n, budget)}")
     if epsilon > 10:
         warnings.append("an epsilon above 10 is a weak guarantee")
     found = Prediction(
@@ -131,7 +134,7 @@ def expected_seconds(sizes: Sequence[int], n: int) -> dict[str, float]:
 
 
 def mostly_noise(error: float) -> bool:
-    """The one rule by which a plan, and a release of the same sizes, say "expect noise"."""
+    """The one rule by which a plan, and a release of the same sizes, say "mostly noise"."""
     return error > NOISE
 
 
@@ -171,16 +174,16 @@ def focus_words(focus: Focus, sizes: Sequence[int]) -> str:
     seen = np.minimum([size for size in sizes if size > 1], COARSE).astype(np.float64)
     cells = (seen.sum() ** 2 - (seen**2).sum()) / (len(seen) * (len(seen) - 1))
 
-    def out_of_place(error: float) -> str:
+    def moved(error: float) -> str:
         noise = 0.4 * cells * error
         if max(sizes) > 2:
             noise = min(noise, SLOW * (noise / LEFT_AFTER_DENOISING) ** POWER)
         return f"{100 * min(BLIND, noise):.2g}"
 
     return (
-        f"noise puts about {out_of_place(focus.important)} of 100 rows into the wrong cell of an important table of two columns "
-        f"(without this choice {out_of_place(focus.without)}; of other tables {out_of_place(focus.others)}); "
-        "what single columns, merged categories and drawing add stays as it is"
+        f"noise moves about {moved(focus.important)}% of the rows in an important two-column table (without this choice "
+        f"{moved(focus.without)}%, in other tables {moved(focus.others)}%); errors of single columns, merged categories and "
+        "drawing come on top and do not change"
     )
 
 
@@ -220,8 +223,8 @@ def solve_epsilon(
     counted = "persons" if rows_per_person == ALL_ROWS else "rows"
     if predicted_misplaced(sizes, n, budget_for(high, delta, rows_per_person)) > target:
         raise ParameterError(
-            f"no epsilon is predicted to leave {float(target):g} of the rows out of place, or fewer, with {n} {counted}: "
-            "sampling alone costs more."
+            f"with {n} {counted} no epsilon is predicted to reach an average total variation distance of {float(target):g}: "
+            "sampling alone costs more. Ask for a larger target error."
         )
     for _ in range(80):
         middle = float(np.sqrt(low * high))

@@ -22,7 +22,7 @@ def evaluation_page(request: Request, work: CurrentWork, form: CheckedForm) -> R
     """True against synthetic as a page of its own: without noise, so it is confidential, and written to no file."""
     job, folder = the_bundle(work)
     if not work.tables or not all(str(table.path) in job.names for table in work.tables):
-        raise Refused(409, "The true rows of this bundle are no longer here, so there is nothing to compare it with.")
+        raise Refused(409, "The real rows of this bundle are no longer here, so there is nothing to compare it with.")
     try:
         dialect = work.start.unit.schema.dialect
         person = job.order.get("person")
