@@ -70,7 +70,7 @@ def measured_runs(seed):
 
     def categories(sizes, delta):
         domain = Domain(sizes, (False,) * len(sizes))
-        budget = make_budget(1, delta)
+        budget = make_budget(1000, delta)  # with less, tables of three rows would have no pairs
         return lambda X, s: fit_categories(ArrayRows(X), domain, budget, s)
 
     ball = Ball(2)

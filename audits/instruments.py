@@ -9,7 +9,6 @@ from unittest.mock import patch
 import numpy as np
 
 import covey.core.noise.integers
-import covey.core.noise.knorm
 import covey.privacy.gate
 from covey.core.noise.matrix import simulated_matrix, simulated_signs
 from covey.privacy.gate import Exact
@@ -111,8 +110,7 @@ def pooled_geometrics():
     def pooled(scale, size, generator):
         return pools.setdefault(scale, Pool(lambda count: draw(scale, count, generator))).take(size)
 
-    homes = covey.core.noise.integers, covey.core.noise.knorm
-    with patch.object(homes[0], "geometric", pooled), patch.object(homes[1], "geometric", pooled):
+    with patch.object(covey.core.noise.integers, "geometric", pooled):
         yield
 
 

@@ -23,6 +23,7 @@ from covey.core.tables.counts import Coding
 from covey.core.tables.distance import low_bit_distances
 from covey.core.tables.moments import moments
 from covey.entropy import Streams
+from covey.methods.persons.plan import PersonsPlan
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Moves
 
@@ -56,6 +57,31 @@ def exact_radius():
         return measure_it
 
     return replaced((Gate, "measure", peeking))
+
+
+def exact_look():
+    """Whether pairs are measured is decided by how far they are from independent, without noise."""
+
+    def peeking(real):
+        def measure_it(self, purpose, exact, *rest):
+            found = real(self, purpose, exact, *rest)
+            return replace(found, values=exact._sealed) if purpose == "look" else found
+
+        return measure_it
+
+    return replaced((Gate, "measure", peeking))
+
+
+def look_at_one_pair():
+    """The look's noise is that of one pair of columns: the mean of all was to be measured, and their sum is."""
+    return told(
+        "look", lambda moves: replace(moves, l1=moves.l1 / Fraction(21), l2_squared=moves.l2_squared / Fraction(21**2))
+    )
+
+
+def sums_taken_for_public():
+    """K-norm noise on tables of events, whose sums tell how many there are."""
+    return replaced((PersonsPlan, "numbers", lambda real: property(lambda self: replace(real.func(self), totals=True))))
 
 
 def exact_merging():
@@ -241,6 +267,9 @@ def leaks():
         Fault("two numbers noised like one", "odometer: persons, means, (ε, δ)", two_noised_like_one()),
         Fault("the certificate's cube halved", "odometer: persons, means", cube_halved()),
         Fault("coding charge spent twice", "odometer: ball, cut", coding_spent_twice()),
+        Fault("pairs measured where they are truly tied", "odometer: categories, look", exact_look()),
+        Fault("a look at one pair", "odometer: categories, look", look_at_one_pair()),
+        Fault("sums taken for public", "odometer: linked, pure", sums_taken_for_public()),
         Fault("trace halved for categories", "odometer: categories, matrix", half_trace()),
         Fault("trace halved for signs", "odometer: matrix, row sums", half_trace_of_signs()),
         Fault("noise of signs too short", "moments, matrix noise", short_signs()),

@@ -98,13 +98,13 @@ def recording_gate(tape):
             tape.entries.append(Named(payment.line, dict(exact._sealed), released, threshold))
             return released
 
-        def matrix(self, purpose, moves, weights):
+        def matrix(self, purpose, moves, weights, *share):
             tape.weights[purpose] = np.array([float(w) for w in weights])
-            return super().matrix(purpose, moves, weights)
+            return super().matrix(purpose, moves, weights, *share)
 
-        def signs(self, purpose, moves, weights):
+        def signs(self, purpose, moves, weights, *share):
             tape.weights[purpose] = np.array([float(w) for w in weights])
-            return super().signs(purpose, moves, weights)
+            return super().signs(purpose, moves, weights, *share)
 
     return Recording
 

@@ -112,10 +112,11 @@ def code_table(n, sizes, seed=0):
     return np.minimum((g.random((n, len(sizes))) ** 2 * sizes).astype(np.int64), np.array(sizes) - 1)
 
 
-def category_ride(name, sizes, *arguments, n=2000, **options):
-    X = code_table(n, sizes)
-    X[0] = 0
+def category_ride(name, sizes, *arguments, n=2000, tied=False, **options):
+    """Independent columns, or if they are `tied` columns that say the same; the stranger has independent ones."""
     last = np.array(sizes) - 1
+    X = np.arange(n)[:, None] % 2 * last if tied else code_table(n, sizes)
+    X[0] = 0
     one_way = np.bincount(X[:, -1], minlength=sizes[-1])
     rare = np.r_[last[:1], X[0, 1:-1], int(np.argmin(one_way))]
     neighbours = {
@@ -132,6 +133,9 @@ def category_rides():
     return [
         category_ride("categories, matrix", [2, 3, 2, 2, 4, 2, 3, 2], 3.0),
         category_ride("categories, cells", [30, 1, 12], 1.0, ordinal=[0]),
+        category_ride("categories, one-way tables alone", [2, 3, 2, 4], 0.5, n=500),
+        category_ride("categories, look", [2, 3, 2, 4, 2, 2, 3], 1.0, n=1000, tied=True),
+        category_ride("categories, look, (ε, δ)", [2, 3, 2, 4, 2, 2, 3], 1.0, 1e-6, n=1000, tied=True),
         category_ride("categories, (ε, δ)", [30, 1, 2, 12], 1.0, 1e-6, ordinal=[0]),
         category_ride("six hundred categories", [600, 3, 1], 1.0, 1e-6, ordinal=[0]),
         category_ride("six hundred categories, pure", [600, 3, 1], 1.0),
@@ -217,6 +221,8 @@ PROMISED = {
     "ball, cut": ("charge coding",),
     "categories, matrix": ("charge pairs", "law matrix"),
     "categories, cells": ("charge histograms", "law laplace"),
+    "categories, one-way tables alone": ("charge histograms", "law knorm"),
+    "categories, look": ("charge look", "charge columns and pairs", "law knorm"),
     "categories, (ε, δ)": ("charge certificate", "law gaussian"),
     "paper, t = 1": ("charge projection", "charge weights", "charge points", "law bingham"),
     "by person, triples": ("charge choosing triples", "charge triples", "law choice"),

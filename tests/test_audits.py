@@ -88,7 +88,9 @@ def test_the_rides_reach_every_charge_law_and_rule():
     charges = {purpose for text in source for purpose in call.findall(text)} | {DOMAINS}
     assert len(charges) >= 20
     assert {f"charge {purpose}" for purpose in charges} <= shown
-    assert {f"law {law}" for law in ("laplace", "gaussian", "cube", "matrix", "signs", "choice", "bingham")} <= shown
+    assert {
+        f"law {law}" for law in ("laplace", "gaussian", "cube", "knorm", "matrix", "signs", "choice", "bingham")
+    } <= shown
     kinds = (*reading.KINDS, "across")
     assert {f"rule {kind}" for kind in kinds} <= shown
     assert {"prior", "drafted", "missing", "candidates", "labels", "rows of a person", "field derived"} <= shown

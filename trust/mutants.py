@@ -27,8 +27,8 @@ TESTS = {
     "covey.core.noise.integers": [
         "tests/core/noise/test_gaussian.py",
         "tests/core/noise/test_integers.py",
+        "tests/core/noise/test_knorm.py",
     ],
-    "covey.core.noise.knorm": ["tests/core/noise/test_knorm.py"],
     "covey.core.noise.matrix": [
         "tests/core/noise/test_matrix.py",
         "tests/core/noise/test_signs.py",

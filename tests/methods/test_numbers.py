@@ -105,8 +105,8 @@ def test_passes_by_ranges_count_what_codes_counted_in_one_pass(monkeypatch):
 
 def test_one_way_shares_sum_to_one_and_public_shares_to_the_rest():
     plan = TablePlan(ATTRIBUTES)
-    for pure in (True, False):
-        assert sum(plan.one_way(pure)) == 1
+    for delta in (0, 1e-9):
+        assert sum(draw.part for draw in plan.one_way(make_budget(1, delta))) == 1
     for delta in (0, 1e-9):
         for n in (1, 50, 10**6):
             shares = plan.shares(n, make_budget(1, delta), Fraction(19, 20))
@@ -183,7 +183,7 @@ def test_the_gate_sees_every_round():
     class Watching(Gate):
         def _release(self, exact, noise, payment, weight, block=None):
             if payment.line.purpose == "histograms":
-                seen.append(int(exact._sealed.sum()))
+                seen.append(int(exact._sealed.sum() * weight))  # counted on a finer grid for K-norm noise
             return super()._release(exact, noise, payment, weight, block)
 
     rows = ArrayRows(people())

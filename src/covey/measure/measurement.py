@@ -14,7 +14,8 @@ from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
 from covey.measure.query import Columns, Every, Query
 
-TAILS = 3.0  # excess kurtosis of Laplace noise; that of the other laws is taken as 0
+# Excess kurtosis of Laplace noise, which that of K-norm noise does not pass (it is below 0 for many flags); of other laws 0.
+TAILS = 3.0
 NORMAL = 100  # columns; entries of matrix noise are sums of more products beyond, and as good as normal
 NOTHING = "none"  # the law of what was planned and not measured: its query says which bins it would have had
 
@@ -26,7 +27,8 @@ class Measurement:
     Args:
         query: what was asked.
         values: the tables one after the other, or all pairs as one symmetric matrix of blocks; none where too many to be kept.
-        sd: the noise's deviation, one number or one for each value; of centred tables in every coordinate of their space.
+        sd: the noise's deviation, one number or one for each value; of centred tables, and of tables under K-norm noise, whose
+            sums have none, in every coordinate of their space.
         law: of the noise, as the gate drew it.
         per: values divided by it are shares of units.
         purpose: the charge that paid for it, which may have paid for others.
@@ -80,7 +82,7 @@ class Measurement:
     @property
     def tails(self) -> float:
         """Excess kurtosis."""
-        return TAILS if self.law == "laplace" else 0.0
+        return TAILS if self.law in ("laplace", "knorm") else 0.0
 
     def simulate(self, count: int, public: np.random.Generator) -> Floats:
         """Noise of the same law on all pairs of the first so many columns, as shares: a symmetric matrix of blocks."""
@@ -110,6 +112,11 @@ def joined(parts: Sequence[Measurement]) -> Measurement:
     sds = np.concatenate([np.broadcast_to(m.sd, m.values.shape) for m in parts])
     values = np.concatenate([np.asarray(m.values, dtype=np.float64) for m in parts])
     return Measurement(query, values, sds, parts[0].law, parts[0].per, parts[0].purpose)
+
+
+def joined_by_law(parts: Sequence[Measurement]) -> list[Measurement]:
+    """As `joined`, those of each law by themselves."""
+    return [joined([m for m in parts if m.law == law]) for law in dict.fromkeys(m.law for m in parts)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,18 +82,18 @@ class Noise:
 
     Args:
         kind: "independent" on every entry, Laplace under pure ε and Gaussian under (ε, δ). Under pure ε also "cube", the ℓ∞
-            mechanism on a vector; "matrix", matrix Laplace noise; "signs", the same for rows of signs. "choice" lets the
-            largest of several scores be named, and no score leaves.
+            mechanism on a vector; "knorm", one draw for several one-way tables whose sums are public; "matrix", matrix Laplace
+            noise; "signs", the same for rows of signs. "choice" lets the largest of several scores be named, and no score leaves.
         weights: of the coordinates of a matrix.
         rounds: how often a choice is made.
     """
 
-    kind: Literal["independent", "cube", "matrix", "signs", "choice"] = "independent"
+    kind: Literal["independent", "cube", "knorm", "matrix", "signs", "choice"] = "independent"
     weights: Sequence[Fraction] = ()
     rounds: int = 0
 
 
-INDEPENDENT, CUBE = Noise(), Noise("cube")
+INDEPENDENT, CUBE, KNORM = Noise(), Noise("cube"), Noise("knorm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +138,21 @@ class Choice:
 
 
 Asking = Generator[list[Ask], list[Measurement], T]  # of a part of a model that comes to a T
+
+
+def paid_by(purpose: str, parts: Mapping[str, Fraction], asking: Asking[T]) -> Asking[T]:
+    """The same, where one planned charge pays for several purposes, which get parts of it."""
+    found: list[Measurement] | None = None
+    with closing(asking):
+        while True:
+            try:
+                asks = next(asking) if found is None else asking.send(found)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            found = yield [
+                replace(ask, purpose=purpose, share=ask.share * parts[ask.purpose]) if ask.purpose in parts else ask
+                for ask in asks
+            ]
 
 
 @dataclass(frozen=True)
@@ -316,10 +331,14 @@ def _measured(ask: Ask, units: _Units, known: dict[Statistic, Exact[Any]], n: in
         scores, sets = units.exact(first.statistic, known), first.query.sets
         chosen = gate.choose(ask.purpose, scores, len(sets), noise.rounds, ask.moves)
         return [Choice(first.query, chosen, ask.purpose)]
+    if noise.kind == "knorm":
+        tables, sizes = [units.exact(own.statistic, known) for own in ask.parts], [own.shape for own in ask.parts]
+        drawn = gate.knorm(ask.purpose, tables, sizes, ask.moves, ask.share)
+        return [_read(own, found, n, ask.purpose) for own, found in zip(ask.parts, drawn, strict=True)]
     alone = noise.kind == "cube" or (noise.kind == "independent" and len(ask.parts) == 1 and first.weight == 1)
     joint: Any = None
     if noise.kind in ("matrix", "signs"):
-        joint = (gate.signs if noise.kind == "signs" else gate.matrix)(ask.purpose, ask.moves, noise.weights)
+        joint = (gate.signs if noise.kind == "signs" else gate.matrix)(ask.purpose, ask.moves, noise.weights, ask.share)
     elif not alone:
         joint = gate.joint(ask.purpose, ask.moves, ask.share)
     out = []

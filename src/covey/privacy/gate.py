@@ -29,8 +29,9 @@ from covey.core.noise.integers import (
     cube_deviation,
     cube_noise,
     geometric,
+    knorm_deviation,
+    knorm_noise,
 )
-from covey.core.noise.knorm import knorm_deviation, knorm_noise
 from covey.core.noise.matrix import MatrixNoise, SignNoise
 from covey.core.paper.subspace import private_directions
 from covey.core.tables.learned import tail_quantile
@@ -277,22 +278,22 @@ class Gate:
             found.append(Measured(noisy / float(fine * steps), sd, "knorm", payment.charge))
         return found
 
-    def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction]) -> MatrixJoint:
+    def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE) -> MatrixJoint:
         """Pieces of one symmetric integer matrix: matrix Laplace noise, pure ε (docs/proofs/cone.md).
 
         The matrix is Σhhᵀ over the records, h integer vectors; the coordinates h_i/w_i are those in which its nuclear norm moves
         by `trace` at most, so the noise on entry (i, j) is w_i·w_j times that of the law.
         """
-        payment = self._pay(purpose, WHOLE, "matrix", lambda b: b.laplace_scale(moves.trace) * self.steps)
+        payment = self._pay(purpose, share, "matrix", lambda b: b.laplace_scale(moves.trace) * self.steps)
         return MatrixJoint(self, payment, MatrixNoise(payment.line.scale, weights, self._generator(purpose)))
 
-    def signs(self, purpose: str, moves: Moves, weights: Sequence[Fraction]) -> MatrixJoint:
+    def signs(self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE) -> MatrixJoint:
         """As `matrix`, for coordinates h_i/w_i of which all but the last lie in [−1, 1]: less noise (cone.md, "Signs").
 
         What stands on the diagonal is the same for all tables (n, for signs), or not asked for. `trace` is 2(p + a²), where a
         bounds the last coordinate.
         """
-        payment = self._pay(purpose, WHOLE, "signs", lambda b: b.laplace_scale(moves.trace) * self.steps)
+        payment = self._pay(purpose, share, "signs", lambda b: b.laplace_scale(moves.trace) * self.steps)
         return MatrixJoint(self, payment, SignNoise(payment.line.scale, weights, self._generator(purpose)))
 
     def choose(

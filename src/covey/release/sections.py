@@ -21,6 +21,8 @@ PURPOSES = {
     "scores": "the shape of the strongest directions",
     "coding": "a centre and a radius that keep the noise small",
     "histograms": "each column alone: one-way tables, and the shapes of numbers",
+    "look": "how far pairs of columns are from independent, which decides whether pairs are measured",
+    "columns and pairs": "one-way tables, and two-way tables where the look found them worth it",
     "pairs": "two-way tables, each pair of columns",
     "important": "pairs of columns that matter most, a second time",
     "choosing triples": "which three columns go together most",

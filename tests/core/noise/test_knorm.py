@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from covey.core.noise import knorm
-from covey.core.noise.knorm import body_moment, grouped, knorm_deviation, knorm_noise, knorm_tails
+from covey.core.noise import integers as knorm
+from covey.core.noise.integers import body_moment, grouped, knorm_deviation, knorm_noise, knorm_tails
 from covey.errors import ParameterError
 
 DRAWS = 6_000

@@ -1,18 +1,21 @@
 """Sensitivities against brute force over all pairs of neighbouring records."""
 
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
 
 from covey.core.noise.sensitivity import (
     ball_sensitivity,
+    dependence_sensitivity,
     odd_subsets,
     pair_table_sensitivity,
     parity_sensitivity,
     simplex_radius_squared,
 )
+from covey.core.tables.crosstabs import dependence, pair_matrix
+from covey.core.tables.domain import Domain
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 4, 5])
@@ -69,3 +72,26 @@ def test_ball_sensitivity_holds_and_is_nearly_attained(w):
     limit = float(ball_sensitivity(Fraction(1), Fraction(w)))
     assert worst <= limit + 1e-12
     assert worst > 0.6 * limit
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 3, 2), (4, 2)])
+def test_one_row_moves_the_distance_from_independence_by_three_nths_at_most(sizes):
+    """All tables of four rows and all neighbours: the bound holds, and one of 1/n a table would not."""
+    n, q, worst = 4, len(sizes), 0
+    rows, domain = list(product(*map(range, sizes))), Domain(sizes, (False,) * len(sizes))
+
+    def distance(table):
+        return int(dependence(pair_matrix(np.array(table), sizes), domain, n)[0])
+
+    tables = {table: distance(table) for table in combinations_with_replacement(rows, n)}
+    for table, own in tables.items():
+        others = (tuple(sorted((*table[:i], *table[i + 1 :], row))) for i in range(n) for row in rows)
+        worst = max(worst, *(abs(own - tables[other]) for other in others))
+    assert dependence_sensitivity(n, q) / 3 < worst <= dependence_sensitivity(n, q)
+
+
+def test_independent_columns_have_no_distance_and_equal_ones_the_largest():
+    domain = Domain((2, 2), (False, False))
+    square, same = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([[0, 0], [1, 1]])
+    assert dependence(pair_matrix(square, (2, 2)), domain, 4) == [0]
+    assert dependence(pair_matrix(same, (2, 2)), domain, 2) / (2 * 2**2) == [0.5]

@@ -52,3 +52,8 @@ def pair_table_sensitivity(sizes: Sequence[int]) -> Fraction:
 def simplex_radius_squared(sizes: Sequence[int]) -> Fraction:
     """‖z‖² = Σ(1 − 1/c_a), the same for every record in centred coding."""
     return sum((1 - Fraction(1, int(c)) for c in sizes), Fraction(0))
+
+
+def dependence_sensitivity(n: int, q: int) -> int:
+    """How far one replaced row moves `core.tables.crosstabs.dependence` of q attributes: 3/n a table, in units of 1/(2n²)."""
+    return 6 * n * (q * (q - 1) // 2)

@@ -52,7 +52,7 @@ class PersonsPlan:
     @cached_property
     def numbers(self) -> TablePlan:
         """Formulas for one-way tables of all attributes, the persons' first."""
-        return TablePlan((*self.persons, *self.events))
+        return TablePlan((*self.persons, *self.events), totals=False)
 
     def shares(self, n: int, budget: Budget, certificate: Fraction) -> Mapping[str, Fraction]:
         """Parts of the budget: number of events, one-way tables and trees, tables of two attributes, certificate."""

@@ -49,7 +49,7 @@ def small_groups(attributes: Sequence[Attribute], n: int, budget: Budget) -> Sma
         return None
     plan, bins = TablePlan(tuple(attributes)), expected_bins(attributes, n, budget)
     merged = Domain(tuple(max(1, round(size)) for size in bins), plan.declared.ordered)
-    law = pair_law(merged, budget.part(plan.shares(n, budget, 1 - CERTIFICATE_SHARE)["pairs"]))
+    law = pair_law(merged, budget.part(plan.parts(n, budget, 1 - CERTIFICATE_SHARE)["pairs"]))
     if law.family == "none":
         return SmallGroups(n, n, budget.counted)
     rows = 2 * law.sd * sqrt(merged.total) / sqrt((e - 1) / max(bins[numbers]))

@@ -88,23 +88,29 @@ def measure_matrix(told: Setting) -> Asking[BitMoments]:
     """Means and pairs of signs by one draw of matrix noise on rows (z, a), a² ≈ p/3: pure ε-DP (docs/proofs/cone.md).
 
     Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The integer matrix is that of rows (z, 1):
-    the weight of its last coordinate is 1/a.
+    the weight of its last coordinate is 1/a. Where means have a charge of their own they get cube noise, and a is small.
     """
     n, p, coding = told.n, told.p, Coding.half(told.p)
     one, two = (Query.products(degree, coding.middle) for degree in (1, 2))
-    bits, a = bit_sums(told), constant_coordinate(p)
-    parts = [Part(one, bits.map(sign_sums), (slice(p, p + 1), slice(0, p)), unit=2 * n)]
+    apart = told.has("means")
+    bits, a = bit_sums(told), Fraction(1, 16) if apart else constant_coordinate(p)
+    parts = [] if apart else [Part(one, bits.map(sign_sums), (slice(p, p + 1), slice(0, p)), unit=2 * n)]
     for begin, end in strips(p):  # rows of the upper triangle
         block = slice(begin, end), slice(begin, p)
         parts.append(Part(two, bits.map(sign_pairs, begin, end), block, unit=4 * n, type=pair_dtype(p)))
     noise = Noise("signs" if p <= SIGN_COLUMNS else "matrix", [*[WHOLE] * p, 1 / a])
-    mean, *found = yield [Ask("moments", parts, Moves(trace=2 * (p + a * a)), noise=noise)]
+    found = yield [Ask("moments", parts, Moves(trace=2 * (p + a * a)), noise=noise)]
+    if apart:
+        means = yield from measure_means(told)
+        means = replace(means, query=one, values=means.values - coding.middle)
+    else:
+        mean, *found = found
+        means = replace(mean, values=mean.values[0], sd=mean.sd / float(a))
     pair = np.empty((p, p), pair_dtype(p))
     for (begin, end), own in zip(strips(p), found, strict=True):
         pair[begin:end, begin:] = own.values
         pair[end:, begin:end] = pair[begin:end, end:].T
     np.fill_diagonal(pair, 0)
-    means = replace(mean, values=mean.values[0], sd=mean.sd / float(a))
     return BitMoments(coding, (means, replace(found[-1], values=pair)))
 
 

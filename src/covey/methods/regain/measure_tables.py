@@ -17,7 +17,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.noise import helmert
 from covey.core.noise.pairlaw import PairLaw
-from covey.core.noise.sensitivity import pair_table_sensitivity, simplex_radius_squared
+from covey.core.noise.sensitivity import dependence_sensitivity, pair_table_sensitivity, simplex_radius_squared
 from covey.core.numbers.cells import Cells, comparison_edges, kolmogorov_bound, released_below
 from covey.core.numbers.grid import Attribute, Category, NumberGrid, grids
 from covey.core.numbers.ranks import UNIT, RankScores, flips, rank_matrix
@@ -31,6 +31,7 @@ from covey.core.tables.crosstabs import (
     RangeCounts,
     centred_counts,
     counted_fully,
+    dependence,
     merge_pairs,
     ranges_of,
 )
@@ -42,7 +43,7 @@ from covey.engines.rows import Then
 from covey.measure.law import Mixture
 from covey.measure.measurement import NOTHING, Measurement
 from covey.measure.query import Every, Factor, Query, ToBins
-from covey.methods.model import Ask, Asking, Noise, Part, Setting, Statistic, together
+from covey.methods.model import KNORM, Ask, Asking, Noise, Part, Setting, Statistic, together
 from covey.methods.regain.measure import entries
 from covey.privacy.gate import WHOLE, Moves
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from covey.methods.regain.plan_tables import TablePlan
 
 GROUPS = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
-ONE_ROW = Moves(l1=2, l2_squared=2)  # two counts of a partition by one
+ONE_ROW = Moves(l1=2, l2_squared=2, table=1)  # two counts of a partition by one
 
 
 # What is counted.
@@ -189,10 +190,18 @@ def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Ask
     earlier, coarser rounds were chosen by their noise and are not kept.
     """
     numbers = grids(plan.attributes)
-    parts = plan.one_way(told.pure)
-    asks, places = [], []
+    draws = plan.one_way(told.allowance("histograms"), told.steps)
+    parts = {draw.attributes[0]: draw.part for draw in draws if not draw.joint}
+    asks: list[Ask] = []
+    places: list[tuple[int, bool]] = []
+    for draw in draws:
+        if draw.joint:
+            every = {j: Factor.plain(plan.attributes[j].size) for j in draw.attributes}
+            tables = [Part(counts.query(j, one), counts.codes(j), one.size) for j, one in every.items()]
+            asks.append(Ask("histograms", tables, ONE_ROW, draw.part, noise=KNORM))
+            places += [(j, False) for j in draw.attributes]
     for j, a in enumerate(plan.attributes):
-        if isinstance(a, NumberGrid):
+        if isinstance(a, NumberGrid) or j not in parts:
             continue
         part, codes, plain = parts[j], counts.codes(j), Factor.plain(a.size)
         if a.groups:
@@ -295,6 +304,17 @@ def rank_moves(p: int) -> Moves:
 def matrix_is_better(p: int) -> bool:
     """Whether matrix Laplace noise on p × p sums of products has the smaller deviation, under pure ε."""
     return bool(2 * p * np.sqrt((p + 1) / 2) < np.sqrt(2) * 2 * flips(p))
+
+
+def measure_dependence(tables: Tables) -> Asking[float]:
+    """How far pair tables are from products of their own margins, with noise: a mean total variation; spends "look"."""
+    n, live = tables.n, sum(size > 1 for size in tables.domain.sizes)
+    maps = [np.arange(size) for size in tables.domain.sizes]
+    query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
+    part = Part(query, tables.pairs(maps).map(dependence, tables.domain, n), 1)
+    moved = dependence_sensitivity(n, live)
+    (found,) = yield [Ask("look", [part], Moves(l1=moved, l2_squared=moved**2, summed=False))]
+    return float(found.values[0]) / (n * n * live * (live - 1))
 
 
 def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, told: Setting) -> Asking[Measurement]:

@@ -65,14 +65,13 @@ def bin_matrices(attributes: Sequence[Attribute], n: int, budget: Budget) -> flo
 
 def expected_bins(attributes: Sequence[Attribute], n: int, budget: Budget) -> Floats:
     """Bins of each attribute whose pairs are measured: as fine as noise and plan allow."""
-    plan, pure = TablePlan(tuple(attributes)), budget.pure
-    shares = plan.shares(n, budget, 1 - CERTIFICATE_SHARE)
+    plan = TablePlan(tuple(attributes))
+    shares = plan.parts(n, budget, 1 - CERTIFICATE_SHARE)
     ordered = 1 / plan.bin_mass(n, budget.part(shares["pairs"]))
-    own = budget.part(shares["histograms"])
     most, found = most_bins(plan.declared), []
-    for a, part in zip(attributes, plan.one_way(pure), strict=True):
+    for a, sd in zip(attributes, plan.deviations(budget.part(shares["histograms"])), strict=True):
         if isinstance(a, NumberGrid) or a.ordered:
             found.append(min(a.size, ordered))
         else:
-            found.append(min(a.size, most, max(2.0, n / (3 * own.part(part).deviation(2, 2)))))
+            found.append(min(a.size, most, max(2.0, n / (3 * sd))))
     return np.array(found)

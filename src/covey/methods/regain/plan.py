@@ -19,6 +19,9 @@ FEW, PARITY_ROWS = 20, 500
 CONSTANT = Fraction(
     1, 3
 )  # squared constant coordinate of the matrix Laplace mechanism, per column: best over five tables
+# Under pure ε means and pairs share one draw up to this pair noise, per √p. Beyond, means get cube noise for this part of the
+# budget and pairs what is left, up to a noise that depends on whether columns are many or few: chosen on nltcs, msnbc, plants.
+JOINTLY, ALONE, APART = 0.012, Fraction(7, 10), {False: 0.018, True: 0.03}
 # Up to so many columns signs get the noise of their own cone. Beyond, it would be less by 1 part in 500 at most, and entries that
 # floats leave in doubt, of which wide tables have thousands, would be decided one at a time.
 SIGN_COLUMNS = 1000
@@ -52,9 +55,12 @@ def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None, st
     pure, rows_in_noise = budget.pure, n * np.sqrt(2 * float(budget.per_row))
     clean = not pure and rows_in_noise > 20_000
     # Beyond these pair noises means alone did better, in every table we tried.
-    hopeless = p < 2 or expected_pair_noise(n, p, budget) > (0.009 * np.sqrt(p) if pure else 0.5)
+    noise = expected_pair_noise(n, p, budget)
+    hopeless = p < 2 or noise > (APART[p <= FEW] * np.sqrt(p) if pure else 0.5)
     if hopeless or not moments_drawable(p, budget, steps):
         mechanism, shares = "means", {"means": Fraction(1)}
+    elif pure and noise > JOINTLY * np.sqrt(p):
+        mechanism, shares = "matrix", {"means": ALONE, "moments": 1 - ALONE}
     elif pure:
         mechanism, extra = "matrix", Fraction(5, 100)
         shares = {"moments": 1 - extra, "row sums" if p <= FEW else "scores": extra}

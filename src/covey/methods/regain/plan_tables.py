@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import sqrt
+from typing import Literal
 
 import numpy as np
 
+from covey.core.arrays import Floats
+from covey.core.noise.integers import grouped, knorm_deviation
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import pair_table_sensitivity
-from covey.core.numbers.grid import BRANCHING, Attribute, NumberGrid, grids
+from covey.core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, grids
 from covey.core.tables.domain import Domain
 from covey.methods.regain.important import NOTHING, ONE_WAY, Important
 from covey.methods.regain.important import SHARE as IMPORTANT
@@ -28,6 +32,19 @@ GROWTH = {
 }  # of a round's charge to the next; by whether the guarantee is pure
 MOST_MERGED = 4000  # bins of all attributes, about: several matrices of their squares are held at once, 128 MB each
 LEAST_BINS = 3  # of an attribute, whatever the memory: fewer would not tell a rise from a bend
+# Categories of an attribute whose one-way table gets K-norm noise, together with others, under pure ε: beyond, it gains 1%, and
+# exact numbers of points become long.
+JOINT = 64
+# The private look: its part of the budget, and errors of pairs over κ. Chosen on telco and adult (docs/benchmarks/small.md).
+LOOK, PER_EDGE = Fraction(1, 10), 1.2
+MOST_ONE_WAY = 0.4  # of the budget, for one-way tables under K-norm noise where pairs are measured too
+CERTAIN, HOPELESS = 0.02, 0.4  # distances from independent columns that nearly all tables have, and that none has
+CLEAN = (
+    250  # n√(2ρ) beyond which Gaussian pairs are worth it in every table we tried, and a look costs more than it saves
+)
+LOOKED = 0.1  # deviation of the look's noise beyond which it would decide by chance
+TOGETHER = "columns and pairs"  # the charge for one-way tables and pairs, which the look divides
+Way = Literal["pairs", "look", "margins"]
 BINS = {False: 0.6, True: 1.0}  # of the mass that categories' bins have; by whether the guarantee is pure
 
 
@@ -39,7 +56,7 @@ def pair_law(domain: Domain, budget: Budget, steps: int = 1) -> PairLaw:
     would be noise alone.
     """
     nothing = PairLaw("none", domain, Fraction(0))
-    if sum(c > 1 for c in domain.sizes) < 2:
+    if sum(c > 1 for c in domain.sizes) < 2 or not budget.amount:
         return nothing
     moves = pair_moves(domain)
     if not budget.pure:
@@ -84,12 +101,30 @@ def fit_steps(n: int, domain: Domain, budget: Budget, merged: int) -> int:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """Attributes whose one-way tables get their noise in one draw, and its part of the one-way charge.
+
+    `joint` says that the noise is K-norm noise (docs/proofs/knorm.md); else there is one attribute.
+    """
+
+    attributes: tuple[int, ...]
+    part: Fraction
+    joint: bool
+
+
+@dataclass(frozen=True)
 class TablePlan:
-    """Public formulas of the attributes, the number of rows and the budget."""
+    """Public formulas of the attributes, the number of rows and the budget.
+
+    `totals` says that every unit fills one entry of each one-way table, so that its sum is public; `looks` that nothing but the
+    table itself tells of pairs, so that these are left out where they would be noise.
+    """
 
     attributes: tuple[Attribute, ...]
     important: Important = NOTHING
     wish: Wish = NO_WISH
+    totals: bool = True
+    looks: bool = True
 
     @cached_property
     def declared(self) -> Domain:
@@ -106,9 +141,62 @@ class TablePlan:
         """
         return sum(self.declared.ordered) if grids(self.attributes) else 0
 
+    def one_way_part(self, n: int, budget: Budget) -> Fraction:
+        """Share of the budget for one-way tables and trees: less where these get K-norm noise, which is smaller by a factor.
+
+        Errors in proportion to 1/ε are best balanced by shares in proportion to their square roots.
+        """
+        share = histogram_share(n, self.declared, budget)
+        draws = [draw for draw in self.one_way(budget) if draw.joint]
+        if share == 1 or grids(self.attributes) or len(draws) < 1 or any(a.groups for a in self.categories):
+            return Fraction(share)
+        sizes = self.declared.counts[self.declared.counts > 1]
+        less = float(np.mean(budget.deviation(2, 2) * np.sqrt(sizes).sum() / np.sqrt(sizes))) / float(
+            self.deviations(budget)[self.declared.counts > 1].mean()
+        )
+        odds = share / (1 - share) / sqrt(max(1.0, less))
+        return Fraction(min(odds / (1 + odds), max(MOST_ONE_WAY, share / less)))
+
+    def needed(self, n: int, budget: Budget) -> float:
+        """How far pairs must be from independent for their tables to be worth it, as a mean total variation.
+
+        Measured pairs are off by about 1.2κ, where κ is the edge of the spectrum of their noise over the trace of the coding.
+        """
+        guess = coarse(self.declared)
+        sizes = np.array([c for c in guess.sizes if c > 1])
+        edge = 2 * pair_law(guess, budget).sd / n * sqrt(sum(sizes - 1))
+        return float(PER_EDGE * edge / sum(1 - 1 / sizes))
+
+    def way(self, n: int, budget: Budget) -> Way:
+        """Whether pairs are measured, one-way tables alone, or a private look decides between the two; of public numbers.
+
+        `budget` is what the certificate leaves.
+        """
+        sizes = [c for c in self.declared.sizes if c > 1]
+        plain = self.looks and self.totals and not grids(self.attributes) and not any(a.groups for a in self.categories)
+        if not plain or len(sizes) < 2 or self.important or self.wish or budget.persons:
+            return "pairs"
+        if not budget.pure and n * sqrt(2 * float(budget.per_row)) >= CLEAN:
+            return "pairs"
+        needed, pairs = self.needed(n, budget.part(1 - LOOK)), len(sizes) * (len(sizes) - 1)
+        if needed <= CERTAIN:
+            return "pairs"
+        blind = budget.part(LOOK).deviation(3, 9) / n > LOOKED or n * n * pairs >= 1 << 60
+        return "margins" if blind or needed > HOPELESS else "look"
+
+    @property
+    def categories(self) -> list[Category]:
+        """Attributes that are no numbers."""
+        return [a for a in self.attributes if isinstance(a, Category)]
+
     def shares(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
         """One-way tables and trees, pairs, rank covariances: parts of `rest`, which is what the certificate leaves."""
-        part = Fraction(histogram_share(n, self.declared, budget))
+        way = self.way(n, budget.part(rest))
+        if way == "look":
+            return {"look": LOOK * rest, TOGETHER: (1 - LOOK) * rest}
+        if way == "margins":
+            return {"histograms": rest, "pairs": Fraction(0)}
+        part = self.one_way_part(n, budget)
         first, ranks = part * rest, min(RANKS, (1 - part) / 4) * rest
         shares = {"histograms": first, "pairs": rest - first}
         if self.ranked > 1 and first < rest:
@@ -118,17 +206,52 @@ class TablePlan:
             shares |= {"pairs": shares["pairs"] - extra, "important": extra}
         return shares | triple_shares(shares["pairs"], self.wish, n, len(self.attributes), budget)
 
-    def one_way(self, pure: bool) -> list[Fraction]:
-        """Parts of the one-way charge by attribute; they sum to 1.
+    def parts(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
+        """As `shares`, with one-way tables and pairs as they are if a look finds pairs worth it: for predictions."""
+        shares = dict(self.shares(n, budget, rest))
+        whole = shares.pop(TOGETHER, None)
+        if whole is None:
+            return shares
+        part = self.one_way_part(n, budget)
+        return shares | {"histograms": part * whole, "pairs": (1 - part) * whole}
 
-        Proportional to √c (Laplace) or c^{2/3} (Gaussian) in the number of codes, as for categories; numbers count double, and
-        important attributes three times.
+    def one_way(self, budget: Budget, steps: int = 1) -> list[Draw]:
+        """Draws of noise for the one-way tables, and their parts of the charge, which sum to 1.
+
+        Single attributes get parts in proportion to √c (Laplace) or c^{2/3} (Gaussian) in the number of codes, as for categories;
+        numbers count double, and important attributes three times. Under pure ε attributes of few categories share draws of
+        K-norm noise, grouped so that Σ c·sd is least over all.
         """
-        weight = self.declared.counts ** (1 / 2 if pure else 2 / 3)
-        weight = weight * [NUMBER if isinstance(a, NumberGrid) else 1.0 for a in self.attributes]
-        weight = weight * [ONE_WAY if j in self.important.attributes else 1.0 for j in range(len(weight))]
-        parts = [exact(float(w), "share") for w in weight / weight.sum()]
-        return [part / sum(parts) for part in parts]
+        counts = self.declared.counts
+        emphasis = [NUMBER if isinstance(a, NumberGrid) else 1.0 for a in self.attributes]
+        emphasis = [w * (ONE_WAY if j in self.important.attributes else 1.0) for j, w in enumerate(emphasis)]
+        few = [
+            j for j, a in enumerate(self.attributes) if isinstance(a, Category) and 1 < a.size <= JOINT and not a.groups
+        ]
+        # Beyond it, noise would not fit its sampler: it would be noise alone.
+        drawable = budget.pure and budget.per_row * 2**40 >= steps * int(counts[few].sum())
+        groups: list[tuple[list[int], float]] = []
+        if few and self.totals and drawable:
+            groups = grouped([int(counts[j]) for j in few], [emphasis[j] ** 2 for j in few])
+        together = [(tuple(few[i] for i in members), worth / sqrt(2 * sqrt(2)), True) for members, worth in groups]
+        power = 1 / 2 if budget.pure else 2 / 3
+        rest = [j for j in range(len(counts)) if not groups or j not in few]
+        draws = [*together, *(((j,), float(counts[j] ** power) * emphasis[j], False) for j in rest)]
+        whole = sum(worth for _, worth, _ in draws)
+        parts = [exact(worth / whole, "share") for _, worth, _ in draws]
+        return [Draw(own, part / sum(parts), joint) for (own, _, joint), part in zip(draws, parts, strict=True)]
+
+    def deviations(self, budget: Budget) -> Floats:
+        """Of the noise on a count of each attribute, from the budget of the one-way tables; of a number, if it had one round."""
+        out = np.zeros(len(self.attributes))
+        for draw in self.one_way(budget):
+            own = budget.part(draw.part)
+            sizes = {j: int(self.declared.counts[j]) for j in draw.attributes}
+            d = sum(size - 1 for size in sizes.values())
+            for j, size in sizes.items():
+                scale = float(own.laplace_scale(1)) if draw.joint else 1.0
+                out[j] = knorm_deviation(size, d) * scale if draw.joint else own.deviation(2, 2)
+        return out
 
     def round_part(self, j: int, turn: int, pure: bool) -> Fraction:
         """Part of a number's one-way charge that a round of its tree gets: later rounds, which see single values, get more."""

@@ -17,7 +17,7 @@ from covey.errors import ParameterError, whole_number
 from covey.methods.regain.groups import SmallGroups, small_groups
 from covey.methods.regain.memory import release_memory
 from covey.methods.regain.plan import CERTIFICATE_SHARE, expected_pair_noise, plan_bits
-from covey.methods.regain.plan_tables import Focus, coarse, histogram_share, pair_law
+from covey.methods.regain.plan_tables import Focus, TablePlan, coarse, histogram_share, pair_law
 from covey.privacy.budget import Budget, budget_for, check_delta
 from covey.privacy.unit import ALL_ROWS, Unit
 
@@ -189,10 +189,11 @@ def focus_words(focus: Focus, sizes: Sequence[int]) -> str:
 
 def one_way_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     """The noise on a share of a one-way table, as far as denoising leaves it."""
-    budget = budget.part(1 - CERTIFICATE_SHARE)
-    own = budget.part(Fraction(histogram_share(n, Domain(tuple(sizes), (False,) * len(sizes)), budget)))
-    moved = 2 * sum(size > 1 for size in sizes)
-    return ONE_WAY_LEFT * own.deviation(moved, moved) / n
+    budget, plan = budget.part(1 - CERTIFICATE_SHARE), TablePlan(tuple(Category(size) for size in sizes if size > 1))
+    own = budget.part(Fraction(histogram_share(n, plan.declared, budget)))
+    moved = 2 * len(plan.attributes)
+    sd = float(plan.deviations(own).mean()) if budget.pure else own.deviation(moved, moved)
+    return ONE_WAY_LEFT * sd / n
 
 
 def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:

@@ -30,24 +30,27 @@ from covey.core.tables.domain import Domain
 from covey.core.tables.histograms import denoise_histogram, grouped_bins, grouped_histogram
 from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Boxes
-from covey.measure.measurement import Measurement, Measurements, joined
+from covey.measure.measurement import NOTHING as UNMEASURED
+from covey.measure.measurement import Measurement, Measurements, joined_by_law
 from covey.measure.query import Factor, ToBins
 from covey.methods.laws import CodeLaw
-from covey.methods.model import Asking, Fitted, Setting
+from covey.methods.model import Asking, Fitted, Setting, paid_by
 from covey.methods.regain.important import NOTHING, Important, averaged, measure_important, restored
 from covey.methods.regain.measure_tables import (
     OneWay,
     OneWayCounts,
     Tables,
     first_kernel,
+    measure_dependence,
     measure_one_way,
     measure_pairs,
     measure_ranks,
 )
-from covey.methods.regain.plan_tables import TablePlan, fit_steps, most_bins, pair_law
+from covey.methods.regain.plan_tables import TOGETHER, TablePlan, fit_steps, most_bins, pair_law
 from covey.methods.regain.prior import Prior, prior_covariances
 from covey.methods.regain.triples import NO_WISH, Wish, find_triples
 from covey.privacy.budget import Budget
+from covey.privacy.gate import WHOLE
 from covey.table.codec import Codec
 from covey.table.zeros import structural_zeros
 
@@ -80,7 +83,7 @@ class RegainTables:
     @cached_property
     def plan(self) -> TablePlan:
         """The public formulas."""
-        return TablePlan(self.attributes, self.important, self.wish)
+        return TablePlan(self.attributes, self.important, self.wish, looks=self.prior is None)
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
@@ -95,14 +98,26 @@ class RegainTables:
         """Private centres over cells, and what the cells are."""
         with blas_threads(1):
             whole = None if grids(self.attributes) else Tables(told, self.plan.declared)
-            counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
-            one_way = yield from measure_one_way(counts, self.plan, told)
-            mass, totals = self.plan.bin_mass(told.n, told.allowance("pairs")), [float(told.n)] * len(self.attributes)
-            generator = told.public("fit")
-            own = told.public("numbers") if whole is None else generator  # categories alone need no stream of their own
-            seen = self.look(one_way, totals, mass, told.pure, own)
-            tables = Tables(told, seen.domain, seen.to_cells) if whole is None else whole
-            return (yield from self._centres(tables, counts, seen, told, generator))
+            if whole is None or not told.has("look"):
+                return (yield from self._fitted(told, whole))
+            seen = yield from measure_dependence(whole)
+            apart = seen > self.plan.needed(told.n, told.allowance(TOGETHER))
+            first = self.plan.one_way_part(told.n, told.allowance(TOGETHER)) if apart else WHOLE
+            parts = {"histograms": first, "pairs": 1 - first}
+            paid = {name: part * told.planned[TOGETHER] for name, part in parts.items()}
+            inner = replace(told, planned={**told.planned, **paid})
+            return (yield from paid_by(TOGETHER, parts, self._fitted(inner, whole)))
+
+    def _fitted(self, told: Setting, whole: Tables | None) -> Asking[Fitted]:
+        """As planned, or as a look has decided."""
+        counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
+        one_way = yield from measure_one_way(counts, self.plan, told)
+        mass, totals = self.plan.bin_mass(told.n, told.allowance("pairs")), [float(told.n)] * len(self.attributes)
+        generator = told.public("fit")
+        own = told.public("numbers") if whole is None else generator  # categories alone need no stream of their own
+        seen = self.look(one_way, totals, mass, told.pure, own)
+        tables = Tables(told, seen.domain, seen.to_cells) if whole is None else whole
+        return (yield from self._centres(tables, counts, seen, told, generator))
 
     def look(
         self, measured: OneWay, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
@@ -144,6 +159,8 @@ class RegainTables:
         shares = np.concatenate([np.bincount(m, p, minlength=size) for m, p, size in bins])
         law = pair_law(merged, budget, tables.steps)
         counted = yield from measure_pairs(tables, maps, law)
+        if told.has("look"):
+            counted = replace(counted, purpose=TOGETHER)
         pairs = counted.values / n if counted.kept else np.zeros((merged.total, merged.total))
         extra = None
         if told.has("important") and self.important.live(merged.sizes):
@@ -161,7 +178,10 @@ class RegainTables:
         emphasis = self.important.weights(len(merged.sizes)) if closely else None
         goal = Goal(sharp.shares, sharp.covariances, sharp.domain, directions, zeros, emphasis)
         last = 0.7 if told.has("triples") else 1.0
-        found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
+        if law.family == UNMEASURED and not zeros and extra is None:  # independent columns
+            found = WeightedPoints(np.ones(1), sharp.shares[None])
+        else:
+            found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
         three = chosen = None
         if told.has("triples"):
             three, chosen = yield from find_triples(tables, self.wish, found, sharp, told)
@@ -172,7 +192,7 @@ class RegainTables:
         triples = None if three is None else three.triples.of(sharp.maps)
         cloud = WeightedPoints(found.weights, points)
         own = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
-        every = (joined(seen.measured.found), *seen.measured.groups.values(), counted, extra, chosen)
+        every = (*joined_by_law(seen.measured.found), *seen.measured.groups.values(), counted, extra, chosen)
         kept = Measurements(n, tuple(m for m in every if m is not None))
         return Fitted(own, kept, spectrum)
 
