@@ -224,6 +224,18 @@ def test_a_table_that_nobody_has_described_is_released_by_learning(desk):
     assert run("release visits.csv --epsilon 1 --dataset visits --out none").exit_code == 2
 
 
+def test_of_a_wide_table_the_columns_that_are_named_are_kept(desk):
+    """Before the charge a release says how many columns the budget carries; of a plan it is a line."""
+    example_visits(Path("visits.csv"), 2000)
+    line = "release visits.csv --learn --epsilon 1 --delta 1e-9 --seed 1 --out out --force"
+    wide = run(f"{line} --important ward")
+    assert re.search(r"columns are to be learned, and this budget carries about [01]: .* would keep ward", wide.stderr)
+    assert run(f"{line} --columns age,ward").exit_code == 0
+    names = [field["name"] for field in json.loads(Path("out/schema.json").read_text())["fields"]]
+    assert names == [name for name in ("age", "ward") if name in names] != []
+    assert "has no field 'height'" in run(f"{line} --columns height").stderr
+
+
 def test_a_large_epsilon_needs_a_word(desk):
     line = "release visits.csv --schema schema.json --epsilon 11 --dataset visits --out out"
     assert run(line).exit_code == 2
