@@ -23,6 +23,7 @@ from unittest.mock import patch
 import pytest
 
 TESTS = {
+    "covey.core.noise.gumbel": ["tests/core/noise/test_gumbel.py"],
     "covey.core.noise.helmert": ["tests/core/noise/test_helmert.py"],
     "covey.core.noise.integers": [
         "tests/core/noise/test_gaussian.py",

@@ -96,7 +96,7 @@ class Prepared:
     def read_again(self, reader: Reader) -> Prepared:
         """The same table under a schema that was learned from it."""
         if self.again is None:
-            raise InternalError("only a table whose domain is learned is read again.")
+            raise InternalError("only a single table is read again.")
         found = self.again(reader)
         if found.n != self.n:
             raise InputError(CHANGED)
@@ -158,7 +158,10 @@ class Reader:
             return self.sealed(self.open(given))
         table, codec, person = self._only(given), self.codec, self.person
         learned = isinstance(codec, Provisional)
-        again = (lambda reader: reader.prepare(given, encoding)) if learned else None
+
+        def again(reader: Reader) -> Prepared:
+            return reader.prepare(given, encoding)
+
         if is_spark(table) or isinstance(table, SparkParquet):
             there = self._on_executors(table)
             return Prepared(there, (TableRead(FrameForm("spark"), there.log, there.n),), self, again=again)

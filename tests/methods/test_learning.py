@@ -23,6 +23,7 @@ from covey.methods.learning import (
     learning_cost,
     too_wide,
 )
+from covey.methods.relations.search import SHARE_OF_RELATIONS
 from covey.privacy.budget import make_budget
 from covey.reading import Reader
 from covey.release.bundle import write_bundle
@@ -107,9 +108,11 @@ def test_the_rows_satisfy_what_was_learned(fitted):
 
 
 def test_the_charge_has_a_line_of_its_own(fitted):
-    (domains, *rest), budget = fitted.privacy.charges, make_budget(4.0, 1e-6, labels=True)
+    (domains, relations, *rest), budget = fitted.privacy.charges, make_budget(4.0, 1e-6, labels=True)
     assert (domains.purpose, domains.amount, domains.delta) == ("domains", budget.amount * SHARE, budget.selection)
-    assert sum(charge.amount for charge in rest) == budget.amount * (1 - SHARE)
+    assert relations.purpose == "relations"
+    assert 0 < relations.amount <= budget.amount * SHARE_OF_RELATIONS
+    assert sum(charge.amount for charge in rest) == budget.amount * (1 - SHARE - SHARE_OF_RELATIONS)
     assert fitted.privacy.budget == budget
 
 

@@ -33,6 +33,9 @@ MIN_RHO = Fraction(1, 10**24)
 CHOICE = Fraction(
     4, 5
 )  # of ε²: what a choice that is ε-DP costs in ρ; π/4 under Gaussian DP, ½ under zCDP (docs/proofs/choice.md)
+GUMBEL = Fraction(
+    1, 5
+)  # of ε²: a choice by Gumbel noise, whose range is ε; π/16 under Gaussian DP, ⅛ under zCDP (relations.md)
 DOMAINS = "domains"  # the purpose of the charge for learned limits and categories
 SELECTION_SHARE = Fraction(
     1, 10
@@ -204,6 +207,13 @@ class Budget:
         if moves is None:
             raise InternalError("a choice needs a declared sensitivity of its scores.")
         epsilon = self.per_row if self.pure else root_below(self.per_row / CHOICE)
+        return 2 * moves / epsilon
+
+    def gumbel_scale(self, moves: Fraction | int | None) -> Fraction:
+        """Scale of the Gumbel noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε."""
+        if moves is None:
+            raise InternalError("a choice needs a declared sensitivity of its scores.")
+        epsilon = self.per_row if self.pure else root_below(self.per_row / GUMBEL)
         return 2 * moves / epsilon
 
 

@@ -21,6 +21,7 @@ from math import ceil, log, sqrt
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
+from covey.core.noise.gumbel import largest_with_gumbel
 from covey.core.noise.integers import (
     CoveyNoise,
     IntegerNoise,
@@ -312,6 +313,14 @@ class Gate:
             chosen.append(self._choose(exact, noise, payment, tuple(chosen)))
         return tuple(chosen)
 
+    def pick(self, purpose: str, exact: Exact[Integers], open_: Array, moves: Moves, share: Fraction = WHOLE) -> int:
+        """One of the open candidates, with probability ∝ exp(score/scale), by Gumbel noise on integer scores; no score leaves.
+
+        The scale is 2·score/ε: a choice whose range is ε spends ε, or ⅕·ε² of ρ (docs/proofs/relations.md).
+        """
+        payment = self._pay(purpose, share, "gumbel", lambda b: b.gumbel_scale(moves.score) * self.steps)
+        return self._pick(exact, payment, open_)
+
     def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
         """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
         payment = self._pay(purpose, WHOLE, "bingham", lambda b: b.laplace_scale(moves.directions))
@@ -355,6 +364,14 @@ class Gate:
         noisy = add_noise(exact._sealed, noise)
         noisy[list(taken)] = np.iinfo(np.int64).min
         return int(np.argmax(noisy))
+
+    def _pick(self, exact: Exact[Integers], payment: Payment, open_: Array) -> int:
+        """Which of the open candidates is drawn."""
+        if exact._sealed.shape != open_.shape:
+            raise InternalError("there are other candidates than were declared: they must follow from public sizes.")
+        places = np.flatnonzero(open_)
+        generator = self._generator(f"{payment.line.purpose}, choices")
+        return int(places[largest_with_gumbel(exact._sealed[places], payment.line.scale, generator)])
 
     def _direct(self, exact: Exact[Floats], payment: Payment, t: int) -> Floats:
         """Directions drawn for c·Σxxᵀ, c the inverse of the scale."""

@@ -17,6 +17,7 @@ from covey.core.tables.counts import require_exact
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Mapped
+from covey.entropy import Streams
 from covey.errors import CoveyWarning, ParameterError
 from covey.measure.query import Query
 from covey.methods.laws import PaperLaw
@@ -39,7 +40,9 @@ from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
 from covey.methods.regain.reals import RegainBody
 from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
-from covey.privacy.budget import DOMAINS, PrivacyStatement, check_delta, exact, make_budget
+from covey.methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, find_relations, worth_looking
+from covey.methods.relations.used import columns_of, with_relations
+from covey.privacy.budget import DOMAINS, Budget, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.gate import WHOLE, Gate
 from covey.reading import Prepared, Reader, TableForm
 from covey.records import (
@@ -155,6 +158,7 @@ class PrivateSynthesizer(_Private):
             self._tree = Reader(schema, "numbers")
         own: Any = schema.schema if isinstance(schema, Description) else schema
         own = synthesized(with_known_domains(own) if isinstance(own, Schema) else own, person)
+        self._declared = own
         super().__init__(body, seed, own)
         self.described = schema if isinstance(schema, Description) else None if own is None else Description.of(own)
         find_device(device)  # refused here, before any table is opened
@@ -179,7 +183,7 @@ class PrivateSynthesizer(_Private):
         self.noise = noise
         self.domain = check_domain(domain, ordinal)
         self._prior = prior
-        if prior is not None and (own is None or own.learns):
+        if prior is not None and (own is None or own.learns or own.finds_relations):
             raise ParameterError("a prior is a bundle of the same schema: give schema=…, with limits and categories.")
         self._wish = Wish.of(triples, domain is not None or own is not None)
         # A limit that allows all of its columns says nothing.
@@ -198,6 +202,7 @@ class PrivateSynthesizer(_Private):
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
             self._take(own)
+        self._first_reader = self._reader  # of the schema as it was declared: a fit may add relations to it
         self._check_method()
         self._forget()
 
@@ -214,7 +219,7 @@ class PrivateSynthesizer(_Private):
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
         limits = check_limits(codec.limits if flags else ())
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
-        if self._learning is None:
+        if self._learning is None and not schema.found:
             refuse_too_large(codec.kinds, 1, self._budget)  # whatever its rows, before any data is opened
         method = RegainTables.of(codec, self._share, self._budget.pure)
         method = replace(method, wish=Wish(self._wish.count or method.wish.count, codec.target))
@@ -275,6 +280,15 @@ class PrivateSynthesizer(_Private):
             gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise))
             X, domains = self._learn(X, self._learning, gates[0])
             budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
+        if self._declared is not None and self._declared.finds_relations:
+            part, streams = (
+                budget.with_amount(self._budget.amount * SHARE_OF_RELATIONS),
+                streams or self._next_streams(),
+            )
+            X, gate = self._find(X, part, streams)
+            if gate is not None:
+                gates.append(gate)
+                budget = budget.with_amount(budget.amount - part.amount)
         rows, self._form = self._read(X)
         n, p = rows.n, rows.p
         self._advise(n, (2,) * p if self.domain is None else self.domain.sizes)
@@ -299,6 +313,23 @@ class PrivateSynthesizer(_Private):
             warnings.warn(found.advice, CoveyWarning, stacklevel=5)
         self._take(found.schema)
         return first.read_again(self._table_reader()), found
+
+    def _find(self, X: Any, part: Budget, streams: Streams) -> tuple[Prepared, Gate | None]:
+        """Find relations of a table, anew for each one, and read it again under the schema that has them.
+
+        Those between flags alone are pairs, which are measured anyway.
+        """
+        reader = self._first_reader if self._learning is None else self._table_reader()
+        assert reader is not None  # nosec B101 # for the type checker
+        prepared, codec = reader.prepared(X), reader.description.codecs[0]
+        self.check(prepared.n)
+        if codec.flags or not worth_looking(part, prepared.n, len(codec.names)):
+            self._take(codec.schema)
+            return prepared, None
+        gate = Gate(part, {RELATIONS: WHOLE}, streams, self.noise, prepared.rows.steps)
+        columns, public = columns_of(codec), streams.postprocessing("what chance does")
+        self._take(with_relations(codec, find_relations(prepared.rows, columns, gate, public)))
+        return prepared.read_again(self._table_reader()), gate
 
     def _read(self, X: Any) -> tuple[Any, Form | TableForm]:
         """Rows for `regain`: of tables with a schema, of category codes, or of bits."""
@@ -389,4 +420,8 @@ class PrivateSynthesizer(_Private):
 
         A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """
-        return super().prepare(table, encoding) if self._tree is None else self._tree.prepare(table)
+        if self._tree is not None:
+            return self._tree.prepare(table)
+        if self._learning is None and self._first_reader is not None:
+            return self._first_reader.prepare(table, encoding)
+        return super().prepare(table, encoding)

@@ -5,6 +5,7 @@ MISSING for none. *Bins*: the category, in order the labels (false and true; the
 "missing", unless the field is required. *Numbers*: the same, but numbers and dates without declared bins have their place on the
 public grid of their field, special values and missing first; one that comes after another field, or that a rule holds above
 another one, is coded by its distance from that one (`core.numbers.differences`), so that order holds in every decoded row.
+A field with an expectation is coded by its distance from that, or by whether it is as expected.
 
 How text is read, everywhere: white space around it is dropped; a number has a decimal point and may have an exponent, so
 "1,5" is not one, and true and false are 1 and 0; true, t, yes, y, 1 and false, f, no, n, 0 are flags, in any case; dates and
@@ -33,9 +34,11 @@ from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid,
 from covey.table.checks import problems
 from covey.table.columns import Table, Words
 from covey.table.computed_columns import constant_column, derived_column
+from covey.table.derived_fields import Derived
 from covey.table.domain import Cells
+from covey.table.expecting import expected_cells
 from covey.table.extras import optional
-from covey.table.links import Link
+from covey.table.links import Link, bases_first
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Rule
 from covey.table.schema import Schema
@@ -83,6 +86,8 @@ class Codec:
         self.links = schema.links
         found = {name: self.attributes[name] for name in self.names}
         self.fine = {n: grid for n, grid in found.items() if isinstance(grid, Grid) and grid.field.bins is None}
+        self.expected: dict[str, Derived] = {f.name: f.expected for f in schema.encoded if f.expected is not None}
+        self._order = bases_first(schema.fields, self.links, self.names)
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
@@ -90,6 +95,8 @@ class Codec:
         return tuple(self._kind(j, name) for j, name in enumerate(self.names))
 
     def _kind(self, j: int, name: str) -> Kind:
+        if name not in self.fine and name in self.expected:  # the last code says that it is what it is expected to be
+            return Category(self.domain_sizes[j] + 1)
         if name not in self.fine:
             return Category(self.domain_sizes[j], j in self.ordinal, self.groups(name))
         grid, link, apart = self.fine[name], self.links.get(name), self.apart(name)
@@ -109,7 +116,7 @@ class Codec:
     @property
     def flags(self) -> bool:
         """Whether all fields have two categories, numbers among them too: then they are fitted as flags, by their bins."""
-        return all(size == 2 for size in self.domain_sizes)
+        return not self.expected and all(size == 2 for size in self.domain_sizes)
 
     @property
     def coding(self) -> Coding:
@@ -182,7 +189,7 @@ class Codec:
 
     def encode_part(self, table: Table, coding: Coding = "bins") -> tuple[Array, EncodeLog]:
         """One part of a table, codes in the smallest integers that hold them, column after column; and the private log."""
-        fine = coding == "numbers" and bool(self.fine)
+        fine = coding == "numbers" and bool(self.fine or self.expected)
         cells = fine or coding == "cells"
         dtype = np.int64 if cells else np.min_scalar_type(max(self.domain_sizes) - 1)
         out = np.empty((table.rows, len(self.names)), dtype=dtype, order="F")
@@ -207,30 +214,46 @@ class Codec:
         for j, name in enumerate(self.names):
             own = cells[:, j]
             if name not in self.fine:
-                out[:, j] = self.attributes[name].codes(own)
+                codes = self.attributes[name].codes(own)
+                usual = own == self._expected(name, cells) if name in self.expected else False
+                out[:, j] = np.where(usual, self.domain_sizes[j], codes)
                 continue
             grid, apart, link = self.fine[name], self.apart(name), self.links.get(name)
             there = grid.has_value(own)
             if link is None:
                 codes = apart + own - grid.axis.low
             else:
-                base, has = self._base(link, cells)
+                base, has = self._base(name, link, cells)
                 codes = apart + link.difference.encode(base, np.where(there, own, 0), has)
             special = np.where(own == MISSING, len(grid.words), own - SPECIAL)
             out[:, j] = np.where(there, codes, special)
         return out
 
-    def _base(self, link: Link, cells: Array) -> tuple[Integers, Array]:
-        """What a number is measured from, in its own steps, and where that is there; a base of one value is not encoded."""
-        if link.base not in self.names:
-            own = self.book.single(self.attributes[link.base], len(cells))
-            return own * link.times, np.ones(len(cells), dtype=bool)
-        own = cells[:, self.names.index(link.base)]
-        has = self.fine[link.base].has_value(own)
+    def _column(self, name: str, cells: Array) -> Integers:
+        """The cells of one field; one with a single value is not encoded."""
+        if name in self.names:
+            return np.asarray(cells[:, self.names.index(name)])
+        return self.book.single(self.attributes[name], len(cells))
+
+    def _expected(self, name: str, cells: Array) -> Integers:
+        """The cells that a field is expected to have."""
+        known = {base: self._column(base, cells) for base in self.expected[name].bases}
+        found, own = expected_cells(name, self.expected[name], self.attributes, known), self.attributes[name]
+        return np.where(found == MISSING, own.fill, found) if own.field.required and name not in self.fine else found
+
+    def _base(self, name: str, link: Link, cells: Array) -> tuple[Integers, Array]:
+        """What a number is measured from, in its own steps, and where that is there."""
+        if link.expected:
+            own = self._expected(name, cells)
+            return np.where(own == MISSING, 0, own), own != MISSING
+        own = self._column(link.base, cells)
+        has = self.fine[link.base].has_value(own) if link.base in self.names else np.ones(len(cells), dtype=bool)
         return np.where(has, own, 0) * link.times, has
 
     def decode(self, codes: Array, generator: np.random.Generator, coding: Coding = "bins") -> dict[str, Series]:
         """Columns of values, uniform inside their bins; they satisfy the schema and all its rules."""
+        if coding == "numbers" and self.expected:
+            return self._render(self._as_expected(codes.astype(np.int64), generator), len(codes))
         if coding == "cells":
             cells = self._by_name(codes)
         elif coding == "numbers" and self.fine:
@@ -239,35 +262,42 @@ class Codec:
             cells = self.book.cells(codes, generator)
         return self._render(self.book.obey(cells, generator), len(codes))
 
-    def _cells(self, codes: Integers, generator: np.random.Generator) -> Integers:
-        """Cells of codes in which numbers have their own precision."""
-        cells = np.empty(codes.shape, dtype=np.int64)
-        for name in self._bases_first():
+    def _as_expected(self, codes: Integers, generator: np.random.Generator) -> Cells:
+        """Cells that satisfy the rules, fields with an expectation being what their bases say after rules were kept."""
+        first = self._cells(codes, generator)
+        kept = self.book.obey(self._by_name(first), generator)
+        table = np.stack([kept[name] for name in self.names], axis=1)
+        changed = np.flatnonzero((table != first).any(axis=1))
+        again = self._cells(codes[changed], generator, table[changed])
+        for name in self.expected:
+            j = self.names.index(name)
+            table[changed, j] = np.where(table[changed, j] == first[changed, j], again[:, j], table[changed, j])
+        return kept | {name: table[:, self.names.index(name)] for name in self.expected}
+
+    def _cells(self, codes: Integers, generator: np.random.Generator, known: Integers | None = None) -> Integers:
+        """Cells of codes in which numbers have their own precision; where others are known, of fields with an expectation."""
+        cells = np.empty(codes.shape, dtype=np.int64) if known is None else known.copy()
+        for name in self._order:
+            if known is not None and name not in self.expected:
+                continue
             j = self.names.index(name)
             own = codes[:, j]
             if name not in self.fine:
-                cells[:, j] = self.attributes[name].draw(own, generator)
+                usual = own == self.domain_sizes[j]
+                cells[:, j] = self.attributes[name].draw(np.where(usual, 0, own), generator)
+                if name in self.expected:
+                    cells[usual, j] = self._expected(name, cells)[usual]
                 continue
             grid, apart, link = self.fine[name], self.apart(name), self.links.get(name)
             there = own >= apart
             if link is None:
                 values = grid.axis.low + own - apart
             else:
-                base, has = self._base(link, cells)
+                base, has = self._base(name, link, cells)
                 values = link.difference.decode(np.where(there, own - apart, 0), base, has, generator)
             special = np.where(own < len(grid.words), SPECIAL + own, MISSING)
             cells[:, j] = np.where(there, values, special)
         return cells
-
-    def _bases_first(self) -> list[str]:
-        """The encoded fields, each after the one that it is measured from."""
-        order: list[str] = []
-        for name in self.names:
-            chain = [name]
-            while chain[-1] in self.links:
-                chain.append(self.links[chain[-1]].base)
-            order += [link for link in reversed(chain) if link in self.names and link not in order]
-        return order
 
     def _by_name(self, table: Array) -> Cells:
         """Cells by field, those with one category too."""

@@ -34,6 +34,12 @@ def derived_column(field: Field, columns: Mapping[str, Series], fields: Sequence
         typed = [None if v is None else field.value(v, "derived value") for v in found]
         listed: Series = pl.Series(field.name, typed, _dtype(field))
         return listed
+    if field.type in ("date", "datetime"):  # in seconds
+        days = field.type == "date"
+        moments = np.floor(found / 86400) if days else np.floor(found) * 1000
+        past: Series = pl.Series(field.name, np.where(np.abs(moments) < 2.0**47, moments, np.nan)).fill_nan(None)
+        dated: Series = past.cast(pl.Int32 if days else pl.Int64).cast(_dtype(field))
+        return dated
     decimals = 0 if field.type != "number" else field.decimals
     values = found if decimals is None else np.round(found, decimals)
     column: Series = pl.Series(field.name, np.where(np.abs(values) < 2.0**53, values, np.nan)).fill_nan(None)

@@ -6,15 +6,20 @@ Under "covey" of a field, "derived" is one of
     {"from": ["area"], "table": "density.csv"}                    the same in a file beside the schema, with the columns' names
     {"from": ["income"], "edges": [0, 1000, …], "labels": ["low", …]}     classes [edge, next edge); "map" may name special values
     {"expression": "weight / (height / 100) ** 2"}                numbers, + - * / // % **, comparisons, and min, max, abs, floor,
-                                                                  ceil, round, year(date), days(from, to), years(from, to)
+                                                                  ceil, round, days(from, to), years(from, to), and year, month,
+                                                                  day, hour of a date; dates count in seconds, and
+                                                                  names that are no words stand in quotes
 
-Where a column that it is computed from is missing, or a list has no entry, the result is missing.
+Where a column that it is computed from is missing, or a list has no entry, the result is missing; a list of lists may have an
+entry for missing cells, null. "expected" is written in the same way: what a measured column usually is, with exceptions.
 """
 
 from __future__ import annotations
 
 import ast
+import keyword
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,6 +36,7 @@ from covey.table.extras import optional
 if TYPE_CHECKING:
     from polars import Series
 
+LEADING = r"^\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"  # a number at the beginning of a text
 MOST_ENTRIES = 1_000_000  # of a public list; it stands in every bundle
 _WORDS = ("from", "map", "table", "edges", "labels", "expression")
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -72,6 +78,14 @@ def _calendar(seconds: Floats) -> tuple[Floats, Floats]:
     return np.where(there, year, np.nan), np.where(there, 100.0 * month + day, np.nan)
 
 
+def _month(seconds: Floats) -> Floats:
+    return np.floor(_calendar(seconds)[1] / 100) + 1
+
+
+def _day(seconds: Floats) -> Floats:
+    return _calendar(seconds)[1] % 100
+
+
 _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "min": (2, np.minimum),
     "max": (2, np.maximum),
@@ -80,6 +94,9 @@ _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "ceil": (1, np.ceil),
     "round": (1, np.rint),
     "year": (1, _year),
+    "month": (1, _month),
+    "day": (1, _day),
+    "hour": (1, lambda seconds: np.floor(seconds % _DAY / 3600)),
     "days": (2, lambda first, last: np.floor(last / _DAY) - np.floor(first / _DAY)),
     "years": (2, _years),
 }
@@ -90,7 +107,7 @@ class Derived:
     """How a column follows from others."""
 
     bases: tuple[str, ...]
-    entries: tuple[tuple[tuple[str, ...], Any], ...] = ()
+    entries: tuple[tuple[tuple[str | None, ...], Any], ...] = ()
     edges: tuple[float, ...] = ()
     labels: tuple[Any, ...] = ()
     expression: str = ""
@@ -135,7 +152,7 @@ class Derived:
         if self.expression:
             return {"expression": self.expression}
         out: dict[str, Any] = {"from": list(self.bases)}
-        if self.entries and len(self.bases) == 1:
+        if self.entries and len(self.bases) == 1 and all(key[0] is not None for key, _ in self.entries):
             out["map"] = {key[0]: value for key, value in self.entries}
         elif self.entries:
             out["map"] = [[*key, value] for key, value in self.entries]
@@ -147,6 +164,10 @@ class Derived:
     def values(self) -> tuple[Any, ...]:
         """All values that a list or classes can give."""
         return (*(value for _, value in self.entries), *self.labels)
+
+    def evaluate(self, known: Mapping[str, Floats]) -> Floats:
+        """The expression, for columns of numbers, with NaN for missing ones."""
+        return np.asarray(_value(_parsed(self.expression, "").body, known), dtype=np.float64)
 
     def compute(self, columns: Mapping[str, Series], special: Mapping[str, Sequence[str]]) -> list[Any] | Floats:
         """The value of every row: numbers (NaN for missing) of an expression, else entries of the list (None for missing).
@@ -207,15 +228,15 @@ def _table(path: Path, bases: Any, name: Any) -> list[list[Any]]:
     return [[*key, value] for key, value in zip(frame.select(wanted[:-1]).iter_rows(), own.to_list(), strict=True)]
 
 
-def _entries(listed: Any, width: int, name: Any) -> tuple[tuple[tuple[str, ...], Any], ...]:
+def _entries(listed: Any, width: int, name: Any) -> tuple[tuple[tuple[str | None, ...], Any], ...]:
     rows = [[key, value] for key, value in listed.items()] if isinstance(listed, Mapping) else listed
     if not isinstance(rows, Sequence) or any(not isinstance(row, Sequence) or len(row) != width + 1 for row in rows):
         raise _wrong(name, "has a wrong map", "Give a value for each cell, or lists of cells and a value.")
-    found: dict[tuple[str, ...], Any] = {}
+    found: dict[tuple[str | None, ...], Any] = {}
     for *key, value in rows:
-        cells = tuple(str(cell) for cell in key)
+        cells = tuple(None if cell is None else str(cell) for cell in key)
         if found.setdefault(cells, value) != value:
-            raise _wrong(name, f"has two values for {', '.join(cells)}", "Give one: it is a function.")
+            raise _wrong(name, f"has two values for {', '.join(map(str, cells))}", "Give one: it is a function.")
     return tuple(found.items())
 
 
@@ -241,7 +262,15 @@ def _floats(column: Series, special: Sequence[str]) -> Floats:
         return np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64) * _DAY
     if isinstance(column.dtype, pl.Datetime):
         return np.asarray(column.dt.epoch("ms").cast(pl.Float64).to_numpy(), dtype=np.float64) / 1000
+    if column.dtype == pl.String:  # "36 months" counts as 36
+        column = column.str.extract(LEADING)
     return np.asarray(column.cast(pl.Float64, strict=False).to_numpy(), dtype=np.float64)
+
+
+def leading_number(text: str) -> float:
+    """The number that a text begins with, NaN if there is none."""
+    found = re.match(LEADING, text)
+    return float(found.group(1)) if found else float("nan")
 
 
 # Expressions: a small part of Python's, read by Python's parser and computed here.
@@ -275,7 +304,7 @@ def _check(node: ast.expr, name: Any) -> None:
         if len(node.args) != _FUNCTIONS[node.func.id][0]:
             raise _wrong(name, f"calls {node.func.id} with {len(node.args)} values", "Give as many as it takes.")
         parts = node.args
-    elif not (isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and _is_number(node.value))):
+    elif not (_is_name(node) or (isinstance(node, ast.Constant) and _is_number(node.value))):
         raise _wrong(name, f"is derived by {ast.unparse(node)!r}, which is not understood", "Use numbers and columns.")
     for part in parts:
         _check(part, name)
@@ -283,10 +312,23 @@ def _check(node: ast.expr, name: Any) -> None:
 
 def _names(tree: ast.Expression) -> tuple[str, ...]:
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called]
+    names = [_name_of(node) for node in ast.walk(tree) if _is_name(node) and id(node) not in called]
     if not names:
         raise ParameterError("an expression of a derived column names no other column. Declare a constant instead.")
     return tuple(dict.fromkeys(names))
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _name_of(node: ast.AST) -> str:
+    return str(node.id if isinstance(node, ast.Name) else getattr(node, "value", ""))
+
+
+def quoted(name: str) -> str:
+    """A column's name as expressions write it."""
+    return name if name.isidentifier() and name.isascii() and not keyword.iskeyword(name) else repr(name)
 
 
 def _value(node: ast.expr, known: Mapping[str, Floats]) -> Any:
@@ -301,6 +343,6 @@ def _value(node: ast.expr, known: Mapping[str, Floats]) -> Any:
             return -_value(node.operand, known)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return _FUNCTIONS[node.func.id][1](*(_value(part, known) for part in node.args))
-        if isinstance(node, ast.Name):
-            return known[node.id]
+        if _is_name(node):
+            return known[_name_of(node)]
         return ast.literal_eval(node)

@@ -33,7 +33,7 @@ PROPERTIES = {
     ),
 }
 SECTIONS = {
-    'under "covey" of the schema': ("draft", "rules", "important", "target", "triples"),
+    'under "covey" of the schema': ("draft", "rules", "important", "target", "triples", "relations"),
     'under "constraints" of a field': ("minimum", "maximum", "enum", "required"),
     'under "covey" of a field': (
         "bins",
@@ -42,6 +42,7 @@ SECTIONS = {
         "decimals",
         "constant",
         "derived",
+        "expected",
         "levels",
         "ordered",
         "special",

@@ -46,7 +46,7 @@ class Condition:
     def words(self) -> str:
         """The condition in plain words, after the name of its field."""
         if not self.is_range:
-            return f"is {' or '.join('missing' if v is None else shown(v) for v in self.values)}"
+            return f"is {' or '.join('missing' if v is None else str(shown(v)) for v in self.values)}"
         if self.minimum is None:
             return f"is at most {shown(self.maximum)}"
         if self.maximum is None:

@@ -77,6 +77,7 @@ class Field:
     special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
     follows: Follows | None = None  # another field, from which this one is measured
     derived: Derived | None = None  # a public function of other fields: computed, not measured
+    expected: Derived | None = None  # what it usually is, from other fields: measured by what differs from that
     levels: int | str | None = None  # how its categories are grouped: by so many first letters, or by a derived field
     warning: str | None = None  # of a draft: why this field is confirmed by its name alone
     spelling: Spelling = Spelling()  # noqa: RUF009 # frozen
@@ -103,6 +104,8 @@ class Field:
             raise self.wrong("is required, and its constant is missing", "Give the constant a value.")
         if self.derived is not None:
             self._check_derived(self.derived)
+        if self.expected is not None:
+            self._check_expected(self.expected)
         plain = isinstance(self.levels, int | str) and not isinstance(self.levels, bool) and self.levels not in (0, "")
         if self.levels is not None and (self.type != "string" or self.ordered or not plain):
             what = f"has levels {self.levels!r} and type {self.type}"
@@ -127,11 +130,23 @@ class Field:
     def _check_derived(self, derived: Derived) -> None:
         if self.constant is not None or self.learn or self.follows is not None or self.special:
             raise self.wrong("is derived from others, and more", "It needs its name and type alone.")
-        if derived.expression and self.type not in ("boolean", "integer", "number"):
-            raise self.wrong(f"has type {self.type} and an expression", "Expressions give numbers and flags.")
+        if derived.expression and self.type in ("string", "time"):
+            raise self.wrong(f"has type {self.type} and an expression", "Expressions give numbers, dates and flags.")
         for value in derived.values:
             if value is not None:
                 self.value(value, "derived value")
+
+    def _check_expected(self, expected: Derived) -> None:
+        if not self.measured or self.learn or self.follows is not None or self.levels is not None:
+            raise self.wrong("is expected to follow from others, and more", "It needs limits or categories alone.")
+        if bool(expected.expression) != (self.type in ORDERED_TYPES) or len(expected.bases) > 1 < len(expected.entries):
+            raise self.wrong(
+                f"has type {self.type} and is expected by another kind of rule",
+                "Give numbers and dates an expression, and categories a map or edges of one column.",
+            )
+        wrong = [value for value in expected.values if value is not None and self.labels and value not in self.labels]
+        if wrong:
+            raise self.wrong(f"is expected to be {wrong[0]!r}, not a category", "Name declared categories.")
 
     @property
     def measured(self) -> bool:
@@ -356,6 +371,7 @@ class Field:
             special=tuple(special) if isinstance(special, list) else special,
             follows=Follows.from_dict(own, name),
             derived=Derived.from_dict(own.get("derived"), name),
+            expected=Derived.from_dict(own.get("expected"), name),
             levels=_levels(own.get("levels")),
             warning=own.get("warning"),
             spelling=Spelling.from_field(data, name),
@@ -382,6 +398,7 @@ class Field:
             "special": list(self.special) or None,
             **({} if self.follows is None else self.follows.to_dict()),
             "derived": None if self.derived is None else self.derived.to_dict(),
+            "expected": None if self.expected is None else self.expected.to_dict(),
             "levels": self.levels,
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,

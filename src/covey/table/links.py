@@ -26,6 +26,7 @@ class Link:
     base: str
     times: int
     difference: Difference
+    expected: bool = False  # whether the base is not a column, but what an expression of columns gives
 
 
 def find_links(fields: Mapping[str, Field], rules: Sequence[Rule]) -> dict[str, Link]:
@@ -37,6 +38,11 @@ def find_links(fields: Mapping[str, Field], rules: Sequence[Rule]) -> dict[str, 
     for field in fields.values():
         if field.follows is not None:
             links[field.name] = _declared(fields, field, field.follows)
+    for field in fields.values():
+        if field.expected is not None and field.expected.expression and _is_fine(field):
+            wide = field.axis.high - field.axis.low
+            difference = Difference(-wide, wide, field.axis.low, field.axis.high)
+            links[field.name] = Link(field.expected.expression, 1, difference, expected=True)
     for name in links:
         if name in _chain(links, name)[1:]:
             raise fields[name].wrong("follows itself, by way of others", "Remove one of the links of the circle.")
@@ -58,6 +64,25 @@ def _chain(links: Mapping[str, Link], name: str) -> list[str]:
         if chain[-1] in chain[:-1]:
             break
     return chain
+
+
+def bases_first(fields: Sequence[Field], links: Mapping[str, Link], names: tuple[str, ...]) -> list[str]:
+    """Encoded columns, each after those that it is measured from."""
+    bases = {f.name: f.expected.bases for f in fields if f.expected is not None}
+    bases |= {name: (link.base,) for name, link in links.items() if not link.expected}
+    order: list[str] = []
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            raise ParameterError(f"field {name!r} follows from itself, by way of others. Break the circle.")
+        for base in bases.get(name, ()):
+            visit(base, (*above, name))
+        if name in names and name not in order:
+            order.append(name)
+
+    for name in names:
+        visit(name, ())
+    return order
 
 
 def _is_fine(field: Field) -> bool:

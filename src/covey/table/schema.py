@@ -38,6 +38,7 @@ from covey.table.document import (
 from covey.table.drafting import draft
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
+from covey.table.relations import LEARN, Relation, read_relations
 from covey.table.repair import RuleBook
 from covey.table.rules import (
     AtMost,
@@ -94,6 +95,7 @@ class Schema:
     triples: int | None = (
         None  # how many triples of columns are chosen and measured at most; TRIPLES with a target, else none
     )
+    relations: str | tuple[Relation, ...] = ""  # "learn" or "none", where it is said; or those that a release found
 
     def __post_init__(self) -> None:
         if not self.fields:
@@ -178,6 +180,16 @@ class Schema:
         """The fields whose limits or categories are to be learned with noise."""
         return tuple(field for field in self.fields if field.learn)
 
+    @property
+    def finds_relations(self) -> bool:
+        """Whether a private release looks for relations between columns: where it is said, and where domains are learned."""
+        return self.relations == LEARN or (not self.relations and bool(self.learns))
+
+    @property
+    def found(self) -> tuple[Relation, ...]:
+        """The relations that a release found."""
+        return () if isinstance(self.relations, str) else self.relations
+
     @cached_property
     def links(self) -> dict[str, Link]:
         """Which numbers are coded by their distance from which others."""
@@ -240,6 +252,7 @@ class Schema:
             *(fields, tuple(missing), checked, draft, notes, Dialect.from_dict(data), groups),
             target=own.get("target"),
             triples=own.get("triples"),
+            relations=read_relations(own["relations"]) if "relations" in own else "",
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,6 +264,9 @@ class Schema:
             own["important"] = [group[0] if len(group) == 1 else list(group) for group in self.important]
         own |= {} if self.target is None else {"target": self.target}
         own |= {} if self.triples is None else {"triples": self.triples}
+        if self.relations:
+            listed = isinstance(self.relations, str)
+            own["relations"] = self.relations if listed else [found.to_dict() for found in self.found]
         out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.drafted) for field in self.fields]}
         out["missingValues"] = list(self.missing_values)
         out |= self.dialect.to_dict()

@@ -65,7 +65,7 @@ def _box(codec: Codec, conditions: Zero) -> list[Box]:
     """One box, or none where a column's codes do not say whether its condition holds, or it never does."""
     sides: dict[int, tuple[Range, ...]] = {}
     for name, condition, turned in conditions:
-        if name in codec.links:
+        if name in codec.links or name in codec.expected:
             return []
         if name not in codec.names:  # it has one value, which meets its condition in every row or in none
             attribute = codec.attributes[name]

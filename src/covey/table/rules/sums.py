@@ -26,11 +26,15 @@ def all_there(attributes: Mapping[str, Any], names: tuple[str, ...], cells: Mapp
 
 @dataclass(frozen=True)
 class LessEqual(Rule):
-    """left ≤ right, where neither is missing."""
+    """left ≤ right, where neither is missing.
+
+    Two numbers that lie far apart are measured each by itself where they are not `linked`, and repaired.
+    """
 
     word = "less_equal"
     left: str
     right: str
+    linked: bool = True
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -44,13 +48,13 @@ class LessEqual(Rule):
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as it stands in a file."""
-        return {self.word: {"left": self.left, "right": self.right}}
+        return {self.word: {"left": self.left, "right": self.right} | ({} if self.linked else {"linked": False})}
 
     @classmethod
     def read(cls, body: Any, fields: Mapping[str, Field]) -> LessEqual:
         """The rule as a file states it."""
-        refuse_unknown(body, ("left", "right"), cls.word)
-        return cls(body["left"], body["right"])
+        refuse_unknown(body, ("left", "right", "linked"), cls.word)
+        return cls(body["left"], body["right"], body.get("linked", True) is not False)
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Two numbers, or two dates or times of one type."""
@@ -61,7 +65,7 @@ class LessEqual(Rule):
     @property
     def orders(self) -> list[tuple[str, str]]:
         """Its own."""
-        return [(self.left, self.right)]
+        return [(self.left, self.right)] if self.linked else []
 
     @property
     def bound(self) -> Sum:

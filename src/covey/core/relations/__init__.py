@@ -1,0 +1,1 @@
+"""Relations between columns: public candidates, and exact counts of the rows that break them."""

@@ -1,0 +1,465 @@
+"""The public families of formulas: how a number or date may follow from one, two or three others.
+
+`FORMULAS` is the one place that lists them: what is computed, the same as an expression of the schema, words, and which columns
+are candidates, by types and limits alone. One replaced row moves the number of rows that break a candidate by 1 at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+import numpy as np
+
+from covey.core.arrays import Array, Floats
+from covey.core.relations.columns import DAY, Column
+from covey.core.tables.counts import Counts
+
+YEAR = 365.25 * DAY  # in seconds, on average
+HALF = 0.5 + 2.0**-20  # of a step: what rounding may do, and floats
+BLOCK = 1 << 14  # rows whose values stay in the processor's cache
+CLOSE = (4, 16, 64, 256)  # two numbers are close within such a part of their range
+CLOSE_STEPS = 64  # numbers with fewer steps are not measured by differences: categories do as well
+LEAST_STEPS = 4  # of a sum
+SUMS = (1.0, 10.0, 12.0, 24.0, 60.0, 100.0, 1000.0)  # what two parts of a whole add up to
+YEARS = tuple(map(float, range(1980, 2031)))  # of a census or a survey: a year of birth and an age add up to it
+SCALES = (1000.0, 100.0, 60.0, 24.0, 12.0, 10.0, 7.0)  # between units of money, length and time
+BASES = (10, 12, 24, 60, 100, 1000, 10000)  # of parts: digits, hours and minutes, months
+RELATIVE = (0.0, 0.1)  # products are exact, or within a tenth
+MOST_THREE = 8000  # candidates with three sources: beyond, there are too many numbers to look for them
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One family. `value` takes a constant and the sources' values; `expression` and `words` name them {k}, {a}, {b}, {c}."""
+
+    name: str
+    value: Callable[..., Floats]
+    expression: str
+    words: str
+    propose: Callable[[Formula, Sequence[Column]], Iterator[Candidate]]
+    soft: float = 0.05  # of the rows: up to so many that break it, the column is measured by its difference
+    handicap: float = 0.0  # of the rows: where several explain a column alike, the simpler one is preferred
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A formula for one column: it is broken where the two are farther apart than slack + relative·|value|."""
+
+    formula: Formula
+    target: int
+    sources: tuple[int, ...]
+    k: float = 0.0
+    slack: float = 0.0
+    relative: float = 0.0
+
+    @property
+    def loose(self) -> bool:
+        """Whether a sharper formula for the same column should replace it."""
+        return self.formula.name in ("order", "close") or self.relative > 0
+
+    @property
+    def handicap(self) -> float:
+        """Of the rows: what a simpler or sharper formula is ahead by."""
+        taken = self.formula.name.startswith("sum") and self.k < 0  # a sum is simpler than what is left of one
+        return self.formula.handicap + (0.05 if self.relative else 0.0) + (0.02 if taken else 0.0)
+
+    def breaks(self, values: Sequence[Floats], guess: Floats) -> Array:
+        """Which rows break it: those alone in which all values are there."""
+        own = values[self.target]
+        if self.formula.name == "order":
+            return np.asarray((own - guess) * self.k < -self.slack)
+        allowed = self.slack + self.relative * np.abs(guess) if self.relative else self.slack
+        return np.asarray(np.abs(own - guess) > allowed)
+
+    def without(self, values: Sequence[Floats], guess: Floats) -> Array:
+        """In which rows the column is missing and its formula is not, or the other way round."""
+        return np.asarray(np.isnan(values[self.target]) != np.isnan(guess))
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Kernel: how many rows break each candidate, and in how many just one of the two sides is missing."""
+
+    columns: tuple[Column, ...]
+    candidates: tuple[Candidate, ...]
+
+    def __call__(self, batch: Array) -> Counts:
+        """Count a batch of codes."""
+        needed = {j for c in self.candidates for j in (c.target, *c.sources)}
+        broken = np.zeros((len(self.candidates), 2), dtype=np.int64)
+        for start in range(0, len(batch), BLOCK):
+            part = batch[start : start + BLOCK]
+            values = [c.values(part[:, j]) if j in needed else np.empty(0) for j, c in enumerate(self.columns)]
+            last, guess = None, np.empty(0)
+            for i, candidate in enumerate(self.candidates):
+                own = candidate.formula, candidate.sources, candidate.k
+                if own != last:
+                    with np.errstate(all="ignore"):
+                        guess = candidate.formula.value(candidate.k, *(values[s] for s in candidate.sources))
+                    last = own
+                broken[i, 0] += np.count_nonzero(candidate.breaks(values, guess))
+                broken[i, 1] += np.count_nonzero(candidate.without(values, guess))
+        return Counts((broken,))
+
+
+# What is computed.
+
+
+def _same(k: float, a: Floats) -> Floats:
+    return a
+
+
+def _scaled(k: float, a: Floats) -> Floats:
+    return a * k
+
+
+def _rest(k: float, a: Floats) -> Floats:
+    return k - a
+
+
+def _quotient(k: float, a: Floats) -> Floats:
+    return np.floor(a / k)
+
+
+def _remainder(k: float, a: Floats) -> Floats:
+    return np.mod(a, k)
+
+
+def _age(k: float, a: Floats) -> Floats:
+    return k - a / YEAR
+
+
+def _days(k: float, a: Floats, b: Floats) -> Floats:
+    return np.floor(b / DAY) - np.floor(a / DAY)
+
+
+def _elapsed(k: float, a: Floats, b: Floats) -> Floats:
+    return (b - a) / k
+
+
+def _later(k: float, a: Floats, b: Floats) -> Floats:
+    return np.floor(a / DAY) * DAY + k * b
+
+
+def _moment(k: float, a: Floats, b: Floats) -> Floats:
+    return a + k * b
+
+
+def _product(k: float, a: Floats, b: Floats) -> Floats:
+    return a * b
+
+
+def _ratio(k: float, a: Floats, b: Floats) -> Floats:
+    return k * a / b
+
+
+def _sum(k: float, a: Floats, b: Floats) -> Floats:
+    return a + k * b
+
+
+def _sum3(k: float, a: Floats, b: Floats, c: Floats) -> Floats:
+    return a + k * (b + c)
+
+
+def _clock(k: float, a: Floats, b: Floats) -> Floats:
+    minutes = np.mod(np.floor(a / 100) * 60 + np.mod(a, 100) + k * b, 1440)
+    return np.floor(minutes / 60) * 100 + np.mod(minutes, 60)
+
+
+def _annuity(k: float, a: Floats, b: Floats, c: Floats) -> Floats:
+    rate = b / 1200
+    return a * rate / (1 - (1 + rate) ** -c)
+
+
+def _months(a: Floats) -> Floats:
+    """Months since the year 0 of days, NaN where there is none."""
+    there = np.isfinite(a)
+    days = np.where(there, np.floor(a / DAY), 0).astype("datetime64[D]")
+    return np.where(there, days.astype("datetime64[M]").astype(np.int64), np.nan)
+
+
+def _year(k: float, a: Floats) -> Floats:
+    return np.floor(_months(a) / 12) + 1970
+
+
+def _month(k: float, a: Floats) -> Floats:
+    return np.mod(_months(a), 12) + 1
+
+
+def _day(k: float, a: Floats) -> Floats:
+    there = np.isfinite(a)
+    days = np.where(there, np.floor(a / DAY), 0).astype("datetime64[D]")
+    return np.where(there, (days - days.astype("datetime64[M]")).astype(np.int64) + 1, np.nan)
+
+
+def _hour(k: float, a: Floats) -> Floats:
+    return np.floor(np.mod(a, DAY) / 3600)
+
+
+# Which columns are candidates, by types and limits.
+
+
+def _pick(columns: Sequence[Column], numbers: bool) -> list[int]:
+    return [j for j, c in enumerate(columns) if (c.is_number if numbers else c.is_date) and c.steps > 2]
+
+
+def _alike(one: Column, other: Column) -> bool:
+    """Whether two ranges overlap, and neither is many times the other."""
+    overlap = min(one.high, other.high) - max(one.low, other.low)
+    return overlap > 0 and (one.is_date or 0.1 <= one.span / other.span <= 10)
+
+
+def ends(columns: Sequence[Column], i: int, j: int) -> tuple[int, int]:
+    """Which of two columns is measured from the other: a base is there in every row where one is, and has the smaller range."""
+    i, j = sorted((i, j), key=lambda x: (columns[x].often_missing, columns[x].span, x))
+    return i, j
+
+
+def _pairs(columns: Sequence[Column]) -> Iterator[tuple[int, int]]:
+    """Base and end of all pairs of numbers, and of dates, with like ranges."""
+    for kind in (True, False):
+        for i, j in combinations(_pick(columns, kind), 2):
+            if _alike(columns[i], columns[j]):
+                yield ends(columns, i, j)
+
+
+def _propose_equal(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for base, end in _pairs(columns):
+        if columns[base].kind == columns[end].kind:
+            yield Candidate(formula, end, (base,), slack=HALF * columns[end].step)
+
+
+def _propose_close(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for base, end in _pairs(columns):
+        if min(columns[base].steps, columns[end].steps) > CLOSE_STEPS:
+            for part in CLOSE:
+                yield Candidate(formula, end, (base,), slack=max(columns[end].span / part, columns[end].step))
+
+
+def _propose_order(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for base, end in _pairs(columns):
+        slack = 0.0 if columns[base].kind == columns[end].kind else DAY
+        for sign in (1.0, -1.0):
+            yield Candidate(formula, end, (base,), sign, slack)
+
+
+def _propose_scaled(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for a, t in permutations(_pick(columns, True), 2):
+        for k in SCALES:
+            if 0.3 <= columns[t].span / (columns[a].span * k) <= 3:
+                yield Candidate(formula, t, (a,), k, HALF * columns[t].step)
+
+
+def _propose_rest(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for i, j in combinations(_pick(columns, True), 2):
+        a, t = sorted((i, j), key=lambda x: (columns[x].low, x))  # an age is simpler than a year
+        years = columns[t].low >= 1000
+        for k in YEARS if years else SUMS:
+            if columns[a].low < k and (years or (0.3 <= columns[t].high / k <= 3 and 0.3 <= columns[a].high / k <= 3)):
+                yield Candidate(formula, t, (a,), k, 1.0 if years else HALF * columns[t].step)
+
+
+def _propose_quotient(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for a, t in permutations(_pick(columns, True), 2):
+        for k in BASES:
+            if columns[a].span >= 2 * k and 0.2 <= columns[t].span * k / columns[a].span <= 10:
+                yield Candidate(formula, t, (a,), float(k), 0.5)
+
+
+def _propose_remainder(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for a, t in permutations(_pick(columns, True), 2):
+        for k in BASES:
+            if columns[a].span >= 2 * k and columns[t].low >= -1 and 0.4 * k <= columns[t].high <= 3 * k:
+                yield Candidate(formula, t, (a,), float(k), HALF * columns[t].step)
+
+
+def _propose_age(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for t in _pick(columns, True):
+        if columns[t].step != 1 or not 10 < columns[t].span <= 250 or columns[t].low < -1:
+            continue
+        for a in _pick(columns, False):
+            last = np.floor(columns[a].high / YEAR)
+            for k in np.arange(last - 1, last + 30, 0.25):
+                yield Candidate(formula, t, (a,), float(k), 1.0)
+
+
+def _propose_days(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for a, b in permutations(_pick(columns, False), 2):
+        for t in _pick(columns, True):
+            if columns[t].step == 1 and columns[t].span > 5:
+                yield Candidate(formula, t, (a, b), slack=1.0)
+
+
+def _propose_elapsed(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for a, b in permutations(_pick(columns, False), 2):
+        if "datetime" in (columns[a].kind, columns[b].kind):
+            for t in _pick(columns, True):
+                for k in (1.0, 60.0, 3600.0):
+                    if columns[t].span * k <= 4 * max(columns[a].span, columns[b].span):
+                        yield Candidate(formula, t, (a, b), k, 1.0)
+
+
+def _propose_later(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for i, j in combinations(_pick(columns, False), 2):
+        base, end = ends(columns, i, j)
+        for d in _pick(columns, True):
+            if columns[d].step == 1 and columns[d].span > 5:
+                for sign in (DAY, -DAY):
+                    yield Candidate(formula, end, (base, d), sign, DAY)
+
+
+def _propose_moment(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for i, j in combinations(_pick(columns, False), 2):
+        base, end = ends(columns, i, j)
+        if columns[base].kind == columns[end].kind == "datetime":
+            for d in _pick(columns, True):
+                for k in (1.0, 60.0, 3600.0):
+                    for sign in (k, -k):
+                        yield Candidate(formula, end, (base, d), sign, k)
+
+
+def _propose_product(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    numbers = _pick(columns, True)
+    for a, b in combinations(numbers, 2):
+        one, two = columns[a], columns[b]
+        for t in set(numbers) - {a, b}:
+            if columns[t].high > 1.5 * max(one.high, two.high) and columns[t].span > 50 * columns[t].step:
+                for relative in RELATIVE:
+                    yield Candidate(
+                        formula, t, (a, b), slack=columns[t].step * (HALF if not relative else 1), relative=relative
+                    )
+
+
+def _propose_ratio(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    numbers = _pick(columns, True)
+    for a, b in permutations(numbers, 2):
+        for t in set(numbers) - {a, b}:
+            if columns[t].step < 1 and columns[b].high > 1:
+                for k in (1.0, 100.0):
+                    if 0.1 <= columns[t].high / (k * max(columns[a].high, 1e-9)) <= 10 or columns[t].high <= 2 * k:
+                        yield Candidate(formula, t, (a, b), k, columns[t].step, 0.02)
+
+
+def widest(columns: Sequence[Column], *chosen: int) -> tuple[int, ...]:
+    """Some columns, the one that a sum of the others should give last: errors of small ones do not drown in it."""
+    return tuple(sorted(chosen, key=lambda x: (columns[x].span, columns[x].often_missing, x)))
+
+
+def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for chosen in combinations(_pick(columns, True), 3):
+        a, b, t = widest(columns, *chosen)
+        if columns[t].steps > LEAST_STEPS and columns[b].span > columns[t].span / 50:
+            slack = HALF * max(columns[j].step for j in chosen)
+            for one, two, k in ((b, a, 1.0), (b, a, -1.0), (a, b, -1.0)):
+                yield Candidate(formula, t, (one, two), k, slack)
+            if columns[b].span > columns[t].span / 3:  # of two that are nearly as wide, either may follow
+                for one, two, k in ((t, a, 1.0), (t, a, -1.0), (a, t, -1.0)):
+                    yield Candidate(formula, b, (one, two), k, slack)
+
+
+def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    numbers = [j for j in _pick(columns, True) if columns[j].steps > CLOSE_STEPS]
+    found = list(combinations(numbers, 4))
+    for chosen in found if len(found) <= MOST_THREE else ():
+        *sources, t = widest(columns, *chosen)
+        if columns[sources[-1]].span > columns[t].span / 50:
+            yield Candidate(formula, t, tuple(sources), 1.0, 2 * columns[t].step)
+            for j in sources:  # of those that are nearly as wide, any may be the sum
+                if columns[j].span > columns[t].span / 3:
+                    yield Candidate(formula, j, tuple(x for x in chosen if x != j), 1.0, 2 * columns[j].step)
+            for a, b, c in (
+                (0, 1, 2),
+                (1, 0, 2),
+                (2, 0, 1),
+            ):  # one of them is the sum, and the others are taken from it
+                yield Candidate(formula, t, (sources[a], sources[b], sources[c]), -1.0, 2 * columns[t].step)
+
+
+def _propose_clock(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    numbers = _pick(columns, True)
+    clocks = [j for j in numbers if columns[j].step == 1 and columns[j].low >= -1 and 1000 <= columns[j].high <= 5000]
+    for i, j in combinations(clocks, 2):
+        base, end = ends(columns, i, j)
+        for d in set(numbers) - {i, j}:
+            if columns[d].step == 1:
+                for sign in (1.0, -1.0):
+                    yield Candidate(formula, end, (base, d), sign, 0.5)
+
+
+def _propose_annuity(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    numbers = _pick(columns, True)
+    rates = [j for j in numbers if columns[j].high <= 100 and columns[j].step < 1]
+    terms = [j for j in numbers if 5 < columns[j].high <= 600 and columns[j].low >= 0 and columns[j].step == 1]
+    terms += [j for j, c in enumerate(columns) if c.numbers and 5 < np.nanmax(c.numbers) <= 600]
+    for rate in rates:
+        for term in terms:
+            for amount, t in permutations(set(numbers) - {rate, term}, 2):
+                if columns[amount].high > 5 * columns[t].high:
+                    yield Candidate(formula, t, (amount, rate, term), slack=columns[t].step, relative=0.02)
+
+
+def _propose_part(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    """Parts of dates: numbers whose limits are those of the part."""
+    least, most = {"year": (1, 5000), "month": (6, 24), "day of the month": (20, 60), "hour": (8, 60)}[formula.name]
+    for a in _pick(columns, False):
+        for t in _pick(columns, True):
+            own = columns[t]
+            if own.step == 1 and least <= own.span <= most and (own.low >= 1000 or formula.name != "year"):
+                yield Candidate(formula, t, (a,), slack=0.5)
+
+
+_DAYS = "floor({a} / 86400) * 86400"
+_MINUTES = "(floor({a} / 100) * 60 + {a} % 100 + {k} * {b}) % 1440"
+FORMULAS = (
+    Formula("equal", _same, "{a}", "{t} equals {a}", _propose_equal),
+    Formula("order", _same, "{a}", "{t} is never {side} {a}", _propose_order),
+    Formula("close", _same, "{a}", "{t} lies close to {a}", _propose_close, 0.25, 0.1),
+    Formula("multiple", _scaled, "{a} * {k}", "{t} is {k} times {a}", _propose_scaled),
+    Formula("rest", _rest, "{k} - {a}", "{t} and {a} add up to {k}", _propose_rest),
+    Formula("quotient", _quotient, "floor({a} / {k})", "{t} is {a} divided by {k}, rounded down", _propose_quotient),
+    Formula("remainder", _remainder, "{a} % {k}", "{t} is what division of {a} by {k} leaves", _propose_remainder),
+    Formula("age", _age, "floor({k} - {a} / 31557600)", "{t} counts years since {a}", _propose_age),
+    Formula("year", _year, "year({a})", "{t} is the year of {a}", _propose_part),
+    Formula("month", _month, "month({a})", "{t} is the month of {a}", _propose_part),
+    Formula("day of the month", _day, "day({a})", "{t} is the day of the month of {a}", _propose_part),
+    Formula("hour", _hour, "hour({a})", "{t} is the hour of {a}", _propose_part),
+    Formula("days", _days, "days({a}, {b})", "{t} counts days from {a} to {b}", _propose_days, handicap=0.1),
+    Formula(
+        "elapsed", _elapsed, "({b} - {a}) / {k}", "{t} is the time from {a} to {b}", _propose_elapsed, handicap=0.1
+    ),
+    Formula("days later", _later, _DAYS + " + {k} * {b}", "{t} lies {b} days {side} {a}", _propose_later),
+    Formula("later", _moment, "{a} + {k} * {b}", "{t} lies {b} units of {k} seconds after {a}", _propose_moment),
+    Formula("product", _product, "{a} * {b}", "{t} is {a} times {b}", _propose_product, 0.1),
+    Formula("ratio", _ratio, "{k} * {a} / {b}", "{t} is {k} times {a} over {b}", _propose_ratio, 0.1, 0.05),
+    Formula("sum", _sum, "{a} + {k} * {b}", "{t} is {a} {side} {b}", _propose_sum),
+    Formula(
+        "sum of three",
+        _sum3,
+        "{a} + {k} * ({b} + {c})",
+        "{t} is {a} {side} {b} {side} {c}",
+        _propose_sum3,
+        handicap=0.02,
+    ),
+    Formula(
+        "clock",
+        _clock,
+        f"floor({_MINUTES} / 60) * 100 + {_MINUTES} % 60",
+        "{t} is {b} minutes {side} {a}, both written as hours and minutes",
+        _propose_clock,
+    ),
+    Formula(
+        "installment",
+        _annuity,
+        "{a} * ({b} / 1200) / (1 - (1 + {b} / 1200) ** (0 - {c}))",
+        "{t} repays {a} at {b} percent in {c} months",
+        _propose_annuity,
+        0.1,
+    ),
+)
+
+
+def proposals(columns: Sequence[Column]) -> tuple[Candidate, ...]:
+    """All candidates, those that share a computation side by side."""
+    return tuple(candidate for formula in FORMULAS for candidate in formula.propose(formula, columns))

@@ -1,0 +1,182 @@
+"""The public families that are counted in tables of two columns: implications, equivalences, exclusions, thresholds, functions.
+
+A literal says that a column has one value: a label, a word, missing, 0, a limit. A threshold is a range of a number that a
+literal excludes. All counts follow from one matrix of pair tables over cells, and one replaced row moves each of them by 1 at
+most: for a function from A to B the rows that break it are n − Σ_a max_b n_ab, and of two tables that differ in one row each
+largest count loses and gains at most one (docs/proofs/relations.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from covey.core.arrays import Floats, Integers
+from covey.core.relations.columns import Cells, Column
+
+IMPLIES, EQUIVALENT, EXCLUDES, THRESHOLD = range(4)
+KINDS = ("implies", "equivalent", "excludes", "threshold")
+MOST_VALUES = 14  # of a column whose values are literals
+MOST_SOURCES = 130  # cells of a column that another one may be a function of
+MOST_GROUPS = 8  # labels of a column that thresholds are looked for in
+THRESHOLDS = 16  # about equal parts of a number's rows, between which thresholds lie
+LETTERS = (1, 2, 3)  # leading characters of codes
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A column has a value of one of its cells, from first to last."""
+
+    column: int
+    first: int
+    last: int
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one cell."""
+        return self.first == self.last
+
+
+@dataclass(frozen=True)
+class Function:
+    """One column follows from another, cell by cell; `map` is known where labels give it away, −1 where they do not."""
+
+    target: int
+    source: int
+    map: tuple[int, ...] = ()
+    letters: int = 0  # leading characters that make up the target's label; 0 for all
+
+
+@dataclass(frozen=True)
+class Tabled:
+    """Public: all candidates that are counted in pair tables. Literals are rows of `pairs`: kind, first, second."""
+
+    cells: Cells
+    literals: tuple[Literal, ...]
+    pairs: Integers
+    functions: tuple[Function, ...]
+
+    def __len__(self) -> int:
+        return len(self.pairs) + len(self.functions)
+
+    @cached_property
+    def _ends(self) -> tuple[Integers, Integers, Integers]:
+        """The cells of all literals, where all columns lie side by side: first, and beyond the last; and the column's end."""
+        starts = self.cells.starts
+        first = np.array([starts[x.column] + x.first for x in self.literals], dtype=np.int64)
+        last = np.array([starts[x.column] + x.last + 1 for x in self.literals], dtype=np.int64)
+        return first, last, starts
+
+    def broken(self, tables: Integers, n: int) -> Integers:
+        """How many rows break each candidate, from the matrix of all pair tables."""
+        first, last, starts = self._ends
+        diagonal = np.concatenate([[0], np.cumsum(np.diag(tables))])
+        summed = np.concatenate([np.zeros((len(tables), 1), dtype=tables.dtype), np.cumsum(tables, axis=1)], axis=1)
+        kind, one, two = self.pairs.T
+        both = summed[first[one], last[two]] - summed[first[one], first[two]]
+        x, y = diagonal[last[one]] - diagonal[first[one]], diagonal[last[two]] - diagonal[first[two]]
+        found = np.select([kind == IMPLIES, kind == EQUIVALENT], [x - both, x + y - 2 * both], both)
+        return np.concatenate([found, [_unlike(tables, starts, f, n) for f in self.functions]]).astype(np.int64)
+
+    def by_chance(self, shares: Sequence[Floats], n: int) -> Floats:
+        """How many rows would break each candidate if columns with these shares of cells were independent."""
+        p = np.array([shares[x.column][x.first : x.last + 1].sum() for x in self.literals])
+        kind, one, two = self.pairs.T
+        x, y = p[one], p[two]
+        found = np.select([kind == IMPLIES, kind == EQUIVALENT], [x * (1 - y), x + y - 2 * x * y], x * y)
+        return n * np.concatenate([found, [_unlike_by_chance(shares, f) for f in self.functions]])
+
+
+def _unlike(tables: Integers, starts: Integers, function: Function, n: int) -> int:
+    """Rows in which a column is not what its function says, for the best function or the one that labels give away."""
+    table = tables[
+        starts[function.source] : starts[function.source + 1], starts[function.target] : starts[function.target + 1]
+    ]
+    if not function.map:
+        return int(n - table.max(axis=1).sum())
+    known = np.flatnonzero(np.array(function.map) >= 0)
+    return int(table[known].sum() - table[known, np.array(function.map)[known]].sum())
+
+
+def _unlike_by_chance(shares: Sequence[Floats], function: Function) -> float:
+    if not function.map:
+        return float(1 - shares[function.target].max())
+    known = np.flatnonzero(np.array(function.map) >= 0)
+    own = shares[function.target][np.array(function.map)[known]]
+    return float((shares[function.source][known] * (1 - own)).sum())
+
+
+def tabled(columns: Sequence[Column], cells: Cells, shares: Sequence[Floats]) -> Tabled:
+    """All candidates of columns whose cells are these; thresholds part about equal shares, which are noisy and public."""
+    single = [x for j, column in enumerate(columns) for x in _single(j, column, cells.edges[j])]
+    ranges = [x for j, column in enumerate(columns) for x in _ranges(j, column, cells.edges[j], shares[j])]
+    literals = (*single, *ranges)
+    of, k = np.array([x.column for x in literals], dtype=np.int64), len(single)
+    apart = of[:k, None] != of[None, :k]
+    one, two = np.nonzero(apart)
+    up = one < two
+    few = np.array([cells.sizes[x.column] <= MOST_GROUPS for x in single], dtype=bool)
+    lone, far = np.nonzero((of[:k, None] != of[None, k:]) & few[:, None])
+    pairs = [
+        (np.full(len(one), IMPLIES), one, two),
+        (np.full(up.sum(), EQUIVALENT), one[up], two[up]),
+        (np.full(up.sum(), EXCLUDES), one[up], two[up]),
+        (np.full(len(lone), THRESHOLD), lone, far + k),
+    ]
+    table = np.concatenate([np.stack(part, axis=1) for part in pairs]).astype(np.int64)
+    return Tabled(cells, literals, table, tuple(_functions(columns, cells)))
+
+
+def _single(j: int, column: Column, edges: Integers) -> Iterator[Literal]:
+    """The literals of a column: all values of small ones; of others missing, words, 0 and the lower limit."""
+    codes, count = edges[:-1].tolist(), len(edges) - 1
+    if count < 2:
+        return
+    zero = column.first + round(-column.low / column.step) if column.is_number else -1
+    ends = (zero, column.first) if column.is_number else ()
+    for cell, code in enumerate(codes):
+        word = not column.first <= code < column.first + column.steps
+        named = code == column.missing if column.kind == "label" else word or code in ends
+        if edges[cell + 1] - code == 1 and (count <= MOST_VALUES or named):
+            yield Literal(j, cell, cell)
+
+
+def _ranges(j: int, column: Column, edges: Integers, shares: Floats) -> Iterator[Literal]:
+    """The ends of a number's range, from some of its cells to the last, and from the first to some: of each share one."""
+    if column.kind == "label" or column.steps <= MOST_VALUES:
+        return
+    inside = np.flatnonzero((edges[:-1] >= column.first) & (edges[:-1] < column.first + column.steps))
+    below = np.cumsum(shares[inside])[:-1]
+    parts = np.searchsorted(below, np.arange(1, THRESHOLDS) / THRESHOLDS * below[-1])
+    for cell in np.unique(inside[1 + parts]):
+        yield Literal(j, int(cell), int(inside[-1]))
+        yield Literal(j, int(inside[0]), int(cell) - 1)
+
+
+def _functions(columns: Sequence[Column], cells: Cells) -> Iterator[Function]:
+    for b, target in enumerate(columns):
+        if target.kind != "label" or not target.labels or not 2 <= cells.sizes[b] == target.size:
+            continue
+        for a, source in enumerate(columns):
+            if a == b:
+                continue
+            if target.kind == source.kind == "label" and cells.sizes[a] == source.size:
+                if a < b and set(source.labels) == set(target.labels):
+                    yield Function(b, a, _by_label(source, target, 0))
+                for letters in LETTERS:
+                    found = _by_label(source, target, letters)
+                    longer = max(map(len, source.labels)) > letters
+                    if longer and 2 * sum(x >= 0 for x in found) > len(found) and len(set(found) - {-1}) > 1:
+                        yield Function(b, a, found, letters)
+            if 2 <= cells.sizes[a] <= MOST_SOURCES and (source.kind != "label" or cells.sizes[a] == source.size):
+                yield Function(b, a)
+
+
+def _by_label(source: Column, target: Column, letters: int) -> tuple[int, ...]:
+    """For each label of one column, the place of its first letters among another one's; missing goes with missing."""
+    places = {label: j for j, label in enumerate(target.labels)}
+    found = [places.get(label[:letters] if letters else label, -1) for label in source.labels]
+    return (*found, *((target.missing,) if source.missing >= 0 else ()))

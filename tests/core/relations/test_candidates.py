@@ -1,0 +1,133 @@
+"""Candidates, what breaks them, and how far one replaced row moves that: brute force over random neighbours."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from covey.core.relations.columns import DAY, Column, cells_of
+from covey.core.relations.formulas import FORMULAS, YEAR, Broken, proposals
+from covey.core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, tabled
+from covey.core.relations.state import State
+from covey.core.tables.crosstabs import PairTables
+
+COLUMNS = (
+    Column("a", "label", 4, 3, labels=("x1", "x2", "y1")),
+    Column("b", "label", 2, labels=("x", "y")),
+    Column("c", "label", 4, 3, labels=("x1", "x2", "y1")),
+    Column("i", "number", 101, 0, 1, 100, 0.0, 1.0),
+    Column("j", "number", 101, 0, 1, 100, 0.0, 1.0),
+    Column("k", "number", 500, -1, 0, 500, -20.0, 1.0),
+    Column("m", "number", 400, 0, 1, 399, 0.0, 0.5),
+    Column("clock", "number", 2401, 0, 1, 2400, 0.0, 1.0),
+    Column("later", "number", 2401, 0, 1, 2400, 0.0, 1.0),
+    Column("rate", "number", 400, -1, 0, 400, 0.0, 0.05),
+    Column("s", "date", 400, -1, 0, 400, 40 * YEAR // DAY * DAY, DAY),
+    Column("t", "date", 400, 0, 1, 399, 40 * YEAR // DAY * DAY, DAY),
+    Column("u", "datetime", 400 * 86400, 0, 1, 400 * 86400 - 1, 40 * YEAR // DAY * DAY, 1.0),
+    Column("v", "datetime", 400 * 86400, -1, 0, 400 * 86400, 40 * YEAR // DAY * DAY, 1.0),
+    Column("year", "number", 60, -1, 0, 60, 1990.0, 1.0),
+    Column("month", "number", 12, -1, 0, 12, 1.0, 1.0),
+)
+EDGE = (0, 1, 2, 3, 50, 60)
+
+
+def some_rows(n, seed):
+    """Rows that agree often, at the ends of columns and in between, so that relations hold and break."""
+    draw = np.random.default_rng(seed)
+    return np.stack([np.minimum(draw.choice([*EDGE, c.size - 1], n), c.size - 1) for c in COLUMNS], axis=1)
+
+
+def neighbours(count, n=8):
+    for seed in range(count):
+        rows, other = some_rows(n, seed), some_rows(1, 10_000 + seed)
+        changed = rows.copy()
+        changed[seed % n] = other[0]
+        yield rows, changed
+
+
+def counted(rows):
+    cells = cells_of(COLUMNS)
+    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    kernel = PairTables(cells.sizes)
+    formulas = proposals(COLUMNS)
+    tables = of.broken(kernel.matrix(kernel(cells(rows))), len(rows))
+    return of, tables, formulas, Broken(COLUMNS, formulas)(rows).values[0]
+
+
+def test_one_replaced_row_moves_no_count_by_more_than_one():
+    moved_tables, moved = set(), {formula.name: 0 for formula in FORMULAS}
+    for rows, other in neighbours(60):
+        of, one, formulas, broken = counted(rows)
+        _, two, _, after = counted(other)
+        kinds = [*of.pairs[:, 0].tolist(), *("map" if f.map else "function" for f in of.functions)]
+        assert np.abs(one - two).max() <= 1
+        assert np.abs(broken - after).max() <= 1  # those that break it, and those in which one side is missing, each
+        assert ((broken - after) ** 2).sum(axis=1).max() <= 2
+        moved_tables |= {kinds[x] for x in np.flatnonzero(one != two)}
+        for x in np.flatnonzero((broken != after).any(axis=1)):
+            moved[formulas[x].formula.name] += 1
+    assert moved_tables == {IMPLIES, EQUIVALENT, EXCLUDES, THRESHOLD, "map", "function"}
+    assert [name for name, times in moved.items() if not times] == []  # every family was seen to move
+
+
+def test_counts_are_those_of_a_loop_over_rows():
+    rows = some_rows(40, 3)
+    of, found, formulas, broken = counted(rows)
+    cells = of.cells(rows)
+
+    def holds(x, row):
+        literal = of.literals[x]
+        return literal.first <= cells[row, literal.column] <= literal.last
+
+    draw = np.random.default_rng(0)
+    for i in draw.choice(len(of.pairs), 300):
+        kind, x, y = of.pairs[i]
+        pairs = [(holds(x, r), holds(y, r)) for r in range(len(rows))]
+        wrong = {IMPLIES: lambda p, q: p and not q, EQUIVALENT: lambda p, q: p != q}
+        assert found[i] == sum(wrong.get(kind, lambda p, q: p and q)(p, q) for p, q in pairs)
+    for i in draw.choice(len(formulas), 300):
+        candidate = formulas[i]
+        one_by_one = [Broken(COLUMNS, (candidate,))(rows[r : r + 1]).values[0][0] for r in range(len(rows))]
+        np.testing.assert_array_equal(broken[i], np.sum(one_by_one, axis=0))
+
+
+def test_candidates_depend_on_what_is_public_alone():
+    assert proposals(COLUMNS) == proposals(tuple(replace(c) for c in COLUMNS))
+    names = {candidate.formula.name for candidate in proposals(COLUMNS)}
+    assert names == {formula.name for formula in FORMULAS}
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_cells_part_all_codes_and_some_codes_of_cells_lie_in_them(n):
+    rows = some_rows(n, 1)
+    cells = cells_of(COLUMNS)
+    np.testing.assert_array_equal(cells(cells.codes(cells(rows), np.random.default_rng(0))), cells(rows))
+    assert all(edges[0] == 0 and edges[-1] == c.size for edges, c in zip(cells.edges, COLUMNS, strict=True))
+
+
+def test_what_follows_from_accepted_relations_is_not_asked_again():
+    cells = cells_of(COLUMNS)
+    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    formulas = proposals(COLUMNS)
+    state = State(COLUMNS, of, formulas)
+    place = {(of.literals[x].column, of.literals[x].first): x for x in range(len(of.literals)) if of.literals[x].single}
+    x, y, z = place[0, 0], place[1, 0], place[2, 0]
+
+    def allowed(kind, one, two):
+        return state.allowed()[np.flatnonzero((of.pairs == (kind, one, two)).all(axis=1))[0]]
+
+    assert allowed(IMPLIES, x, z)
+    state.learn_literals(IMPLIES, x, y)
+    state.learn_literals(IMPLIES, y, z)
+    assert not allowed(IMPLIES, x, z)  # by way of y
+    assert allowed(IMPLIES, z, x)
+    state.learn_literals(EXCLUDES, place[0, 1], y)
+    assert not allowed(EXCLUDES, x, place[0, 1]) if (EXCLUDES, x, place[0, 1]) in map(tuple, of.pairs) else True
+    sums = [i for i, c in enumerate(formulas) if c.formula.name == "equal"]
+    first = formulas[sums[0]]
+    state.learn_column(first.target, first.sources, dropped=True, loose=False)
+    after = state.allowed()[len(of) :]
+    assert not any(after[i] for i, c in enumerate(formulas) if c.target == first.target)
+    circle = [i for i, c in enumerate(formulas) if c.target in first.sources and first.target in c.sources]
+    assert not any(after[i] for i in circle)
