@@ -37,8 +37,8 @@ class Synthesizer(Protocol):
     def fit(self, prepared: Any) -> Any:
         """Measure."""
 
-    def release(self, rows: int) -> Any:
-        """Everything that may leave."""
+    def release(self, rows: int | None = None) -> Any:
+        """Everything that may leave; without a number as many rows as units were measured."""
 
 
 def requested_budget(order: PrivateOrder) -> tuple[Fraction, Fraction]:
@@ -77,7 +77,7 @@ class Account:
     def check(self, rho: Fraction | None) -> None:
         """Refuse now what a charge would refuse."""
         if self.ledger is not None:
-            self.ledger.check(self.dataset, *requested_budget(self.order), self.unit, rho)
+            self.ledger.check(self.dataset, *requested_budget(self.order), self.unit, rho, self.order.neighbours)
 
     def charge(self, rho: Fraction | None, listen: OnStage, before: Callable[[], None]) -> Receipt | None:
         """Spend, unless whoever is asked at the last moment says no."""
@@ -86,7 +86,8 @@ class Account:
         listen("charging")
         before()
         epsilon, delta = requested_budget(self.order)
-        return self.ledger.charge(self.dataset, epsilon, delta, self.order.purpose, self.unit, rho)
+        asked = (self.dataset, epsilon, delta, self.order.purpose)
+        return self.ledger.charge(*asked, self.unit, rho, self.order.neighbours)
 
     @property
     def about(self) -> About:
@@ -118,7 +119,7 @@ def carry_out(
     account: Account,
     synth: Synthesizer,
     prepared: Any,
-    rows: int,
+    rows: int | None,
     listen: OnStage,
     before_charge: Callable[[], None],
 ) -> tuple[PrivateRelease, Told]:

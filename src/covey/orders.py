@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from covey.preparing import PLAIN
+from covey.privacy.unit import REPLACE, Neighbours
 from covey.release.contents import NOTHING_SAID, About
 from covey.table.databases import Database
 from covey.table.description import Description
@@ -62,6 +63,7 @@ class PrivateOrder:
     triples: int | None = None
     prior: Path | None = None
     rows_per_person: int = 1
+    neighbours: Neighbours = REPLACE
     parquet: bool = False
     confirm_large_epsilon: bool = False
     accept_misfits: Fraction | float = MISFITS

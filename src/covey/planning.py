@@ -21,7 +21,7 @@ from covey.methods.regain.plan_tables import expected_focus as focus
 from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, focus_words, predict
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import Budget, budget_for, make_budget, shown
-from covey.privacy.unit import ALL_ROWS, Unit
+from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.schema import Schema
@@ -44,6 +44,7 @@ def plan(  # what is described, how many there are, and what is promised
     delta: Fraction,
     target_error: Fraction | None = None,
     unit: Unit = 1,
+    neighbours: Neighbours = REPLACE,
 ) -> Plan:
     """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε.
 
@@ -53,15 +54,18 @@ def plan(  # what is described, how many there are, and what is promised
     if (epsilon is None) == (target_error is None):
         raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
     if whole.schema is None:
-        return _of_persons(whole, n, epsilon, delta)
+        return _of_persons(whole, n, epsilon, delta, neighbours)
     schema = whole.schema
     if schema.learns and unit == ALL_ROWS:
         raise ArgumentError("domains are learned from rows, not by person: declare them, or leave out ", "persons", ".")
     sizes, attributes = expected_sizes(schema), expected_attributes(schema)
-    found = predict(sizes, n, epsilon, delta, target_error, unit)
+    found = predict(sizes, n, epsilon, delta, target_error, unit, neighbours)
     learning = bool(with_known_domains(schema).learns)
-    found = found.described(attributes, n, budget_for(found.epsilon, delta, unit, labels=learning))
-    budget = make_budget(found.epsilon, delta, 1 if unit == ALL_ROWS else unit, labels=bool(schema.learns))
+    found = found.described(
+        attributes, n, budget_for(found.epsilon, delta, unit, labels=learning, neighbours=neighbours)
+    )
+    labels, rows = bool(schema.learns), 1 if unit == ALL_ROWS else unit
+    budget = make_budget(found.epsilon, delta, rows, labels=labels, neighbours=neighbours)
     check_learning(schema, delta)
     cost = learning_cost(schema, n, budget)
     more = None if schema.learns else expected_focus(schema, n, budget)
@@ -73,7 +77,7 @@ def plan(  # what is described, how many there are, and what is promised
         found.sentence,
         f"  {'persons' if unit == ALL_ROWS else 'rows':9} {n:,}",
         f"  columns   {len(sizes)}, of {sum(sizes):,} categories or bins in all",
-        f"  guarantee ε = {found.epsilon:g}, δ = {shown(delta)}",
+        f"  guarantee ε = {found.epsilon:g}, δ = {shown(delta)}, {neighbours}",
         f"  time      about {found.seconds:.0f} s",
         f"  memory    about {found.memory_gib:.2g} GiB",
         *([] if found.groups is None else [found.groups.sentence]),
@@ -86,12 +90,15 @@ def plan(  # what is described, how many there are, and what is promised
     return Plan(found, tuple(words), facts)
 
 
-def _of_persons(described: Description, n: int, epsilon: Fraction | None, delta: Fraction) -> Plan:
+def _of_persons(
+    described: Description, n: int, epsilon: Fraction | None, delta: Fraction, neighbours: Neighbours
+) -> Plan:
     if epsilon is None:
         raise ArgumentError(
             "no error of persons with events is predicted that an epsilon could be found for: give ", "epsilon", "."
         )
-    found = predict_persons(plan_of(described), n, make_budget(epsilon, delta, n=n, persons=True))
+    budget = make_budget(epsilon, delta, n=n, persons=True, neighbours=neighbours)
+    found = predict_persons(plan_of(described), n, budget)
     return Plan(found, tuple(found.words), found.as_dict())
 
 

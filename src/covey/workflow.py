@@ -33,7 +33,7 @@ from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always
 from covey.planning import Plan, expected_focus, expected_triples, plan
 from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
 from covey.privacy.budget import exact, make_budget
-from covey.privacy.unit import ALL_ROWS
+from covey.privacy.unit import ADD_REMOVE, ALL_ROWS
 from covey.release.accuracy import stated
 from covey.release.bundle import Told, add_words, claim_target, publish
 from covey.release.claim import claimed
@@ -105,7 +105,7 @@ def release(
     found, tables = described(order.table, order.schema)
     _check_asked(order, found)
     persons = order.person is not None or (found is not None and found.schema is None)
-    make_budget(epsilon, delta, order.rows_per_person, persons=persons)
+    make_budget(epsilon, delta, order.rows_per_person, persons=persons, neighbours=order.neighbours)
     found = None if found is None else public_description(found.read_as(order.dialect), order)
     synth = None if found is None else synthesizer(order, found)
     _check_places(order, tables)
@@ -130,10 +130,13 @@ def release(
     refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
     budget = make_budget(epsilon, delta, order.rows_per_person, labels=True)
-    if order.learn and found.schema is not None and (wide := too_wide(found.schema, prepared.n, budget)):
+    public = order.neighbours != ADD_REMOVE  # elsewhere no word may depend on how many rows there are
+    if public and order.learn and found.schema is not None and (wide := too_wide(found.schema, prepared.n, budget)):
         warnings.warn(wide, CoveyWarning, stacklevel=2)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
-    return released(order.out, *carry_out(account, synth, prepared, rows, listen, before_charge))
+    # Where the number of rows is secret, as many are drawn as were measured.
+    asked = order.rows if order.neighbours == ADD_REMOVE else rows
+    return released(order.out, *carry_out(account, synth, prepared, asked, listen, before_charge))
 
 
 def _check_asked(order: PrivateOrder, found: Description | None) -> None:
@@ -188,6 +191,7 @@ def synthesizer(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
         schema=found,
         person=order.person,
         rows_per_person=order.rows_per_person,
+        neighbours=order.neighbours,
         prior=order.prior,
         seed=order.seed,
     )

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from hashlib import sha256
+from math import exp
 from pathlib import Path
 from threading import Thread
 
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 import covey
 from covey.errors import LedgerError, ParameterError, UnknownDatasetError
+from covey.privacy.gaussian import rho_within
 from covey.privacy.ledger import Amount, Ledger, Receipt, default_ledger_path
 from covey.privacy.ledger import file as module
 from covey.privacy.ledger.file import LedgerFile
@@ -39,6 +41,7 @@ sys.modules["covey"] = covey
 from fractions import Fraction
 from covey.errors import LedgerError
 from covey.privacy.ledger import Ledger
+from covey.privacy.gaussian import rho_within
 from covey.privacy.ledger.file import LedgerFile
 assert "numpy" not in sys.modules
 ledger = Ledger(sys.argv[1])
@@ -522,8 +525,9 @@ def forge(ledger, sequence, body):
 
 
 BASE = {"dataset": "patients", "kind": "charge", "time": "t", "purpose": "p", "atto_delta": 0, "nano_epsilon": 1}
-BASE |= {"rows_per_person": 1, "composition": "sum"}
+BASE |= {"rows_per_person": 1, "composition": "sum", "neighbours": "replace-one"}
 OPEN = {"dataset": "new", "kind": "open", "time": "t", "atto_delta": 0, "nano_epsilon": 1, "composition": "first"}
+OPEN |= {"neighbours": "replace-one"}
 
 
 @pytest.mark.parametrize(
@@ -544,6 +548,7 @@ OPEN = {"dataset": "new", "kind": "open", "time": "t", "atto_delta": 0, "nano_ep
         (BASE | {"dataset": "nobody"}, "the dataset 'nobody' had not been opened"),
         (BASE | {"composition": "gaussian"}, "counts 'patients' in another way"),
         (BASE | {"composition": "first"}, "not one that covey writes"),
+        (BASE | {"neighbours": "nobody"}, "not one that covey writes"),
         (BASE | {"quecto_rho": 1}, "not one that covey writes"),  # Gaussian noise has a δ
         (OPEN | {"composition": "gaussian"}, "not one that covey writes"),  # a cap of δ = 0 has no μ
         (OPEN | {"composition": "other"}, "not one that covey writes"),
@@ -969,3 +974,47 @@ def test_threads_that_open_and_charge_together_agree(tmp_path):
     assert errors == []
     assert sorted(receipt.sequence for receipt in receipts) == list(range(2, 42))
     ledger.verify()
+
+
+# Two kinds of neighbours.
+
+
+def test_a_release_for_added_rows_costs_a_cap_for_replaced_ones_twice(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_dataset("rows", Fraction(2), Fraction(1, 10**6), "sum")
+    added = {"neighbours": "add-or-remove-one"}
+    with pytest.raises(
+        LedgerError, match=r"ε = 1.1, δ = 0 counts as ε = 2.2, δ = 0: a replacement is a removal and an addition"
+    ):
+        ledger.charge("rows", Fraction(11, 10), Fraction(0), "too much", **added)
+    ledger.charge("rows", Fraction(1, 2), Fraction(1, 10**9), "half", **added)
+    (status,) = ledger.datasets()  # read back, so that the chain was counted in the same way
+    assert status.spent.epsilon == 1
+    assert 1 + exp(0.5) <= float(status.spent.delta) * 1e9 <= 1 + exp(0.5) + 1e-6
+
+
+def test_the_square_of_mu_of_added_rows_counts_four_times_for_replaced_ones(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_dataset("rows", Fraction(8), Fraction(1, 10**6), "gaussian")
+    rho = rho_within(Fraction(1), Fraction(1, 10**9))
+    ledger.charge("rows", Fraction(1), Fraction(1, 10**9), "added", rho=rho, neighbours="add-or-remove-one")
+    once = ledger.datasets()[0].quecto_rho
+    ledger.charge("rows", Fraction(1), Fraction(1, 10**9), "replaced", rho=rho)
+    assert once == 4 * (ledger.datasets()[0].quecto_rho - once)
+
+
+def test_a_cap_for_added_rows_takes_no_release_that_publishes_their_number(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_dataset("rows", Fraction(2), neighbours="add-or-remove-one")
+    for door in (
+        lambda: ledger.check("rows", CENT, Fraction(0)),
+        lambda: ledger.charge("rows", CENT, Fraction(0), "n"),
+    ):
+        with pytest.raises(LedgerError, match="would publish that number"):
+            door()
+    ledger.charge("rows", Fraction(2), Fraction(0), "all of it", neighbours="add-or-remove-one")
+    assert ledger.datasets()[0].remaining.epsilon == 0
+    with pytest.raises(LedgerError, match="that is final"):
+        ledger.open_dataset("rows", Fraction(2))
+    with pytest.raises(ParameterError, match="neighbours must be"):
+        ledger.open_dataset("other", Fraction(2), neighbours="both")

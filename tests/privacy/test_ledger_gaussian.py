@@ -166,7 +166,7 @@ def test_what_was_spent_is_a_promise_that_holds(ledger):
 
 def test_another_format_is_refused(ledger, monkeypatch):
     charge(ledger, 1)
-    monkeypatch.setattr(ledger_file, "FORMAT", 5)
+    monkeypatch.setattr(ledger_file, "FORMAT", 6)
     with pytest.raises(LedgerError, match="another version of covey"):
         ledger.datasets()
 

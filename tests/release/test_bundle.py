@@ -239,7 +239,7 @@ def test_only_public_types_have_a_way_out():
     """The fields of a release are a closed list; what is private can neither be put in nor written."""
     allowed = {
         PrivateRelease: {"Parts", "Description", "Fitted", "PrivacyStatement", "str", "Bounds"},
-        Fitted: {"Law", "Measurements | None", "Spectrum | None", "Any"},
+        Fitted: {"Law", "Measurements | None", "Spectrum | None", "Any", "tuple[int, float] | None"},
         BitLaw: {"WeightedPoints", "Limits"},
         PersonsLaw: {"SequenceLaw", "Mapping[int, Cells]", "int", "Reference | None"},
     }

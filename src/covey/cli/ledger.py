@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from covey.cli.group import example, grid, main, say
-from covey.cli.options import json_option, ledger_at, ledger_option, number
+from covey.cli.options import json_option, ledger_at, ledger_option, neighbours_option, number
 
 if TYPE_CHECKING:
     from covey.privacy.ledger import Composition
+    from covey.privacy.unit import Neighbours
 
 
 @main.group()
@@ -37,20 +38,22 @@ def ledger() -> None:
     help="How releases are counted: ε and δ add up, or their μ² do, which lets more Gaussian releases pass and fewer pure ones. "
     "Without it the first release decides.",
 )
+@neighbours_option
 @ledger_option
 @json_option
-def ledger_open(
+def ledger_open(  # click passes each option by its name
     name: str,
     budget: Fraction,
     delta_budget: Fraction,
     composition: Composition | None,
+    neighbours: Neighbours,
     ledger: Path | None,
     as_json: bool,
 ) -> None:
     """Open a dataset with a budget. The cap is final, and so is how it is counted."""
     book = ledger_at(ledger)
-    book.open_dataset(name, budget, delta_budget, composition)
-    facts = {"dataset": name, "budget": float(budget), "composition": composition}
+    book.open_dataset(name, budget, delta_budget, composition, neighbours)
+    facts = {"dataset": name, "budget": float(budget), "composition": composition, "neighbours": neighbours}
     counted = f", counted by {'μ²' if composition == 'gaussian' else 'sums'}" if composition else ""
     say(as_json, facts, f"{name}: budget ε = {float(budget):g}{counted}")
 
@@ -67,6 +70,7 @@ def ledger_show(ledger: Path | None, as_json: bool) -> None:
             "budget": float(d.budget.epsilon),
             "budget_delta": float(d.budget.delta),
             "composition": d.composition,
+            "neighbours": d.neighbours,
             "spent": float(d.spent.epsilon),
             "spent_delta": float(d.spent.delta),
             "left": float(d.remaining.epsilon),
@@ -90,10 +94,11 @@ def ledger_show(ledger: Path | None, as_json: bool) -> None:
             *(parameters(a.epsilon, a.delta) for a in (d.budget, d.spent, d.remaining)),
             parameters(d.left(Fraction(0)), 0),
             ways[d.composition],
+            d.neighbours,
         )
         for d in found
     ]
-    click.echo("\n".join(grid(("dataset", "budget", "spent", "left", "left, pure", "counted by"), rows)))
+    click.echo("\n".join(grid(("dataset", "budget", "spent", "left", "left, pure", "counted by", "neighbours"), rows)))
 
 
 @ledger.command("history", epilog=example("covey ledger history patients"))

@@ -114,6 +114,14 @@ def focus_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options(command, FOCUS)
 
 
+neighbours_option = click.option(
+    "--neighbours",
+    type=click.Choice(["replace-one", "add-or-remove-one"]),
+    default="replace-one",
+    show_default=True,
+    help="Which tables the guarantee compares: one row replaced, with a public number of rows, or one row added or removed, with "
+    "a secret number of rows.",
+)
 person_option = click.option(
     "--person",
     metavar="COLUMN",

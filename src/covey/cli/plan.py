@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from covey.cli.group import example, main, say
-from covey.cli.options import delta_option, epsilon_option, focus_options, json_option, number, person_option
+from covey.cli.options import (
+    delta_option,
+    epsilon_option,
+    focus_options,
+    json_option,
+    neighbours_option,
+    number,
+    person_option,
+)
 from covey.errors import ArgumentError, ParameterError
 
 if TYPE_CHECKING:
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
 @click.option("--persons", type=int, help="Persons in it instead, for a release with --person.")
 @click.option("--rows-per-person", type=int, default=1, show_default=True, help="As for a release.")
 @person_option
+@neighbours_option
 @focus_options
 @epsilon_option
 @delta_option
@@ -74,7 +83,7 @@ def plan(  # click passes each option by its name
         )
         described = Description.of(schema if said["person"] is None else without(schema, said["person"]))
     unit: Unit = said["rows_per_person"] if persons is None else "all"
-    found = predicted(described, n, epsilon, delta, target_error, unit)
+    found = predicted(described, n, epsilon, delta, target_error, unit, said["neighbours"])
     table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)
     after = f"Next: covey release {table} --epsilon {found.prediction.epsilon:g} --dataset NAME --out release"
     say(as_json, found.facts, "\n".join([*found.words, after]))

@@ -14,6 +14,7 @@ from covey.cli.options import (
     epsilon_option,
     focus_options,
     ledger_option,
+    neighbours_option,
     number,
     person_option,
     table_options,
@@ -39,6 +40,7 @@ from covey.cli.options import (
 @delta_option
 @click.option("--dataset", help="Name of the dataset in the ledger.")
 @person_option
+@neighbours_option
 @focus_options
 @click.option(
     "--prior",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from covey.core.arrays import Array
-from covey.privacy.gate import Exact
+from covey.privacy.gate import Exact, Measured
 
 
 class Sum(Protocol):
@@ -92,6 +92,38 @@ class Mapped:
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(step(all records))."""
         return self.rows.whole(Then(self.step, kernel))
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rows whose number is secret: whoever asks for it is told a noisy one, and kernels see all rows as before."""
+
+    rows: Rows
+    n: int
+    size_sd: float
+
+    @classmethod
+    def of(cls, rows: Rows, size: Measured) -> Counted:
+        """Rows, and a measurement of their number: at least one."""
+        return cls(rows, max(1, round(float(size.values[0]))), size.sd)
+
+    @property
+    def p(self) -> int:
+        """The number of coordinates."""
+        return self.rows.p
+
+    @property
+    def steps(self) -> int:
+        """What one of them weighs."""
+        return self.rows.steps
+
+    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
+        """The sum of kernel(batch) over all batches."""
+        return self.rows.reduce(kernel)
+
+    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
+        """kernel(all records)."""
+        return self.rows.whole(kernel)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from covey.core.tables.distance import (
 )
 from covey.core.tables.domain import Domain
 from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
-from covey.core.tables.moments import moments
+from covey.core.tables.moments import Moments, moments
 from covey.core.tables.reals import RealGrid, distances_between, moment_sums, real_distances
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams
@@ -110,8 +110,10 @@ class BitLaw(RowLaw):
         """Degrees that public numbers say are affordable."""
         n, p, cloud = told.n, told.p, self.cloud
         sums = bit_sums(told)
+        if told.secret:  # distances of counts over the noisy number, which is fixed: docs/proofs/neighbours.md
+            sums = sums.map(Moments.counted_as, n * told.steps)
         degrees, parts = [d for d in DEGREES if d <= min(2, p)], [sums.map(low_bit_distances, cloud)]
-        if n <= GRAM_LIMIT and told.steps == 1:
+        if n <= GRAM_LIMIT and told.steps == 1 and not told.secret:
             high = affordable_products(n, p, [d for d in DEGREES if d > 2])
             if high:
                 parts.append(Statistic(HighBits(cloud), whole=True))

@@ -171,7 +171,7 @@ def _kept(schema: Schema, found: Mapping[str, Field | None]) -> tuple[Field, ...
 
 def column_moves(columns: int) -> Moves:
     """A replaced row leaves one bin or word of each column and enters another: 2 each in ℓ1, and in ℓ2 squared."""
-    return Moves(l1=2 * columns, l2_squared=2 * columns)
+    return Moves.histograms(columns)
 
 
 def _shape(columns: tuple[LearnedColumn, ...]) -> tuple[int, int]:
@@ -267,14 +267,14 @@ def learning_cost(schema: Schema, n: int, budget: Budget) -> Cost | None:
 
 def _standing_out(columns: int, budget: Budget, bins: int) -> float:
     """From how many rows on a bin of a number stands out of the noise."""
-    moves, part = column_moves(columns), budget.part(SHARE)
+    moves, part = column_moves(columns).under(budget), budget.part(SHARE)
     law = "laplace" if budget.pure else "gaussian"
     return float(kept_counts(part.deviation(moves.l1, moves.l2_squared), law, bins)[0])
 
 
 def _named(columns: int, budget: Budget) -> int:
     """From how many rows on a label is named."""
-    variance = budget.part(SHARE).variance(column_moves(columns).l2_squared)
+    variance = budget.part(SHARE).variance(column_moves(columns).under(budget).l2_squared)
     return selection_threshold(variance, budget.selection, columns, budget.rows_per_person)
 
 

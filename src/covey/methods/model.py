@@ -20,7 +20,7 @@ from covey.core.arrays import Array, Floats
 from covey.core.fit.spectrum import Spectrum
 from covey.core.tables.counts import part
 from covey.core.tables.distance import largest
-from covey.engines.rows import Rows, Then
+from covey.engines.rows import Counted, Rows, Then
 from covey.entropy import Streams
 from covey.measure.law import mean_variation
 from covey.measure.measurement import Measurement, Measurements
@@ -32,6 +32,8 @@ from covey.progress import Progress
 
 T = TypeVar("T")
 Public = Callable[[str], np.random.Generator]  # makes streams for post-processing, one per purpose
+SIZE = "size"  # the charge of the number of units, where it is secret
+SIZE_SHARE = Fraction(3, 100)  # of the budget: one-way tables, whose cells sum to n, refine it
 FURTHER = "further queries"  # the charge of queries that are measured besides what a model asks
 FURTHER_SHARE = Fraction(1, 10)  # of the budget, for all of them
 
@@ -160,13 +162,14 @@ class Setting:
     """All that a model is told before anything is measured: public.
 
     Args:
-        n: the number of units.
+        n: the number of units, or a noisy one where it is secret.
         p: of columns.
         steps: what one of the units weighs in sums.
         budget: the promise.
         planned: what each purpose may spend.
         public: streams for post-processing.
         tick: hears how far the fit has come, from 0 to 1.
+        size_sd: the deviation of the noise on n.
     """
 
     n: int
@@ -176,11 +179,25 @@ class Setting:
     planned: Mapping[str, Fraction]
     public: Public
     tick: Callable[[float], None] = lambda _: None
+    size_sd: float = 0.0
 
     @property
     def pure(self) -> bool:
         """Whether the promise is pure ε."""
         return self.budget.pure
+
+    @property
+    def secret(self) -> bool:
+        """Whether n is a noisy number, since units are added or removed."""
+        return self.budget.size_is_secret
+
+    def refined(self, sizes: Sequence[float], sds: Sequence[float]) -> Setting:
+        """The same with a better noisy n: averaged with further measurements of it, by the variances of their noise."""
+        if not self.secret:
+            return self
+        weights = 1 / np.array([self.size_sd, *sds]) ** 2
+        n = float(weights @ np.array([self.n, *sizes]) / weights.sum())
+        return replace(self, n=max(1, round(n)), size_sd=float(weights.sum() ** -0.5))
 
     def allowance(self, purpose: str) -> Budget:
         """The budget cut to a planned charge: what public formulas for that step start from."""
@@ -236,6 +253,7 @@ class Fitted:
     measurements: Measurements | None = None
     spectrum: Spectrum | None = None
     certificate: Any = None
+    size: tuple[int, float] | None = None  # a better noisy n and its deviation, where the model found one
 
 
 class Model(Protocol):
@@ -304,7 +322,8 @@ def run(
 def _setting(rows: Rows, gate: Gate, public: Public | None, tick: Any) -> Setting:
     planned = {name: charge.amount for name, charge in gate.planned.items()}
     quiet = (lambda _: None) if tick is None else tick
-    return Setting(rows.n, rows.p, rows.steps, gate.budget, planned, public or _unseeded, quiet)
+    sd = rows.size_sd if isinstance(rows, Counted) else 0.0
+    return Setting(rows.n, rows.p, rows.steps, gate.budget, planned, public or _unseeded, quiet, sd)
 
 
 def _unseeded(_: str) -> np.random.Generator:
@@ -361,16 +380,24 @@ def _read(own: Part, found: Measured, n: int, purpose: str) -> Measurement:
     return Measurement(own.query, np.asarray(values, dtype=own.type), sd, found.law, per, purpose)
 
 
+def count_units(rows: Rows, gate: Gate) -> Measured:
+    """How many units there are, with noise; spends "size"."""
+    moves = Moves(l1=0, l2_squared=0, summed=False, added=Moves(l1=1, l2_squared=1, summed=False))
+    return gate.measure(SIZE, Exact(np.array([rows.n], dtype=np.int64)), 1, moves)
+
+
 def fit(model: Model, rows: Rows, gate: Gate, public: Public, further: Sequence[Query] = ()) -> Fitted:
     """Measure what a model asks, and queries besides, through the gate; the law that comes of it, certified."""
     with Progress((("measuring", 1.0), ("certifying", 0.4))) as progress:
         progress.next()
         told, units = _setting(rows, gate, public, progress.tick), _Units(rows)
         found = _answered(model.ask, units, told, gate)
+        if found.size is not None:  # a certificate must divide by the n that its law was told
+            told = replace(told, n=found.size[0], size_sd=found.size[1])
         if further:
             more = _answered(lambda _: _tables_of(further), units, told, gate)
             kept = () if found.measurements is None else found.measurements.found
-            found = replace(found, measurements=Measurements(rows.n, (*kept, *more)))
+            found = replace(found, measurements=Measurements(told.n, (*kept, *more)))
         progress.next()
         return (
             replace(found, certificate=_certificate(found.law, units, told, gate, further))
@@ -392,7 +419,7 @@ def _tables_of(queries: Sequence[Query]) -> Asking[list[Measurement]]:
     """Tables of queries in one mechanism: a unit adds non-negative numbers to each that sum to 1 at most."""
     count = sum(len(query.sets) for query in queries)
     parts = [Part(query, Statistic.tables(query), int(query.starts[-1])) for query in queries]
-    return (yield [Ask("further queries", parts, Moves(l1=2 * count, l2_squared=2 * count))])
+    return (yield [Ask("further queries", parts, Moves.histograms(count))])
 
 
 def _certificate(law: Law, units: _Units, told: Setting, gate: Gate, queries: Sequence[Query]) -> Any:
@@ -408,7 +435,7 @@ def _certificate(law: Law, units: _Units, told: Setting, gate: Gate, queries: Se
         misplaced = units.exact(together([seen.misplaced, *gaps]) if gaps else seen.misplaced, known)
     elif gaps:
         farthest = Exact.of(largest, farthest, *(units.exact(gap, known) for gap in gaps))
-    found = certify(seen.degrees, farthest, told.n, gate, seen.categorical, misplaced)
+    found = certify(seen.degrees, farthest, told.n, gate, seen.categorical, misplaced, told.size_sd)
     if found.misplaced is not None:
         found = replace(found, misplaced=replace(found.misplaced, columns=seen.columns, numbers=seen.numbers))
     return law.certified(found)

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from covey.entropy import SEEDED_MARK
 from covey.errors import InternalError, ParameterError, whole_number
 from covey.privacy.gaussian import mu_above, rho_within
-from covey.privacy.unit import ALL_ROWS, Unit
+from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
 Accounting = Literal["gaussian", "zcdp"]  # what ρ stands for where δ > 0
 
@@ -36,6 +36,7 @@ CHOICE = Fraction(
 GUMBEL = Fraction(
     1, 5
 )  # of ε²: a choice by Gumbel noise, whose range is ε; π/16 under Gaussian DP, ⅛ under zCDP (relations.md)
+MOST_DELTA = Fraction(1, 10**5)  # where n is secret: the usual advice for tables of up to 100,000 rows
 DOMAINS = "domains"  # the purpose of the charge for learned limits and categories
 SELECTION_SHARE = Fraction(
     1, 10
@@ -110,6 +111,7 @@ class Budget:
     accounting: Accounting = "gaussian"
     selection: Fraction = Fraction(0)
     persons: bool = False  # whether the promise is to a person with all their rows, n counting persons
+    neighbours: Neighbours = REPLACE
 
     @property
     def protects(self) -> str:
@@ -118,8 +120,25 @@ class Budget:
             return "one person with all their rows"
         return "one row" if self.rows_per_person == 1 else f"one person with up to {self.rows_per_person} rows"
 
-    def neighbours(self, n: int | None = None) -> str:
+    @property
+    def size_is_secret(self) -> bool:
+        """Whether units are added or removed, so that their number is measured like everything else."""
+        return self.neighbours == ADD_REMOVE
+
+    @property
+    def for_replaced(self) -> Budget:
+        """The budget with which replaced rows get about the noise that rows added or removed get with this one: twice it.
+
+        For rules of thumb alone. They lay down how a budget is shared; the scale of every noise comes from the gate.
+        """
+        return replace(self, amount=2 * self.amount, neighbours=REPLACE) if self.size_is_secret else self
+
+    def compared(self, n: int | None = None) -> str:
         """Which tables the promise compares, with or without their public size."""
+        if self.size_is_secret:
+            what = {True: "one person with all their rows", False: "one row"}[self.persons]
+            what = what if self.rows_per_person == 1 else f"the rows of one person, at most {self.rows_per_person}"
+            return f"tables that differ by {what}, added or removed; the number of {self.counted} is secret"
         size = "" if n is None else f" n = {n}"
         if self.persons:
             return f"tables of the same public number of persons{size} that differ in one person, with any number of rows in each"
@@ -130,7 +149,7 @@ class Budget:
 
     @property
     def counted(self) -> str:
-        """What the public number n counts."""
+        """What the number n counts."""
         return "persons" if self.persons else "rows"
 
     @property
@@ -230,6 +249,7 @@ def make_budget(  # the public parameters of a release, each with a default
     noise: str = "covey",
     labels: bool = False,
     persons: bool = False,
+    neighbours: Neighbours = REPLACE,
 ) -> Budget:
     """Check the public parameters and find what may be spent by noise of this source, "covey" or "opendp".
 
@@ -246,10 +266,17 @@ def make_budget(  # the public parameters of a release, each with a default
         raise ParameterError(
             f"with person, epsilon must be at least 1e-6, got {float(e):g}: the answer would be noise alone."
         )
+    if neighbours not in (REPLACE, ADD_REMOVE):
+        raise ParameterError(f"neighbours must be {REPLACE!r} or {ADD_REMOVE!r}, got {neighbours!r}.")
+    if neighbours == ADD_REMOVE and d > MOST_DELTA:
+        raise ParameterError(
+            f"delta must be at most {float(MOST_DELTA):g} where the number of rows is secret, got {float(d):g}: whether it is "
+            "below 1/n cannot be checked."
+        )
     accounting: Accounting = "zcdp" if noise == "opendp" else "gaussian"
     selection = d * SELECTION_SHARE if labels else Fraction(0)
     amount = e if d == 0 else rho_for(e, d - selection, accounting)
-    budget = Budget(e, d, k, amount, accounting, selection, persons)
+    budget = Budget(e, d, k, amount, accounting, selection, persons, neighbours)
     if budget.per_row < (MIN_EPSILON if d == 0 else MIN_RHO):
         raise ParameterError(
             f"rows_per_person = {str(k)[:20]} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
@@ -258,11 +285,13 @@ def make_budget(  # the public parameters of a release, each with a default
     return budget
 
 
-def budget_for(epsilon: Any, delta: Any, rows: Unit, noise: str = "covey", labels: bool = False) -> Budget:
+def budget_for(  # the parameters that files and forms write down, each with a default
+    epsilon: Any, delta: Any, rows: Unit, noise: str = "covey", labels: bool = False, neighbours: Neighbours = REPLACE
+) -> Budget:
     """The budget of a promise to persons with so many rows, as files write it: a number, or "all"."""
-    if rows == ALL_ROWS:
-        return make_budget(epsilon, delta, noise=noise, labels=labels, persons=True)
-    return make_budget(epsilon, delta, rows, noise=noise, labels=labels)
+    persons = rows == ALL_ROWS
+    k = 1 if persons else rows
+    return make_budget(epsilon, delta, k, noise=noise, labels=labels, persons=persons, neighbours=neighbours)
 
 
 def delta_of(rho: float, epsilon: float, alpha: float) -> float:
@@ -334,10 +363,9 @@ class PrivacyStatement:
 
     budget: Budget
     charges: tuple[Charge, ...]
-    n: int
+    n: int  # the public number of units, or the noisy one where it is secret
     mechanism: str
     seeded: bool
-    neighbours: str = "replace-one"
     unused: tuple[Charge, ...] = ()
     learned: tuple[str, ...] = ()  # fields whose limits or categories were learned with noise
     left_out: tuple[str, ...] = ()  # and those in which nothing stood out of it
@@ -363,7 +391,8 @@ class PrivacyStatement:
         if self.budget.mu is not None:
             guarantee += f" (Gaussian DP, μ = {float(self.budget.mu):g})"
         return (
-            f"{guarantee}, for {self.budget.protects}; neighbours: {self.budget.neighbours(self.n)} ({self.neighbours}); "
+            f"{guarantee}, for {self.budget.protects}; neighbours: {self.budget.compared(self.n)} "
+            f"({self.budget.neighbours}); "
             f"mechanism: {self.mechanism}{self._learning()}{f'; prior: bundle {self.prior[:12]}' if self.prior else ''}"
         )
 

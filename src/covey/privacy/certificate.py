@@ -11,7 +11,7 @@ Proof: docs/proofs/certificate.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, exp, floor, log, log10, sqrt
 
@@ -28,6 +28,9 @@ GRID = 1024  # steps per 1/n
 CONFIDENCE = Fraction(95, 100)  # with which a certificate bounds the error; the usual one
 # The noise may use four of the five per cent; the fifth covers what sampling rows from the centres adds.
 NOISE_MISS = 0.04
+SIZE_QUANTILE = (
+    3.26  # deviations that the noise on n passes on either side in 1 of 100 cases: Laplace, less for Gaussian
+)
 CUBE_SCALE = (
     1 << 52
 )  # beyond it, at ε below 10⁻¹¹ or so, the cube's noise cannot be drawn, and each number gets Laplace noise
@@ -156,21 +159,27 @@ class TableBounds(dict[int, float]):
         return f"{dict(self)}{rows} (computed without noise: share it only if the table is synthetic)"
 
 
-def certify(
+def certify(  # distances, what they are of, and who opens them
     degrees: Sequence[int],
     farthest: Exact[float],
     n: int,
     gate: Gate,
     categorical: bool = False,
     yardstick: Exact[float] | None = None,
+    size_sd: float = 0.0,
 ) -> Certificate:
-    """Release the largest of the δ_d with noise, and bound all of them by it; with a yardstick, it too, for the same charge."""
+    """Release the largest of the δ_d with noise, and bound all of them by it; with a yardstick, it too, for the same charge.
+
+    `size_sd` is the deviation of the noise on n: 0 where n is public.
+    """
     # In steps of 1/(1024n) each number moves by 1024, by one more through rounding, and by up to one for floating point at
     # each of the two tables (docs/proofs/certificate.md).
     sealed = [farthest] if yardstick is None else [farthest, yardstick]
     value = Exact.of(_together, *sealed).map(_in_steps, n)
     found = _measure(gate, value, len(sealed))
-    margin = ceil(found.sd * _quantile(found.law)) + 1
+    # A noisy n may be off too: its quantile takes a fourth of what the noise may miss (docs/proofs/neighbours.md).
+    miss = NOISE_MISS if not size_sd else NOISE_MISS * 3 / 4
+    margin = ceil(found.sd * _quantile(found.law, miss) + SIZE_QUANTILE * size_sd * GRID) + 1
     step = 1 / (n * GRID)
     estimates = [min(1.0, max(0.0, float(noisy) * step)) for noisy in found.values]
     bounds = [min(1.0, max(float(noisy) + margin, margin) * step) for noisy in found.values]
@@ -201,7 +210,9 @@ def _measure(gate: Gate, value: Exact[Integers], count: int) -> Measured:
     Where others draw the noise, two numbers get Laplace noise too: the cube's law is covey's own.
     """
     moved = GRID + 3
+    # An added row moves distances from counts over a fixed number of rows no farther (docs/proofs/neighbours.md).
     moves = Moves(l1=count * moved, l2_squared=count * moved**2, linf=moved, summed=False)
+    moves = replace(moves, added=moves)
     if count > 1 and gate.budget.pure and gate.drawn_by == "covey" and _drawable(gate, moved):
         return gate.cube("certificate", value, moves, count)
     return gate.measure("certificate", value, count, moves)
@@ -212,13 +223,13 @@ def _drawable(gate: Gate, moved: int) -> bool:
     return gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE
 
 
-def _quantile(law: str) -> float:
-    """What one number's noise passes with probability NOISE_MISS, in standard deviations."""
+def _quantile(law: str, miss: float = NOISE_MISS) -> float:
+    """What one number's noise passes with such a probability, in standard deviations."""
     if law == "laplace":
-        return log(1 / (2 * NOISE_MISS)) / sqrt(2)
+        return log(1 / (2 * miss)) / sqrt(2)
     if law == "cube":  # of two numbers: P(z₁ > t) = (t + 2)·e^{−t}/4 in units of the scale, half a standard deviation
-        return float(brentq(lambda t: (t + 2) * exp(-t) / 4 - NOISE_MISS, 0, 50)) / 2
-    return -float(ndtri(NOISE_MISS))
+        return float(brentq(lambda t: (t + 2) * exp(-t) / 4 - miss, 0, 50)) / 2
+    return -float(ndtri(miss))
 
 
 def would_move(bound: float, table: str, counted: str) -> str:

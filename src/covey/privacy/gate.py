@@ -70,6 +70,8 @@ WHOLE = Fraction(1)  # share of a charge, or weight of a statistic, where nothin
 class Moves:
     """How far one replaced row can move a statistic: proved in docs/proofs, from public sizes alone.
 
+    `added` says the same of one row that is added or removed. Without it the statistic is not for that promise.
+
     Args:
         l1: Σ|change|, for Laplace noise.
         l2_squared: Σ change², for Gaussian noise; of the parts times the square roots of their weights.
@@ -78,6 +80,7 @@ class Moves:
         trace: the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise.
         score: the most that any one of several scores moves, for a choice among candidates.
         directions: the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md).
+        added: the same where neighbours differ by one row more or less (docs/proofs/neighbours.md).
         summed: whether the statistic is a sum over records. Then it is counted in the gate's steps, and the gate scales the
             bounds; a statistic of another kind counts in steps of its own.
     """
@@ -89,7 +92,21 @@ class Moves:
     trace: Fraction | int | None = None
     directions: Fraction | int | None = None
     score: Fraction | int | None = None
+    added: Moves | None = None
     summed: bool = True
+
+    @classmethod
+    def histograms(cls, count: Fraction | int) -> Moves:
+        """Of so many histograms, or tables to which a unit adds at most 1: a replaced row moves two counts, an added one one."""
+        return cls(l1=2 * count, l2_squared=2 * count, added=cls(l1=count, l2_squared=count))
+
+    def under(self, budget: Budget) -> Moves:
+        """How far neighbours of a promise are apart: a row replaced, or one more or less."""
+        if not budget.size_is_secret:
+            return self
+        if self.added is None:
+            raise InternalError("how far an added row moves this statistic is not proved: nothing is released.")
+        return self.added
 
 
 @dataclass(frozen=True)
@@ -219,6 +236,7 @@ class Gate:
 
     def joint(self, purpose: str, moves: Moves, share: Fraction = WHOLE) -> Joint:
         """Several integer statistics that one replaced row moves by `moves` together; add each of them once."""
+        moves = moves.under(self.budget)
         steps = self.steps if moves.summed else 1
         if self.budget.pure:
             law, payment = "laplace", self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(moves.l1) * steps)
@@ -234,6 +252,7 @@ class Gate:
         selection pays for (docs/proofs/learned.md); it is spent here, whole. Statistics with fixed shapes may be added too:
         `moves` is about all of them together.
         """
+        moves = moves.under(self.budget)
         if self.steps != 1:
             raise InternalError("the threshold of labels is proved for whole rows: nothing is released.")
         delta, k = self.budget.selection, self.budget.rows_per_person
@@ -246,6 +265,7 @@ class Gate:
 
         The counts are scaled to a grid on which its sampler accepts, and divided again.
         """
+        moves = moves.under(self.budget)
         steps = self.steps if moves.summed else 1
         payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(moves.linf) * steps)
         scale = payment.line.scale
@@ -267,6 +287,7 @@ class Gate:
 
         Each has a sum that all tables of records share (docs/proofs/knorm.md); the grid is refined as for `cube`.
         """
+        moves = moves.under(self.budget)
         steps, dimension = self.steps if moves.summed else 1, sum(c - 1 for c in sizes)
         payment = self._pay(purpose, share, "knorm", lambda b: b.laplace_scale(moves.table) * steps)
         scale = payment.line.scale
@@ -285,7 +306,8 @@ class Gate:
         The matrix is Σhhᵀ over the records, h integer vectors; the coordinates h_i/w_i are those in which its nuclear norm moves
         by `trace` at most, so the noise on entry (i, j) is w_i·w_j times that of the law.
         """
-        payment = self._pay(purpose, share, "matrix", lambda b: b.laplace_scale(moves.trace) * self.steps)
+        trace = moves.under(self.budget).trace
+        payment = self._pay(purpose, share, "matrix", lambda b: b.laplace_scale(trace) * self.steps)
         return MatrixJoint(self, payment, MatrixNoise(payment.line.scale, weights, self._generator(purpose)))
 
     def signs(self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE) -> MatrixJoint:
@@ -294,7 +316,8 @@ class Gate:
         What stands on the diagonal is the same for all tables (n, for signs), or not asked for. `trace` is 2(p + a²), where a
         bounds the last coordinate.
         """
-        payment = self._pay(purpose, share, "signs", lambda b: b.laplace_scale(moves.trace) * self.steps)
+        trace = moves.under(self.budget).trace
+        payment = self._pay(purpose, share, "signs", lambda b: b.laplace_scale(trace) * self.steps)
         return MatrixJoint(self, payment, SignNoise(payment.line.scale, weights, self._generator(purpose)))
 
     def choose(
@@ -304,11 +327,9 @@ class Gate:
 
         A round is ε-DP for noise of scale 2·score/ε, and spends ε, or ⅘·ε² of ρ (docs/proofs/choice.md).
         """
-        chosen: list[int] = []
+        chosen, score = list[int](), moves.under(self.budget).score
         for _ in range(min(rounds, candidates)):
-            payment = self._pay(
-                purpose, Fraction(1, rounds), "choice", lambda b: b.choice_scale(moves.score) * self.steps
-            )
+            payment = self._pay(purpose, Fraction(1, rounds), "choice", lambda b: b.choice_scale(score) * self.steps)
             noise = geometric(payment.line.scale, candidates, self._generator(purpose))
             chosen.append(self._choose(exact, noise, payment, tuple(chosen)))
         return tuple(chosen)
@@ -318,12 +339,14 @@ class Gate:
 
         The scale is 2·score/ε: a choice whose range is ε spends ε, or ⅕·ε² of ρ (docs/proofs/relations.md).
         """
-        payment = self._pay(purpose, share, "gumbel", lambda b: b.gumbel_scale(moves.score) * self.steps)
+        score = moves.under(self.budget).score
+        payment = self._pay(purpose, share, "gumbel", lambda b: b.gumbel_scale(score) * self.steps)
         return self._pick(exact, payment, open_)
 
     def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
         """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
-        payment = self._pay(purpose, WHOLE, "bingham", lambda b: b.laplace_scale(moves.directions))
+        lost = moves.under(self.budget).directions
+        payment = self._pay(purpose, WHOLE, "bingham", lambda b: b.laplace_scale(lost))
         drawn = self._direct(exact, payment, t)
         return Measured(drawn, float("nan"), "bingham", payment.charge)
 

@@ -72,14 +72,16 @@ def guarantee(privacy: PrivacyStatement) -> Part:
     not_covered = [
         "Facts about the population. That smoking goes with lung disease is the purpose of such data, not a leak.",
         "Other releases about the same people. Budgets add up; the steward’s ledger keeps count.",
-        f"The schema and the number of {budget.counted}, which are public.",
+        "The schema, which is public."
+        if budget.size_is_secret
+        else f"The schema and the number of {budget.counted}, which are public.",
     ]
     rows = [
         ("Guarantee", guarantee_words(budget)),
         ("ε", shown(budget.epsilon)),
         ("δ", shown(budget.delta)),
         ("Protects", unit),
-        ("Neighbours", f"{budget.neighbours()}, replaced"),
+        ("Neighbours", f"{budget.compared()} ({budget.neighbours})"),
         ("Mechanism", privacy.mechanism),
     ]
     if privacy.seeded:

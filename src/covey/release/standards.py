@@ -230,7 +230,7 @@ def deployment(release: PrivateRelease, made: str) -> dict[str, Any]:
             },
             "privacy_loss": {
                 "privacy_unit": "User-level" if budget.persons or budget.rows_per_person > 1 else "Record-level",
-                "privacy_unit_details": f"{budget.protects}; neighbouring tables: {budget.neighbours()}",
+                "privacy_unit_details": f"{budget.protects}; neighbouring tables: {budget.compared()}",
                 "privacy_parameters": {"epsilon": float(budget.epsilon), "delta": float(budget.delta)},
                 "privacy_parameters_details": f"{guarantee_words(budget)}. {_steps(privacy.charges, budget)}",
             },

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from covey.entropy import SEEDED_MARK
 from covey.methods.persons.certify import WORDS, PersonsCertificate
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import Certificate
+from covey.privacy.gaussian import epsilon_above
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
 from covey.release.reading import read_json
 from covey.table.description import Description
@@ -43,7 +46,9 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
         "guarantee": SEEDED_MARK if privacy.seeded else guarantee,
         "epsilon": str(budget.epsilon),
         "delta": str(budget.delta),
-        "neighbours": f"replace-one: {budget.neighbours()}",
+        "neighbours": budget.neighbours,
+        "compared": budget.compared(),
+        "under_the_other_promise": other_promise(budget),
         "unit": budget.protects,
         "rows_per_person": budget.rows_covered,
         "n": privacy.n,
@@ -67,6 +72,22 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
     }
 
 
+def other_promise(budget: Budget) -> str:
+    """What a release promises under the other notion of neighbours, where that can be said (docs/proofs/neighbours.md)."""
+    if not budget.size_is_secret:
+        return (
+            f"add-or-remove-one: nothing, since the number of {budget.counted} is published; with that number public, tables of "
+            "the same size are all there is to compare"
+        )
+    if budget.pure:
+        return f"replace-one: ε = {shown(2 * budget.epsilon)}, since a replacement is one removal and one addition"
+    if budget.gaussian_rho is not None:
+        epsilon = epsilon_above(4 * budget.gaussian_rho, budget.delta)
+        return f"replace-one: ε = {shown(epsilon)} at the same δ, since a replacement is a removal and an addition (μ doubles)"
+    delta = (1 + Fraction(exp(float(budget.epsilon)))) * budget.delta
+    return f"replace-one: ε = {shown(2 * budget.epsilon)}, δ = {shown(delta)}, since a replacement is a removal and an addition"
+
+
 def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
     """What NIST SP 800-226 tells an evaluator to ask of a claim, from the top of its pyramid down, with the answers."""
     budget = privacy.budget
@@ -74,7 +95,8 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
         "privacy parameters": f"{budget.parameters}; above {LARGE_EPSILON} a bundle says that ε is weak",
         "variant": guarantee_words(budget),
         "unit of privacy": f"{budget.protects}; {budget.rows_covered} rows of a person are covered",
-        "neighbouring datasets": f"bounded (replace-one): {budget.neighbours()}; the number of {budget.counted} is public",
+        "neighbouring datasets": ("unbounded" if budget.size_is_secret else "bounded")
+        + f" ({budget.neighbours}): {budget.compared()}",
         "composition": "all charges of this release together are within ε and δ; other releases about the same people add up, "
         "and the steward's ledger keeps count",
         "mechanism": f"{privacy.mechanism}: noise on exact integer counts and moments, synthetic rows by post-processing",

@@ -74,8 +74,12 @@ class _Private(_Synthesizer):
         """What draws the rows of one table, or persons with their events."""
         return super()._maker() if self._persons is None else self._persons
 
-    def release(self, m: int) -> Any:
-        """Draw m rows, or persons, and put all that may leave together: it answers questions, and `write_bundle` takes it."""
+    def release(self, m: int | None = None) -> Any:
+        """Draw m rows, or persons, and put all that may leave together: it answers questions, and `write_bundle` takes it.
+
+        Without m as many as the statement says there are: the public number, or the noisy one where it is secret.
+        """
+        m = self.privacy.n if m is None and self.privacy is not None else m or 0
         if self._persons is not None and self.privacy is not None and self._fitted is not None:
             return Release(self.draw(m), self._persons.described, self._fitted, self.privacy, __version__)
         if self.body is not None:

@@ -16,7 +16,7 @@ from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import require_exact
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.local import ArrayRows
-from covey.engines.rows import Mapped
+from covey.engines.rows import Counted, Mapped
 from covey.entropy import Streams
 from covey.errors import CoveyWarning, ParameterError
 from covey.measure.query import Query
@@ -30,7 +30,7 @@ from covey.methods.learning import (
     learn,
     with_known_domains,
 )
-from covey.methods.model import Fitted, fit, planned
+from covey.methods.model import SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
 from covey.methods.paper import Algorithm4, check_options
 from covey.methods.persons.method import PersonsLaw
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
@@ -44,6 +44,7 @@ from covey.methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, find_r
 from covey.methods.relations.used import columns_of, with_relations
 from covey.privacy.budget import DOMAINS, Budget, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.gate import WHOLE, Gate
+from covey.privacy.unit import REPLACE, Neighbours
 from covey.reading import Prepared, Reader, TableForm
 from covey.records import (
     Form,
@@ -81,7 +82,7 @@ OF_ROWS: dict[str, Any] = {
 
 
 class PrivateSynthesizer(_Private):
-    """Differentially private synthetic data, for replace-one neighbours, the number of rows n being public.
+    """Differentially private synthetic data: for one replaced row, n being public, or one row added or removed, n being secret.
 
     Args:
         epsilon: the privacy budget ε > 0.
@@ -103,7 +104,7 @@ class PrivateSynthesizer(_Private):
             name nobody are left out.
         rows_per_person: how many rows one person may have, where no column says whose they are; the noise grows as group
             privacy demands, and the promise covers replacing a person by one with equally many rows.
-        neighbours: "replace-one", the only notion there is here.
+        neighbours: "replace-one", or "add-or-remove-one": then the number of rows, or of persons, is secret and measured.
         certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
         noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
         body: the convex set K of real-valued records; records outside are moved to its nearest point, and all rows lie in it.
@@ -135,7 +136,7 @@ class PrivateSynthesizer(_Private):
         prior: str | Path | None = None,
         person: str | None = None,
         rows_per_person: int = 1,
-        neighbours: Literal["replace-one"] = "replace-one",
+        neighbours: Neighbours = REPLACE,
         certificate_share: float | Fraction = CERTIFICATE_SHARE,
         noise: Literal["covey", "opendp"] = "covey",
         body: Body | None = None,
@@ -167,14 +168,18 @@ class PrivateSynthesizer(_Private):
         self.person = person
         learning = self._learning is not None
         self._budget = make_budget(
-            epsilon, delta, rows_per_person, noise=noise, labels=learning, persons=self._by_person
+            epsilon,
+            delta,
+            rows_per_person,
+            noise=noise,
+            labels=learning,
+            persons=self._by_person,
+            neighbours=neighbours,
         )
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
         if method not in ("regain", "paper"):
             raise ParameterError(f"method must be 'regain' or 'paper', got {method!r}.")
-        if neighbours != "replace-one":
-            raise ParameterError(f"neighbours must be 'replace-one', got {neighbours!r}.")
         if noise not in ("covey", "opendp"):
             raise ParameterError(f"noise must be 'covey' or 'opendp', got {noise!r}.")
         if noise == "opendp" and seed is not None:
@@ -233,9 +238,11 @@ class PrivateSynthesizer(_Private):
     def _check_method(self) -> None:
         """Wrong combinations and wrong parameters of the paper's method are refused before any table is opened."""
         if self.method == "paper":
-            if self.delta or self.domain or self._limits or self.noise != "covey" or self.schema is not None:
+            secret = self._budget.size_is_secret
+            if self.delta or self.domain or self._limits or self.noise != "covey" or self.schema is not None or secret:
                 raise ParameterError(
-                    "method 'paper' takes no delta, schema, domain, at_most or noise: it is pure ε-DP on K."
+                    "method 'paper' takes no delta, schema, domain, at_most, noise or neighbours: it is pure ε-DP on K for a "
+                    "replaced row."
                 )
             check_options(self.body, **self._options)
         elif self._options:
@@ -273,46 +280,50 @@ class PrivateSynthesizer(_Private):
         return RegainBits(self._share, declared, find_device(self.device), width, self._limits, steps)
 
     def _fit_regain(self, X: Any) -> None:
-        gates: list[Gate] = []
-        budget, streams, domains = self._budget, None, None
+        budget, streams, gates, domains = self._budget, self._next_streams(), list[Gate](), None
+        size, first = None, self._first_reader if self._learning is None else self._learning
+        if first is None:
+            rows, self._form = self._read(X)
+        else:  # something is found in the table before it is read as it will be measured
+            X = first.prepared(X)
+            rows = X.rows
+        if budget.size_is_secret:
+            gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams, self.noise))
+            size, budget = count_units(rows, gates[-1]), budget.part(1 - SIZE_SHARE)
+            rows = Counted.of(rows, size)
         if self._learning is not None:
-            streams = self._next_streams()
             gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise))
-            X, domains = self._learn(X, self._learning, gates[0])
+            self.check(rows.n)
+            domains = learn(rows, Provisional(self._learning.description.unit.schema), gates[-1])
+            if domains.advice:
+                warnings.warn(domains.advice, CoveyWarning, stacklevel=4)
+            self._take(domains.schema)
+            X = X.read_again(self._table_reader())
+            rows, self._form = self._read(X)
+            rows = rows if size is None else Counted.of(rows, size)
             budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
         if self._declared is not None and self._declared.finds_relations:
-            part, streams = (
-                budget.with_amount(self._budget.amount * SHARE_OF_RELATIONS),
-                streams or self._next_streams(),
-            )
+            part = budget.with_amount(self._budget.amount * SHARE_OF_RELATIONS)
             X, gate = self._find(X, part, streams)
             if gate is not None:
                 gates.append(gate)
                 budget = budget.with_amount(budget.amount - part.amount)
-        rows, self._form = self._read(X)
+            rows, self._form = self._read(X)
+            rows = rows if size is None else Counted.of(rows, size)
         n, p = rows.n, rows.p
         self._advise(n, (2,) * p if self.domain is None else self.domain.sizes)
         if self._limits:
             if max(max(columns) for columns, _ in self._limits) >= p:
                 raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
-            rows = Mapped(rows, Limit(tuple((tuple(columns), most) for columns, most in self._limits)))
-        method, streams = self._regain(p), streams or self._next_streams()
+            kept = Limit(tuple((tuple(columns), most) for columns, most in self._limits))
+            rows = Mapped(rows, kept) if size is None else Counted.of(Mapped(rows.rows, kept), size)
+        method = self._regain(p)
         shares = planned(method, n, p, budget, self.further)
         gates.append(Gate(budget, shares, streams, self.noise, rows.steps))
         fitted = fit(method, rows, gates[-1], streams.postprocessing, self.further)
         if self._tree is not None and isinstance(fitted.law, PersonsLaw):
             self._persons = MakePersons(self._tree.description, fitted.law)
-        self._finish(fitted, gates, n, domains)
-
-    def _learn(self, X: Any, reader: Reader, gate: Gate) -> tuple[Prepared, Learned]:
-        """Learn the domains of a table, anew for each one, and read it again under the schema that comes of it."""
-        first = reader.prepared(X)
-        self.check(first.n)
-        found = learn(first.rows, Provisional(reader.description.unit.schema), gate)
-        if found.advice:
-            warnings.warn(found.advice, CoveyWarning, stacklevel=5)
-        self._take(found.schema)
-        return first.read_again(self._table_reader()), found
+        self._finish(fitted, gates, fitted.measurements.n if fitted.measurements is not None else n, domains)
 
     def _find(self, X: Any, part: Budget, streams: Streams) -> tuple[Prepared, Gate | None]:
         """Find relations of a table, anew for each one, and read it again under the schema that has them.
@@ -323,7 +334,8 @@ class PrivateSynthesizer(_Private):
         assert reader is not None  # nosec B101 # for the type checker
         prepared, codec = reader.prepared(X), reader.description.codecs[0]
         self.check(prepared.n)
-        if codec.flags or not worth_looking(part, prepared.n, len(codec.names)):
+        # For rows added or removed how far relations move is not proved yet.
+        if codec.flags or part.size_is_secret or not worth_looking(part, prepared.n, len(codec.names)):
             self._take(codec.schema)
             return prepared, None
         gate = Gate(part, {RELATIONS: WHOLE}, streams, self.noise, prepared.rows.steps)
@@ -389,7 +401,8 @@ class PrivateSynthesizer(_Private):
 
     def check(self, n: int) -> None:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
-        check_delta(self.delta, n)
+        if not self._budget.size_is_secret:
+            check_delta(self.delta, n)
         numbers = self._codec is not None and not self._codec.flags and self._codec.fine
         widest = (max(self.domain.sizes) if self.domain else 1) + (MOST_BINS if numbers else 0)
         require_exact(n, widest, WEIGHT_STEPS if self._by_person else 1)

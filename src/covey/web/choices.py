@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from covey.orders import AnonymousOrder, PrivateOrder
-from covey.privacy.unit import ALL_ROWS, Unit
+from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.release.contents import About
 
 
@@ -23,6 +23,7 @@ class Choices:
     rows: int | None = None
     person: str = ""  # the column that says whose a row is; none where it is empty
     rows_per_person: int = 1
+    neighbours: Neighbours = REPLACE
     important: tuple[str, ...] = ()  # columns that get more of the budget
     target: str = ""  # the column that others are to predict; none where it is empty
     confirm_large_epsilon: bool = False
@@ -70,6 +71,7 @@ class Choices:
             important=tuple((name,) for name in self.important if name in kept),
             target=self.target if self.target in kept else None,
             rows_per_person=self.rows_per_person,
+            neighbours=self.neighbours,
             parquet=self.parquet,
             confirm_large_epsilon=self.confirm_large_epsilon,
             about=self.about,

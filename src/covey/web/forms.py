@@ -10,6 +10,7 @@ from typing import Any
 from covey.errors import ParameterError
 from covey.html import shorten
 from covey.privacy.budget import check_delta, check_epsilon, exact
+from covey.privacy.unit import ADD_REMOVE, REPLACE
 from covey.table.schema import (
     ORDERED_TYPES,
     TYPES,
@@ -163,6 +164,7 @@ def read_choices(form: Form, before: Choices) -> Choices:
         dataset=form.get("dataset"),
         person=form.get("person"),
         rows_per_person=whole(form.get("rows_per_person", "1"), "the number of rows per person"),
+        neighbours=ADD_REMOVE if form.get("neighbours") == ADD_REMOVE else REPLACE,
         confirm_large_epsilon=form.has("confirm_large_epsilon"),
         important=tuple(form.all("important")),
         target=form.get("target"),

@@ -18,7 +18,7 @@ from covey.methods.learning import expected_attributes, expected_sizes, with_kno
 from covey.methods.regain.predict import Prediction, predict
 from covey.orders import AnonymousOrder, PrivateOrder, not_taken
 from covey.privacy.budget import Budget, budget_for
-from covey.privacy.unit import ALL_ROWS, Unit
+from covey.privacy.unit import ALL_ROWS, Neighbours, Unit
 from covey.table.description import Description
 from covey.table.dialects import Dialect
 from covey.table.resources import BARE, Parent
@@ -265,16 +265,19 @@ class Work:
     def budget(self, choices: Choices) -> Budget:
         """The promise that these choices make, and what may be spent under it."""
         labels = any(with_known_domains(part.schema).learns for part in self.described().tables)
-        return budget_for(choices.epsilon, choices.delta, self.unit(choices), labels=labels)
+        return budget_for(
+            choices.epsilon, choices.delta, self.unit(choices), labels=labels, neighbours=choices.neighbours
+        )
 
     def expect(self, choices: Choices) -> Any:
         """What a release of persons with events would be like, from public sizes alone."""
-        return plan(self.described(), self.counted(choices), choices.epsilon, choices.delta).prediction
+        n, told = self.counted(choices), (choices.epsilon, choices.delta)
+        return plan(self.described(), n, *told, unit=ALL_ROWS, neighbours=choices.neighbours).prediction
 
     def predict(self, choices: Choices) -> Prediction:
         """What a release would be like, from public sizes alone."""
         n, attributes = self.counted(choices), expected_attributes(self.schema())
-        found = prediction(self.sizes(), n, choices.epsilon, choices.delta, choices.unit)
+        found = prediction(self.sizes(), n, choices.epsilon, choices.delta, choices.unit, choices.neighbours)
         return found.described(attributes, n, self.budget(choices))
 
     def seconds(self, choices: Choices) -> dict[str, float]:
@@ -398,7 +401,7 @@ class Work:
 
 @lru_cache(maxsize=4096)
 def prediction(
-    sizes: tuple[int, ...], rows: int, epsilon: Fraction, delta: Fraction, rows_per_person: Unit
+    sizes: tuple[int, ...], rows: int, epsilon: Fraction, delta: Fraction, rows_per_person: Unit, neighbours: Neighbours
 ) -> Prediction:
     """`predict`, remembered: the page asks for the same public numbers again and again."""
-    return predict(sizes, rows, epsilon, delta, rows_per_person=rows_per_person)
+    return predict(sizes, rows, epsilon, delta, None, rows_per_person, neighbours)

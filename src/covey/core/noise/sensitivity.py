@@ -24,12 +24,22 @@ def parity_sensitivity(p: int, weights: dict[int, Fraction]) -> Fraction:
     )
 
 
+def added_parities(p: int, weights: dict[int, Fraction]) -> Fraction:
+    """The same for a row that is added or removed: every product is 1 or −1."""
+    return sum((w * comb(p, d) for d, w in weights.items()), Fraction(0))
+
+
 def ball_sensitivity(radius_squared: Fraction, weight: Fraction) -> Fraction:
     """Squared L2 sensitivity of (√w·Σu_i, Σu_i u_j for i < j) for rows of norm at most R, w ≤ R²: (R² + w)².
 
     With c = ⟨u, v⟩ the square is at most w(2R² − 2c) + (2R⁴ − 2c²)/2, largest at c = −w.
     """
     return (radius_squared + weight) ** 2
+
+
+def added_in_ball(radius_squared: Fraction, weight: Fraction) -> Fraction:
+    """The same for a row that is added or removed: w‖u‖² + Σ_{i<j} (u_i u_j)² ≤ wR² + R⁴/2."""
+    return weight * radius_squared + radius_squared**2 / 2
 
 
 def pair_table_sensitivity(sizes: Sequence[int]) -> Fraction:
@@ -47,6 +57,13 @@ def pair_table_sensitivity(sizes: Sequence[int]) -> Fraction:
         running += value
         best = max(best, running - f * (f - 1))
     return best
+
+
+def added_pair_tables(sizes: Sequence[int]) -> Fraction:
+    """The same for a row that is added or removed: Σ_{a<b} ‖z_a‖²‖z_b‖², whatever the row is."""
+    lengths = [1 - Fraction(1, int(c)) for c in sizes]
+    total = sum(lengths, Fraction(0))
+    return (total**2 - sum((x * x for x in lengths), Fraction(0))) / 2
 
 
 def simplex_radius_squared(sizes: Sequence[int]) -> Fraction:

@@ -275,6 +275,11 @@ def column_counts(batch: Batch) -> Counts:
     return Counts((total,))
 
 
+def sign_counts(batch: Batch) -> Counts:
+    """Sums of signs, 1 for a one and −1 for a zero, in each column."""
+    return Counts((2 * part(column_counts(batch)).astype(np.float64) - batch.shape[0],))
+
+
 def size_counts(batch: Batch) -> Counts:
     """How many rows have 0, 1, …, p ones."""
     ones = row_ones(batch) if is_sparse(batch) else batch.sum(axis=1, dtype=np.int64)

@@ -133,9 +133,10 @@ def merge_pairs(pairs: Integers, maps: Sequence[Integers], sizes: Sequence[int])
     return out
 
 
-def centred_counts(counts: Integers, domain: Domain, n: int) -> Integers:
-    """c_a c_b times the centred pair tables: integers."""
+def centred_counts(counts: Integers, domain: Domain) -> Integers:
+    """c_a c_b times the centred pair tables: integers. The categories of every attribute count all rows."""
     c, one_way = domain.counts[domain.block_of], np.diag(counts)
+    n = one_way[domain.block(0)].sum()
     return np.asarray(c[:, None] * c * counts - c[:, None] * one_way[:, None] - c * one_way + n)
 
 

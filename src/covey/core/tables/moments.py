@@ -104,6 +104,10 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         return Moments(self.n + other.n, self.first + other.first, self.second + other.second)
 
+    def counted_as(self, n: int) -> Moments:
+        """The same sums, taken for those of so many rows."""
+        return Moments(n, self.first, self.second)
+
     def times(self, weight: int) -> Moments:
         """The moments of so many copies of each row, for rows of integers: weighted sums pass what a float64 holds."""
         first, second = (values.astype(np.int64) * weight for values in (self.first, self.second))

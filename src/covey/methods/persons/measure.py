@@ -24,7 +24,7 @@ from covey.methods.regain.measure import entries
 from covey.methods.regain.measure_tables import OneWayCounts
 from covey.privacy.gate import Moves
 
-ONE_PERSON = Moves(l1=2, l2_squared=2)  # a law of a person moves by at most 2 in ℓ1 and √2 in ℓ2
+ONE_PERSON = Moves.histograms(1)  # a person adds a vector of non-negative numbers that sum to 1 at most
 
 
 def measure_counts(told: Setting, most: int) -> Asking[Measurement]:

@@ -93,7 +93,7 @@ class PersonsPlan:
 
     def table_sd(self, n: int, budget: Budget) -> float:
         """The noise on an entry of a table of weight 1, in persons."""
-        moves = table_moves([weight for _, weight in self.tables(n, budget)])
+        moves = table_moves([weight for _, weight in self.tables(n, budget)]).under(budget)
         return budget.deviation(moves.l1, moves.l2_squared)
 
     def bin_mass(self, n: int, budget: Budget) -> float:
@@ -112,7 +112,7 @@ def table_moves(weights: Sequence[Fraction | int]) -> Moves:
     A person adds to each a vector without negative entries and with a sum of 1 at most: it moves by at most 2 in ℓ1, and its
     square by at most 2 in ℓ2.
     """
-    return Moves(l1=2 * sum(weights), l2_squared=2 * sum(weights))
+    return Moves.histograms(sum(weights))
 
 
 def strength(budget: Budget) -> float:

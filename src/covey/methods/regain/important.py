@@ -75,7 +75,9 @@ class Important:
         """
         live = self.live(sizes)
         squared = sum((2 * (1 - Fraction(1, max(sizes[a], sizes[b]))) for a, b in live), Fraction(0))
-        return Moves(l1=2 * len(live), l2_squared=squared)
+        lengths = [1 - Fraction(1, size) for size in sizes]
+        added = Moves(l1=len(live), l2_squared=sum((lengths[a] * lengths[b] for a, b in live), Fraction(0)))
+        return Moves(l1=2 * len(live), l2_squared=squared, added=added)
 
 
 NOTHING = Important()
@@ -121,7 +123,7 @@ def measure_important(
     exact, query = tables.pairs(maps), Query(live, tables.factors(maps), "centred")
     scales = [1] * len(live)
     if not told.pure:
-        exact = exact.map(centred_counts, domain, tables.total)
+        exact = exact.map(centred_counts, domain)
         scales = [sizes[a] * sizes[b] for a, b in live]  # centred tables are whole multiples of its inverse
     parts = [
         Part(query, exact.map(entries, domain.block(a), domain.block(b)), (sizes[a], sizes[b]), Fraction(1, scale**2))

@@ -16,7 +16,13 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips, symmetric
 from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.targets import NoisyMoments, Scores, parity_masks
-from covey.core.noise.sensitivity import ball_sensitivity, odd_subsets, parity_sensitivity
+from covey.core.noise.sensitivity import (
+    added_in_ball,
+    added_parities,
+    ball_sensitivity,
+    odd_subsets,
+    parity_sensitivity,
+)
 from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
 from covey.core.tables.counts import (
     UNIT,
@@ -29,6 +35,7 @@ from covey.core.tables.counts import (
     part,
     score_counts,
     shifted_moments,
+    sign_counts,
     size_counts,
     wide_enough,
 )
@@ -57,10 +64,29 @@ RADII = 64  # bins of the histogram of norms that the radius is read off
 
 def measure_means(told: Setting) -> Asking[Measurement]:
     """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
-    query, noise = Query.products(1, np.zeros(told.p)), CUBE if told.pure else INDEPENDENT
-    own = Part(query, Statistic.sum(column_counts).map(part), told.p, unit=told.n)
-    (found,) = yield [Ask("means", [own], Moves(linf=1, l2_squared=told.p), noise=noise)]
-    return found
+    noise = CUBE if told.pure else INDEPENDENT
+    (found,) = yield [Ask("means", [column_sums(told)], mean_moves(told), noise=noise)]
+    return plain_means(found)
+
+
+def column_sums(told: Setting) -> Part:
+    """Shares of ones; where n is secret the sums of signs, which an added row moves half as far."""
+    counts, p = Statistic.sum(column_counts), told.p
+    if not told.secret:
+        return Part(Query.products(1, np.zeros(p)), counts.map(part), p, unit=told.n)
+    return Part(Query.products(1, np.full(p, 0.5)), Statistic.sum(sign_counts).map(part), p, unit=2 * told.n)
+
+
+def mean_moves(told: Setting) -> Moves:
+    """How far a row moves `column_sums`: ones by 1 each, signs by 1 each where one is added."""
+    p = told.p
+    return Moves(linf=1, l2_squared=p, added=Moves(linf=1, l2_squared=p))
+
+
+def plain_means(found: Measurement) -> Measurement:
+    """Shares of ones, from means of flags less their references."""
+    middle = np.array([factor.law[1] for factor in found.query.factors.values()])
+    return replace(found, query=Query.products(1, np.zeros(len(middle))), values=found.values + middle)
 
 
 @dataclass(frozen=True)
@@ -99,7 +125,7 @@ def measure_matrix(told: Setting) -> Asking[BitMoments]:
         block = slice(begin, end), slice(begin, p)
         parts.append(Part(two, bits.map(sign_pairs, begin, end), block, unit=4 * n, type=pair_dtype(p)))
     noise = Noise("signs" if p <= SIGN_COLUMNS else "matrix", [*[WHOLE] * p, 1 / a])
-    found = yield [Ask("moments", parts, Moves(trace=2 * (p + a * a)), noise=noise)]
+    found = yield [Ask("moments", parts, in_cone(p + a * a), noise=noise)]
     if apart:
         means = yield from measure_means(told)
         means = replace(means, query=one, values=means.values - coding.middle)
@@ -131,7 +157,7 @@ def measure_parities(told: Setting) -> Asking[BitMoments]:
     # Signs are twice a flag less its reference: means and pairs are kept as shares, products of more in counts.
     units = {1: 2 * n, 2: 4 * n}
     parts = [Part(queries[d], own, len(queries[d].sets), weights[d], units.get(d, 1)) for d, own in sums.items()]
-    mean, pair, *more = yield [Ask("moments", parts, Moves(l2_squared=parity_sensitivity(p, weights)))]
+    mean, pair, *more = yield [Ask("moments", parts, _of_parities(p, weights))]
     more = [replace(m, per=n * 2**m.query.degree) for m in more]
     return BitMoments(coding, (mean, replace(pair, values=symmetric(pair.values, p)), *more))
 
@@ -156,7 +182,7 @@ def measure_ball(told: Setting, plan: Plan) -> Asking[BitMoments]:
         above = above_diagonal(begin, end, p)
         exact, count = M.map(_strip_above, begin, end, above), int(above.sum())
         parts.append(Part(two, exact, count, unit=n * UNIT**2, type=pair_dtype(p)))
-    mean, *found = yield [Ask("moments", parts, Moves(l2_squared=ball_sensitivity(R2, weight)))]
+    mean, *found = yield [Ask("moments", parts, in_ball(R2, weight))]
     pair = np.zeros((p, p), pair_dtype(p))
     for (begin, end), own in zip(strips(p), found, strict=True):
         pair[begin:end][above_diagonal(begin, end, p)] = own.values
@@ -175,14 +201,14 @@ def measure_coding(told: Setting, plan: Plan) -> Asking[tuple[Coding, Measuremen
     returns the noisy means.
     """
     n, p = told.n, told.p
-    own = Part(Query.products(1, np.zeros(p)), Statistic.sum(column_counts).map(part), p, unit=n)
-    (means,) = yield [Ask("coding", [own], Moves(l2_squared=p), CENTRE_SHARE)]
+    (means,) = yield [Ask("coding", [column_sums(told)], mean_moves(told), CENTRE_SHARE)]
+    means = plain_means(means)
     centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
     grid = np.geomspace(0.01, 1, RADII)
     edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
     exact = Statistic.sum(partial(norm_counts, centre=centre, edges=edges)).map(part)
     lengths = Part(Query.derived("squared length", p, RADII + 1), exact, RADII + 1)
-    (norms,) = yield [Ask("coding", [lengths], Moves(l2_squared=2), 1 - CENTRE_SHARE)]
+    (norms,) = yield [Ask("coding", [lengths], Moves.histograms(1), 1 - CENTRE_SHARE)]
     outside = np.cumsum(norms.values[::-1])[::-1][1:] / n  # beyond each edge
     k = wide_enough(outside, plan.tail)
     if k < RADII and grid[k] < 0.8:
@@ -194,7 +220,7 @@ def measure_sizes(told: Setting) -> Asking[Measurement]:
     """Rows by number of ones, a column beside the others: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
     query = Query.derived("number of ones", told.p, told.p + 1)
     own = Part(query, Statistic.sum(size_counts).map(part), told.p + 1)
-    (found,) = yield [Ask("row sums", [own], Moves(l1=2, l2_squared=2))]
+    (found,) = yield [Ask("row sums", [own], Moves.histograms(1))]
     return found
 
 
@@ -205,8 +231,24 @@ def measure_scores(told: Setting, directions: Floats, edges: Floats) -> Asking[S
     exact_edges: Integers = np.rint(np.ldexp(edges, DIRECTION_BITS)).astype(np.int64)
     exact = Statistic.sum(partial(score_counts, directions=quantised, edges=exact_edges)).map(part)
     own = Part(Query.derived("score", told.p + 1, inner + 1, t), exact, (t, inner + 1), unit=told.n)
-    (found,) = yield [Ask("scores", [own], Moves(l1=2 * t, l2_squared=2 * t))]
+    (found,) = yield [Ask("scores", [own], Moves.histograms(t))]
     return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, found.values, float(found.sd))
+
+
+def in_cone(trace: Fraction) -> Moves:
+    """Of Σhhᵀ with ‖h‖² at most so much: a difference of two such matrices, or one of them."""
+    return Moves(trace=2 * trace, added=Moves(trace=trace))
+
+
+def _of_parities(p: int, weights: dict[int, Fraction]) -> Moves:
+    """Of products of signs."""
+    return Moves(l2_squared=parity_sensitivity(p, weights), added=Moves(l2_squared=added_parities(p, weights)))
+
+
+def in_ball(radius_squared: Fraction, weight: Fraction) -> Moves:
+    """Of means, with this weight, and products of two coordinates of rows in a ball."""
+    added = Moves(l2_squared=added_in_ball(radius_squared, weight))
+    return Moves(l2_squared=ball_sensitivity(radius_squared, weight), added=added)
 
 
 def sign_sums(bits: Moments) -> Integers:

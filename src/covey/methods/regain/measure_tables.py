@@ -17,7 +17,12 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.noise import helmert
 from covey.core.noise.pairlaw import PairLaw
-from covey.core.noise.sensitivity import dependence_sensitivity, pair_table_sensitivity, simplex_radius_squared
+from covey.core.noise.sensitivity import (
+    added_pair_tables,
+    dependence_sensitivity,
+    pair_table_sensitivity,
+    simplex_radius_squared,
+)
 from covey.core.numbers.cells import Cells, comparison_edges, kolmogorov_bound, released_below
 from covey.core.numbers.grid import Attribute, Category, NumberGrid, grids
 from covey.core.numbers.ranks import UNIT, RankScores, flips, rank_matrix
@@ -51,7 +56,7 @@ if TYPE_CHECKING:
     from covey.methods.regain.plan_tables import TablePlan
 
 GROUPS = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
-ONE_ROW = Moves(l1=2, l2_squared=2, table=1)  # two counts of a partition by one
+ONE_ROW = replace(Moves.histograms(1), table=1)  # counts of a partition
 
 
 # What is counted.
@@ -115,7 +120,7 @@ class Tables:
         self._cells = (None,) * len(domain.sizes) if to_cells is None else to_cells.factors
         self._step = to_cells
         self.domain, self.n, self.steps = domain, told.n, told.steps
-        self.total = told.n * told.steps  # what all of them weigh
+        self.total, self.secret = told.n * told.steps, told.secret  # what all of them weigh, and whether that is noisy
         kernel = first_kernel([Category(size) for size in domain.sizes])
         counts = Statistic.sum(kernel, self._step, kept=True)
         self._pairs: Statistic | None = None
@@ -158,7 +163,8 @@ class Tables:
         else:
             low, parts = [1], [self.one_way.map(one_way_distance, total, q, cloud)]
         # All records at once are asked for where public numbers say that they are few. Of persons no number says so.
-        rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if self.steps == 1 else ()
+        whole = self.steps == 1 and not self.secret
+        rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if whole else ()
         if rest:
             kernel = HighTables(sizes, cloud, rest)
             parts.append(Statistic(kernel if self._step is None else Then(self._step, kernel), whole=True))
@@ -247,8 +253,9 @@ def pair_moves(domain: Domain) -> Moves:
     """
     live = [c for c in domain.sizes if c > 1]
     q = len(live)
-    squared = pair_table_sensitivity(domain.sizes)
-    return Moves(l1=q * (q - 1), l2_squared=squared, trace=2 * simplex_radius_squared(live))
+    squared, length = pair_table_sensitivity(domain.sizes), simplex_radius_squared(live)
+    added = Moves(l1=q * (q - 1) // 2, l2_squared=added_pair_tables(domain.sizes), trace=length)
+    return Moves(l1=q * (q - 1), l2_squared=squared, trace=2 * length, added=added)
 
 
 def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw) -> Asking[Measurement]:
@@ -270,7 +277,7 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw) -> Asking[
         values = d.off_blocks(helmert.tables(found.values, d))
     else:
         gaussian = law.family != "laplace"
-        noisy = yield from _on_cells(exact.map(centred_counts, d, tables.total) if gaussian else exact, query, law)
+        noisy = yield from _on_cells(exact.map(centred_counts, d) if gaussian else exact, query, law)
         c = d.counts[d.block_of]
         values = d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c) if gaussian else noisy)))
     return Measurement(query, values, law.sd, law.family, tables.n, "pairs")
@@ -298,7 +305,9 @@ def _on_cells(exact: Statistic, query: Query, law: PairLaw) -> Asking[Floats]:
 def rank_moves(p: int) -> Moves:
     """How far one replaced row moves the sums of products of two scores of p attributes (docs/proofs/trees.md)."""
     turned = flips(p)
-    return Moves(l1=2 * UNIT**2 * turned, l2_squared=4 * UNIT**4 * turned, trace=2 * p * UNIT**2)
+    pairs = p * (p - 1) // 2
+    added = Moves(l1=UNIT**2 * pairs, l2_squared=UNIT**4 * pairs, trace=p * UNIT**2)
+    return Moves(l1=2 * UNIT**2 * turned, l2_squared=4 * UNIT**4 * turned, trace=2 * p * UNIT**2, added=added)
 
 
 def matrix_is_better(p: int) -> bool:

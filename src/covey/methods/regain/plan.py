@@ -52,7 +52,7 @@ def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None, st
     n√(2ρ) counts rows in units of the noise: the cleaner the measurement, the fewer rows are clipped and the longer the fit.
     `steps` is what one of the n weighs in the sums.
     """
-    pure, rows_in_noise = budget.pure, n * np.sqrt(2 * float(budget.per_row))
+    pure, rows_in_noise = budget.pure, n * np.sqrt(2 * float(budget.for_replaced.per_row))
     clean = not pure and rows_in_noise > 20_000
     # Beyond these pair noises means alone did better, in every table we tried.
     noise = expected_pair_noise(n, p, budget)
@@ -93,6 +93,7 @@ def moments_drawable(p: int, budget: Budget, steps: int) -> bool:
 
 def expected_pair_noise(n: int, p: int, budget: Budget) -> float:
     """Standard deviation of the noise on a pair share, before anything is measured."""
+    budget = budget.for_replaced
     if budget.pure:
         return float(budget.laplace_scale(2 * (1 + CONSTANT) * p) / n) * pair_deviation(p) / 4
     return 1.15 * p / 4 * float(np.sqrt(float(budget.variance(1)))) / n

@@ -14,7 +14,6 @@ import numpy as np
 from covey.core.arrays import Floats
 from covey.core.noise.integers import grouped, knorm_deviation
 from covey.core.noise.pairlaw import PairLaw
-from covey.core.noise.sensitivity import pair_table_sensitivity
 from covey.core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, grids
 from covey.core.tables.domain import Domain
 from covey.methods.regain.important import NOTHING, ONE_WAY, Important
@@ -23,6 +22,7 @@ from covey.methods.regain.measure_tables import pair_moves
 from covey.methods.regain.plan import CERTIFICATE_SHARE
 from covey.methods.regain.triples import NO_WISH, Wish, noise_of, triple_shares
 from covey.privacy.budget import Budget, exact
+from covey.privacy.gate import Moves
 
 NUMBER = 2.0  # weight of a number among the one-way charges, beside a category with as many codes
 RANKS = Fraction(6, 100)  # share of the budget for rank covariances
@@ -58,7 +58,7 @@ def pair_law(domain: Domain, budget: Budget, steps: int = 1) -> PairLaw:
     nothing = PairLaw("none", domain, Fraction(0))
     if sum(c > 1 for c in domain.sizes) < 2 or not budget.amount:
         return nothing
-    moves = pair_moves(domain)
+    moves = pair_moves(domain).under(budget)
     if not budget.pure:
         laws = [PairLaw("gaussian", domain, budget.variance(moves.l2_squared), steps)]
     else:
@@ -78,7 +78,8 @@ def signal_to_noise(n: int, domain: Domain, budget: Budget) -> float:
     """n·Δ over the pair noise's standard deviation; under zCDP this is n√(2ρ)."""
     guess = coarse(domain)
     sd = pair_law(guess, budget).sd
-    return n * float(pair_table_sensitivity(guess.sizes)) ** 0.5 / sd if sd > 0 else float(n)
+    moved = pair_moves(guess).under(budget).l2_squared
+    return n * float(moved or 0) ** 0.5 / sd if sd > 0 else float(n)
 
 
 def histogram_share(n: int, domain: Domain, budget: Budget) -> float:
@@ -181,6 +182,8 @@ class TablePlan:
         needed, pairs = self.needed(n, budget.part(1 - LOOK)), len(sizes) * (len(sizes) - 1)
         if needed <= CERTAIN:
             return "pairs"
+        if budget.size_is_secret:  # how far an added row moves a look is not bounded by a noisy n
+            return "margins" if needed > HOPELESS else "pairs"
         blind = budget.part(LOOK).deviation(3, 9) / n > LOOKED or n * n * pairs >= 1 << 60
         return "margins" if blind or needed > HOPELESS else "look"
 
@@ -231,7 +234,7 @@ class TablePlan:
         # Beyond it, noise would not fit its sampler: it would be noise alone.
         drawable = budget.pure and budget.per_row * 2**40 >= steps * int(counts[few].sum())
         groups: list[tuple[list[int], float]] = []
-        if few and self.totals and drawable:
+        if few and self.totals and drawable and not budget.size_is_secret:
             groups = grouped([int(counts[j]) for j in few], [emphasis[j] ** 2 for j in few])
         together = [(tuple(few[i] for i in members), worth / sqrt(2 * sqrt(2)), True) for members, worth in groups]
         power = 1 / 2 if budget.pure else 2 / 3
@@ -243,14 +246,14 @@ class TablePlan:
 
     def deviations(self, budget: Budget) -> Floats:
         """Of the noise on a count of each attribute, from the budget of the one-way tables; of a number, if it had one round."""
-        out = np.zeros(len(self.attributes))
+        out, moves = np.zeros(len(self.attributes)), Moves.histograms(1).under(budget)
         for draw in self.one_way(budget):
             own = budget.part(draw.part)
             sizes = {j: int(self.declared.counts[j]) for j in draw.attributes}
             d = sum(size - 1 for size in sizes.values())
             for j, size in sizes.items():
                 scale = float(own.laplace_scale(1)) if draw.joint else 1.0
-                out[j] = knorm_deviation(size, d) * scale if draw.joint else own.deviation(2, 2)
+                out[j] = knorm_deviation(size, d) * scale if draw.joint else own.deviation(moves.l1, moves.l2_squared)
         return out
 
     def round_part(self, j: int, turn: int, pure: bool) -> Fraction:
@@ -293,7 +296,7 @@ def expected_focus(plan: TablePlan, n: int, budget: Budget, left: float) -> Focu
         return pair_law(guess, budget.part(own.shares(n, budget, rest)["pairs"])).sd / n
 
     share = budget.part(plan.shares(n, budget, rest)["important"])
-    moves = plan.important.moves(guess.sizes)
+    moves = plan.important.moves(guess.sizes).under(budget)
     first, second = others(plan), share.deviation(moves.l1, moves.l2_squared) / n
     both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
     return Focus(left * both, left * first, left * others(TablePlan(plan.attributes, wish=plan.wish)))

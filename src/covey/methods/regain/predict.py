@@ -19,7 +19,8 @@ from covey.methods.regain.memory import release_memory
 from covey.methods.regain.plan import CERTIFICATE_SHARE, expected_pair_noise, plan_bits
 from covey.methods.regain.plan_tables import Focus, TablePlan, coarse, histogram_share, pair_law
 from covey.privacy.budget import Budget, budget_for, check_delta
-from covey.privacy.unit import ALL_ROWS, Unit
+from covey.privacy.gate import Moves
+from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
 
 # Denoising leaves about this part of the noise on a pair share: the public tables of docs/benchmarks lie between 0.1 and 1.4.
 LEFT_AFTER_DENOISING = 0.6
@@ -82,24 +83,25 @@ class Prediction:
         }
 
 
-def predict(
+def predict(  # the public numbers of a release, and what is promised
     sizes: Sequence[int],
     n: int,
     epsilon: Fraction | None,
     delta: Fraction,
     target_error: Fraction | None = None,
     rows_per_person: Unit = 1,
+    neighbours: Neighbours = REPLACE,
 ) -> Prediction:
     """Predicted average total variation, time and memory; with a target error instead of ε, the ε that should reach it.
 
-    n counts rows, or where `rows_per_person` is "all" persons. Time and memory are then those of as many rows: how many there are
-    is not public.
+    n counts rows, or where the promise is to persons with "all" rows these persons. Time and memory are then those of as many
+    rows: how many there are is not public.
     """
     n = whole_number(n, "persons" if rows_per_person == ALL_ROWS else "rows", 1)
     check_delta(delta, n)
     if epsilon is None:
-        epsilon = solve_epsilon(sizes, n, delta, target_error, rows_per_person)
-    budget = budget_for(epsilon, delta, rows_per_person)
+        epsilon = solve_epsilon(sizes, n, delta, target_error, rows_per_person, neighbours)
+    budget = budget_for(epsilon, delta, rows_per_person, neighbours=neighbours)
     error, misplaced = predicted_error(sizes, n, budget), predicted_misplaced(sizes, n, budget)
     stages = expected_seconds(sizes, n)
     warnings = []
@@ -191,8 +193,8 @@ def one_way_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     """The noise on a share of a one-way table, as far as denoising leaves it."""
     budget, plan = budget.part(1 - CERTIFICATE_SHARE), TablePlan(tuple(Category(size) for size in sizes if size > 1))
     own = budget.part(Fraction(histogram_share(n, plan.declared, budget)))
-    moved = 2 * len(plan.attributes)
-    sd = float(plan.deviations(own).mean()) if budget.pure else own.deviation(moved, moved)
+    moves = Moves.histograms(len(plan.attributes)).under(budget)
+    sd = float(plan.deviations(own).mean()) if budget.pure else own.deviation(moves.l1, moves.l2_squared)
     return ONE_WAY_LEFT * sd / n
 
 
@@ -203,8 +205,8 @@ def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     if all(c <= 2 for c in sizes):
         return expected_pair_noise(n, max(len(sizes), 2), budget)
     if sum(c > 1 for c in sizes) < 2:
-        # One table, of which a replaced row moves two cells.
-        return budget.deviation(2, 2) / n
+        moves = Moves.histograms(1).under(budget)
+        return budget.deviation(moves.l1, moves.l2_squared) / n
     share = Fraction(1 - histogram_share(n, domain, budget))
     law = pair_law(coarse(domain), budget.part(max(share, Fraction(1, 10))))
     return law.sd / n if law.family != "none" else BLIND / LEFT_AFTER_DENOISING
@@ -216,20 +218,21 @@ def solve_epsilon(
     delta: Fraction,
     target: Fraction | None,
     rows_per_person: Unit = 1,
+    neighbours: Neighbours = REPLACE,
 ) -> Fraction:
     """The smallest ε, to two digits, for which at most this share of rows is predicted to be out of place."""
     if target is None or not 0 < target < Fraction(1, 2):
         raise ParameterError(f"target-error must lie between 0 and 0.5, got {target}.")
     low, high = 1e-6 if rows_per_person == ALL_ROWS else 1e-6 * rows_per_person, 1e6
     counted = "persons" if rows_per_person == ALL_ROWS else "rows"
-    if predicted_misplaced(sizes, n, budget_for(high, delta, rows_per_person)) > target:
+    if predicted_misplaced(sizes, n, budget_for(high, delta, rows_per_person, neighbours=neighbours)) > target:
         raise ParameterError(
             f"with {n} {counted} no epsilon is predicted to reach an average total variation distance of {float(target):g}: "
             "sampling alone costs more. Ask for a larger target error."
         )
     for _ in range(80):
         middle = float(np.sqrt(low * high))
-        if predicted_misplaced(sizes, n, budget_for(middle, delta, rows_per_person)) > target:
+        if predicted_misplaced(sizes, n, budget_for(middle, delta, rows_per_person, neighbours=neighbours)) > target:
             low = middle
         else:
             high = middle

@@ -15,7 +15,6 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, blas_threads
 from covey.core.fit.reals import RealTarget, copula, fit_points, margin_points, normal_margins, shrink
-from covey.core.noise.sensitivity import ball_sensitivity
 from covey.core.numbers.grid import Measure
 from covey.core.numbers.tree import Tree, tree_measure
 from covey.core.paper.blocks import WeightedPoints
@@ -47,7 +46,7 @@ from covey.methods.model import (
     Statistic,
     with_certificate,
 )
-from covey.methods.regain.measure import entries
+from covey.methods.regain.measure import entries, in_ball, in_cone
 from covey.methods.regain.measure_tables import ONE_ROW
 from covey.methods.regain.realplan import (
     MEAN_WEIGHT,
@@ -152,7 +151,7 @@ def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, 
             Part(pairs, second, (slice(1, p + 1), slice(1, p + 1))),
         ]
         noise = Noise("matrix", [Fraction(1, a), *[WHOLE] * p])
-        mean, pair = yield [Ask("moments", parts, Moves(trace=2 * (R2 + a * a)), noise=noise)]
+        mean, pair = yield [Ask("moments", parts, in_cone(Fraction(R2 + a * a)), noise=noise)]
         mean = replace(mean, values=mean.values[0], sd=mean.sd / a)
         values = pair.values
     else:
@@ -162,8 +161,7 @@ def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, 
             Part(pairs, second.map(np.diagonal), p, Fraction(1, 2)),
             Part(pairs, second.map(entries, *upper), len(upper[0])),
         ]
-        moves = Moves(l2_squared=ball_sensitivity(Fraction(R2), weight))
-        mean, square, pair = yield [Ask("moments", parts, moves)]
+        mean, square, pair = yield [Ask("moments", parts, in_ball(Fraction(R2), weight))]
         values = np.diag(square.values)
         values[upper] = pair.values
         values.T[upper] = pair.values
@@ -175,7 +173,7 @@ def measure_scales(told: Setting) -> Asking[tuple[Floats, Floats, float]]:
     """Means and mean squares of numbers between 0 and 1, and the deviation of their noise: 2p sums, which move by 1 each."""
     n, p = told.n, told.p
     own = Part(Query(Every(2 * p, 1), {}, "product"), Statistic.sum(scale_sums).map(part), 2 * p, unit=n * UNIT)
-    moves = Moves(linf=UNIT, l2_squared=2 * p * UNIT**2)
+    moves = Moves(linf=UNIT, l2_squared=2 * p * UNIT**2, added=Moves(linf=UNIT, l2_squared=2 * p * UNIT**2))
     (found,) = yield [Ask("means", [own], moves, noise=CUBE if told.pure else INDEPENDENT)]
     half = 0.5 / UNIT  # what cutting off takes, on average
     mean, square = np.split(found.values + half, 2)

@@ -97,7 +97,7 @@ class RegainTables:
     def ask(self, told: Setting) -> Asking[Fitted]:
         """Private centres over cells, and what the cells are."""
         with blas_threads(1):
-            whole = None if grids(self.attributes) else Tables(told, self.plan.declared)
+            whole = self._whole(told)
             if whole is None or not told.has("look"):
                 return (yield from self._fitted(told, whole))
             seen = yield from measure_dependence(whole)
@@ -112,12 +112,21 @@ class RegainTables:
         """As planned, or as a look has decided."""
         counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
         one_way = yield from measure_one_way(counts, self.plan, told)
+        if told.secret:  # the cells of every table sum to n
+            each = [(m.values, np.broadcast_to(m.sd, m.values.shape)) for m in one_way.found]
+            told = told.refined([v.sum() for v, _ in each], [np.sqrt((sd**2).sum()) for _, sd in each])
+            whole = self._whole(told)
+            counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
         mass, totals = self.plan.bin_mass(told.n, told.allowance("pairs")), [float(told.n)] * len(self.attributes)
         generator = told.public("fit")
         own = told.public("numbers") if whole is None else generator  # categories alone need no stream of their own
         seen = self.look(one_way, totals, mass, told.pure, own)
         tables = Tables(told, seen.domain, seen.to_cells) if whole is None else whole
         return (yield from self._centres(tables, counts, seen, told, generator))
+
+    def _whole(self, told: Setting) -> Tables | None:
+        """Pair tables in one pass, where there are no numbers."""
+        return None if grids(self.attributes) else Tables(told, self.plan.declared)
 
     def look(
         self, measured: OneWay, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
@@ -194,7 +203,7 @@ class RegainTables:
         own = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
         every = (*joined_by_law(seen.measured.found), *seen.measured.groups.values(), counted, extra, chosen)
         kept = Measurements(n, tuple(m for m in every if m is not None))
-        return Fitted(own, kept, spectrum)
+        return Fitted(own, kept, spectrum, size=(told.n, told.size_sd) if told.secret else None)
 
     def _denoised(
         self, noisy: NoisyPairs, tables: Tables, seen: OneWayModel, told: Setting, generator: np.random.Generator

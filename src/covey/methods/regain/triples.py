@@ -81,12 +81,12 @@ NO_WISH = Wish()  # no triple is looked for
 
 def moves_of(count: int) -> Moves:
     """How far one replaced row moves the tables of so many triples: it leaves a cell and enters one in each."""
-    return Moves(l1=2 * count, l2_squared=2 * count)
+    return Moves.histograms(count)
 
 
 def noise_of(count: int, budget: Budget) -> float:
     """The deviation of the noise on a cell of one of so many triples, in rows."""
-    moves = moves_of(count)
+    moves = moves_of(count).under(budget)
     return budget.deviation(moves.l1, moves.l2_squared)
 
 
@@ -122,7 +122,9 @@ def find_triples(
     offset = np.rint(chance * tables.steps).astype(np.int64)
     counts = Statistic.sum(query.kernel(), kept=True).map(part)
     scores = Part(query, counts.map(deviations, expected, starts).map(np.subtract, offset), len(candidates))
-    found = yield [Ask("choosing triples", [scores], Moves(score=2), noise=Noise("choice", rounds=count))]
+    found = yield [
+        Ask("choosing triples", [scores], Moves(score=2, added=Moves(score=1)), noise=Noise("choice", rounds=count))
+    ]
     (choice,) = cast("list[Choice]", found)
     cells = [slice(*starts[place : place + 2]) for place in choice.chosen]
     parts = [Part(query, counts.map(entries, own), own.stop - own.start) for own in cells]

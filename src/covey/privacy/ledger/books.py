@@ -10,14 +10,17 @@ from typing import Any, Literal
 
 from covey.privacy.ledger.amounts import Amount
 from covey.privacy.ledger.status import Composition, DatasetStatus, covers
-from covey.privacy.unit import ALL_ROWS, Unit
+from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
 GENESIS = "0" * 64  # what the first event is chained to
 FIRST = "first"  # the composition of a dataset whose first charge decides it
 
 _KEYS = {
-    "open": {"kind", "time", "dataset", "nano_epsilon", "atto_delta", "composition"},
-    "charge": {"kind", "time", "dataset", "nano_epsilon", "atto_delta", "composition", "rows_per_person", "purpose"},
+    "open": {"kind", "time", "dataset", "nano_epsilon", "atto_delta", "composition", "neighbours"},
+    "charge": {
+        *("kind", "time", "dataset", "nano_epsilon", "atto_delta", "composition", "neighbours"),
+        *("rows_per_person", "purpose"),
+    },
     "release": {"kind", "time", "dataset", "charge", "digest"},
 }
 _GAUSSIAN = "quecto_rho"  # only charges of Gaussian releases have it
@@ -47,6 +50,7 @@ class Event:
     rows_per_person: Unit | None = None
     quecto_rho: int | None = None
     composition: Composition | None = None
+    neighbours: Neighbours = REPLACE
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ class Books:
             state = "was already open" if status else "had not been opened"
             raise Tampered(f"at event {event.sequence} the dataset {event.dataset!r} {state}")
         if status is None:
-            self.datasets[event.dataset] = DatasetStatus(event.dataset, event.amount, event.composition)
+            self.datasets[event.dataset] = DatasetStatus(
+                event.dataset, event.amount, event.composition, neighbours=event.neighbours
+            )
         elif event.charge is not None:
             charge = self.events[event.charge - 1] if 0 < event.charge < event.sequence else None
             if charge is None or (charge.kind, charge.dataset) != ("charge", event.dataset):
@@ -105,7 +111,7 @@ class Books:
             rows = event.rows_per_person or 0
             if not covers(rows, status.rows_per_person or 1):
                 raise Tampered(f"event {event.sequence} charges {event.dataset!r} in another unit")
-            charged = status.with_charge(event.amount, rows, event.quecto_rho)
+            charged = status.with_charge(event.amount, rows, event.quecto_rho, event.neighbours)
             if charged is None:
                 raise Tampered(f"event {event.sequence} takes {event.dataset!r} past its cap")
             if charged.composition != event.composition:
@@ -140,6 +146,7 @@ def parse(sequence: int, body: str, chained: str) -> Event:
         amount = Amount(value.get("nano_epsilon", 0), value.get("atto_delta", 0))
         composition = value.get("composition")
         fits = fits and Amount().within(amount) and composition in _COMPOSITIONS[kind]
+        fits = fits and value.get("neighbours", REPLACE) in (REPLACE, ADD_REMOVE)
         # What is Gaussian has a μ, and so a δ.
         gaussian = _GAUSSIAN in value or (kind == "open" and composition == "gaussian")
         if not fits or value.get(_GAUSSIAN, 1) < 1 or (gaussian and not amount.atto_delta):
@@ -159,4 +166,5 @@ def parse(sequence: int, body: str, chained: str) -> Event:
         rows_per_person=value.get("rows_per_person"),
         quecto_rho=value.get(_GAUSSIAN),
         composition=None if composition == FIRST else composition,
+        neighbours=value.get("neighbours", REPLACE),
     )

@@ -24,7 +24,7 @@ from covey.privacy.ledger.books import GENESIS, Books, Event, Tampered, canonica
 LOCK_TIMEOUT_S = 5.0
 
 APPLICATION_ID = 0x636F7679  # "covy" in the file's header: another program's database is never taken for a ledger
-FORMAT = 4  # of the events; earlier ones did not say how charges are counted
+FORMAT = 5  # of the events; earlier ones did not say how charges are counted, or which neighbours a cap is about
 SCHEMA = "CREATE TABLE events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
 
 # Closing any descriptor of a file drops every POSIX lock the process has on it, so only one thread creates at a time.

@@ -12,7 +12,7 @@ from covey.privacy.ledger.amounts import Amount, check_costs, check_rho, check_t
 from covey.privacy.ledger.books import FIRST, Books, Event, Receipt
 from covey.privacy.ledger.file import LedgerFile
 from covey.privacy.ledger.status import Composition, DatasetStatus
-from covey.privacy.unit import ALL_ROWS, Unit
+from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
 # Opened without a word about δ, a dataset takes a thousand releases at the usual 1e-9, and none at a careless 1e-5.
 DEFAULT_DELTA_BUDGET = Fraction(1, 10**6)
@@ -63,8 +63,12 @@ class Ledger:
         epsilon_budget: Fraction,
         delta_budget: Fraction = DEFAULT_DELTA_BUDGET,
         composition: Composition | None = None,
+        neighbours: Neighbours = REPLACE,
     ) -> None:
         """Set a dataset's cap, and how it is counted, once and for all; digits past nano-ε and atto-δ are cut off.
+
+        A cap is about replaced rows unless `neighbours` says that rows are added or removed and their number is secret. Releases
+        for rows added or removed count twice in a cap for replaced ones; a cap for rows added or removed takes no others.
 
         With "sum" ε and δ of all charges add up; with "gaussian" their μ² do, which lets many more Gaussian releases pass and
         fewer of other kinds. Without a word the first charge decides: "gaussian" if its noise is Gaussian, "sum" if not. The same
@@ -83,19 +87,25 @@ class Ledger:
             raise ParameterError(
                 'composition "gaussian" needs a positive delta_budget: a cap of δ = 0 takes pure releases alone.'
             )
+        if neighbours not in (REPLACE, ADD_REMOVE):
+            raise ParameterError(f"neighbours must be {REPLACE!r} or {ADD_REMOVE!r}, got {neighbours!r}.")
         with self._file.errors_explained():
             self._file.create()
         with self._file.writing() as transaction:
             known = transaction.books.datasets.get(name)
             if known is None:
                 way = composition or (FIRST if cap.atto_delta else "sum")
-                transaction.append(
-                    "open", name, nano_epsilon=cap.nano_epsilon, atto_delta=cap.atto_delta, composition=way
-                )
+                amounts = {"nano_epsilon": cap.nano_epsilon, "atto_delta": cap.atto_delta}
+                transaction.append("open", name, **amounts, composition=way, neighbours=neighbours)
             elif known.budget != cap:
                 raise LedgerError(
                     f"The dataset {name!r} is open with a budget of {known.budget}; a cap once set is final, so it cannot "
                     f"become {cap}. Use it as it is."
+                )
+            elif known.neighbours != neighbours:
+                raise LedgerError(
+                    f"The dataset {name!r} is open with a cap for {known.neighbours} neighbours; that is final, so it cannot "
+                    f"become one for {neighbours}. Use it as it is."
                 )
             elif composition not in (None, known.composition):
                 counted = known.composition or "as its first charge decides"
@@ -105,16 +115,22 @@ class Ledger:
                 )
 
     def check(
-        self, name: str, epsilon: Fraction, delta: Fraction, rows_per_person: Unit = 1, rho: Fraction | None = None
+        self,
+        name: str,
+        epsilon: Fraction,
+        delta: Fraction,
+        rows_per_person: Unit = 1,
+        rho: Fraction | None = None,
+        neighbours: Neighbours = REPLACE,
     ) -> None:
         """Refuse now what `charge` would refuse: unknown dataset, no budget, another unit, unfit ledger. Writes nothing."""
         check_text(name, "name")
         rows_per_person = _unit(rows_per_person)
         costs, _ = check_costs(epsilon, delta), check_rho(rho, delta)
         with self._file.writing() as transaction:
-            self._after(transaction.books, name, costs, rows_per_person, rho)
+            self._after(transaction.books, name, costs, rows_per_person, rho, neighbours)
 
-    def charge(
+    def charge(  # all that a charge is about, in the order in which a release says it
         self,
         name: str,
         epsilon: Fraction,
@@ -122,6 +138,7 @@ class Ledger:
         purpose: str,
         rows_per_person: Unit = 1,
         rho: Fraction | None = None,
+        neighbours: Neighbours = REPLACE,
     ) -> Receipt:
         """Spend from a dataset's budget, or refuse; once this returns, the charge is on the disk and stays.
 
@@ -135,13 +152,14 @@ class Ledger:
         costs, gaussian = check_costs(epsilon, delta), check_rho(rho, delta)
         asked = Amount.rounded_up(*costs)
         with self._file.writing() as transaction:
-            charged = self._after(transaction.books, name, costs, rows_per_person, rho)
+            charged = self._after(transaction.books, name, costs, rows_per_person, rho, neighbours)
             event = transaction.append(
                 "charge",
                 name,
                 nano_epsilon=asked.nano_epsilon,
                 atto_delta=asked.atto_delta,
                 composition=charged.composition,
+                neighbours=neighbours,
                 rows_per_person=rows_per_person,
                 purpose=purpose,
                 **({} if gaussian is None else {"quecto_rho": gaussian}),
@@ -195,13 +213,19 @@ class Ledger:
         return books.datasets[name]
 
     def _after(
-        self, books: Books, name: str, costs: tuple[Fraction, Fraction], rows_per_person: Unit, rho: Fraction | None
+        self,
+        books: Books,
+        name: str,
+        costs: tuple[Fraction, Fraction],
+        rows_per_person: Unit,
+        rho: Fraction | None,
+        neighbours: Neighbours,
     ) -> DatasetStatus:
         """The status that a charge leaves, or a refusal."""
         status = self._known(books, name)
-        charged = status.after(*costs, rows_per_person, rho)
+        charged = status.after(*costs, rows_per_person, rho, neighbours)
         if charged is None:
-            raise LedgerError(status.refusal(*costs, rows_per_person, rho) or "")
+            raise LedgerError(status.refusal(*costs, rows_per_person, rho, neighbours) or "")
         return charged
 
 

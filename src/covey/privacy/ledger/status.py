@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor
+from math import ceil, exp, floor
 from typing import Literal
 
 from covey.privacy.gaussian import delta_above, epsilon_above, pure_within, rho_of_pure, rho_within
 from covey.privacy.ledger.amounts import ATTO, NANO, QUECTO, Amount, check_rho
-from covey.privacy.unit import ALL_ROWS, Unit
+from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
 NOTHING = Amount()
 Composition = Literal["sum", "gaussian"]
@@ -28,7 +28,8 @@ class DatasetStatus:
     With composition "sum" ε and δ of all charges add up. With "gaussian" their ρ = μ²/2 add up, up to the ρ of the cap: a pure
     charge counts as the μ of its ε, and pure charges alone may add up their ε instead. None: the first charge decides, Gaussian
     noise for "gaussian", any other for "sum". It is made before anything was answered, so no answer has a say in it.
-    All is spent by a person with up to `rows_per_person` rows, or "all" of them, as the first charge has it.
+    All is spent by a person with up to `rows_per_person` rows, or "all" of them, as the first charge has it. The cap is about
+    `neighbours` of one kind, fixed at opening: replaced units, or units added and removed.
     """
 
     name: str
@@ -38,6 +39,7 @@ class DatasetStatus:
     summed: Amount = NOTHING
     quecto_rho: int = 0
     rows_per_person: Unit | None = None
+    neighbours: Neighbours = REPLACE
 
     @property
     def within_cap(self) -> bool:
@@ -95,13 +97,26 @@ class DatasetStatus:
         return Fraction(steps, NANO)
 
     def after(
-        self, epsilon: Fraction, delta: Fraction, rows_per_person: Unit, rho: Fraction | None
+        self,
+        epsilon: Fraction,
+        delta: Fraction,
+        rows_per_person: Unit,
+        rho: Fraction | None,
+        neighbours: Neighbours = REPLACE,
     ) -> DatasetStatus | None:
         """The status that a charge would leave; None where the ledger would refuse it."""
-        return self.with_charge(Amount.rounded_up(epsilon, delta), rows_per_person, check_rho(rho, delta))
+        return self.with_charge(Amount.rounded_up(epsilon, delta), rows_per_person, check_rho(rho, delta), neighbours)
 
-    def with_charge(self, asked: Amount, rows_per_person: Unit, quecto_rho: int | None) -> DatasetStatus | None:
+    def with_charge(
+        self, asked: Amount, rows_per_person: Unit, quecto_rho: int | None, neighbours: Neighbours = REPLACE
+    ) -> DatasetStatus | None:
         """The status after one more charge; None where it is refused."""
+        if (
+            self.neighbours == ADD_REMOVE and neighbours == REPLACE
+        ):  # its n is published, which such a cap does not allow
+            return None
+        if self.neighbours != neighbours:
+            asked, quecto_rho = replacing(asked, quecto_rho)
         counted = counted_rho(asked, quecto_rho)
         way: Composition = self.composition or ("sum" if quecto_rho is None else "gaussian")
         if not covers(rows_per_person, self.rows_per_person or 1) or (way == "gaussian" and counted is None):
@@ -116,11 +131,28 @@ class DatasetStatus:
         )
         return charged if charged.within_cap else None
 
-    def refusal(self, epsilon: Fraction, delta: Fraction, rows_per_person: Unit, rho: Fraction | None) -> str | None:
+    def refusal(
+        self,
+        epsilon: Fraction,
+        delta: Fraction,
+        rows_per_person: Unit,
+        rho: Fraction | None,
+        neighbours: Neighbours = REPLACE,
+    ) -> str | None:
         """Why a charge is refused: the arithmetic, and the way out. None where it is accepted."""
         asked, quecto_rho = Amount.rounded_up(epsilon, delta), check_rho(rho, delta)
-        if self.with_charge(asked, rows_per_person, quecto_rho) is not None:
+        if self.with_charge(asked, rows_per_person, quecto_rho, neighbours) is not None:
             return None
+        if self.neighbours == ADD_REMOVE and neighbours == REPLACE:
+            return (
+                f"The budget of {self.name!r} is kept for rows added or removed, whose number is secret, and this release would "
+                f"publish that number. Nothing was charged; release with neighbours = {ADD_REMOVE}."
+            )
+        if self.neighbours != neighbours:
+            plain, (asked, quecto_rho) = asked, replacing(asked, quecto_rho)
+            rest = replace(self, neighbours=REPLACE).refusal(asked.epsilon, asked.delta, rows_per_person, None)
+            told = rest or f"The budget of {self.name!r} does not cover this, counted by μ², which doubles."
+            return f"For replaced rows {plain} counts as {asked}: a replacement is a removal and an addition. {told}"
         kept = self.rows_per_person or 1
         if not covers(rows_per_person, kept):
             persons = "all their rows" if kept == ALL_ROWS else f"up to {kept} rows"
@@ -176,6 +208,17 @@ def counted_rho(asked: Amount, quecto_rho: int | None) -> int | None:
     if quecto_rho is not None:
         return quecto_rho
     return None if asked.atto_delta else ceil(rho_of_pure(asked.epsilon) * QUECTO)
+
+
+def replacing(asked: Amount, quecto_rho: int | None) -> tuple[Amount, int | None]:
+    """What a release for rows added or removed costs where rows are replaced: one removal and one addition.
+
+    (ε, δ) twice is (2ε, (1 + e^ε)δ), and μ of Gaussian differential privacy doubles (docs/proofs/neighbours.md).
+    """
+    # e^ε is rounded up generously: δ is counted in whole atto-δ anyway.
+    growth = Fraction(exp(min(float(asked.epsilon), 700.0))) * (1 + Fraction(1, 10**9)) + 1
+    both = Amount(2 * asked.nano_epsilon, min(ATTO, ceil(asked.atto_delta * growth)))
+    return both, None if quecto_rho is None else 4 * quecto_rho
 
 
 def covers(rows: Unit, needed: Unit) -> bool:
