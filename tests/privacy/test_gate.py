@@ -255,7 +255,7 @@ def test_a_refusal_says_where_to_go():
         bool(SECRET)
     assert (
         str(said.value)
-        == "an exact value of true records cannot be looked at, compared, converted or stored: measure it at the gate."
+        == "an exact value of real records cannot be looked at, compared, converted or stored: measure it at the gate."
     )
 
 

@@ -281,7 +281,8 @@ class PrivateSynthesizer(_Private):
 
     def _fit_regain(self, X: Any) -> None:
         budget, streams, gates, domains = self._budget, self._next_streams(), list[Gate](), None
-        size, first = None, self._first_reader if self._learning is None else self._learning
+        relations = self._declared is not None and self._declared.finds_relations
+        size, first = None, self._learning or (self._first_reader if relations else None)
         if first is None:
             rows, self._form = self._read(X)
         else:  # something is found in the table before it is read as it will be measured
@@ -302,7 +303,7 @@ class PrivateSynthesizer(_Private):
             rows, self._form = self._read(X)
             rows = rows if size is None else Counted.of(rows, size)
             budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
-        if self._declared is not None and self._declared.finds_relations:
+        if relations:
             part = budget.with_amount(self._budget.amount * SHARE_OF_RELATIONS)
             X, gate = self._find(X, part, streams)
             if gate is not None:
