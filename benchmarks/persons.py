@@ -13,14 +13,16 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import covey
-from covey.core.tables.events import Histories
+from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.errors import CoveyWarning
-from covey.evaluating import _all_tables, _resampled
+from covey.evaluating import _resampled, compared_tables
+from covey.measure.law import mean_variation
 from covey.methods.persons.certify import Reference
 from covey.table.description import Description
 from covey.table.fields import Field
@@ -149,11 +151,11 @@ def alone(tables, described, linked, sizes, epsilon, delta):
     rows = synth.fit(tables["events"]).sample(linked.n)
     drawn = np.stack([rows[f"x{j}"].cast(int).to_numpy() for j in range(len(sizes[1]))], axis=1)
     single = Histories(np.zeros((len(drawn), 1), int), drawn, np.arange(len(drawn)), 1)
-    pairs = [t for t in _all_tables(((1,), sizes[1]), False, False) if t.kind == "event"]
+    both = linked, replace(single, persons=np.zeros((single.n, linked.persons.shape[1]), int))
+    [query] = compared_tables(*both, ordered=False)["event"]
+    true, shares = (query.kernel()(own).integers()[0] / (own.n * WEIGHT_STEPS) for own in both)
     having = float((linked.counts > 0).mean())
-    shares = Reference.of(single, pairs, ((1,), sizes[1])).shares
-    true = Reference.of(linked, pairs, ((1,), sizes[1])).shares
-    return float(np.mean([np.abs(a - b * having).sum() / 2 for a, b in zip(true, shares, strict=True)]))
+    return mean_variation(true, shares * having, query.starts, 1)
 
 
 def not_linked(tables, described, linked, sizes, delta):
@@ -162,13 +164,16 @@ def not_linked(tables, described, linked, sizes, delta):
     rows = synth.fit({name: column for name, column in tables["persons"].items() if name != "id"}).sample(linked.n)
     drawn = np.stack([rows[f"a{j}"].cast(int).to_numpy() for j in range(len(sizes[0]))], axis=1)
     single = Histories(drawn, linked.events[:0], linked.owner[:0], linked.most)
-    return own_pairs(linked, sizes).distances(single)["person"], alone(tables, described, linked, sizes, 0.5, delta / 2)
+    return own_pairs(linked, single), alone(tables, described, linked, sizes, 0.5, delta / 2)
 
 
-def own_pairs(linked, sizes):
-    """Tables of two attributes of a person, without the number of events."""
-    pairs = [t for t in _all_tables(sizes, True, True) if t.kind == "person" and t.other < len(sizes[0])]
-    return Reference.of(linked, pairs, sizes)
+def own_pairs(linked, found):
+    """Mean total variation of two attributes of a person, without the number of events."""
+    groups = compared_tables(linked, linked, ordered=True)
+    [query] = groups["person"]
+    last = linked.persons.shape[1] + linked.events.shape[1]
+    pairs = replace(query, sets=[columns for columns in query.sets if last not in columns])
+    return Reference.of(found, groups | {"person": [pairs]}).distances(linked)["person"]
 
 
 def firsts(found, linked, sizes):
@@ -201,7 +206,7 @@ def main():
     day = days(linked, chosen.seed) if chosen.gaps else None
     described = package(sizes, ordered, linked.most, chosen.positions, chosen.gaps)
     given = tables_of(linked, day)
-    compared = _all_tables(sizes, True, True)
+    compared = compared_tables(linked, linked, ordered=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoveyWarning)
         begin, worked = time.perf_counter(), time.process_time()
@@ -212,8 +217,8 @@ def main():
         several = len(sizes[1]) > 1
         unlinked = alone(given, described, linked, sizes, 1.0, delta) if several else float("nan")
         apart = not_linked(given, described, linked, sizes, delta) if several else None
-    gaps = Reference.of(found, compared, sizes).distances(linked)
-    again = Reference.of(_resampled(linked), compared, sizes).distances(linked)
+    gaps = Reference.of(found, compared).distances(linked)
+    again = Reference.of(_resampled(linked), compared).distances(linked)
     print(f"{chosen.only}, {linked.n} persons, {len(linked.events)} events, {'pure 1' if chosen.pure else '(1, 1e-9)'}")
     print("           ", *(f"{kind:>8}" for kind in KINDS))
     print("linked     ", *(f"{gaps.get(kind, float('nan')):8.4f}" for kind in KINDS))
@@ -221,7 +226,7 @@ def main():
     print(f"first events, each attribute alone: {firsts(found, linked, sizes[1]):.4f}")
     print(f"events alone, tables of one event: {unlinked:.4f}")
     if apart is not None:
-        own = own_pairs(linked, sizes).distances(found)["person"]
+        own = own_pairs(linked, found)
         print(
             f"not linked, tables of a person's attributes: {apart[0]:.4f} (linked {own:.4f}); of one event: {apart[1]:.4f}"
         )

@@ -108,7 +108,7 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert any(
         words.startswith(line) for words in json.loads(run("evaluate", package, out, "--json").output)["changed"]
     )
-    assert f"NOT AS IN THE TABLES: {line}" in run("evaluate", package, out).output
+    assert f"CHANGED BY THE SCHEMA: {line}" in run("evaluate", package, out).output
     (tmp_path / "visits.csv").write_text(visits)
     assert "name a folder for them" in run("sample", out, "--rows", "3", "-o", tmp_path / "more.csv").output
     assert run("sample", out, "--rows", "3", "--seed", "1", "-o", tmp_path / "more").exit_code == 0
@@ -160,7 +160,9 @@ def traces(place, tables):
             arrays[name] = {key: (array.dtype, array.ndim) for key, array in file.items()}
     return {
         "code": done.exit_code,
-        "words": [re.sub(rf"at most [\d.]+ stand|{drawn} visits", "", text.replace(str(place), "")) for text in words],
+        "words": [
+            re.sub(rf"at most [\d.]+%|≤ [\d.]+|{drawn} visits", "", text.replace(str(place), "")) for text in words
+        ],
         "files": sorted(path.name for path in out.iterdir()),
         "facts": [facts, (out / "measurements.json").read_text(), described],
         "certificate": [sorted(certificate), certificate["about"], certificate["cost"]],
@@ -201,7 +203,7 @@ def test_a_table_of_events_has_a_row_even_where_next_to_nobody_has_events(packag
     done = run("release", package, *few)
     assert done.exit_code == 0, done.output
     assert len((tmp_path / "release" / "visits.csv").read_text().splitlines()) == 2
-    assert "Of 100 persons at most 100 stand" in done.output
+    assert "at most 100% of the persons would have to move" in done.output
     assert run("verify", tmp_path / "release").exit_code == 0
 
 
@@ -384,13 +386,13 @@ def test_what_does_not_go_with_a_package_is_refused_in_words(name, package, tmp_
 
 def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
     from covey.core.tables.events import Histories
-    from covey.evaluating import _resampled, _same_bins
+    from covey.evaluating import _resampled, compared_tables
 
     g = np.random.default_rng(0)
     one = Histories(g.integers(0, 1000, (400, 1)), g.integers(0, 3, (800, 1)), np.repeat(np.arange(400), 2), 4)
-    binned, _, sizes = _same_bins(one, one)
-    assert sizes == ((20,), (3,))
-    assert np.bincount(binned.persons[:, 0]).max() < 40
+    [query] = compared_tables(one, one, ordered=False)["across"]
+    assert [query.factors[a].size for a in (0, 1)] == [20, 3]
+    assert np.bincount(query.factors[0].at(one.persons[:, 0])).max() < 40
     again = _resampled(one)
     assert (again.counts == 2).all()
     assert again.events.shape == one.events.shape

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers
-from covey.core.tables.events import EventTable as Table
+from covey.core.arrays import Array
 from covey.core.tables.events import Histories as Persons
 from covey.core.tables.events import places_within
 from covey.errors import ArgumentError, InputError, ParameterError
+from covey.measure.query import Factor, Query
 from covey.methods.persons.certify import WORDS, Reference
+from covey.methods.persons.measure import count_factor
 from covey.orders import OF_ONE_TABLE
 from covey.preparing import PLAIN, fit_of
 from covey.reading import Reader
@@ -109,11 +111,10 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evalua
     read = reader.open(described.places(file))
     changed = list(map(str, fit_of(reader.sealed(read)).findings))
     drawn = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
-    true, synthetic, sizes = _same_bins(read.linked, drawn.linked)
-    several = own.link.at_most > 1
-    tables = _all_tables(sizes, own.link.order is not None and several, several)
-    found = Reference.of(synthetic, tables, sizes).distances(true)
-    again = Reference.of(_resampled(true), tables, sizes).distances(true)
+    true, synthetic = read.linked, drawn.linked
+    groups = compared_tables(true, synthetic, own.link.order is not None)
+    found = Reference.of(synthetic, groups).distances(true)
+    again = Reference.of(_resampled(true), groups).distances(true)
     figures = {
         "confidential": evaluation.WATERMARK,
         "changed": changed,
@@ -131,37 +132,34 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evalua
     return Evaluated(figures, tuple(words))
 
 
-Sizes = tuple[tuple[int, ...], tuple[int, ...]]  # categories of the attributes of persons, and of events
+def compared_tables(true: Persons, drawn: Persons, ordered: bool) -> dict[str, list[Query]]:
+    """Every table of two columns, by kind: columns of many codes in twentieths of the true rows."""
+    first, several = true.persons.shape[1], true.most > 1
+    both = zip((*true.persons.T, *true.events.T), (*drawn.persons.T, *drawn.events.T), strict=True)
+    factors = {a: _twentieths(*codes) for a, codes in enumerate(both)}
+    count = len(factors)
+    factors[count] = count_factor(true.most)
+    own, its = [*range(first), count], range(first, count)
+    sets = {
+        "person": list(combinations(own, 2)),
+        "across": [(a, b) for a in own for b in its],
+        "event": list(combinations(its, 2)),
+        "step": [(a, a) for a in its if ordered and several],
+        "two": [(a, a) for a in its if several],
+    }
+    events = Query([(count,)], {count: Factor.plain(true.most + 1)}, of="person", total=False)
+    tables = {kind: [Query(found, factors, of=kind, total=False)] for kind, found in sets.items() if found}
+    return {"events": [events]} | tables
 
 
-def _same_bins(true: Persons, drawn: Persons) -> tuple[Persons, Persons, Sizes]:
-    """Both with columns of many codes in twentieths of the true rows."""
-    persons, events = (_binned(getattr(true, name), getattr(drawn, name)) for name in ("persons", "events"))
-    sizes = tuple(
-        tuple(int(1 + max(a.max(initial=0), b.max(initial=0))) for a, b in both) for both in (persons, events)
-    )
-    coded = [[np.column_stack([pair[k] for pair in both]) for both in (persons, events)] for k in (0, 1)]
-    return true.recoded(*coded[0]), drawn.recoded(*coded[1]), (sizes[0], sizes[1])
-
-
-def _binned(true: Array, drawn: Array) -> list[tuple[Integers, Integers]]:
-    """Columns of both, side by side."""
-    found = []
-    for one, other in zip(true.T.astype(np.int64), drawn.T.astype(np.int64), strict=True):
-        if max(one.max(initial=0), other.max(initial=0)) >= 3 * BINS:
-            cuts = np.unique(np.quantile(one, np.arange(1, BINS) / BINS, method="higher"))
-            one, other = (np.searchsorted(cuts, codes, side="right") for codes in (one, other))
-        found.append((one, other))
-    return found
-
-
-def _all_tables(sizes: Sizes, ordered: bool, several: bool) -> list[Table]:
-    own, its = range(len(sizes[0]) + 1), range(len(sizes[1]))
-    found = [Table("person", a, b) for a in own for b in own if a < b]
-    found += [Table("across", a, b) for a in own for b in its]
-    found += [Table("event", a, b) for a in its for b in its if a < b]
-    found += [Table("step", a, a) for a in its if ordered]
-    return found + [Table("two", a, a) for a in its if several]
+def _twentieths(true: Array, drawn: Array) -> Factor:
+    """The bins of a column."""
+    size = 1 + max(int(true.max(initial=0)), int(drawn.max(initial=0)))
+    if size < 3 * BINS:
+        return Factor.plain(size)
+    cuts = np.unique(np.quantile(true.astype(np.int64), np.arange(1, BINS) / BINS, method="higher"))
+    edges = np.concatenate([[0], cuts[cuts > 0], [size]])
+    return Factor(edges, np.arange(len(edges) - 1))
 
 
 def _resampled(true: Persons) -> Persons:

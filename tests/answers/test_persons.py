@@ -11,12 +11,12 @@ from covey.answers.evidence import Noise
 from covey.answers.moments import Rows
 from covey.answers.persons import Entries, LeftOpen
 from covey.answers.release import Release
-from covey.core.tables.events import WEIGHT_STEPS, EventTable, Histories, event_counts, event_table
+from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Factor, Query
 from covey.methods.model import Fitted
-from covey.methods.persons.measure import Bins, count_factor
+from covey.methods.persons.measure import count_factor
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.description import Description
 from covey.table.resources import Parent, Resource
@@ -38,7 +38,6 @@ PACKAGE = Description(
         ),
     )
 )
-SIZES = ((2,), (10, 3, 10))
 N, TABLE = 1500, {"about": "table"}
 
 
@@ -62,14 +61,12 @@ def release(linked, sd, seed=0):
     def noisy(exact):
         return exact / WEIGHT_STEPS + sd * g.standard_normal(exact.shape)
 
-    kinds = [("person", 0, 1), *(("across", a, b) for a in (0, 1) for b in range(3)), ("step", 0, 0)]
-    tables = [EventTable(*kind) for kind in (*kinds, ("event", 0, 1), ("event", 0, 2), ("event", 1, 2))]
-    bins = Bins(tuple(Factor.plain(size) for size in (2, 10, 3, 10)), 1)
-    factors, found, one_way = dict(enumerate((*bins.factors, count_factor(9)))), [], []
-    for table in tables:
-        values = noisy(event_table(linked, table, SIZES))
-        query = Query([bins.columns(table)], factors, of=table.kind, total=False)
-        found.append(Measurement(query, values.ravel(), sd, "gaussian", linked.n))
+    kinds = [("person", 0, 4), *(("across", a, b) for a in (0, 4) for b in (1, 2, 3)), ("step", 1, 1)]
+    factors, found, one_way = dict(enumerate((*map(Factor.plain, (2, 10, 3, 10)), count_factor(9)))), [], []
+    for kind, *columns in (*kinds, ("event", 1, 2), ("event", 1, 3), ("event", 2, 3)):
+        query = Query([tuple(columns)], factors, of=kind, total=False)
+        values = noisy(query.kernel()(linked).integers()[0])
+        found.append(Measurement(query, values, sd, "gaussian", linked.n))
     for table, codes, weights in ((linked.persons, (2,), None), (linked.events, (10, 3, 10), linked.single)):
         for j, size in enumerate(codes):
             steps = np.full(linked.n, WEIGHT_STEPS) if weights is None else weights
@@ -77,7 +74,7 @@ def release(linked, sd, seed=0):
             query = Query([(len(one_way),)], {len(one_way): Factor.plain(size)}, of="person", total=False)
             one_way.append(Measurement(query, noisy(exact), sd, "gaussian", linked.n))
     query = Query([(4,)], {4: Factor.plain(10)}, of="person", total=False)
-    counts = Measurement(query, noisy(event_counts(linked)), sd, "gaussian", linked.n)
+    counts = Measurement(query, noisy(query.kernel()(linked).integers()[0]), sd, "gaussian", linked.n)
     measured = Measurements(linked.n, (*one_way, counts, *found))
     privacy = PrivacyStatement(
         make_budget(Fraction(1), Fraction(1, 10**6), persons=True), (), linked.n, "regain", False

@@ -1,24 +1,28 @@
 """Persons with events in batches: whole persons, whatever the size of a batch is, and the same sums."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 from audits.gates import opened
-from covey.core.tables.events import EventTable, Histories, event_counts, event_ranges, event_table, person_ranges
+from covey.core.tables.events import Histories
 from covey.engines import events as engine
+from covey.measure.query import Factor, Query
 
-SIZES = ((3,), (4, 2))
-KERNELS = {
-    "counts": event_counts,
-    "persons": partial(person_ranges, column=0, edges=np.arange(4)),
-    "events": partial(event_ranges, column=0, edges=np.arange(5)),
-    **{
-        kind: partial(event_table, table=EventTable(kind, 0, 0), sizes=SIZES)
-        for kind in ("across", "event", "step", "two")
-    },
+FACTORS = dict(enumerate(map(Factor.plain, (3, 4, 2, 5))))  # of a person, two of an event, and the number of events
+SETS = {
+    "counts": (3,),
+    "persons": (0,),
+    "events": (1,),
+    "across": (0, 1),
+    "event": (1, 2),
+    "step": (1, 1),
+    "two": (1, 1),
 }
+KERNELS = {name: Query([columns], FACTORS, of=name, total=False).kernel() for name, columns in SETS.items()}
+
+
+def counted(name, linked):
+    return KERNELS[name](linked).integers()[0]
 
 
 def town(n=50):
@@ -33,7 +37,7 @@ def town(n=50):
 def test_sums_do_not_depend_on_the_size_of_a_batch(name, size, monkeypatch):
     monkeypatch.setattr(engine, "PERSONS", size)
     found = opened(engine.EventRows(town()).reduce(KERNELS[name]))
-    assert np.array_equal(found, KERNELS[name](town()))
+    assert np.array_equal(found.integers()[0], counted(name, town()))
 
 
 def test_a_person_taken_apart_would_weigh_more():
@@ -44,5 +48,5 @@ def test_a_person_taken_apart_would_weigh_more():
         Histories(whole.persons, whole.events[at], whole.owner[at], whole.most)
         for at in (slice(0, cut), slice(cut, None))
     ]
-    torn = sum(KERNELS["events"](part) for part in parts)
-    assert torn.sum() > KERNELS["events"](whole).sum()
+    torn = sum(counted("events", part) for part in parts)
+    assert torn.sum() > counted("events", whole).sum()

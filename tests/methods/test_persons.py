@@ -1,5 +1,6 @@
 """Persons with events, from codes to sequences: what is spent, how close the tables come, and what the certificate says."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,14 +8,16 @@ import pytest
 
 import covey.core.fit.events as fit
 from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.tables.events import EventTable, Histories, event_table
+from covey.core.tables.events import Histories
 from covey.engines.events import EventRows
 from covey.entropy import Streams
+from covey.measure.query import Factor, Query
 from covey.methods.model import fit as run_fit
 from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.goal import Margins, lag_shares, shrunk
+from covey.methods.persons.measure import count_factor
 from covey.methods.persons.method import RegainPersons
-from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves
+from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 
@@ -54,17 +57,15 @@ def test_sequences_keep_links_within_the_certificate():
     truth = town(3000)
     found, gate = fitted(truth, 8.0, 1e-6)
     drawn = found.law.drawn(3000, np.random.default_rng(0), np.random.default_rng(1))
-    tables = [
-        EventTable("across", 0, 0),
-        EventTable("step", 0, 0),
-        EventTable("two", 0, 0),
-        EventTable("person", 0, 2),
-    ]
-    gaps = Reference.of(drawn, tables, ((3, 2), (4, 1001))).distances(truth)
+    factors = dict(enumerate((*map(Factor.plain, (3, 2, 4, 1001)), count_factor(5))))
+    sets = {"across": (0, 2), "step": (2, 2), "two": (2, 2), "person": (0, 4)}
+    tables = {kind: [Query([columns], factors, of=kind, total=False)] for kind, columns in sets.items()}
+    tables = {"events": [Query([(4,)], factors, of="person", total=False)], **tables}
+    gaps = Reference.of(drawn, tables).distances(truth)
     assert max(gaps.values()) < 0.08
     # A wrong program that links events to other persons keeps everything but the links.
     torn = drawn.recoded(np.random.default_rng(2).permutation(drawn.persons), drawn.events)
-    assert Reference.of(torn, tables, ((3, 2), (4, 1001))).distances(truth)["across"] > 0.15
+    assert Reference.of(torn, tables).distances(truth)["across"] > 0.15
     assert found.certificate is not None
     assert 0.005 < found.certificate.bound["across"] < 0.2
     assert "two events of one person" in found.certificate.sentence
@@ -72,7 +73,7 @@ def test_sequences_keep_links_within_the_certificate():
     few = found.law.drawn(40, np.random.default_rng(3), np.random.default_rng(4))
     reference = found.certificate.reference
     stated = found.certificate.of(few)
-    apart = Reference.of(few, reference.tables, reference.sizes, reference.numbers).distances(truth)
+    apart = replace(reference, drawn=reference.sums(few), n=few.n).distances(truth)
     assert apart["event"] > found.certificate.bound["event"]
     assert all(apart[kind] <= stated.bound[kind] for kind in WORDS)
     assert stated.persons == 40
@@ -101,21 +102,26 @@ def test_the_plan_is_public_and_its_shares_sum_to_one():
     budget = make_budget(1.0, 1e-9, persons=True)
     shares = PLAN.shares(10_000, budget, Fraction(1, 20))
     assert sum(shares.values()) == 1
-    kinds = [table.kind for table, _ in PLAN.tables(10_000, budget)]
-    assert {k: kinds.count(k) for k in set(kinds)} == {"person": 3, "across": 6, "event": 1, "step": 2, "two": 2}
-    more = [table.kind for table, _ in PLAN.tables(200_000, budget)]
-    assert more.count("step") == 4
-    assert more.count("two") == 3
-    moves = table_moves([weight for _, weight in PLAN.tables(10_000, budget)])
+    tables = PLAN.tables(10_000, budget)
+    assert {kind: len(sets) for (kind, _), sets in tables.items()} == {
+        "person": 3,
+        "across": 6,
+        "event": 1,
+        "step": 2,
+        "two": 2,
+    }
+    more = {kind: len(sets) for (kind, _), sets in PLAN.tables(200_000, budget).items()}
+    assert (more["step"], more["two"]) == (4, 3)
+    moves = table_moves(weights_of(tables))
     assert moves.l1 == moves.l2_squared == 2 * (13 + 3)
     single = PersonsPlan((Category(1), *PERSONS), EVENTS, 1, True).tables(10_000, budget)
-    assert {table.kind for table, _ in single} == {"person", "across", "event"}
-    assert all(0 not in (table.one, table.other) for table, _ in single if table.kind == "person")
+    assert {kind for kind, _ in single} == {"person", "across", "event"}
+    assert all(0 not in columns for sets in single.values() for columns in sets)
 
 
 def test_pure_weights_and_the_size_of_a_fit_follow_from_public_numbers():
     budget, pure = make_budget(1.0, 1e-9, persons=True), make_budget(1.0, persons=True)
-    heavy = {table.kind: weight for table, weight in PLAN.tables(10_000, pure)}
+    heavy = dict(PLAN.tables(10_000, pure).keys())
     assert heavy == {"person": 1, "across": Fraction(3, 5), "event": 2, "step": Fraction(3, 2), "two": Fraction(3, 2)}
     assert PLAN.growth(20_000, budget) == 1
     assert PLAN.growth(45_000, budget) == 1.5
@@ -125,11 +131,11 @@ def test_pure_weights_and_the_size_of_a_fit_follow_from_public_numbers():
 
 def test_noise_of_tables_without_a_signal_is_drawn_to_independence_and_signals_stay():
     g = np.random.default_rng(0)
-    margins = Margins([np.array([0.6, 0.4]), np.array([0.3, 0.5, 0.2])], [np.array([0.35, 0.35])], 0.7)
-    counted = margins.alone(EventTable("across", 1, 0))  # the number of events: who has some does not have none
+    margins = Margins([np.array([0.6, 0.4]), np.array([0.35, 0.35]), np.array([0.3, 0.5, 0.2])], 0.7)
+    counted = margins.alone("across", (2, 1))  # the number of events: who has some does not have none
     assert counted[0].tolist() == [0, 0]
     assert counted.sum() == pytest.approx(0.7)
-    assert margins.alone(EventTable("step", 0, 0)) is None
+    assert margins.alone("step", (1, 1)) is None
     alone = np.full((8, 12), 1 / 96)
     noise = 0.01 * g.standard_normal((8, 12))
     signal = np.zeros((8, 12))
@@ -156,8 +162,3 @@ def test_shares_of_lags_are_those_of_pairs():
     )  # of two events one pair; of three two next to each other, one apart
     assert one == pytest.approx((1 + 2 / 3) / 2)
     assert two == pytest.approx((0 + 1 / 3) / 2)
-
-
-def test_a_true_table_of_a_folded_kind_is_counted_once():
-    table = event_table(town(50), EventTable("two", 0, 0), ((3, 2), (4, 1001)))
-    assert np.tril(table, -1).sum() == 0

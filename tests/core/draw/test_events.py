@@ -8,7 +8,7 @@ import pytest
 from covey.core.draw.events import SequenceLaw, _pick, laid_in_order, shuffled
 from covey.core.fit.events import EventModel
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import EventTable, Histories, Timing, event_table
+from covey.core.tables.events import Histories, Timing, averaged_table
 
 PERSONS, EVENTS = Domain((2, 4), (False, True)), Domain((2,), (False,))
 COUNTS = np.array([0.25, 0.25, 0.25, 0.25])
@@ -27,14 +27,15 @@ def test_persons_have_the_law_of_their_centres_and_events_of_their_kinds():
     assert drawn.n == 4000
     assert np.bincount(drawn.counts) / 4000 == pytest.approx(COUNTS, abs=0.002)
     assert (np.diff(drawn.owner) >= 0).all()
-    across = event_table(drawn, EventTable("across", 0, 0), ((2,), (2,)))
+    across = averaged_table(drawn, "across", (drawn.persons[:, 0], drawn.events[:, 0]), (2, 2))
     shares = across / across.sum()
     assert shares == pytest.approx(np.array([[0.45, 0.05], [0.05, 0.45]]), abs=0.01)
 
 
 def test_steps_follow_the_chain():
     def stay(sticky):
-        steps = event_table(law(sticky).draw(6000, np.random.default_rng(1)), EventTable("step", 0, 0), ((2,), (2,)))
+        again = law(sticky).draw(6000, np.random.default_rng(1))
+        steps = averaged_table(again, "step", (again.events[:, 0], again.events[:, 0]), (2, 2))
         return np.trace(steps) / steps.sum()
 
     assert stay(0.8) == pytest.approx(0.8 + 0.2 * 0.82, abs=0.015)

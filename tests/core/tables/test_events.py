@@ -7,30 +7,36 @@ import pytest
 
 from covey.core.tables.events import (
     WEIGHT_STEPS,
-    EventTable,
     Histories,
     count_bins,
-    event_counts,
-    event_ranges,
-    event_table,
-    person_ranges,
     position_starts,
     timed,
 )
+from covey.measure.query import Factor, Query
+from covey.methods.persons.measure import count_factor
 
 MOST = 6
 SIZES = (2, 3), (3, 2)
 TABLES = [
-    EventTable("person", 0, 1),
-    EventTable("person", 1, 2),
-    EventTable("across", 0, 0),
-    EventTable("across", 2, 1),
-    EventTable("event", 0, 1),
-    EventTable("step", 0, 0),
-    EventTable("step", 0, 1),
-    EventTable("two", 0, 0),
-    EventTable("two", 0, 1),
+    ("person", (0, 1)),
+    ("person", (1, 4)),
+    ("across", (0, 2)),
+    ("across", (4, 3)),
+    ("event", (2, 3)),
+    ("step", (2, 2)),
+    ("step", (2, 3)),
+    ("two", (2, 2)),
+    ("two", (2, 3)),
 ]
+
+
+def averaged(linked, kind, columns, counts=None):
+    """A table of these columns, those of persons first, then those of events and the number of events."""
+    sizes = [*SIZES[0], *SIZES[1]]
+    factors = dict(enumerate([*map(Factor.plain, sizes), counts or count_factor(MOST)]))
+    query = Query([columns], factors, of=kind, total=False)
+    found = query.kernel()(linked).integers()[0]
+    return found.reshape(query.shape(columns))
 
 
 def linked(*people):
@@ -53,22 +59,24 @@ def test_steps_are_those_of_rows_of_persons():
 def test_tables_average_over_the_events_of_a_person():
     three = linked(ANN, BOB, CAT)
     third = WEIGHT_STEPS // 3
-    assert event_counts(three).tolist() == [WEIGHT_STEPS, WEIGHT_STEPS, 0, WEIGHT_STEPS, 0, 0, 0]
-    assert person_ranges(three, 1, np.array([0, 1, 3])).tolist() == [WEIGHT_STEPS, 2 * WEIGHT_STEPS]
-    assert event_ranges(three, 0, np.arange(4)).tolist() == [2 * third, WEIGHT_STEPS, third]
-    assert event_table(three, EventTable("across", 1, 1), SIZES).tolist() == [
+    many = averaged(three, "person", (4,), Factor.plain(MOST + 1))
+    assert many.tolist() == [WEIGHT_STEPS, WEIGHT_STEPS, 0, WEIGHT_STEPS, 0, 0, 0]
+    ranges = Query([(1,)], {1: Factor(np.array([0, 1, 3]), np.arange(2))}, of="person", total=False)
+    assert ranges.kernel()(three).integers()[0].tolist() == [WEIGHT_STEPS, 2 * WEIGHT_STEPS]
+    assert averaged(three, "event", (2,)).tolist() == [2 * third, WEIGHT_STEPS, third]
+    assert averaged(three, "across", (1, 3)).tolist() == [
         [0, 0],
         [WEIGHT_STEPS, 0],
         [third, 2 * third],
     ]
-    steps = event_table(three, EventTable("step", 0, 0), SIZES)
+    steps = averaged(three, "step", (2, 2))
     assert steps.tolist() == [[0, 0, WEIGHT_STEPS // 2], [0, 0, 0], [WEIGHT_STEPS // 2, 0, 0]]
     sixth = WEIGHT_STEPS // 6
-    two = event_table(three, EventTable("two", 0, 0), SIZES)
-    assert two.tolist() == [[2 * sixth, 0, 4 * sixth], [0, 0, 0], [0, 0, 0]]  # folded: 0 and 2 in either order
-    crossed = event_table(three, EventTable("two", 0, 1), SIZES)
+    two = averaged(three, "two", (2, 2))
+    assert two.tolist() == [2 * sixth, 0, 4 * sixth, 0, 0, 0]  # folded: 0 and 2 in either order
+    crossed = averaged(three, "two", (2, 3))
     assert crossed.tolist() == [[sixth, 3 * sixth], [0, 0], [sixth, sixth]]
-    assert event_table(three, EventTable("person", 0, 2), SIZES)[1].tolist() == [
+    assert averaged(three, "person", (0, 4))[1].tolist() == [
         WEIGHT_STEPS,
         WEIGHT_STEPS,
         0,
@@ -96,8 +104,12 @@ def statistics(person, weights=None):
     own = linked(person)
     if weights is not None:
         own.__dict__.update(weights(own))
-    whole = [event_counts(own), person_ranges(own, 0, np.arange(3)), event_ranges(own, 0, np.arange(4))]
-    return [part.ravel() / WEIGHT_STEPS for part in [*whole, *(event_table(own, table, SIZES) for table in TABLES)]]
+    alone = [
+        averaged(own, "person", (4,), Factor.plain(MOST + 1)),
+        averaged(own, "person", (0,)),
+        averaged(own, "event", (2,)),
+    ]
+    return [part.ravel() / WEIGHT_STEPS for part in [*alone, *(averaged(own, *table) for table in TABLES)]]
 
 
 def people(generator):

@@ -42,7 +42,7 @@ class EventGoal:
     Args:
         persons: bins of the person's attributes; the last one is the number of events, whose first bin is 0 and second 1.
         events: bins of the event's attributes.
-        target: noisy tables by kind: "one" (a row: persons' one-way shares, then events'), and those of `EventTable`.
+        target: noisy tables by kind: "one" (a row: persons' one-way shares, then events'), and the kinds of `averaged_table`.
         weight: 1/variance of the entries, 0 where nothing was measured.
         lags: shares of pairs of events, of persons with two or more, that lie one and two places apart.
     """

@@ -7,7 +7,6 @@ number of events is (docs/proofs/persons.md).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -138,37 +137,6 @@ class Histories:
         return replace(self, persons=persons, events=events)
 
 
-@dataclass(frozen=True)
-class EventTable:
-    """A table of two attributes: the kind says of what, `one` and `other` which attributes.
-
-    Kinds: "person" (two attributes of a person), "across" (a person's and an event's), "event" (two of one event), "step" (of an
-    event and of the next one of the same person), "two" (of two different events of a person, in no order). The number of
-    events, in bins, is the last attribute of a person.
-    """
-
-    kind: str
-    one: int
-    other: int
-
-
-def event_counts(linked: Histories) -> Integers:
-    """How many persons have 0, 1, … events, in steps."""
-    return np.bincount(linked.counts, minlength=linked.most + 1).astype(np.int64) * WEIGHT_STEPS
-
-
-def person_ranges(linked: Histories, column: int, edges: Integers) -> Integers:
-    """Persons whose code lies in each range between edges, in steps."""
-    places = np.searchsorted(edges[1:-1], linked.persons[:, column], side="right")
-    return np.bincount(places, minlength=len(edges) - 1).astype(np.int64) * WEIGHT_STEPS
-
-
-def event_ranges(linked: Histories, column: int, edges: Integers) -> Integers:
-    """Events whose code lies in each range between edges, averaged by person, in steps."""
-    places = np.searchsorted(edges[1:-1], linked.events[:, column], side="right")
-    return _weighed(places, linked.single, len(edges) - 1)
-
-
 def person_codes(linked: Histories, codes: Integers, size: int) -> Integers:
     """Persons by a code of theirs, in steps."""
     return np.bincount(codes, minlength=size).astype(np.int64) * WEIGHT_STEPS
@@ -179,21 +147,11 @@ def averaged_codes(linked: Histories, codes: Integers, size: int) -> Integers:
     return _weighed(codes, linked.single, size)
 
 
-def event_table(linked: Histories, table: EventTable, sizes: tuple[Sequence[int], Sequence[int]]) -> Integers:
-    """One exact table in steps, a row per category of the first attribute; sizes are those of persons and of events."""
-    of_person, columns = [*sizes[0], len(count_bins(linked.most))], [*linked.persons.T, linked.bins]
-    one = of_person if table.kind in ("person", "across") else sizes[1]
-    other = of_person if table.kind == "person" else sizes[1]
-    x = columns[table.one] if table.kind in ("person", "across") else linked.events[:, table.one]
-    y = columns[table.other] if table.kind == "person" else linked.events[:, table.other]
-    if table.kind == "two" and table.one == table.other:
-        y = x
-    return averaged_table(linked, table.kind, (x, y), (one[table.one], other[table.other]))
-
-
 def averaged_table(linked: Histories, kind: str, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
     """One exact table in steps, of two codes of persons or of events, as the kind says; a row per value of the first.
 
+    Kinds: "person" (two codes of a person), "across" (a person's and an event's), "event" (two of one event), "step" (of an event
+    and of the next one of the same person), "two" (of two different events of a person, in no order).
     Of two events in no order and one attribute the part above the diagonal holds both orders and the part below is 0.
     """
     x, y = codes

@@ -9,22 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Integers
 from covey.core.numbers.cells import kolmogorov_bound
-from covey.core.tables.events import (
-    WEIGHT_STEPS,
-    EventTable,
-    Histories,
-    event_counts,
-    event_ranges,
-    event_table,
-    person_ranges,
-)
-from covey.measure.law import mean_variation
-from covey.methods.persons.measure import Bins
+from covey.core.tables.events import WEIGHT_STEPS, Histories
+from covey.measure.query import Query
 from covey.privacy.budget import Charge
 from covey.privacy.certificate import CONFIDENCE, would_move
 
@@ -84,52 +76,31 @@ class PersonsCertificate:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """How codes become bins, and at which codes distribution functions are compared: by attribute, None for categories."""
-
-    bins: Bins
-    edges: tuple[Integers | None, ...]
-
-    def counts(self, linked: Histories) -> list[Integers]:
-        """Persons between the edges of each number, in steps; for numbers of events averaged by person."""
-        found, first = [], self.bins.first
-        for j, edges in enumerate(self.edges):
-            if edges is not None:
-                own = person_ranges(linked, j, edges) if j < first else event_ranges(linked, j - first, edges)
-                found.append(own)
-        return found
-
-
-@dataclass(frozen=True)
 class Reference:
-    """Shares of a public draw in every table that a certificate compares, at the bins of the measured tables.
+    """A public draw, counted in every table that a certificate compares.
 
-    With `numbers` persons and events are codes, and `functions` are the distribution functions of the draw; else they are bins.
+    Args:
+        kinds: of queries: what each is about; the first is that of "events", in one cell of which everybody is.
+        kernels: that count them.
+        starts: where their tables begin.
+        drawn: the counts of the draw, in steps, one after the other.
+        n: persons of the draw.
     """
 
-    tables: tuple[EventTable, ...]
-    shares: tuple[Floats, ...]
-    counts: Floats
-    sizes: tuple[tuple[int, ...], tuple[int, ...]]
-    numbers: Numbers | None = None
-    functions: tuple[Floats, ...] = ()
-    n: int = 0  # persons of the draw
+    kinds: tuple[str, ...]
+    kernels: tuple[Any, ...]
+    starts: tuple[Integers, ...]
+    drawn: Integers
+    n: int
 
     @classmethod
-    def of(
-        cls,
-        drawn: Histories,
-        tables: Sequence[EventTable],
-        sizes: tuple[tuple[int, ...], tuple[int, ...]],
-        numbers: Numbers | None = None,
-    ) -> Reference:
-        """Of drawn persons and events."""
-        whole = drawn.n * WEIGHT_STEPS
-        binned = drawn if numbers is None else numbers.bins(drawn)
-        shares = tuple(event_table(binned, table, sizes) / whole for table in tables)
-        counts = [] if numbers is None else numbers.counts(drawn)
-        functions = tuple(np.concatenate([[0.0], np.cumsum(own) / whole]) for own in counts)
-        return cls(tuple(tables), shares, event_counts(drawn) / whole, sizes, numbers, functions, drawn.n)
+    def of(cls, drawn: Histories, groups: Mapping[str, Sequence[Query]]) -> Reference:
+        """Of drawn persons and events, in queries of each kind."""
+        queries = [query for own in groups.values() for query in own]
+        kinds = tuple(kind for kind, own in groups.items() for _ in own)
+        kernels = tuple(query.kernel() for query in queries)
+        starts = tuple(query.starts for query in queries)
+        return cls(kinds, kernels, starts, _counted(kernels, drawn), drawn.n)
 
     def distances(self, linked: Histories) -> dict[str, float]:
         """For each group of tables the mean total variation distance of persons and events from the draw.
@@ -140,35 +111,25 @@ class Reference:
 
     def sums(self, linked: Histories) -> Integers:
         """All that is compared, in steps, one after the other: a sum over persons."""
-        binned = linked if self.numbers is None else self.numbers.bins(linked)
-        tables = [event_table(binned, table, self.sizes).ravel() for table in self.tables]
-        numbers = self.numbers.counts(linked) if self.numbers is not None and self.functions else []
-        return np.concatenate([event_counts(linked), *tables, *numbers])
+        return _counted(self.kernels, linked)
 
     def _gaps(self, sums: Integers) -> dict[str, float]:
-        lengths = [len(self.counts), *(share.size for share in self.shares), *(len(own) - 1 for own in self.functions)]
-        counts, *rest = np.split(sums, np.cumsum(lengths)[:-1])
-        whole = int(counts.sum())  # everybody has some number of events
-        gaps: dict[str, list[float]] = {"events": [_gap(counts, whole, self.counts)]}
-        for table, share, own in zip(self.tables, self.shares, rest, strict=False):
-            gaps.setdefault(table.kind, []).append(_gap(own.reshape(share.shape), whole, share))
-        found = {kind: float(np.mean(own)) for kind, own in gaps.items()}
-        if self.numbers is not None and self.functions:
-            edges = [own for own in self.numbers.edges if own is not None]
-            each = zip(rest[len(self.shares) :], edges, self.functions, strict=True)
-            found["numbers"] = max(kolmogorov_bound(*own, whole) for own in each)
-        return found
-
-    @property
-    def kinds(self) -> list[str]:
-        """The groups."""
-        named = dict.fromkeys(["events", *(table.kind for table in self.tables)])
-        return [*named, "numbers"] if self.functions else list(named)
+        gaps: dict[str, list[float]] = {kind: [] for kind in self.kinds}
+        ends = np.cumsum([own[-1] for own in self.starts])
+        every, all_drawn = int(sums[: ends[0]].sum()), self.n * WEIGHT_STEPS
+        parts = zip(np.split(sums, ends[:-1]), np.split(self.drawn, ends[:-1]), strict=True)
+        for kind, kernel, starts, (own, drawn) in zip(self.kinds, self.kernels, self.starts, parts, strict=True):
+            if kind == "numbers":
+                released = np.concatenate([[0.0], np.cumsum(drawn) / all_drawn])
+                gaps[kind].append(kolmogorov_bound(own, kernel.factors[0].edges, released, every))
+            else:
+                gaps[kind] += list(np.add.reduceat(np.abs(own / every - drawn / all_drawn), starts[:-1]) / 2)
+        return {kind: float(max(own) if kind == "numbers" else np.mean(own)) for kind, own in gaps.items()}
 
     def farthest(self, sums: Integers) -> float:
         """The largest of these distances, from `sums`."""
         return max(self._gaps(sums).values())
 
 
-def _gap(counts: Integers, whole: int, share: Floats) -> float:
-    return mean_variation(counts.ravel(), share.ravel(), np.array([0, counts.size]), whole)
+def _counted(kernels: tuple[Any, ...], linked: Histories) -> Integers:
+    return np.concatenate([kernel(linked).integers()[0] for kernel in kernels])

@@ -17,9 +17,9 @@ from covey.core.arrays import Floats
 from covey.core.fit.events import EventGoal
 from covey.core.fit.shrinkage import beyond_noise
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import EventTable, count_bins
+from covey.core.tables.events import count_bins
 from covey.measure.measurement import Measurement
-from covey.methods.persons.measure import folded
+from covey.measure.query import Columns
 from covey.methods.regain.measure_tables import OneWay
 from covey.methods.regain.tables import OneWayModel
 
@@ -53,34 +53,30 @@ def make_goal(
     heavy = [own[j] for j in split.parts[0]] + [n**2 / (sd**2 * widths)]
     target["one"] = np.concatenate([*persons, *events])[None]
     weight["one"] = np.concatenate([*heavy, *(own[j] for j in split.parts[1])])[None]
-    margins = Margins([np.asarray(own, dtype=np.float64) for own in persons], events, float(1 - law[0]))
+    shares = [*(values for _, values in one), np.asarray(persons[-1], dtype=np.float64)]
+    margins = Margins(shares, float(1 - law[0]))
     for found in tables:
-        for table, columns in split.to_bins.named(found):
-            _place(table, found.table(columns), float(found.sd) / n, split, (target, weight), margins)
+        for columns in found.query.sets:
+            _place(found, columns, split, (target, weight), margins)
     return EventGoal(split.persons, split.events, target, weight, lag_shares(law))
 
 
 @dataclass(frozen=True)
 class Margins:
-    """Shares of persons by attribute, the number of events last; of events, averaged by person; and of persons who have any."""
+    """Shares of each column: of persons, of events averaged by person, and of numbers of events; and of persons who have any."""
 
-    persons: list[Floats]
-    events: list[Floats]
+    shares: list[Floats]
     having: float
 
-    def alone(self, table: EventTable) -> Floats | None:
-        """What a table would hold if its attributes had nothing to do with each other; None for tables of two events."""
-        if table.kind == "person":
-            return np.outer(self.persons[table.one], self.persons[table.other])
-        if table.kind == "across":
-            own = self.persons[table.one].copy()
-            if table.one == len(self.persons) - 1:  # who has events does not have none
-                own[0] = 0.0
-                own /= max(float(own.sum()), TINY)
-            return np.outer(own, self.events[table.other])
-        if table.kind == "event":
-            return np.outer(self.events[table.one], self.events[table.other]) / max(self.having, TINY)
-        return None
+    def alone(self, kind: str, columns: Columns) -> Floats | None:
+        """What a table would hold if its columns had nothing to do with each other; None for tables of two events."""
+        if kind in ("step", "two"):
+            return None
+        one, other = (self.shares[a] for a in columns)
+        if kind == "across" and columns[0] == len(self.shares) - 1:  # who has events does not have none
+            one = np.append(0.0, one[1:])
+            one = one / max(float(one.sum()), TINY)
+        return np.outer(one, other) / max(self.having, TINY) if kind == "event" else np.outer(one, other)
 
 
 def shrunk(values: Floats, alone: Floats, sd: float) -> Floats:
@@ -91,28 +87,27 @@ def shrunk(values: Floats, alone: Floats, sd: float) -> Floats:
     return np.asarray(values - (1 - beyond_noise(apart, noise)) * apart)
 
 
-def _place(  # a table, what was measured of it, and where it belongs
-    table: EventTable,
-    values: Floats,
-    sd: float,
+def _place(
+    found: Measurement,
+    columns: Columns,
     split: Split,
     goal: tuple[dict[str, Floats], dict[str, Floats]],
     margins: Margins,
 ) -> None:
     """Put a noisy table, as shares, into the block matrix of its kind."""
     target, weight = goal
-    kind = table.kind
+    kind, values, sd = found.query.of, found.table(columns), float(found.sd) / found.per
     rows: Domain = split.persons if kind in ("person", "across") else split.events
-    columns: Domain = split.persons if kind == "person" else split.events
+    others: Domain = split.persons if kind == "person" else split.events
     if kind not in target:
-        target[kind], weight[kind] = np.zeros((rows.total, columns.total)), np.zeros((rows.total, columns.total))
-    block = rows.block(table.one), columns.block(table.other)
+        target[kind], weight[kind] = np.zeros((rows.total, others.total)), np.zeros((rows.total, others.total))
+    block = split.block(columns[0]), split.block(columns[1])
     precision = np.full(values.shape, (1 / sd) ** 2)
-    alone = margins.alone(table)
+    alone = margins.alone(kind, columns)
     if alone is not None:
         values = shrunk(values, alone, sd)
     # Half of what stands above the diagonal belongs below it, with half the noise, and is one number.
-    if folded(table):
+    if found.query.folded(columns):
         above = np.triu(values, 1) / 2
         values = above + above.T + np.diag(np.diag(values))
         precision = precision * np.where(np.eye(len(values), dtype=bool), 1.0, 2.0)

@@ -6,20 +6,19 @@ most 2 in ℓ1 and √2 in ℓ2, in units of a person (docs/proofs/persons.md). 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import groupby
 
 import numpy as np
 
 from covey.core.arrays import Integers
 from covey.core.numbers.grid import Attribute
-from covey.core.tables.events import EventTable, Histories, count_bins
+from covey.core.tables.events import count_bins
 from covey.measure.measurement import Measurement
-from covey.measure.query import Columns, Factor, Query, ToBins
+from covey.measure.query import Factor, Query
 from covey.methods.model import Ask, Asking, Part, Setting, Statistic
-from covey.methods.persons.plan import table_moves
+from covey.methods.persons.plan import Tables, table_moves, weights_of
 from covey.methods.regain.measure import entries
 from covey.methods.regain.measure_tables import OneWayCounts
 from covey.privacy.gate import Moves
@@ -62,68 +61,21 @@ class AveragedCounts(OneWayCounts):
         return self.n if j < len(self.persons) else max(1, round(self.having))
 
 
-@dataclass(frozen=True)
-class Bins:
-    """How codes become bins; `factors` are those of all attributes, the first ones of persons."""
-
-    factors: tuple[Factor, ...]
-    first: int
-
-    def __call__(self, linked: Histories) -> Histories:
-        """The bins of everyone."""
-        k = self.first
-        return linked.recoded(ToBins(self.factors[:k])(linked.persons), ToBins(self.factors[k:])(linked.events))
-
-    def columns(self, table: EventTable) -> Columns:
-        """Places of a table's attributes among all; the number of events, of persons the last one, comes after events."""
-        one, other = table.one, table.other
-        if table.kind in ("person", "across"):
-            one = len(self.factors) if one == self.first else one
-        else:
-            one += self.first
-        if table.kind == "person":
-            return one, len(self.factors) if other == self.first else other
-        return one, other + self.first
-
-    def named(self, found: Measurement) -> Iterator[tuple[EventTable, Columns]]:
-        """The tables of a measurement, by attributes of persons and of events."""
-        for one, other in found.query.sets:
-            sides = (
-                self._place(found.query.of in ("person", "across"), one),
-                self._place(found.query.of == "person", other),
-            )
-            yield EventTable(found.query.of, *sides), (one, other)
-
-    def _place(self, person: bool, a: int) -> int:
-        return a - self.first if not person else min(a, self.first)
-
-
-def measure_tables(
-    tables: Sequence[tuple[EventTable, Fraction]], bins: Bins, counts: Factor
-) -> Asking[list[Measurement]]:
-    """All tables of two attributes in one mechanism, those of a kind and a weight together.
-
-    `counts` has the bins of the number of events. Spends "tables".
-    """
-    factors = dict(enumerate((*bins.factors, counts)))
+def measure_tables(tables: Tables, factors: Sequence[Factor]) -> Asking[list[Measurement]]:
+    """All tables of two attributes in one mechanism, those of a kind and a weight together; spends "tables"."""
     parts = []
-    for (kind, weight), group in groupby(tables, lambda own: (own[0].kind, own[1])):
-        query = Query([bins.columns(table) for table, _ in group], factors, of=kind, total=False)
+    for (kind, weight), sets in tables.items():
+        query = Query(sets, dict(enumerate(factors)), of=kind, total=False)
         exact, starts = Statistic.tables(query), query.starts
-        for k, columns in enumerate(query.sets):
+        for k, columns in enumerate(sets):
             own, shape = exact.map(entries, slice(*starts[k : k + 2])), query.shape(columns)
             parts.append(Part(query, own.map(np.reshape, shape), shape, weight))
-    measured = yield [Ask("tables", parts, table_moves([weight for _, weight in tables]))]
+    measured = yield [Ask("tables", parts, table_moves(weights_of(tables)))]
     found = []
     for _, same in groupby(measured, lambda own: id(own.query)):
         parted = list(same)
         found.append(replace(parted[-1], values=np.concatenate([m.values.ravel() for m in parted])))
     return found
-
-
-def folded(table: EventTable) -> bool:
-    """Whether the table has no order: what lies below its diagonal was added to what lies above."""
-    return table.kind == "two" and table.one == table.other
 
 
 def count_factor(most: int) -> Factor:

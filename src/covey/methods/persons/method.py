@@ -26,13 +26,12 @@ from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError
 from covey.measure.measurement import Measurements, joined
-from covey.measure.query import Query
+from covey.measure.query import Factor, Query
 from covey.methods.model import Asking, Comparison, Fitted, Setting, Statistic
-from covey.methods.persons.certify import Numbers, PersonsCertificate, Reference
+from covey.methods.persons.certify import PersonsCertificate, Reference
 from covey.methods.persons.goal import make_goal
 from covey.methods.persons.measure import (
     AveragedCounts,
-    Bins,
     count_factor,
     measure_counts,
     measure_tables,
@@ -150,9 +149,8 @@ class RegainPersons:
             totals = [float(counted.total(j)) for j in range(told.p)]
             mass = plan.bin_mass(n, told.allowance("tables"))
             seen = self.own.look(one_way, totals, mass, pure, public("numbers"))
-            split = Split.of(seen, first, plan.count_size)
-            tables = plan.tables(n, told.budget)
-            found = yield from measure_tables(tables, split.to_bins, count_factor(plan.most))
+            split = Split.of(seen, first, count_factor(plan.most))
+            found = yield from measure_tables(plan.tables(n, told.budget), split.factors)
             barred = self._barred(seen)
             goal = make_goal(split, seen, (own, sd), found, n)
             goal = replace(goal, growth=plan.growth(n, told.budget))
@@ -168,15 +166,20 @@ class RegainPersons:
             if place is not None:
                 sequences = replace(sequences, tilts=tilted(found, place, split, seen, sequences))
             sides = one_way.found[:first], one_way.found[first:]
-            measured = Measurements(n, (*(joined(side) for side in sides if side), counts, *found))
+            kept = Measurements(n, (*(joined(side) for side in sides if side), counts, *found))
             law = PersonsLaw(sequences, seen.cells, plan.last)
             if self.certificate:
                 drawn = law.drawn(int(np.clip(n, *COMPARED)), public("reference"), public("reference values"))
-                edges = tuple(comparison_edges(seen.cells[j]) if j in seen.cells else None for j in range(told.p))
-                compared = Numbers(split.to_bins, edges)
-                reference = Reference.of(drawn, [table for table, _ in tables], split.sizes, compared)
-                law = replace(law, reference=reference)
-            return Fitted(law, measured)
+                groups: dict[str, list[Query]] = {"events": [counts.query]}
+                for measured in found:
+                    groups.setdefault(measured.query.of, []).append(measured.query)
+                if seen.cells:
+                    edges = {j: comparison_edges(cells) for j, cells in sorted(seen.cells.items())}
+                    groups["numbers"] = [
+                        counted.query(j, Factor(own, np.arange(len(own) - 1))) for j, own in edges.items()
+                    ]
+                law = replace(law, reference=Reference.of(drawn, groups))
+            return Fitted(law, kept)
 
     def _barred(self, seen: OneWayModel) -> Across:
         """What no event of some persons can be, over categories and cells."""
@@ -213,21 +216,21 @@ class Split:
     parts: tuple[range, range]
     persons: Domain
     events: Domain
-    to_bins: Bins
+    factors: tuple[Factor, ...]
 
     @classmethod
-    def of(cls, seen: OneWayModel, first: int, counts: int) -> Split:
+    def of(cls, seen: OneWayModel, first: int, counts: Factor) -> Split:
         """From what one-way tables say."""
         parts = range(first), range(first, len(seen.maps))
         sizes = [tuple(int(seen.maps[j].max()) + 1 for j in part) for part in parts]
         ordered = [tuple(seen.domain.ordered[j] for j in part) for part in parts]
-        persons = Domain((*sizes[0], counts), (*ordered[0], True))
-        return cls(parts, persons, Domain(sizes[1], ordered[1]), Bins(tuple(seen.factors), first))
+        persons = Domain((*sizes[0], counts.size), (*ordered[0], True))
+        return cls(parts, persons, Domain(sizes[1], ordered[1]), (*seen.factors, counts))
 
-    @property
-    def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Bins of persons' attributes and of events'."""
-        return self.persons.sizes[:-1], self.events.sizes
+    def block(self, a: int) -> slice:
+        """Where the bins of a column are, among those of persons or of events."""
+        its = self.parts[1]
+        return self.events.block(a - its.start) if a in its else self.persons.block(min(a, its.start))
 
     def law(self, models: list[EventModel], seen: OneWayModel, counts: Floats) -> SequenceLaw:
         """Models over cells, from models over bins."""

@@ -45,12 +45,14 @@ def tilted(
     """Factors for the cells of an attribute, by class of places and attribute."""
     first = len(split.parts[0])
     found: dict[tuple[int, int], Floats] = {}
-    for own, measured, columns in [(t, m, c) for m in tables for t, c in split.to_bins.named(m)]:
-        if own.kind != "event" or place not in (own.one, own.other):
+    of_event = [(m, columns) for m in tables if m.query.of == "event" for columns in m.query.sets]
+    for measured, columns in of_event:
+        if first + place not in columns:
             continue
-        a = own.other if own.one == place else own.one
+        one, other = (column - first for column in columns)
+        a = other if one == place else one
         values, sd = measured.counts(columns), float(measured.sd)
-        values = values if own.one == place else values.T
+        values = values if one == place else values.T
         to = seen.maps[first + place]
         for row in range(len(values)):
             together = np.flatnonzero(to == row)  # classes that were measured as one

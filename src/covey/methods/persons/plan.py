@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
 from covey.core.draw.events import NOT_TIMED
 from covey.core.numbers.grid import Attribute, NumberGrid
-from covey.core.tables.events import EventTable, Timing, count_bins
+from covey.core.tables.events import Timing, count_bins
+from covey.measure.query import Columns
 from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
@@ -31,6 +33,8 @@ PURE = 3.0  # times as many persons that pure ε needs for the same noise, about
 GROWN, GROWTH = 20_000, (0.5, 2.0)  # persons, at ε = 1 and δ > 0, that the size of the fit was chosen on; its bounds
 MASS = 40.0  # deviations of a table's noise that a bin of an ordered attribute holds, as for single tables
 LEAST_BINS, MOST_BINS = 4, 24  # of an ordered attribute, whatever the noise is
+
+Tables = Mapping[tuple[str, Fraction], list[Columns]]  # columns of each table, by its kind and its weight
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class PersonsPlan:
         rest, counts = 1 - certificate, COUNTS[budget.pure]
         tables = sum(2 * a.rounds if isinstance(a, NumberGrid) else 1 for a in (*self.persons, *self.events))
         one_way = ONE_WAY[budget.pure] * tables
-        pairs = sum(weight for _, weight in self.tables(n, budget))
+        pairs = sum(weights_of(self.tables(n, budget)))
         first = (rest - rest * counts) * Fraction(one_way, one_way + pairs)
         shares = {"events": rest * counts, "histograms": first, "tables": rest - rest * counts - first}
         return {name: share for name, share in shares.items() if share} | {"certificate": certificate}
@@ -68,24 +72,27 @@ class PersonsPlan:
         """Whether steps from one attribute to another are measured as well."""
         return n * strength(budget) >= CROSSED
 
-    def tables(self, n: int, budget: Budget) -> list[tuple[EventTable, Fraction]]:
-        """The tables and their weights; attributes of a single category are left out."""
+    def tables(self, n: int, budget: Budget) -> Tables:
+        """Which columns together: those of persons, of events, and the number of events last; none of a single category."""
         one, across = Fraction(1), ACROSS[budget.pure]
         within, links = WITHIN[budget.pure], LINKS[budget.pure]
-        own = [a for a, kind in enumerate(self.persons) if kind.size > 1] + [len(self.persons)]
-        its = [a for a, kind in enumerate(self.events) if kind.size > 1 and a != self.timing.position]
-        found = [(EventTable("person", a, b), one) for i, a in enumerate(own) for b in own[i + 1 :]]
-        found += [(EventTable("across", a, b), across) for a in own for b in its]
-        found += [(EventTable("event", a, b), within) for i, a in enumerate(its) for b in its[i + 1 :]]
-        if self.timing.position is not None:  # how it goes with the number of events is known; its classes are few
-            place = self.timing.position
-            found += [(EventTable("event", min(a, place), max(a, place)), one) for a in its]
+        first, count = len(self.persons), len(self.persons) + len(self.events)
+        place = None if self.timing.position is None else first + self.timing.position
+        several = [a for a, kind in enumerate((*self.persons, *self.events)) if kind.size > 1 and a != place]
+        own, its = [*(a for a in several if a < first), count], [a for a in several if a >= first]
+        found: dict[tuple[str, Fraction], list[Columns]] = {
+            ("person", one): list(combinations(own, 2)),
+            ("across", across): [(a, b) for a in own for b in its],
+            ("event", within): list(combinations(its, 2)),
+        }
+        if place is not None:  # how it goes with the number of events is known; its classes are few
+            found["event", one] = [(min(a, place), max(a, place)) for a in its]
         if self.most > 1:
             cross = self.crossed(n, budget)
             if self.ordered:
-                found += [(EventTable("step", a, b), links) for a in its for b in its if cross or a == b]
-            found += [(EventTable("two", a, b), links) for a in its for b in its if (cross and a < b) or a == b]
-        return found
+                found["step", links] = [(a, b) for a in its for b in its if cross or a == b]
+            found["two", links] = [(a, b) for a in its for b in its if (cross and a < b) or a == b]
+        return {key: sets for key, sets in found.items() if sets}
 
     def growth(self, n: int, budget: Budget) -> float:
         """Times as many kinds of events and steps of the fit as at `GROWN` persons: by the square root, within reason."""
@@ -93,7 +100,7 @@ class PersonsPlan:
 
     def table_sd(self, n: int, budget: Budget) -> float:
         """The noise on an entry of a table of weight 1, in persons."""
-        moves = table_moves([weight for _, weight in self.tables(n, budget)]).under(budget)
+        moves = table_moves(weights_of(self.tables(n, budget))).under(budget)
         return budget.deviation(moves.l1, moves.l2_squared)
 
     def bin_mass(self, n: int, budget: Budget) -> float:
@@ -104,6 +111,11 @@ class PersonsPlan:
     def count_size(self) -> int:
         """How many bins the number of events has."""
         return len(count_bins(self.most))
+
+
+def weights_of(tables: Tables) -> list[Fraction]:
+    """The weight of each table."""
+    return [weight for (_, weight), sets in tables.items() for _ in sets]
 
 
 def table_moves(weights: Sequence[Fraction | int]) -> Moves:

@@ -49,10 +49,9 @@ class PersonsPrediction:
 def predict_persons(plan: PersonsPlan, n: int, budget: Budget) -> PersonsPrediction:
     """Tables, noise and advice for n persons."""
     tables, share = plan.tables(n, budget), plan.shares(n, budget, CERTIFICATE_SHARE).get("tables")
-    kinds = [table.kind for table, _ in tables]
+    kinds = [kind for (kind, _), sets in tables.items() for _ in sets]
     alone = PersonsPlan((), plan.events, 1, False)
-    pairs = [weight for table, weight in alone.tables(n, budget) if table.kind == "event"]
-    q = max(1, len(pairs))
+    q = max(1, sum(len(sets) for (kind, _), sets in alone.tables(n, budget).items() if kind == "event"))
     one = budget.part(Fraction(3, 4)).deviation(2 * q, 2 * q)
     return PersonsPrediction(
         n,
