@@ -101,9 +101,12 @@ def broken(subject, table):
 
 
 def changed(table, other):
-    """In how many rows two tables of one length differ; of tables that name persons, in how many persons."""
+    """In how many rows two tables differ, replaced, added or removed; of tables that name persons, in how many persons."""
     one, two = units(table), units(other)
     if isinstance(one, list):
+        if len(one) != len(two):
+            one, two = Counter(map(repr, one)), Counter(map(repr, two))
+            return max((one - two).total(), (two - one).total())
         return sum(a != b for a, b in zip(one, two, strict=True))
     return sum(one.get(person) != two.get(person) for person in {*one, *two})
 

@@ -17,6 +17,7 @@ import covey.methods.regain.measure
 import covey.methods.regain.tables
 import covey.privacy.gate
 import covey.synthesizers.private
+from audits import neighbours
 from audits.filters import filter_faults
 from audits.leaks import leaks
 from audits.planting import Fault, replaced
@@ -267,4 +268,5 @@ def faults():
         *filter_faults(),
         *leaks(),
         *tree_faults(),
+        *neighbours.faults(),
     ]

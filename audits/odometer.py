@@ -177,14 +177,27 @@ def loss(changes, weights, unit="ε"):
         return sum(each) if unit == "ε" else sum(map(gaussian_cost, each))
     if line.law in ("matrix", "signs"):  # of signs, the nuclear norm is what the worst neighbours need (cone.md)
         w = weights[line.purpose]
-        D = np.zeros((len(w), len(w)))
+        D, asked = np.zeros((len(w), len(w))), np.zeros((len(w), len(w)), dtype=bool)
         for change, entry in changes:
             rows, columns = entry.block
             D[rows, columns] = change / (w[rows, None] * w[columns])
             D[columns, rows] = D[rows, columns].T
-        return np.abs(np.linalg.eigvalsh(D)).sum() / scale
+            asked[rows, columns] = asked[columns, rows] = True
+        return min(np.abs(np.linalg.eigvalsh(own)).sum() for own in (D, completed(D, asked))) / scale
     (A, entry) = changes[0]
     return abs(bingham_loss(entry.exact / scale, A / scale, entry.released))
+
+
+def completed(D, asked):
+    """The change with entries of its diagonal that nobody asked for as they are where the change is one row's hhᵀ.
+
+    What is not asked for may be anything: the loss is that of the matrix whose nuclear norm is least (docs/proofs/neighbours.md).
+    """
+    found, seen = D.copy(), int(np.argmax(np.abs(np.diag(D)) * np.diag(asked)))
+    if D[seen, seen]:
+        for i in np.flatnonzero(~np.diag(asked)):
+            found[i, i] = D[i, seen] ** 2 / D[seen, seen]
+    return found
 
 
 def selection_losses(moved):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from audits import bodies, commands, events, knowledge, persons
+from audits import bodies, commands, events, knowledge, neighbours, persons
 from audits.odometer import Ride
 from covey.core.paper.bodies import Ball, ProductOfSimplices
 from covey.synthesizers import PrivateSynthesizer
@@ -245,6 +245,7 @@ def rides():
         *bodies.rides(),
         *events.rides(),
         *knowledge.rides(),
+        *neighbours.rides(),
         *commands.rides(),
     ]
     shows = {name: dict.fromkeys(words, 1) for name, words in PROMISED.items()}

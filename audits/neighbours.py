@@ -1,0 +1,235 @@
+"""Rows added and removed: rides of the odometer on neighbours of other lengths, and faults of this promise that it must notice.
+
+Strangers have another number of rows: whatever told their number would differ.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+import covey.methods.regain.measure as bits_measured
+import covey.methods.regain.measure_tables as tables_measured
+from audits import events, persons
+from audits.odometer import Ride
+from audits.planting import Fault, replaced
+from covey.core.paper.bodies import Box
+from covey.engines.rows import Counted
+from covey.privacy.gate import Moves
+from covey.synthesizers import PrivateSynthesizer
+from covey.table.schema import Field, Schema
+
+ADDED = {"neighbours": "add-or-remove-one"}
+NAME = "added or removed, "
+
+
+def private(*arguments, **options):
+    return lambda seed: PrivateSynthesizer(*arguments, seed=seed, **ADDED, **options)
+
+
+def array_ride(name, X, stranger, extremes, *arguments, **options):
+    """The first row is removed, or one more is there: the first again, or one at an end."""
+    others = {"one removed": X[1:], "the first again": np.vstack([X, X[:1]])}
+    others |= {f"added, {k}": np.vstack([X, np.asarray(row, dtype=X.dtype)]) for k, row in enumerate(extremes)}
+    return Ride(NAME + name, private(*arguments, **options), X, others, stranger, {"charge size": 1})
+
+
+def bit_ride(name, X, *arguments, **options):
+    p = X.shape[1]
+    stranger = np.ones((2 * len(X) // 3, p), dtype=np.uint8)
+    half = (np.arange(p) < p // 2).astype(np.uint8)
+    return array_ride(name, X, stranger, [np.zeros(p), np.ones(p), half], *arguments, **options)
+
+
+def code_ride(name, sizes, n, *arguments, **options):
+    g, last = np.random.default_rng(0), np.array(sizes) - 1
+    X = np.minimum((g.random((n, len(sizes))) ** 2 * sizes).astype(np.int64), last)
+    X[0] = 0
+    extremes = [last, np.r_[last[:1], X[0, 1:]]]
+    return array_ride(name, X, last - X[n // 3 :], extremes, *arguments, domain=sizes, **options)
+
+
+def table_ride(name, schema, make_rows, *arguments, **options):
+    """Tables of text by column."""
+    rows, other = make_rows(0, 700), make_rows(5, 450)
+    names = [field.name for field in schema.fields]
+
+    def table(some):
+        return dict(zip(names, map(list, zip(*some, strict=True)), strict=True))
+
+    ends = [tuple("" for _ in names), tuple("1e9" for _ in names), rows[0]]
+    neighbours = {"one removed": table(rows[1:])} | {f"added, {k}": table([*rows, end]) for k, end in enumerate(ends)}
+    made = private(*arguments, schema=schema, **options)
+    return Ride(NAME + name, made, table(rows), neighbours, table(other), {"charge size": 1}, files=True)
+
+
+def mixed(seed, n):
+    g = np.random.default_rng(seed)
+    ages, wards, costs = g.integers(0, 99, n), g.choice(["A", "B", "C"], n), np.round(np.exp(g.normal(5, 1, n)), 1)
+    return [(str(a), str(w), str(c)) for a, w, c in zip(ages, wards, costs, strict=True)]
+
+
+MIXED = Schema(
+    (
+        Field("age", "integer", 0, 99),
+        Field("ward", "string", enum=("A", "B", "C"), other="other"),
+        Field("cost", "number", 0, 5000),
+    )
+)
+
+
+def person_ride(name, schema, table, *arguments, values=2):
+    """A person with one row or many is added; the table has all others."""
+    p, last = table[1].shape[1], values - 1
+
+    def without_first(both):
+        whose, cells = both
+        return {"who": [f"p{w}" for w in whose], **{f"f{i}": [str(c) for c in cells[:, i]] for i in range(p)}}
+
+    neighbours = {
+        "one row": persons.with_first(table, [[last] * p]),
+        "many rows, alike": persons.with_first(table, [[0] * p] * 97),
+        "many rows, of two kinds": persons.with_first(table, [[0] * p, [last] * p] * 20),
+    }
+    stranger = without_first(persons.visits(len(set(table[0])) // 2, p, 9, seed=5, values=values))
+    made = private(*arguments, schema=schema, person="who")
+    return Ride(NAME + name, made, without_first(table), neighbours, stranger, {"charge size": 1})
+
+
+def event_ride(name, *arguments):
+    """A person with all events is removed."""
+    table, described = events.town(60), events.package()
+    first = events.with_first(table, (1, 2), [(3, 2, 300)] * events.MOST)
+
+    def without(both, who):
+        keep = [k for k, person in enumerate(both["people"]["id"]) if person != who]
+        kept = [k for k, person in enumerate(both["visits"]["who"]) if person != who]
+        return {
+            "people": {name: [column[k] for k in keep] for name, column in both["people"].items()},
+            "visits": {name: [column[k] for k in kept] for name, column in both["visits"].items()},
+        }
+
+    neighbours = {f"without {who}": without(first, who) for who in ("p0", "p7")}
+    stranger = events.with_first(events.town(41, seed=7), (1, 1), [(2, 1, 9)] * 3)
+    return Ride(NAME + name, private(*arguments, schema=described), first, neighbours, stranger, {"charge size": 1})
+
+
+def body_ride(name, *arguments):
+    g, box = np.random.default_rng(6), Box([0, -5, 10], [1, 5, 10.5])
+    X = np.array([0.2, 1, 10.2]) + g.normal(0, 1, (900, 3)) * [0.02, 0.3, 0.02]
+    extremes = [box.project(np.full((1, 3), end))[0] for end in (-1e9, 1e9)]
+    stranger = box.project(2 * X.max(axis=0) - X)[:700]
+    return array_ride(name, X, stranger, extremes, *arguments, body=box)
+
+
+def rides():
+    """Every model, pure and (ε, δ)."""
+    g = np.random.default_rng(0)
+
+    def bits(n, p, density):
+        return (g.random((n, p)) < density).astype(np.uint8)
+
+    sparse = bits(1500, 30, 0.05)
+    sparse[0] = np.arange(30) < 15
+    few, many = persons.visits(300, 4, 5), persons.visits(400, 3, 5, values=1001)
+    return [
+        bit_ride("means", bits(12, 5, 0.5), 0.2),
+        bit_ride("means, (ε, δ)", bits(12, 5, 0.5), 0.2, 1e-5),
+        bit_ride("matrix", bits(400, 4, 0.8), 4.0),
+        bit_ride("parities", bits(3000, 5, 0.5), 4.0, 1e-5),
+        bit_ride("ball, cut", sparse, 1.0, 1e-6),
+        bit_ride("declared limits", bits(800, 24, 0.2), 1.0, 1e-5, at_most=[(list(range(20)), 3)]),
+        code_ride("categories", [2, 3, 2, 4], 900, 3.0),
+        code_ride("categories, (ε, δ)", [30, 1, 2, 12], 2000, 1.0, 1e-6, ordinal=[0]),
+        table_ride("numbers", MIXED, mixed, 3.0),
+        table_ride("numbers, (ε, δ)", MIXED, mixed, 2.0, 1e-6),
+        table_ride("learned", MIXED.to_learn(), mixed, 4.0, 1e-6),
+        person_ride("by person, flags", persons.flags(4), few, 4.0),
+        person_ride("by person, numbers", persons.NUMBERS, many, 4.0, 1e-5, values=1001),
+        event_ride("persons with events", 4.0),
+        event_ride("persons with events, (ε, δ)", 4.0, 1e-5),
+        body_ride("body", 20.0),
+        body_ride("body, (ε, δ)", 8.0, 1e-5),
+    ]
+
+
+# Faults.
+
+
+def exact_size_told():
+    """The rows say their exact number after it was measured."""
+    return replaced((Counted, "of", lambda real: classmethod(lambda cls, rows, size: cls(rows, rows.n, size.sd))))
+
+
+def size_told_in_a_message():
+    """A warning says how many rows there are."""
+
+    def telling(real):
+        def of(cls, rows, size):
+            warnings.warn(f"{rows.n} rows", UserWarning, stacklevel=2)
+            return real(rows, size)
+
+        return classmethod(of)
+
+    return replaced((Counted, "of", telling))
+
+
+def centre_forgotten():
+    """Ones are counted instead of signs, and half a step is taken for what moves them."""
+
+    def ones(real):
+        def column_sums(told):
+            found = real(told)
+            return replace(found, statistic=bits_measured.Statistic.sum(twice_the_ones).map(bits_measured.part))
+
+        return column_sums
+
+    return replaced((bits_measured, "column_sums", ones))
+
+
+def twice_the_ones(batch):
+    """Twice the ones: what signs are without their centre."""
+    counts = bits_measured.column_counts(batch)
+    return counts + counts
+
+
+def centre_of_pairs_noisy():
+    """Pair tables are centred by a constant in place of the exact number of rows: what is added is no longer centred."""
+
+    def constant(real):
+        def centred(counts, domain):
+            c, one_way = domain.counts[domain.block_of], np.diag(counts)
+            return np.asarray(c[:, None] * c * counts - c[:, None] * one_way[:, None] - c * one_way + 1000)
+
+        return centred
+
+    return replaced((tables_measured, "centred_counts", constant))
+
+
+def half_of_half():
+    """A factor of the other promise is taken off once more."""
+
+    def halved(real):
+        def under(self, budget):
+            found = real(self, budget)
+            if not budget.size_is_secret or found.l1 is None:
+                return found
+            return replace(found, l1=Fraction(found.l1) / 2, l2_squared=Fraction(found.l2_squared) / 2)
+
+        return under
+
+    return replaced((Moves, "under", halved))
+
+
+def faults():
+    """All of this promise."""
+    return [
+        Fault("exact n after the gate", f"odometer: {NAME}numbers, (ε, δ)", exact_size_told()),
+        Fault("n in a message", f"odometer: {NAME}means", size_told_in_a_message()),
+        Fault("the centre of flags forgotten", f"odometer: {NAME}means, (ε, δ)", centre_forgotten()),
+        Fault("pair tables centred by a constant", f"odometer: {NAME}categories, (ε, δ)", centre_of_pairs_noisy()),
+        Fault("half of an added row's move", f"odometer: {NAME}by person, numbers", half_of_half()),
+    ]
