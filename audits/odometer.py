@@ -220,9 +220,9 @@ def named_chance(line, threshold, count):
 
 
 def promise_broken(privacy):
-    """Whether a statement spends more than its ε and δ prove: the amounts with what naming labels leaves of δ."""
+    """Whether a statement may spend more than its ε and δ prove: the amounts with what naming labels leaves of δ."""
     budget, apart = privacy.budget, sum((charge.delta for charge in privacy.charges), Fraction(0))
-    return not budget.pure and privacy.spent > rho_for(budget.epsilon, budget.delta - apart, budget.accounting)
+    return not budget.pure and budget.amount > rho_for(budget.epsilon, budget.delta - apart, budget.accounting)
 
 
 def bingham_loss(A, B, directions):
