@@ -1,7 +1,7 @@
 """Whole commands under the odometer: `covey release` from a file to a bundle, with all that it prints.
 
-A draft that is then learned is such a ride: names and types of columns are read off the table, which the promise says, and
-nothing else of the draft may show.
+A draft that is then learned is such a ride: names, types and decimals of columns are read off the table, which the
+promise says, by rules that no single cell decides; nothing else of the draft may show.
 """
 
 from __future__ import annotations
@@ -138,17 +138,18 @@ def rides():
 # Faults.
 
 
-def decimals_of_the_draft():
-    """What the draft saw of decimals is kept when limits are to be learned."""
+def one_cell_has_more_decimals():
+    """A column has the decimals of its longest cell, not those that nearly all of its cells have."""
 
-    def remembering(real):
-        def to_learn(self):
-            decimals = self.decimals if self.type == "number" else None
-            return replace(real(self), decimals=decimals)
+    def strict(_):
+        def decimals_of(values):
+            return next(
+                (d for d in range(1, 9) if np.allclose(values, np.round(values, d), rtol=1e-15, atol=1e-10)), None
+            )
 
-        return to_learn
+        return decimals_of
 
-    return replaced((covey.table.fields.Field, "to_learn", remembering))
+    return replaced((covey.table.column_drafts, "decimals_of", strict))
 
 
 def spelling_of_the_draft():
@@ -198,7 +199,7 @@ def read_rows_told():
 def faults():
     """All of them."""
     return [
-        Fault("decimals of the draft kept", "odometer: draft, then learned", decimals_of_the_draft()),
+        Fault("one cell decides how many decimals", "odometer: draft, then learned", one_cell_has_more_decimals()),
         Fault("spelling of the draft kept", "odometer: draft, then learned", spelling_of_the_draft()),
         Fault("one cell decides what a column is", "odometer: draft, then learned", one_cell_decides()),
         Fault("labels of the draft counted", "odometer: draft, then learned", labels_of_the_draft()),

@@ -108,7 +108,8 @@ def assumed(schema: Schema) -> tuple[str, ...]:
     kinds = [f"{f.name!r} ({_kind(f)})" for f in read]
     told = [
         "Names of the columns, and how their file is laid out (separator, encoding, line of the header), are taken from it.",
-        f"Types were read off the table without noise, by rules that overlook an odd cell in a thousand: {', '.join(kinds)}.",
+        "Types, the words of flags and the decimals of numbers were read off the table without noise, by rules that overlook an "
+        f"odd cell in a thousand: {', '.join(kinds)}.",
         "Columns of the table that looked like identifiers, names of persons, addresses or free text, or were empty, were left "
         "out by such rules.",
         "The promise compares tables for which these rules give the same.",
