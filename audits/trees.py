@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
+import covey.methods.model as model
 import covey.methods.regain.measure_tables as measure
 import covey.methods.regain.plan_tables as plan
 import covey.methods.regain.triples as triples
@@ -29,7 +31,8 @@ FIELDS = (
     Field("code", "string", enum=("I10", "I11", "I20", "J45", "J46", "K50"), other="other", levels=1),
 )
 HALVES = {0: Factor(np.array([0, 5000, 10**7 + 3]), np.arange(2)), 1: Factor(np.array([0, 40, 122]), np.arange(2))}
-FURTHER = (Query([(0, 1)], HALVES),)
+WARDS = {4: Factor.plain(3)}
+FURTHER = (Query([(0, 1), (1, 4)], HALVES | WARDS), Query([(4,)], WARDS))
 PLAIN = ("30000", "40", "2020-05-05", "2020-05-07", "A", "J45")
 
 
@@ -83,6 +86,7 @@ def number_rides():
         number_ride("numbers, important pairs", 3.0, important=(("income", "age"), ("age", "ward"), ("came",))),
         number_ride("numbers, important pairs, (ε, δ)", 2.0, 1e-6, important=(("income", "age"), ("left", "ward"))),
         number_ride("numbers, further queries", 3.0, further=FURTHER),
+        number_ride("numbers, further queries, (ε, δ)", 2.0, 1e-6, further=FURTHER),
         number_ride("numbers, triples", 30.0, triples=3),
         number_ride("numbers, triples of a target, (ε, δ)", 9.0, 1e-6, target="ward", triples=2),
         number_ride("numbers, triples, persons", 60.0, triples=2, rows_per_person=2),
@@ -241,6 +245,22 @@ def one_triple():
     return replaced((triples, "moves_of", lambda real: lambda count: real(1)))
 
 
+def further_queries_as_one_table():
+    """However many tables further queries have, they are noised like one."""
+
+    def first(real):
+        def tables_of(queries):
+            asking = real(queries)
+            found = yield [replace(ask, moves=Moves(l1=2, l2_squared=2)) for ask in next(asking)]
+            with suppress(StopIteration):
+                asking.send(found)
+            return found
+
+        return tables_of
+
+    return replaced((model, "_tables_of", first))
+
+
 def differences_by_the_table():
     """Distances are measured from the earliest base of the batch."""
 
@@ -277,5 +297,11 @@ def tree_faults():
         Fault("triples noised like one", "odometer: numbers, triples", one_triple()),
         Fault("triples noised like one, (ε, δ)", "odometer: numbers, triples of a target, (ε, δ)", one_triple()),
         Fault("a triple chosen without noise", "triples: choices", best_without_noise()),
+        Fault("further queries noised like one", "odometer: numbers, further queries", further_queries_as_one_table()),
+        Fault(
+            "further queries noised like one, (ε, δ)",
+            "odometer: numbers, further queries, (ε, δ)",
+            further_queries_as_one_table(),
+        ),
         Fault("differences from the earliest date", "odometer: numbers, (ε, δ)", differences_by_the_table()),
     ]
