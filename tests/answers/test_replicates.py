@@ -218,7 +218,8 @@ def test_persons_of_replicates_are_as_independent_as_people_are():
         release = synth.release(first)
         mechanism = replicates.OfPersons(release)
         drawn = [mechanism.table(400, Streams.from_seed(k)) for k in range(60)]
-        balanced = [mechanism.drawn(release.persons, 400, Streams.from_seed(k)) for k in range(60)]
+        public = [Streams.from_seed(k).postprocessing("table") for k in range(60)]
+        balanced = [release.persons.drawn(400, own, own) for own in public]
         sds = [np.std([own.persons[:, 0].mean() for own in many]) for many in (drawn, balanced)]
         expected = np.sqrt(np.mean([own.persons[:, 0].var() for own in drawn]) / 400)
         assert 0.75 < sds[0] / expected < 1.35

@@ -109,7 +109,7 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, screen, tmp_pat
     page.goto(ready)
     # The evaluation: a page that runs no script, so a copy of it is judged, on a screen as narrow as a phone's.
     with page.expect_popup() as opened:
-        steward.press("Compare with the true table")
+        steward.press("Compare with the real table")
     opened.value.get_by_role("heading", name="True and synthetic").wait_for()
     evaluation = opened.value.content()
     opened.value.close()
@@ -146,7 +146,7 @@ def test_anonymous_mode_on_a_phone(steward, screen):
     page.frame_locator("iframe.report").get_by_role("heading", level=1).wait_for()
     steward.look()
     gone = page.url
-    steward.press("Finish, and remove the true rows")
+    steward.press("Finish, and remove the real rows")
     page.get_by_role("button", name="Start with a table").wait_for()
     page.goto(gone)
     page.get_by_text("no longer in the workspace").wait_for()
