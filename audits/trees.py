@@ -251,7 +251,7 @@ def further_queries_as_one_table():
     def first(real):
         def tables_of(queries):
             asking = real(queries)
-            found = yield [replace(ask, moves=Moves(l1=2, l2_squared=2)) for ask in next(asking)]
+            found = yield [replace(ask, moves=Moves.histograms(1)) for ask in next(asking)]
             with suppress(StopIteration):
                 asking.send(found)
             return found
