@@ -70,6 +70,8 @@ def plan(  # what is described, how many there are, and what is promised
     cost = learning_cost(schema, n, budget)
     more = None if schema.learns else expected_focus(schema, n, budget)
     three = None if schema.learns else expected_triples(schema, n, budget)
+    flags = all(size == 2 for size in sizes)  # these have a plan of their own
+    noise = "" if flags or schema.learns else _noise_words(schema, n, budget_for(found.epsilon, delta, unit))
     facts = found.as_dict() | ({} if cost is None else {"learning": asdict(cost)})
     facts |= {} if more is None else {"important": asdict(more)}
     facts |= {} if three is None else {"triples": asdict(three)}
@@ -80,6 +82,7 @@ def plan(  # what is described, how many there are, and what is promised
         f"  guarantee ε = {found.epsilon:g}, δ = {shown(delta)}, {neighbours}",
         f"  time      about {found.seconds:.0f} s",
         f"  memory    about {found.memory_gib:.2g} GiB",
+        *([f"  noise     {noise}"] if noise else []),
         *([] if found.groups is None else [found.groups.sentence]),
         *([] if cost is None else [cost.words()]),
         *([wide] if (wide := too_wide(schema, n, budget)) else []),
@@ -112,6 +115,11 @@ def expected_triples(schema: Schema, n: int, budget: Budget) -> TripleForecast |
     """How many triples would be chosen and measured, from public sizes alone; None if none are wanted."""
     plan = _table_plan(schema, budget)
     return forecast(plan, n, budget) if plan.wish else None
+
+
+def _noise_words(schema: Schema, n: int, budget: Budget) -> str:
+    """Which law single columns get, and whether pairs are measured."""
+    return _table_plan(schema, budget).noise_words(n, budget)
 
 
 def _table_plan(schema: Schema, budget: Budget) -> TablePlan:

@@ -126,3 +126,18 @@ def test_attributes_share_draws_only_where_that_has_less_noise_and_an_important_
     assert (strong.deviations(make_budget(1)) < plan.deviations(make_budget(1)))[:2].all()
     assert not any(draw.joint for draw in plan.one_way(make_budget(1, 1e-9)))
     assert not any(draw.joint for draw in plan.one_way(make_budget(1e-12)))
+
+
+def test_a_plan_and_a_statement_say_which_law_is_used():
+    plan = TablePlan(ATTRIBUTES)
+    words = {n: plan.noise_words(n, make_budget(1)) for n in (300, 1500, 50_000)}
+    assert all("K-norm noise, 2" in own and "times less than Laplace noise" in own for own in words.values())
+    assert "released as independent" in words[300]
+    assert "a look for a tenth" in words[1500]
+    assert "pairs of columns are measured" in words[50_000]
+    assert "Gaussian noise" in plan.noise_words(50_000, make_budget(1, 1e-9))
+    mixed = TablePlan((Category(3), NumberGrid(100)))
+    assert "K-norm or Laplace noise" in mixed.noise_words(1000, make_budget(1))
+    made = charges(tied(1500), 1.0)[1]
+    assert made.privacy.noise == ("laplace", "knorm", "matrix", "cube")
+    assert made.privacy.noise_words == "discrete Laplace, K-norm, matrix Laplace, cube"

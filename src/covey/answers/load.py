@@ -14,7 +14,7 @@ from covey.answers.release import Release
 from covey.core.arrays import Integers
 from covey.errors import InputError
 from covey.methods.persons.certify import WORDS, PersonsCertificate
-from covey.privacy.budget import Charge, PrivacyStatement
+from covey.privacy.budget import NOISE, Charge, PrivacyStatement
 from covey.privacy.certificate import Certificate, OutOfPlace, TableBounds
 from covey.release.contents import AnonymousRelease, AnyRelease, Bounds
 from covey.release.model import read_model
@@ -111,6 +111,7 @@ def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
         guessed=bool(facts.get("guessed", False)),
         assumed=tuple(facts.get("assumed", ())),
         prior=facts.get("prior", {}).get("bundle"),
+        noise=tuple(law for law in facts.get("noise", ()) if law in NOISE),
     )
 
 

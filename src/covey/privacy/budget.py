@@ -43,6 +43,19 @@ SELECTION_SHARE = Fraction(
 )  # of δ, where labels are learned: it pays for labels that one of two neighbours has alone
 
 
+# Laws of noise, in words.
+NOISE = {
+    "laplace": "discrete Laplace",
+    "gaussian": "rounded Gaussian",
+    "cube": "cube",
+    "knorm": "K-norm",
+    "matrix": "matrix Laplace",
+    "signs": "matrix Laplace",
+    "choice": "geometric",
+    "bingham": "Bingham",
+}
+
+
 def exact(value: Any, name: str) -> Fraction:
     """The number a person wrote, as a fraction: 0.1 is one tenth."""
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -372,6 +385,14 @@ class PrivacyStatement:
     guessed: bool = False  # whether nothing stood out in any of them, so that limits are no more than noise
     assumed: tuple[str, ...] = ()  # what the promise takes as public beside the schema, in sentences
     prior: str | None = None  # the fingerprint of an earlier bundle that was used as public information
+    noise: tuple[str, ...] = ()  # the laws of all noise that was drawn, as the gate's book names them
+
+    @property
+    def noise_words(self) -> str:
+        """The laws of its noise, for a sentence; where no book says, those that such a budget can pay for."""
+        names = {**NOISE, "gaussian": "discrete Gaussian"} if self.budget.accounting == "zcdp" else NOISE
+        laws = self.noise or (("matrix", "laplace") if self.budget.pure else ("gaussian",))
+        return ", ".join(dict.fromkeys(names[law] for law in laws))
 
     @property
     def spent(self) -> Fraction:

@@ -82,7 +82,7 @@ def guarantee(privacy: PrivacyStatement) -> Part:
         ("δ", shown(budget.delta)),
         ("Protects", unit),
         ("Neighbours", f"{budget.compared()} ({budget.neighbours})"),
-        ("Mechanism", privacy.mechanism),
+        ("Mechanism", f"{privacy.mechanism}; noise: {privacy.noise_words}"),
     ]
     if privacy.seeded:
         rows.insert(0, ("Holds", f"no: {SEEDED_MARK}"))

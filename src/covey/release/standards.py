@@ -246,8 +246,8 @@ def deployment(release: PrivateRelease, made: str) -> dict[str, Any]:
             },
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": "Cells are read under the public schema. Nothing is tuned.",
-                "mechanisms": f"{'Matrix Laplace and discrete Laplace' if budget.pure else 'Rounded Gaussian'} noise on counts "
-                f"and moments; synthetic rows by post-processing (covey {release.version}, method {privacy.mechanism}).",
+                "mechanisms": f"Noise on counts and moments ({privacy.noise_words}); synthetic rows by post-processing "
+                f"(covey {release.version}, method {privacy.mechanism}).",
                 "justification": STEWARD,
             },
             "administrative": {

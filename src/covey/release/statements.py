@@ -54,6 +54,7 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
         "n": privacy.n,
         "n_counts": budget.counted,
         "mechanism": privacy.mechanism,
+        "noise": list(privacy.noise),
         "spent_in": budget.unit,
         "accounting": budget.accounting,
         "mu": None if budget.mu is None else str(budget.mu),
@@ -99,7 +100,8 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
         + f" ({budget.neighbours}): {budget.compared()}",
         "composition": "all charges of this release together are within ε and δ; other releases about the same people add up, "
         "and the steward's ledger keeps count",
-        "mechanism": f"{privacy.mechanism}: noise on exact integer counts and moments, synthetic rows by post-processing",
+        "mechanism": f"{privacy.mechanism}: noise on exact integer counts and moments ({privacy.noise_words}), synthetic rows by "
+        "post-processing",
         "correctness": "every sensitivity is proved in covey's documentation; a replay odometer and planted faults test the code",
         "randomness": "a declared seed: NOT private"
         if privacy.seeded

@@ -393,6 +393,7 @@ class PrivateSynthesizer(_Private):
             guessed=domains is not None and domains.guessed,
             assumed=() if self._learning is None else assumed(self._learning.description.unit.schema),
             prior=None if self._prior is None else self._by_table.prior_digest,
+            noise=tuple(dict.fromkeys(line.law for gate in gates for line in gate.book)),
         )
 
     @property

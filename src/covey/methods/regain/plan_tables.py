@@ -45,6 +45,11 @@ CLEAN = (
 LOOKED = 0.1  # deviation of the look's noise beyond which it would decide by chance
 TOGETHER = "columns and pairs"  # the charge for one-way tables and pairs, which the look divides
 Way = Literal["pairs", "look", "margins"]
+WAYS: dict[Way, str] = {
+    "pairs": "pairs of columns are measured",
+    "look": "a look for a tenth of the budget decides whether pairs of columns are measured",
+    "margins": "pairs of columns are not measured, since they would be noise: columns are released as independent",
+}
 BINS = {False: 0.6, True: 1.0}  # of the mass that categories' bins have; by whether the guarantee is pure
 
 
@@ -142,21 +147,36 @@ class TablePlan:
         """
         return sum(self.declared.ordered) if grids(self.attributes) else 0
 
+    def gain(self, budget: Budget) -> float:
+        """How many times smaller the noise on one-way tables is than Laplace noise on each: 1 where that is what they get."""
+        live = self.declared.counts > 1
+        if not any(draw.joint for draw in self.one_way(budget)):
+            return 1.0
+        root = np.sqrt(self.declared.counts[live])
+        laplace = budget.deviation(2, 2) * float(root.sum()) * float((1 / root).mean())
+        return max(1.0, laplace / float(self.deviations(budget)[live].mean()))
+
     def one_way_part(self, n: int, budget: Budget) -> Fraction:
-        """Share of the budget for one-way tables and trees: less where these get K-norm noise, which is smaller by a factor.
+        """Share of the budget for one-way tables and trees: less where these are categories with K-norm noise.
 
         Errors in proportion to 1/ε are best balanced by shares in proportion to their square roots.
         """
         share = histogram_share(n, self.declared, budget)
-        draws = [draw for draw in self.one_way(budget) if draw.joint]
-        if share == 1 or grids(self.attributes) or len(draws) < 1 or any(a.groups for a in self.categories):
+        if share == 1 or grids(self.attributes) or any(a.groups for a in self.categories):
             return Fraction(share)
-        sizes = self.declared.counts[self.declared.counts > 1]
-        less = float(np.mean(budget.deviation(2, 2) * np.sqrt(sizes).sum() / np.sqrt(sizes))) / float(
-            self.deviations(budget)[self.declared.counts > 1].mean()
-        )
-        odds = share / (1 - share) / sqrt(max(1.0, less))
-        return Fraction(min(odds / (1 + odds), max(MOST_ONE_WAY, share / less)))
+        gain = self.gain(budget)
+        if gain == 1:
+            return Fraction(share)
+        odds = share / (1 - share) / sqrt(gain)
+        return Fraction(min(odds / (1 + odds), max(MOST_ONE_WAY, share / gain)))
+
+    def noise_words(self, n: int, budget: Budget) -> str:
+        """Which law one-way tables get, and whether pairs are measured, in one line."""
+        own = budget.part(1 - CERTIFICATE_SHARE)
+        gain, joint = self.gain(own), [draw.joint for draw in self.one_way(own)]
+        law = "K-norm" if all(joint) else "K-norm or Laplace" if any(joint) else "Laplace" if own.pure else "Gaussian"
+        first = f"{law} noise" + (f", {gain:.2g} times less than Laplace noise on each" if gain > 1 else "")
+        return f"single columns get {first}; {WAYS[self.way(n, own)]}"
 
     def needed(self, n: int, budget: Budget) -> float:
         """How far pairs must be from independent for their tables to be worth it, as a mean total variation.
