@@ -3,6 +3,7 @@
 import ast
 import copy
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -181,6 +182,14 @@ def test_the_stated_standard_deviation_of_k_norm_noise_is_that_of_each_coordinat
     assert np.std(drawn, axis=0) == pytest.approx(of_entries, rel=0.12)
     assert np.std(drawn, axis=0) != pytest.approx(1.3 * of_entries, rel=0.15)
     assert np.mean(drawn, axis=0) == pytest.approx([5, 12], abs=1.5)
+
+
+def test_k_norm_noise_is_refused_where_sums_are_secret():
+    secret = replace(a_budget(1), neighbours="add-or-remove-one")
+    gate = Gate(secret, {"x": WHOLE}, Streams.from_seed(1))
+    with pytest.raises(InternalError):
+        gate.knorm("x", [Exact(np.array([5, 7]))], [2], replace(Moves.histograms(1), table=1))
+    assert not gate.book
 
 
 def test_the_stated_standard_deviation_of_the_cube_is_that_of_its_noise():

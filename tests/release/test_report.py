@@ -159,7 +159,17 @@ def test_the_budget_is_drawn_and_adds_up(page, release):
 
 
 def test_every_purpose_that_a_method_can_charge_is_explained():
-    purposes = {"domains", "histograms", "pairs", "ranks", "certificate", "events", "tables"}
+    purposes = {
+        "domains",
+        "histograms",
+        "pairs",
+        "ranks",
+        "certificate",
+        "events",
+        "tables",
+        "look",
+        "columns and pairs",
+    }
     purposes |= {"important", "choosing triples", "triples"}
     for n in (100, 20_000, 10**7):
         for p in (1, 10, 100):

@@ -52,6 +52,7 @@ NOISE = {
     "matrix": "matrix Laplace",
     "signs": "matrix Laplace",
     "choice": "geometric",
+    "gumbel": "Gumbel",
     "bingham": "Bingham",
 }
 
