@@ -13,11 +13,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import covey.core.fit.events
+import covey.methods.persons.measure
 import covey.methods.persons.method
 import covey.synthesizers.private
 from audits.planting import Fault, replaced
 from covey import reading
 from covey.core.tables.events import WEIGHT_STEPS, Histories
+from covey.privacy.gate import Moves
 from covey.release.model import write_model
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.description import Description
@@ -116,9 +118,12 @@ def rides():
         ("linked, numbers, (ε, δ)", (6.0, 1e-4), True, True, MOST),
         ("linked, places and gaps", (6.0,), True, False, MOST),
         ("linked, rule across", (6.0,), True, False, MOST),
+        ("linked, important columns", (4.0, 1e-4), True, False, MOST),
     ):
         ruled = "rule" in name
         described, table = package(ordered, number, "gaps" in name, ruled), town(60, number=number)
+        if "important" in name:
+            described = described.focus(("people.sex", "visits.ward"), "visits.value", target="region")
         if ruled:  # nobody breaks it but neighbours and strangers
             table = [(0, region) for _, region in table[0]], table[1]
         last = 500 if number else 2
@@ -192,6 +197,11 @@ def whole_pairs():
     return replaced((Histories, "pair", lambda _: heavy))
 
 
+def weights_unpaid():
+    """The noise is that of tables of weight 1, whatever the weights of important ones are."""
+    return replaced((covey.methods.persons.measure, "table_moves", lambda _: lambda own: Moves.histograms(len(own))))
+
+
 def events_published():
     """The statement names the number of events."""
     seen = []
@@ -259,6 +269,7 @@ def faults():
     return [
         Fault("gaps by their rank among all", "odometer: linked, places and gaps", gaps_ranked()),
         Fault("each event weighs a person", "odometer: linked, (ε, δ)", whole_events()),
+        Fault("weights of important tables unpaid", "odometer: linked, important columns", weights_unpaid()),
         Fault("each pair of events weighs a person", "odometer: linked, pure", whole_pairs()),
         Fault("persons of one file counted by their events", "odometer: linked, one file", whole_events()),
         Fault("number of events published", "odometer: linked, no order, from no events", events_published()),

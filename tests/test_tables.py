@@ -141,6 +141,24 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
             verify_rows(described_by(broken), tables_of(broken, described_by(broken)))
 
 
+def test_what_matters_most_is_named_by_table_and_field_and_kept_in_the_bundle(package, tmp_path):
+    out = tmp_path / "release"
+    named = ["--important", "patients.age,visits.ward", "--target", "ward"]
+    assert run("plan", package, "--persons", "9000", *RELEASE, *named).exit_code == 0
+    done = run("release", package, *RELEASE, *named, "--seed", "1", "--out", out)
+    assert done.exit_code == 0, done.output
+    found = described_by(out)
+    assert (found.important, found.target) == ((("patients.age", "visits.ward"),), "ward")
+    sds = {m.query.of: set() for m in covey.load(out).measurements.found}
+    for m in covey.load(out).measurements.found:
+        sds[m.query.of].add(float(np.max(m.sd)))
+    assert max(sds["across"]) == pytest.approx(2 * min(sds["across"]))
+    assert (
+        "There are patients.age"
+        in run("release", package, *RELEASE, "--target", "x", "--seed", "1", "--out", out).output
+    )
+
+
 def traces(place, tables):
     """All that leaves a release of these tables, on the screen too, without drawn rows and noise."""
     place.mkdir()
@@ -369,6 +387,7 @@ REFUSED = {
     "a person besides": ["release", "PACKAGE", "--person", "who", *RELEASE, "--seed", "1", "--out", "x"],
     "no dataset": ["release", "PACKAGE", *RELEASE, "--out", "x"],
     "large epsilon": ["release", "PACKAGE", "--epsilon", "50", "--seed", "1", "--out", "x"],
+    "triples": ["release", "PACKAGE", "--triples", "3", *RELEASE, "--seed", "1", "--out", "x"],
     "check with a schema": ["check", "PACKAGE", "--schema", "PACKAGE"],
 }
 

@@ -14,6 +14,7 @@ from covey.core.tables.events import Histories
 from covey.entropy import Streams
 from covey.methods.persons.method import PersonsLaw, RegainPersons
 from covey.methods.persons.plan import PersonsPlan
+from covey.methods.regain.important import Important
 from covey.table.attributes import ColumnLog
 from covey.table.columns import made
 from covey.table.description import Description
@@ -29,7 +30,11 @@ def plan_of(described: Description) -> PersonsPlan:
     """Public formulas for these tables."""
     link, (persons, events) = described.link, described.kinds
     timing = described.events.timing
-    return PersonsPlan(persons, events, link.at_most, link.order is not None, timing, described.alone)
+    groups, target = described.matters
+    single = frozenset(group[0] for group in groups if len(group) == 1)
+    pairs = tuple(sorted((min(group), max(group)) for group in groups if len(group) == 2))
+    important = Important(single, pairs, target)
+    return PersonsPlan(persons, events, link.at_most, link.order is not None, timing, described.alone, important)
 
 
 def method_of(described: Description, certificate: Fraction) -> RegainPersons:

@@ -178,6 +178,8 @@ def public_description(found: Description, order: PrivateOrder) -> Description:
         schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
         schema = schema if order.person is None else without(schema, order.person)
         found = replace(found, tables=(replace(found.unit, schema=schema),))
+    else:
+        found = found.focus(*order.important, target=order.target)
     found.require_confirmed()
     return found
 

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 import covey.core.fit.events as fit
 from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.tables.events import Histories
+from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.engines.events import EventRows
 from covey.entropy import Streams
 from covey.measure.query import Factor, Query
@@ -18,6 +19,7 @@ from covey.methods.persons.goal import Margins, lag_shares, shrunk
 from covey.methods.persons.measure import count_factor
 from covey.methods.persons.method import RegainPersons
 from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
+from covey.methods.regain.important import Important
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 
@@ -117,6 +119,43 @@ def test_the_plan_is_public_and_its_shares_sum_to_one():
     single = PersonsPlan((Category(1), *PERSONS), EVENTS, 1, True).tables(10_000, budget)
     assert {kind for kind, _ in single} == {"person", "across", "event"}
     assert all(0 not in columns for sets in single.values() for columns in sets)
+
+
+def test_what_matters_most_has_larger_weights_which_are_paid_for():
+    """A pair's tables weigh four times as much, those of a column and of the target twice; one-way tables three times."""
+    budget = make_budget(1.0, 1e-9, persons=True)
+    plan = replace(PLAN, important=Important(frozenset({3}), ((0, 2),), 1))
+    plain = {
+        (kind, columns): weight for (kind, weight), sets in PLAN.tables(10_000, budget).items() for columns in sets
+    }
+    heavy = {
+        (kind, columns): weight for (kind, weight), sets in plan.tables(10_000, budget).items() for columns in sets
+    }
+    assert plain.keys() == heavy.keys()
+    times = {key: heavy[key] / weight for key, weight in plain.items()}
+    assert times["across", (0, 2)] == 4
+    assert {times[key] for key in times if {1, 3} & set(key[1])} == {2}
+    assert times["step", (2, 2)] == times["person", (0, 4)] == 1
+    assert plan.shares(10_000, budget, Fraction(1, 20)) == PLAN.shares(10_000, budget, Fraction(1, 20))
+    first = {draw.attributes: draw.part for draw in plan.numbers.one_way(budget)}
+    usual = {draw.attributes: draw.part for draw in PLAN.numbers.one_way(budget)}
+    assert float(first[0,] / usual[0,] / (first[1,] / usual[1,])) == pytest.approx(3)
+    # All persons move the weighed tables by as much as is paid for, and some by more than unweighed ones would be paid.
+    factors = dict(enumerate((*map(Factor.plain, (3, 2, 4, 1001)), count_factor(5))))
+    kernels = [(Query([columns], factors, of=kind).kernel(), float(w)) for (kind, columns), w in heavy.items()]
+    people = [town(40, seed=3).some(k, 1) for k in range(40)]
+    own = [[kernel(who).integers()[0] / WEIGHT_STEPS for kernel, _ in kernels] for who in people]
+    gaps = [
+        sum(
+            w * np.array([np.abs(x - y).sum(), ((x - y) ** 2).sum()])
+            for x, y, (_, w) in zip(a, b, kernels, strict=True)
+        )
+        for a, b in combinations(own, 2)
+    ]
+    moves = table_moves(weights_of(plan.tables(10_000, budget)))
+    assert (np.array(gaps) <= [float(moves.l1), float(moves.l2_squared)]).all()
+    unpaid = table_moves(weights_of(PLAN.tables(10_000, budget)))
+    assert np.max(gaps, axis=0)[0] > float(unpaid.l1)
 
 
 def test_pure_weights_and_the_size_of_a_fit_follow_from_public_numbers():

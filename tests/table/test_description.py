@@ -193,7 +193,7 @@ WRONG = {
         changed(lambda p, v: p["schema"]["fields"][1].update(constraints={}, covey={"learn": True})),
         "are to be learned",
     ),
-    "important": (changed(lambda p, v: v["schema"].update(covey={"important": ["ward"]})), "important columns"),
+    "important": (changed(lambda p, v: v["schema"].update(covey={"important": ["ward"]})), "names what matters most"),
     "one name": (
         changed(
             lambda p, v: (

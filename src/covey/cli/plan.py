@@ -82,6 +82,8 @@ def plan(  # click passes each option by its name
             *said["important"], target=said["target"], triples=said["triples"]
         )
         described = Description.of(schema if said["person"] is None else without(schema, said["person"]))
+    else:
+        described = described.focus(*said["important"], target=said["target"])
     unit: Unit = said["rows_per_person"] if persons is None else "all"
     found = predicted(described, n, epsilon, delta, target_error, unit, said["neighbours"])
     table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)

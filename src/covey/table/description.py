@@ -56,12 +56,16 @@ class Description:
         rules: across tables, of fields named table.field.
         notes: what else a package file says.
         alone: whether the units are those whom one file of events names, so that they have no file of their own.
+        important: of several tables, fields and pairs of fields that get more of a budget, named table.field.
+        target: of several tables, a field that others are to predict.
     """
 
     tables: tuple[Resource, ...]
     rules: tuple[Rule, ...] = ()
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
     alone: bool = False
+    important: tuple[tuple[str, ...], ...] = ()
+    target: str | None = None
 
     def __post_init__(self) -> None:
         names = [part.name.lower() for part in self.tables]  # they become names of files, on any disk
@@ -72,10 +76,18 @@ class Description:
                 raise part.wrong("refers to no table before it", "Every table but the first belongs to another one.")
             if len(self.tables) > 1 and part.schema.learns:
                 raise part.wrong("has fields that are to be learned", "Declare their limits and categories.")
-            if len(self.tables) > 1 and part.schema.important:
-                raise part.wrong("names important columns", "Linked tables have none yet: leave them out.")
+            if len(self.tables) > 1 and (part.schema.important or part.schema.target or part.schema.triples):
+                raise part.wrong(
+                    "names what matters most",
+                    "Say it under covey of the package: important and target, as table.field.",
+                )
         if self.tables[0].parent is not None:
             raise self.tables[0].wrong("comes first and refers to another one", "The first table is that of the unit.")
+        for group in self.important:
+            if not 1 <= len(set(group)) == len(group) <= 2:
+                raise ParameterError(f"important names columns and pairs of two columns, got {list(group)}.")
+        if self.important or self.target is not None:
+            _ = self.matters
         for rule in self.rules:
             self._check_rule(rule)
         if self.rules:
@@ -186,6 +198,33 @@ class Description:
         raise ParameterError(f"there is no field {name!r}. There are {', '.join(known for known, _ in self.fields)}.")
 
     @property
+    def matters(self) -> tuple[list[tuple[int, ...]], int | None]:
+        """What is important and the target, as places among the measured columns of all tables; those that do not vary aside."""
+        names = [
+            f"{part.name}.{own}" for part in self.tables for own in ([""] if part.bare else Codec(part.measured).names)
+        ]
+        places = {name: k for k, name in enumerate(names)}
+
+        def place(name: str) -> int | None:
+            part, field = self.find(name)
+            if not field.measured or (
+                part.parent is not None and part.parent.numbered and part.parent.order == field.name
+            ):
+                raise field.wrong("matters most and is not measured", "Name a column that is.")
+            return places.get(f"{part.name}.{field.name}")
+
+        groups = [tuple(map(place, group)) for group in self.important]
+        whole = [tuple(a for a in group if a is not None) for group in groups if None not in group]
+        return whole, None if self.target is None else place(self.target)
+
+    def focus(self, *groups: str | Sequence[str], target: str | None = None, triples: int | None = None) -> Description:
+        """The description with these columns, pairs of columns and target as what matters most; what is not given stays."""
+        if len(self.tables) == 1:
+            return self.each(lambda part: part.schema.focus(*groups, target=target, triples=triples))
+        important = tuple((g,) if isinstance(g, str) else tuple(g) for g in groups) or self.important
+        return replace(self, important=important, target=self.target if target is None else target)
+
+    @property
     def across(self) -> Schema | None:
         """The fields that rules across the tables name, as table.field, with these rules; None where there are none."""
         if not self.rules:
@@ -284,11 +323,13 @@ class Description:
             listed = [{**one, "schema": with_tables(one["schema"], folder)} for one in listed]
         notes = {name: value for name, value in data.items() if name != "resources"}
         top = notes.pop("covey", {})
-        if not isinstance(top, Mapping) or not isinstance(top.get("rules", []), list):
-            raise ParameterError(f'covey of a package is an object with a list "rules", got {top!r}.')
+        lists: list[Any] = [top.get(name, []) for name in ("rules", "important")] if isinstance(top, Mapping) else [0]
+        if not all(isinstance(one, list) for one in lists):
+            raise ParameterError(f'covey of a package is an object with lists "rules" and "important", got {top!r}.')
         if any(key in top for key in OWN):
             raise ParameterError("order and at_most belong to the resource of the events, not to the whole package.")
-        refuse_unknown(top, ("rules",), "covey of the package")
+        refuse_unknown(top, ("rules", "important", "target"), "covey of the package")
+        important = tuple((g,) if isinstance(g, str) else tuple(g) for g in lists[1])
         alone = (
             len(listed) == 1
             and isinstance(listed[0].get("covey", {}), Mapping)
@@ -300,7 +341,8 @@ class Description:
             for part in parts
             for f in part.schema.fields
         }
-        return cls(tuple(parts), tuple(read_rule(rule, joint) for rule in top.get("rules", [])), notes, alone)
+        rules = tuple(read_rule(rule, joint) for rule in lists[0])
+        return cls(tuple(parts), rules, notes, alone, important, top.get("target"))
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the file: one table without a place is a schema."""
@@ -316,8 +358,10 @@ class Description:
         if self.alone:
             found[1]["covey"]["person"] = self.events.link
             del found[1]["schema"]["foreignKeys"], found[0]
-        rules = {"covey": {"rules": [rule.to_dict() for rule in self.rules]}} if self.rules else {}
-        return {**self.notes, **rules, "resources": found}
+        own: dict[str, Any] = {"rules": [rule.to_dict() for rule in self.rules]} if self.rules else {}
+        own |= {"important": [g[0] if len(g) == 1 else list(g) for g in self.important]} if self.important else {}
+        own |= {} if self.target is None else {"target": self.target}
+        return {**self.notes, **({"covey": own} if own else {}), "resources": found}
 
 
 def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
