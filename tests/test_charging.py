@@ -100,7 +100,7 @@ def test_an_order_between_two_columns_is_released_and_its_report_says_why_there_
     page = (done.bundle / "report.html").read_text()
     assert page.count("No error bands: &#x27;") == 1
     assert f"{fields[1]['name']}&#x27; was measured by its distance from" in page
-    assert f"another one ({fields[1]['name']}): the map shows their association in the synthetic rows alone" in page
+    assert f"another one ({fields[1]['name']}). The map shows their association in the synthetic rows" in page
     assert "could not be made" not in page
 
 
@@ -315,7 +315,7 @@ def test_a_release_without_its_report_is_charged_marked_and_finished_from_the_co
         patch.setattr(bundles, "report_html", no)
         with pytest.warns(CoveyWarning, match=r"could not be made \(ZeroDivisionError\)\. To try again: covey resume"):
             done = release(order)
-        with pytest.raises(InternalError, match="Its data are whole"):
+        with pytest.raises(InternalError, match="Its data are complete"):
             resume(done.bundle)
         assert done.certificate
     assert charged(order) == ["open", "charge", "release"]

@@ -33,10 +33,10 @@ def test_a_plan_says_how_many_triples_would_be_looked_for(home):
     assert "triples" not in told(*plan, "--rows", 20_000)
     assert "the 3 strongest of 20 triples" in told(*plan, "--rows", 20_000, "--triples", 3)
     assert "the 5 strongest of 10 triples" in told(*plan, "--rows", 20_000, "--target", "c4")
-    assert "none would stand out of its noise" in told(*plan, "--rows", 60, "--triples", 3)
+    assert "because noise would hide them" in told(*plan, "--rows", 60, "--triples", 3)
     facts = json.loads(told(*plan, "--rows", 20_000, "--triples", 3, "--json"))["triples"]
     assert facts["count"] == 3
-    assert "no field" in told(*plan, "--rows", 20_000, "--target", "c9", code=2)
+    assert "not a field" in told(*plan, "--rows", 20_000, "--target", "c9", code=2)
 
 
 @pytest.mark.usefixtures("few_steps")

@@ -268,7 +268,7 @@ def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
     twice = run("init", tmp_path / "visits.csv", tmp_path / "visits.csv", "-o", tmp_path / "other.json")
     assert "visits.csv is given twice" in twice.output
     assert (
-        "several event tables are not there yet"
+        "several event tables are not supported yet"
         in run("init", "a.csv", "b.csv", "c.csv", "-o", draft, "--force").output
     )
 
@@ -367,7 +367,7 @@ BAD_RULES = {
         "less_equal": {"left": "patients.age", "right": "visits.day"}
     },
     "forbid or require": {"linear": {"coefficients": {"patients.age": 1, "visits.day": 1}, "maximum": 9}},
-    "is no field": {"forbid": {"patients.age": 3, "visits.price": 2}},
+    "is not a field": {"forbid": {"patients.age": 3, "visits.price": 2}},
     "orders events": {"forbid": {"patients.age": 3, "visits.day": 2}},
     "no possible event": {"forbid": {"patients.age": 3, "visits.ward": ["a", "b", None]}},
 }

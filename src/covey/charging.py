@@ -24,7 +24,9 @@ from covey.release.bundle import Told, claim_target, publish
 from covey.release.contents import LARGE_EPSILON, About, PrivateRelease
 from covey.release.verify import bundle_digest
 
-CHARGE_STAYS = "The charge was made before this happened and stays: noise may have been drawn for it."
+CHARGE_STAYS = (
+    "The charge was made before this happened. It is not refunded, because noise may already have been drawn."
+)
 
 
 class Synthesizer(Protocol):

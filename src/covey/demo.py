@@ -227,4 +227,4 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
 def _refuse_existing(paths: list[Path], force: bool) -> None:
     for path in paths:
         if path.exists() and not force:
-            raise ArgumentError(f"{path} exists. Choose another place, or say ", "force", ".")
+            raise ArgumentError(f"{path} exists. Choose another place, or give ", "force", ".")

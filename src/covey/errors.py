@@ -82,13 +82,13 @@ class UnknownDatasetError(LedgerError):
 
     def __init__(self, ledger: str, name: str, known: tuple[str, ...]) -> None:
         self.ledger, self.name, self.known = ledger, name, known
-        super().__init__(self.advising("For a table of other people open one, with a budget of your choice. "))
+        super().__init__(self.advising("For a table about other people open a new one, with a budget of your choice. "))
 
     def advising(self, advice: str) -> str:
         """The refusal, with the words that say how to open a dataset."""
         return (
             f"The ledger {self.ledger} has no dataset {self.name!r}. {self._others()}{advice}"
-            "A new name for the same people evades the cap."
+            "A new name for the same people would evade the cap."
         )
 
     def _others(self) -> str:

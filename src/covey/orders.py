@@ -20,13 +20,14 @@ STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymou
 
 # What orders of persons with events do not say, and why: whoever releases, plans or asks in a form reads it here.
 OF_ONE_TABLE = {
-    "person": "the package says whose each row is",
-    "rows_per_person": "all rows of a person are protected, however many there are",
-    "group_size": "groups of rows of one table would be linked to rows of the other, which protects nobody. Use covey release: "
-    "it protects persons with all their events",
-    "sensitive": "there are no groups of rows of several tables",
+    "person": "the package already names the column that identifies the person",
+    "rows_per_person": "a package protects all rows of a person, however many there are",
+    "group_size": (
+        "anonymous groups of linked tables would protect nobody. Use covey release, which protects persons with all their events"
+    ),
+    "sensitive": "anonymous groups need a single table",
     **dict.fromkeys(("learn", "prior"), "a package does not take this yet"),
-    "columns": "the schemas of a package name the columns that are released: leave the others out there",
+    "columns": "the schemas of a package already name the columns that are released",
     "triples": "tables of three columns of persons and events are not measured",
 }
 

@@ -57,7 +57,9 @@ def plan(  # what is described, how many there are, and what is promised
         return _of_persons(whole, n, epsilon, delta, neighbours)
     schema = whole.schema
     if schema.learns and unit == ALL_ROWS:
-        raise ArgumentError("domains are learned from rows, not by person: declare them, or leave out ", "persons", ".")
+        raise ArgumentError(
+            "limits and categories cannot be learned by person. Declare them, or leave out ", "persons", "."
+        )
     sizes, attributes = expected_sizes(schema), expected_attributes(schema)
     found = predict(sizes, n, epsilon, delta, target_error, unit, neighbours)
     learning = bool(with_known_domains(schema).learns)
@@ -97,9 +99,7 @@ def _of_persons(
     described: Description, n: int, epsilon: Fraction | None, delta: Fraction, neighbours: Neighbours
 ) -> Plan:
     if epsilon is None:
-        raise ArgumentError(
-            "no error of persons with events is predicted that an epsilon could be found for: give ", "epsilon", "."
-        )
+        raise ArgumentError("covey cannot find an epsilon for persons with events. Give ", "epsilon", ".")
     budget = make_budget(epsilon, delta, n=n, persons=True, neighbours=neighbours)
     found = predict_persons(plan_of(described), n, budget)
     return Plan(found, tuple(found.words), found.as_dict())

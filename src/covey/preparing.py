@@ -28,8 +28,8 @@ from covey.table.sources import SIZE_LIMIT
 PLAIN = Dialect()  # as covey writes tables itself
 # What a draft of persons with events leaves to its reader.
 OF_EVENTS = (
-    f"at_most {MOST_EVENTS}: the largest number there is; if it is public knowledge that a person has fewer events, say so",
-    "order: name the column of the events that orders them, if there is one, and require it",
+    f"at_most is {MOST_EVENTS}, the largest possible number. Lower it if it is public knowledge that a person has fewer events",
+    "order: name the column that orders the events, if there is one, and make it required",
 )
 
 # A draft.
@@ -99,7 +99,7 @@ def draft(
     if len(found) == 1:
         _require_column(person or "", found[0], files[0])
         persons, key, link = persons_beside(names[0]), "id", person or ""
-        said = f"{names[0]}.{link}: whose each row is; it is left out, and synthetic persons are numbered"
+        said = f"{names[0]}.{link}: identifies the person; it is left out, and synthetic persons are numbered"
         unit = Resource(persons, BARE, key)
     else:
         key, link = find_key(found[0].table.columns, found[1].table.columns, names, person)
@@ -155,7 +155,7 @@ def find_key(persons: Any, events: Any, names: list[str], person: str | None = N
     if len(left) > 1:
         raise ParameterError(
             f"several columns of {names[1]} could name the person in {names[0]}: {said}. Say which it is (--person on the "
-            "command line): it decides whose rows are protected together."
+            "command line): it decides which rows are protected together."
         )
     return left[0]
 
@@ -212,8 +212,8 @@ class TableFit:
                 (seen.unparseable, f"are no {field.type}, and become the default or missing"),
                 (seen.unknown, f"are in no category of the schema, and {becomes}"),
                 (seen.clipped, "are beyond a limit, and are moved to it"),
-                (seen.missing if field.required else 0, "are missing where none may be, and become the default"),
-                (seen.missing if empty else 0, "are missing: there is nothing to release"),
+                (seen.missing if field.required else 0, "are missing in a required column, and become the default"),
+                (seen.missing if empty else 0, "are missing, so there is nothing to release"),
             ]
             found += [Finding(self.called(name), count, self.rows, f"cells {what}") for count, what in cells]
         ragged = [(self.log.short_rows, "too few"), (self.log.long_rows, "too many")]
@@ -283,17 +283,17 @@ def fit_of(prepared: Prepared) -> Fit:
     broken = [(table, rule, table.log.broken[rule]) for table in tables for rule in table.schema.rules]
     broken = [found for found in broken if found[-1]]
     rest = [
-        Finding(table.name, count, table.rows, f"rows break the rule {shown_rule(rule)}: no synthetic row will")
+        Finding(table.name, count, table.rows, f"rows break the rule {shown_rule(rule)}; no synthetic row will")
         for table, rule, count in broken
     ]
     if several:
         name, most = described.events.name, described.link.at_most
-        beyond = f"rows are beyond the {most} that a person has at most (at_most), and are left out"
-        against = "rows break a rule across the tables: no synthetic one will"
+        beyond = f"rows are left out, because a person may have at most {most} (at_most)"
+        against = "rows break a rule across the tables; no synthetic row will"
         rest.append(Finding(name, prepared.left_out, prepared.records, beyond, left_out=True))
         rest.append(Finding(name, prepared.broken, prepared.records, against))
     elif reader.person is not None:
-        nobody = "rows name nobody and are left out"
+        nobody = "rows name no person and are left out"
         rest.append(Finding(reader.person, prepared.left_out, prepared.records, nobody, left_out=True))
     return Fit(tuple(tables), n, tuple(rest), tuple((rule, count) for _, rule, count in broken))
 

@@ -279,8 +279,8 @@ class Reader:
         holes = 0 if seen is None else seen.missing + seen.unparseable
         if holes:
             raise InputError(
-                f"{part.name}: {holes:,} of {len(owner):,} rows have no {link.order!r}, which orders them. Fill it, or "
-                f"leave out order. {NOTHING}"
+                f"{part.name}: {holes:,} of {len(owner):,} rows have no {link.order!r}, which orders them. Fill in the values, "
+                f"or leave out order. {NOTHING}"
             )
         order = np.lexsort((*_ties(second, events), *(() if events.order is None else (events.order,)), owner))
         codes = events.codes[order]
@@ -383,7 +383,7 @@ def _owners(persons: Keys, events: Keys, one: Resource, two: Resource) -> Intege
     twice = int((np.bincount(mine) > 1).sum())
     if twice:
         raise InputError(
-            f"{one.name}: {twice:,} values of {one.link!r} stand in several rows. A person has one row there. {NOTHING}"
+            f"{one.name}: {twice:,} values of {one.link!r} occur in several rows. Each person must have one row there. {NOTHING}"
         )
     at = np.full(int(places.max()) + 1, -1)
     at[mine] = np.arange(len(mine))
@@ -391,8 +391,8 @@ def _owners(persons: Keys, events: Keys, one: Resource, two: Resource) -> Intege
     orphans = int((owner < 0).sum())
     if orphans:
         raise InputError(
-            f"{two.name}: {orphans:,} of {len(events):,} rows name no person of {one.name}, by {two.link!r}. "
-            f"Add these persons, or leave the rows out. {NOTHING}"
+            f"{two.name}: {orphans:,} of {len(events):,} rows have a {two.link!r} that is not in {one.name}. Add these persons, "
+            f"or leave the rows out. {NOTHING}"
         )
     return np.asarray(owner, dtype=np.int64)
 

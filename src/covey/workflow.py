@@ -81,7 +81,7 @@ def described(table: Path | Database, schema: Path | None) -> tuple[Description 
     """
     if isinstance(table, Path) and is_package(table):
         if schema is not None:
-            raise ArgumentError("a package says all about its tables: leave out ", "schema", ".")
+            raise ArgumentError("a package already describes its tables. Leave out ", "schema", ".")
         found = Description.load(table)
         places = found.places(table)
         return found, next(iter(places.values())) if found.schema is not None else places
@@ -143,10 +143,16 @@ def _check_asked(order: PrivateOrder, found: Description | None) -> None:
     """Refuse what does not go together."""
     if found is None and not order.learn:
         raise ArgumentError(
-            "give ", "schema", ", the public description of the table, or ", "learn", " to have it learned with noise."
+            "give ",
+            "schema",
+            ", the public description of the table, or ",
+            "learn",
+            " to learn limits and categories with noise.",
         )
     if order.learn and order.person is not None:
-        raise ArgumentError("domains are learned from rows, not by person: leave out ", "learn", ", or ", "person", ".")
+        raise ArgumentError(
+            "limits and categories cannot be learned by person. Leave out ", "learn", ", or ", "person", "."
+        )
     for name, why in not_taken(found).items():
         if name in said(order):
             raise ArgumentError(f"{why}: leave out ", name, ".")
@@ -225,8 +231,8 @@ def resume(bundle: Path) -> Released:
             raise
         except Exception as error:
             raise InternalError(
-                f"the report of {bundle} could not be made ({type(error).__name__}). Its data are whole and can be used; a newer "
-                "covey may make it. Please report this."
+                f"the report of {bundle} could not be made ({type(error).__name__}). Its data are complete and can be used. A "
+                "newer covey may make the report. Please report this."
             ) from error
     return done
 
@@ -277,7 +283,7 @@ def refuse_two_readings(notes: Sequence[Note]) -> None:
     for note in notes:
         if note.reason.startswith(TWO_READINGS):
             raise InputError(
-                f"the dates of {note.field!r} are not ISO 8601. Name their format with ", "date_format", "."
+                f"the dates of {note.field!r} are not ISO 8601. Give their format with ", "date_format", "."
             )
 
 
@@ -296,18 +302,17 @@ def refuse_other_spelling(fit: TableFit, most: Fraction, unsaid: bool) -> None:
         if field.type not in ("integer", "number"):
             if share > most:
                 raise InputError(
-                    f"of {field.name!r}, {float(share):.1%} of the cells are no dates as they were said to be written. Nothing "
-                    "was charged. Name their format with ",
+                    f"{float(share):.1%} of the cells of {field.name!r} are not dates in the given format. Nothing was charged. "
+                    "Give the format with ",
                     "date_format",
                     ".",
                 )
         elif share > most or (semicolons and 2 * seen.grouped > fit.rows - seen.missing):
-            what = (
-                "no numbers as they were said to be written" if share > most else "numbers such as 1.234, or thousands"
-            )
+            what = "not numbers in the given format" if share > most else "numbers such as 1.234, or thousands"
             part = share if share > most else Fraction(seen.grouped, fit.rows)
             raise InputError(
-                f"of {field.name!r}, {float(part):.1%} of the cells are {what}. Nothing was charged. Name their marks with ",
+                f"{float(part):.1%} of the cells of {field.name!r} are {what}. Nothing was charged. Give the decimal and "
+                "thousands marks with ",
                 "decimal",
                 " and ",
                 "thousands",
@@ -321,9 +326,9 @@ def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:
     if bad:
         worst = max(bad, key=lambda name: bad[name])
         raise InputError(
-            f"{len(bad)} of {len(misfits)} columns do not fit the schema: of {worst!r} {float(bad[worst]):.1%} of the "
-            f"cells would be moved, emptied or filled (up to {float(most):.1%} is allowed). Nothing was charged. Check "
-            "the table to see what happens to each column; mend the schema, or allow more with ",
+            f"{len(bad)} of {len(misfits)} columns do not fit the schema. In {worst!r} {float(bad[worst]):.1%} of the cells "
+            f"would be moved, emptied or filled, and {float(most):.1%} are allowed. Nothing was charged. Check the table to see "
+            "what happens to each column. Correct the schema, or allow more with ",
             "accept_misfits",
             ".",
         )
@@ -337,7 +342,7 @@ def check_log(path: Path | None, table: Path | Database, out: Path) -> None:
     if path.exists():
         raise ParameterError(f"the log {path} exists. Choose another name.")
     if out.resolve() in (path.resolve(), *path.resolve().parents):
-        raise ParameterError(f"the log {path} would lie in the bundle. It is private: choose another place.")
+        raise ParameterError(f"the log {path} would lie in the bundle. It is confidential. Choose another place.")
     refuse_in_bundle(path)
     refuse_same(table, path)
 

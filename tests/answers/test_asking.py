@@ -151,7 +151,7 @@ def test_the_command_line_answers_in_words_and_in_json(folder):
         ("ask {folder} 'share ward=surgery sex=f old=true'", 2, "3 columns at once"),
         ("ask {folder} 'share ward=surgery' --confidence 2", 2, "confidence must lie between 0 and 1"),
         ("ask {folder}/nowhere 'share ward=surgery'", 3, "there is no folder"),
-        ("tables {folder} -o {folder}/tables", 2, "no longer be whole"),
+        ("tables {folder} -o {folder}/tables", 2, "is inside a bundle"),
     ],
 )
 def test_refusals_have_their_exit_codes(folder, line, code, words):

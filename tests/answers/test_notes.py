@@ -159,7 +159,7 @@ def test_every_group_has_a_row_with_an_interval_or_the_reason():
     told = json.loads(json.dumps(found.as_dict(), allow_nan=False))["rows"]
     assert [row["ward"] for row in told] == list(found.labels)
     assert (told[2]["value"], told[2]["low"], told[2]["note"]) == (None, None, lost.note)
-    assert f"not answered: {lost.note}".replace("'", "&#x27;") in found._repr_html_().replace("&#39;", "&#x27;")
+    assert f"no answer: {lost.note}".replace("'", "&#x27;") in found._repr_html_().replace("&#39;", "&#x27;")
     for library in ("polars", "pandas", "arrow"):
         frame = found.frame(library)
         values = frame["value"].to_pylist() if library == "arrow" else list(frame["value"])
@@ -259,6 +259,6 @@ def test_a_learned_bundle_says_what_its_limits_did_wherever_it_is_asked(bundle):
     assert "'other' of 'ward' holds all values" in json.loads(ask("share ward=other", "--json"))["note"]
     assert [row["ward"] for row in json.loads(ask("mean delay by ward", "--json"))["rows"]][:2] == ["a", "b"]
     page = (folder / "report.html").read_text()
-    assert "What limits and categories hide" in page
+    assert "What became coarser" in page
     assert said.replace("'", "&#x27;") in page or said in page or said.replace("'", "&#39;") in page
     assert "'name' was left out of the release: nothing in it stood out of the noise" in ask("share name=x")

@@ -31,8 +31,8 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, screen, tmp_pat
     # One limit of one's own does not confirm the other, which comes from the data.
     age.get_by_label("Largest value").fill("120")
     age.get_by_text("its smallest value is still the one from the data").wait_for()
-    age.get_by_label("type the column's name").fill("age")
-    age.get_by_label("What stands here is public knowledge").check()
+    age.get_by_label("type the name of the column").fill("age")
+    age.get_by_label("This is public knowledge").check()
     steward.press("Confirm age")
     page.get_by_text("1 of 7 columns confirmed").wait_for()
     assert "0 to 120" in page.locator("#column-0").inner_text()
@@ -40,11 +40,11 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, screen, tmp_pat
     page.get_by_text("1 of 6 columns confirmed").wait_for()
     # Another kind of column asks for other things.
     page.locator("#column-6").get_by_label("Kind").select_option("string")
-    page.locator("#column-6").get_by_label("Categories, one a line").wait_for()
+    page.locator("#column-6").get_by_label("Categories, one per line").wait_for()
     page.locator("#column-6").get_by_label("Kind").select_option("date")
     page.locator("#column-6").get_by_label("Smallest value").fill("2023-01-01")
     page.locator("#column-6").get_by_label("Largest value").fill("2025-12-31")
-    page.locator("#column-6").get_by_label("What stands here is public knowledge").check()
+    page.locator("#column-6").get_by_label("This is public knowledge").check()
     steward.press("Confirm admitted")
     page.get_by_text("2 of 6 columns confirmed").wait_for()
     steward.look()
@@ -183,7 +183,7 @@ def test_persons_and_their_events_on_a_phone(steward, screen, tmp_path):
     steward.look()
     steward.press("Review the release")
     page.wait_for_url("**/review")
-    page.get_by_text("that a person has at most (at_most), and are left out").wait_for()
+    page.get_by_text("(at_most)").wait_for()
     steward.look()
 
 
@@ -284,4 +284,4 @@ def test_a_hundred_columns_are_a_table_to_walk_and_to_filter(steward, tmp_path):
     assert 40 <= drawn <= 60 < before
     shaded = picture.locator(".beyond[data-side=maximum]").get_attribute("width")
     assert float(shaded) == pytest.approx(60, abs=10)  # half of thirty bars of four
-    card.get_by_text("Kept as you typed it").wait_for()
+    card.get_by_text("Saved as you typed it").wait_for()

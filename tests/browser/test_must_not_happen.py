@@ -19,7 +19,7 @@ def test_confirming_the_rest_takes_what_was_typed_and_shows_what_becomes_public(
     drafted = age.get_by_label("Largest value").input_value()
     age.get_by_label("Smallest value").fill("0")
     age.get_by_label("Largest value").fill("120")
-    ward = page.locator("#column-1").get_by_label("Categories, one a line")
+    ward = page.locator("#column-1").get_by_label("Categories, one per line")
     ward.fill("geriatrics\nmaternity\nmedicine\nsurgery\nneurology")
     steward.press("Confirm the other")  # at once: nothing waits until it has been kept
     page.wait_for_url("**/columns/confirm")
@@ -51,7 +51,7 @@ def test_what_is_typed_is_kept_as_it_is_typed(steward):
     largest = page.locator("#column-0").get_by_label("Largest value")
     largest.fill("")
     largest.press_sequentially("130")
-    page.locator("#column-0").get_by_text("Kept as you typed it").wait_for()
+    page.locator("#column-0").get_by_text("Saved as you typed it").wait_for()
     assert largest.evaluate("field => field === document.activeElement")  # typing goes on undisturbed
     page.reload()
     assert page.locator("#column-0").get_by_label("Largest value").input_value() == "130"
@@ -73,7 +73,7 @@ def test_identifiers_are_not_published_by_one_tick(steward, people):
     steward.upload(people)
     # The draft has left them out, says why, and shows none of their values.
     name = page.locator(".column", has=page.get_by_role("heading", name="name", exact=True))
-    assert "it may identify somebody" in name.inner_text()
+    assert "it may identify persons" in name.inner_text()
     assert "Person Number" not in page.get_by_role("main").inner_text()
     steward.look()
     page.locator("#column-0").get_by_label("Smallest value").fill("0")
@@ -87,14 +87,14 @@ def test_identifiers_are_not_published_by_one_tick(steward, people):
     page.get_by_role("link", name="Columns").click()
     # ReadTables in by hand a tick is not enough: the name must be typed.
     steward.press("Take it back in: name")
-    name.get_by_label("Categories, one a line").fill("Person Number 1\nPerson Number 2")
+    name.get_by_label("Categories, one per line").fill("Person Number 1\nPerson Number 2")
     name.get_by_label("Name for all others").fill("other")
-    name.get_by_label("What stands here is public knowledge").check()
+    name.get_by_label("This is public knowledge").check()
     steward.press("Confirm name")
     name.get_by_text("Type 'name', the column's name, to publish what stands here").wait_for()
     steward.look()
-    name.get_by_label("type the column's name").fill("name")
-    name.get_by_label("What stands here is public knowledge").check()
+    name.get_by_label("type the name of the column").fill("name")
+    name.get_by_label("This is public knowledge").check()
     steward.press("Confirm name")
     page.get_by_text("3 of 3 columns confirmed").wait_for()
 
@@ -105,7 +105,7 @@ def test_a_refused_edit_stays_as_it_was_typed(steward):
     age = page.locator("#column-0")
     age.get_by_label("Smallest value").fill("130")
     age.get_by_label("Largest value").fill("one hundred")
-    age.get_by_label("What stands here is public knowledge").check()
+    age.get_by_label("This is public knowledge").check()
     steward.press("Confirm age")
     age.get_by_role("alert").wait_for()
     assert age.get_by_label("Smallest value").input_value() == "130"
@@ -120,12 +120,12 @@ def test_a_refused_edit_stays_as_it_was_typed(steward):
 def test_limits_of_ones_own_end_the_warning_and_show_what_they_move(steward):
     steward.to_columns()
     age = steward.page.locator("#column-0")
-    age.get_by_text("Look at this column").wait_for()
+    age.get_by_text("Check this column").wait_for()
     age.get_by_label("Largest value").fill("60")
     age.get_by_text("cells of your table would be moved to a limit").wait_for()
-    age.get_by_text("Look at this column: its smallest value is still the one from the data").wait_for()
+    age.get_by_text("Check this column: its smallest value is still the one from the data").wait_for()
     age.get_by_label("Smallest value").fill("1")
-    age.get_by_text("Look at this column").wait_for(state="hidden")
+    age.get_by_text("Check this column").wait_for(state="hidden")
     assert age.locator(".line .domain").inner_text().endswith("1 to 60")
 
 
@@ -149,13 +149,13 @@ def test_another_kind_and_back_keeps_limits_and_categories(steward):
     age = page.locator("#column-0")
     age.get_by_label("Largest value").fill("115")
     age.get_by_label("Kind").select_option("string")
-    age.get_by_label("Categories, one a line").fill("young\nold")
+    age.get_by_label("Categories, one per line").fill("young\nold")
     age.get_by_label("Kind").select_option("integer")
     age.get_by_label("Largest value").wait_for()
     assert age.get_by_label("Largest value").input_value() == "115"
     age.get_by_label("Kind").select_option("string")
-    age.get_by_label("Categories, one a line").wait_for()
-    assert age.get_by_label("Categories, one a line").input_value() == "young\nold"
+    age.get_by_label("Categories, one per line").wait_for()
+    assert age.get_by_label("Categories, one per line").input_value() == "young\nold"
 
 
 def test_a_forgotten_tick_costs_no_typing_and_no_dataset_is_chosen_for_you(steward, server):
@@ -189,7 +189,7 @@ def test_cells_that_do_not_fit_are_seen_before_anything_is_spent(steward, server
     steward.upload(people)
     page.locator("#column-0").get_by_label("Smallest value").fill("0")
     page.locator("#column-0").get_by_label("Largest value").fill("50")
-    page.locator("#column-1").get_by_label("Categories, one a line").fill("A\nC")
+    page.locator("#column-1").get_by_label("Categories, one per line").fill("A\nC")
     steward.confirm_rest(2)
     page.get_by_role("link", name="Go on without rules").click()
     steward.open_dataset("misfits")
@@ -203,7 +203,7 @@ def test_cells_that_do_not_fit_are_seen_before_anything_is_spent(steward, server
     steward.press("Release, and spend ε = 1")
     page.get_by_role("alert").get_by_text("Look at the cells that do not fit first").wait_for()
     assert server.charges("misfits") == []
-    page.get_by_label("I have seen this, and want it so").check()
+    page.get_by_label("I have seen this and accept it").check()
     steward.press("Release, and spend ε = 1")
     steward.wait_for("done")
     assert len(server.charges("misfits")) == 1

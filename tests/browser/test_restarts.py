@@ -54,7 +54,7 @@ def test_a_killed_app_is_noticed_on_any_page_and_costs_no_column_work(guest, mor
     guest.to_columns()
     age = page.locator("#column-0")
     age.get_by_label("Largest value").fill("119")
-    age.get_by_text("Kept as you typed it").wait_for()
+    age.get_by_text("Saved as you typed it").wait_for()
     guest.press("Leave it out: cost")
     page.get_by_text("0 of 6 columns confirmed").wait_for()
     mortal.process.kill()

@@ -214,7 +214,7 @@ def test_rows_of_nobody_change_nothing():
     frame = visits(survey())
     named_rows = frame.filter(pl.Series([(n or "").strip().lower() not in ("", "nan") for n in frame["patient"]]))
     assert synth().fit(frame).centres.points.tobytes() == synth().fit(named_rows).centres.points.tobytes()
-    with pytest.raises(InputError, match="no row of the table names a person"):
+    with pytest.raises(InputError, match="identifies the person is empty in every row"):
         synth().fit(frame.with_columns(patient=pl.lit("")))
     with pytest.raises(InputError, match="has a header and no rows"):
         synth().fit(frame[:0])
@@ -222,7 +222,7 @@ def test_rows_of_nobody_change_nothing():
 
 def test_all_rows_at_once_are_refused():
     """How many there are is not public, so no public number says that they fit."""
-    with pytest.raises(InternalError, match="sums alone"):
+    with pytest.raises(InternalError, match="only added up"):
         synth().prepare(visits(survey())).rows.whole(len)
 
 
@@ -258,9 +258,9 @@ def test_the_column_of_persons_leaves_the_schema():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"schema": None}, "give its schema"),
-        ({"schema": SCHEMA.to_learn(["age"])}, "learned from rows, not by person"),
-        ({"rows_per_person": 2}, "exclude each other"),
+        ({"schema": None}, "it needs schema"),
+        ({"schema": SCHEMA.to_learn(["age"])}, "cannot be learned by person"),
+        ({"rows_per_person": 2}, "not both"),
         ({"rows_per_person": "all"}, "rows_per_person must be a whole number"),
         ({"person": ""}, "person must name the column"),
         ({"person": 3}, "person must name the column"),

@@ -355,7 +355,7 @@ def test_executors_draw_every_kind_of_column(spark):
 
 
 def test_only_a_synthesizer_with_a_schema_draws_on_executors(spark):
-    with pytest.raises(ParameterError, match="give schema"):
+    with pytest.raises(ParameterError, match="Give schema"):
         covey.PrivateSynthesizer(2.0, seed=1).fit(flags().to_numpy().astype(np.uint8)).sample_spark(spark, 10)
     with pytest.raises(ParameterError, match="fit"):
         synth().sample_spark(spark, 10)

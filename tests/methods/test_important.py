@@ -108,7 +108,7 @@ def test_a_schema_carries_it_and_refuses_what_makes_no_sense(tmp_path):
         with pytest.raises(ParameterError):
             Schema.from_dict({"fields": FIELDS, "covey": {"important": wrong}})
     flags = [{"name": n, "type": "boolean", "constraints": {"required": True}} for n in "ab"]
-    with pytest.raises(ParameterError, match="required flags"):
+    with pytest.raises(ParameterError, match="yes/no columns"):
         covey.PrivateSynthesizer(1.0, schema=Schema.from_dict({"fields": flags, "covey": {"important": ["a"]}}))
 
 

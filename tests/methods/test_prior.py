@@ -93,7 +93,7 @@ def test_what_is_not_public_or_not_alike_is_refused_before_a_table_is_opened(bun
     wider = [{**FIELDS[0], "constraints": {"enum": list("abcdefg"), "required": True}}, *FIELDS[1:]]
     refused(bundles / "alike", "'c0' differently", Schema.from_dict({"fields": wider}), seed=1)
     refused(tmp_path / "nowhere", "no folder", error=InputError)
-    refused(bundles / "alike", "give schema", None)
+    refused(bundles / "alike", "needs schema", None)
     anonymous = covey.AnonymousSynthesizer(20, schema=SCHEMA, seed=1).fit(table(1))
     write_bundle(anonymous.release(100), tmp_path / "anonymous")
     refused(tmp_path / "anonymous", "not differentially private", error=InputError, seed=1)
@@ -104,4 +104,4 @@ def test_what_is_not_public_or_not_alike_is_refused_before_a_table_is_opened(bun
     (broken / "README.md").write_text("changed")
     refused(broken, "changed after the bundle", error=InputError, seed=1)
     flags = [{"name": n, "type": "boolean", "constraints": {"required": True}} for n in "ab"]
-    refused(bundles / "alike", "required flags", Schema.from_dict({"fields": flags}), seed=1)
+    refused(bundles / "alike", "yes/no columns", Schema.from_dict({"fields": flags}), seed=1)

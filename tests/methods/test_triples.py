@@ -171,5 +171,5 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ParameterError, match="categories"):
         covey.PrivateSynthesizer(1.0, triples=2)
     flags = [{"name": n, "type": "boolean", "constraints": {"required": True}} for n in "abc"]
-    with pytest.raises(ParameterError, match="required flags"):
+    with pytest.raises(ParameterError, match="yes/no columns"):
         covey.PrivateSynthesizer(1.0, schema=Schema.from_dict({"fields": flags, "covey": {"triples": 2}}))

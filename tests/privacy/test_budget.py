@@ -103,7 +103,7 @@ def test_a_statement_about_persons_says_that_their_rows_may_be_many():
         found = budget_for(1, 1e-6, rows, "opendp", labels=True)
         assert found == make_budget(1, 1e-6, noise="opendp", labels=True, **options)
         assert (found.accounting, found.selection) == ("zcdp", Fraction(1, 10**7))
-    with pytest.raises(ParameterError, match="exclude each other"):
+    with pytest.raises(ParameterError, match="not both"):
         make_budget(1, rows_per_person=2, persons=True)
     with pytest.raises(ParameterError, match="with person, epsilon must be at least 1e-6"):
         make_budget(9e-7, persons=True)

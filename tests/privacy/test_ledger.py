@@ -285,8 +285,8 @@ def test_an_unknown_dataset_is_refused_with_its_name(ledger, tmp_path):
 def test_a_mistyped_dataset_is_shown_the_names_before_the_advice(ledger):
     for name in ("visits", "m"):
         ledger.open_dataset(name, Fraction(1))
-    advice = "For a table of other people open one, with a budget of your choice. "
-    warning = "A new name for the same people evades the cap."
+    advice = "For a table about other people open a new one, with a budget of your choice. "
+    warning = "A new name for the same people would evade the cap."
     for name, words in [
         ("Visits", "Did you mean 'visits'? It has: patients, visits, m. "),
         ("vists", "Did you mean 'visits'? It has: patients, visits, m. "),

@@ -86,12 +86,12 @@ def test_words_say_what_happened_to_each_column():
     said = "\n".join(changed_words(found.figures(codec)))
     assert "1 of 9 columns of the table are not in the bundle: name" in said
     assert "delay: 25.0% of the cells lie beyond 0 to 1 and were moved to these limits" in said
-    assert "the mean of the table is 75.5, and 0.75 once they are moved" in said
+    assert "which changes the mean from 75.5 to 0.75" in said
     assert "race: 25.0% of the cells are in no category of the schema and were merged into 'other'" in said
-    assert "sex: 25.0% of the cells are in no category of the schema and were taken as missing" in said
+    assert "sex: 25.0% of the cells are in no category of the schema and became missing" in said
     assert "score: 25.0% of the cells are missing and were filled with the default" in said
     assert "born: 25.0% of the cells lie beyond 1950-01-01 to 1999-12-31" in said
-    assert "cost: 25.0% of the cells are known less finely" in said
+    assert "cost: 25.0% of the cells were rounded" in said
     assert "room" not in said
 
 
@@ -100,7 +100,7 @@ def test_text_among_numbers_is_told_and_words_for_missing_are_not():
     schema = Schema((Field("delay", "integer", minimum=0, maximum=1),), missing_values=("", "-9"))
     codec, _, found = changes_of(frame, schema)
     assert {k: rows.tolist().count(True) for k, rows in found.kinds["delay"].items()} == {"moved": 1, "emptied": 1}
-    assert "delay: 12.5% of the cells are no integer and were taken as missing" in changed_words(found.figures(codec))
+    assert "delay: 12.5% of the cells are not of type integer and became missing" in changed_words(found.figures(codec))
 
 
 def test_a_table_that_fits_has_no_changes():

@@ -81,9 +81,9 @@ def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
         "How accurate it is",
         "What the table looks like",
         "What goes together",
-        "What stood out of the noise",
+        "What is stronger than the noise",
         "What was released",
-        "What it stands on",
+        "What the guarantee rests on",
         "Cite and reuse",
     ]
     assert DIGEST in page.text
@@ -96,10 +96,10 @@ def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
 def test_the_pictures_show_the_synthetic_rows(page, release):
     """The shares on the page are those of the very rows beside it."""
     rows = pl.DataFrame(dict(joined(release.parts)))
-    wards = {a: c for a, _, c, _ in table_named(page, "Shares of ward")}
+    wards = {a: c for a, _, c, _ in table_named(page, "Proportions of ward")}
     for ward, count in rows["ward"].fill_null("missing").value_counts().iter_rows():
         assert wards[ward] == percent(count / len(rows))
-    ages = table_named(page, "Shares of age")
+    ages = table_named(page, "Proportions of age")
     assert sum(float(share.rstrip("%")) for _, share, _ in ages) == pytest.approx(100, abs=1.5)
     first, last = ages[0][0].split(" – ")
     inside = rows["age"].is_between(int(first), int(last)).sum()
@@ -114,12 +114,12 @@ def test_the_first_page_answers_to_a_data_protection_officer(release):
     assert (said["Owner"], said["Purpose"]) == ("Ada Lovelace", "teaching")
     assert f"at most {100 * guess(2.0, 1e-6):.1f}% of cases" in said["Promise"]
     assert "coin is right in 50%" in said["Promise"]
-    assert "ε = 2.5 by all releases about these people so far, of a cap of 4" in said["Used up"]
+    assert "ε = 2.5 by all releases about these people so far, of a cap of 4" in said["Budget used"]
     public = {row[0]: row[2] for row in table_named(page, "What the schema says about the 7 columns")}
     assert set(public) == {field.name for field in release.schema.fields}
     unsaid = dict(table_named(check_page(shown(release)), "The release at a glance"))
     assert (unsaid["Owner"], unsaid["Purpose"]) == ("not stated", "not stated")
-    assert "no ledger was asked" in unsaid["Used up"]
+    assert "is not known here" in unsaid["Budget used"]
 
 
 def test_what_is_to_be_copied_runs(page, fitted, release, tmp_path):
@@ -300,12 +300,12 @@ def test_many_bins_and_categories_are_joined_for_the_eye():
     ]
     release = draw(fields, 2000)
     page = check_page(shown(release))
-    bins = table_named(page, "Shares of number")
+    bins = table_named(page, "Proportions of number")
     assert len(bins) <= MOST_BINS + 1
     low, high = map(int, bins[3][0].split(" – "))
     numbers = np.array(release.parts.columns["number"].to_list(), dtype=float)
     assert bins[3][1] == percent(float(np.mean((numbers >= low) & (numbers <= high))))
-    towns = table_named(page, "Shares of town")
+    towns = table_named(page, "Proportions of town")
     assert towns[-2][0] == "4989 others"
 
 
@@ -340,7 +340,7 @@ def test_every_kind_of_guarantee_has_its_page(epsilon, delta, share):
     assert ("No part of the budget was set aside" in page.text) == (share == 0)
     assert ("guarantee is weak" in page.text) == (epsilon > 10)
     assert "one person with up to 2 rows" in page.text
-    assert (synth.spectrum is None) == ("What stood out of the noise" not in page.text)
+    assert (synth.spectrum is None) == ("What is stronger than the noise" not in page.text)
 
 
 def test_a_seed_is_marked_and_promises_nothing(visits):

@@ -142,8 +142,8 @@ def test_schemas_keep_what_they_say_of_differences():
 @pytest.mark.parametrize(
     ("own", "words"),
     [
-        ({"after": "nobody"}, "no other field"),
-        ({"after": "left"}, "no other field"),
+        ({"after": "nobody"}, "not another field"),
+        ({"after": "left"}, "not another field"),
         ({"after": "came", "bins": 5}, "without declared bins"),
         ({"after": "came", "difference_from": "came"}, "has after and difference_from"),
         ({"difference": {"maximum": 3}}, "Say from which field"),

@@ -147,7 +147,7 @@ def test_tables_form_a_tree_of_any_depth():
         ParameterError, match=r"several tables have a field 'ward': write visits.ward, letters.ward, drugs"
     ):
         tree.find("ward")
-    with pytest.raises(ParameterError, match="several event tables are not there yet"):
+    with pytest.raises(ParameterError, match="several event tables are not supported yet"):
         Reader(tree).prepare({})
     data["resources"][0]["schema"]["foreignKeys"] = branch("", "nowhere")["schema"]["foreignKeys"]
     with pytest.raises(ParameterError, match="must refer to resource"):
@@ -173,7 +173,7 @@ WRONG = {
         changed(lambda p, v: v["schema"]["foreignKeys"][0]["reference"].update(resource="people")),
         "must refer to resource 'patients'",
     ),
-    "no limit": (changed(lambda p, v: v["covey"].pop("at_most")), "how many a person has at_most"),
+    "no limit": (changed(lambda p, v: v["covey"].pop("at_most")), "how many events a person has at most"),
     "a high limit": (changed(lambda p, v: v["covey"].update(at_most=51)), "50 at most, got 51"),
     "limit 0": (changed(lambda p, v: v["covey"].update(at_most=0)), "at_most"),
     "order of persons": (changed(lambda p, v: p.update(covey={"at_most": 3})), "belong to the resource of the events"),

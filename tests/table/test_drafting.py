@@ -73,7 +73,7 @@ def test_a_first_name_is_left_out_and_a_date_of_birth_carries_a_warning_of_its_o
     schema, notes = Schema.draft_with_notes(table)
     assert schema.names == ("dob", "seen", "last")
     assert "names of persons" in str(notes[0])
-    assert schema["dob"].warning.startswith("its name says that it holds dates of birth")
+    assert schema["dob"].warning.startswith("its name suggests dates of birth")
     assert [may_identify(field.warning) for field in schema.fields] == [True, False, True]
 
 
@@ -175,7 +175,7 @@ def test_a_separator_inside_unquoted_cells_is_noticed(tmp_path):
     (tmp_path / "t.csv").write_text(lines("a,b", *(f"{j % 7},{3 * j}" for j in range(60)), "Rome, Italy,3"))
     [note, *_] = Schema.draft_with_notes(tmp_path / "t.csv")[1]
     assert note.field is None
-    assert "separator inside unquoted cells" in note.warning
+    assert "separator may be inside unquoted cells" in note.warning
 
 
 def test_overrides_hold_and_are_recorded(tmp_path):
@@ -219,7 +219,7 @@ def test_hierarchical_codes_get_a_hint():
     g = np.random.default_rng(1)
     fine = [f"I{j % 60 // 10}{j % 10}.{j % 3}" for j in g.integers(0, 60, 6000)]
     notes = Schema.draft_with_notes({"icd": fine, "chapter": [code[:2] for code in fine]})[1]
-    assert "'chapter' is its coarser level" in str(notes[0])
+    assert "'chapter' is a coarser version of it" in str(notes[0])
     assert "levels" in str(Schema.draft_with_notes({"icd": fine})[1][0])
     # A column that always says the same groups nothing.
     constant = {"street": [f"s{code}" for code in fine], "kind": ["road"] * 6000}
@@ -252,7 +252,7 @@ def test_a_draft_tells_which_columns_are_copies(tmp_path):
     rows = "".join(f"{i % 70},{i % 70},{(i + 1) % 70},{i % 70}\n" for i in range(300))
     (tmp_path / "t.csv").write_text(f"a,b,c,a\n{rows}")
     notes = {note.field: str(note) for note in Schema.draft_with_notes(tmp_path / "t.csv")[1]}
-    assert "it is a copy of 'a': leave one of them out" in notes["b"]
+    assert "it is a copy of 'a', so leave one of them out" in notes["b"]
     assert "it is a copy of 'a'" in notes["a_2"]
-    assert "a column is called 'a_2', for another one has its name" in notes[None]
+    assert "a column is called 'a_2', because another column has the same name" in notes[None]
     assert "copy" not in notes["a"] + notes["c"]

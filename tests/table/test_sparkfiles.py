@@ -108,7 +108,7 @@ def test_a_file_that_changes_after_it_was_looked_at_is_refused(folder):
 
 def test_persons_need_a_frame(folder):
     files = SparkParquet(SESSION, folder)
-    with pytest.raises(ParameterError, match=re.escape("give the frame, spark.read.parquet(…)")):
+    with pytest.raises(ParameterError, match=re.escape("Give the frame instead: spark.read.parquet(…)")):
         covey.PrivateSynthesizer(1.0, schema=SCHEMA, person="who").prepare(files)
-    with pytest.raises(ParameterError, match=re.escape("give the frame, spark.read.parquet(…)")):
+    with pytest.raises(ParameterError, match=re.escape("Give the frame instead: spark.read.parquet(…)")):
         Reader(PACKAGE).prepare({"patients": files, "visits": files})

@@ -171,12 +171,12 @@ def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page)
 
 def test_a_review_that_was_released_does_not_say_that_nothing_was_spent(page):
     work = page.ready_work(size=60)
-    assert "not before" in words(page.get(f"/work/{work}/review"))
+    assert "when you press the button" in words(page.get(f"/work/{work}/review"))
     page.post(f"/work/{work}/release", {"review": page.review(work)})
     assert page.finished(work).state == "done"
     said = words(page.get(f"/work/{work}/review"))
     assert "it has been released" in said
-    assert "not before" not in said
+    assert "when you press the button" not in said
 
 
 def test_an_exhausted_budget_is_told_before_and_during(page):

@@ -109,7 +109,7 @@ def test_another_table_is_refused_and_loses_nothing(restarted):
     page = restarted()
     answer = page.upload(work, b"height,town\n1,a\n2,b\n3,a\n4,b\n")
     assert answer.status_code == 422
-    assert "none of the columns that you have described" in words(answer)
+    assert "none of the columns that you described" in words(answer)
     page = restarted()
     assert (
         page.upload(work, TABLE.replace(b"cost", b"price")).status_code == 303

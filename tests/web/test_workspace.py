@@ -154,7 +154,7 @@ def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
     # Nothing is left for that word, and what is left cannot be confirmed with a tick: its name must be typed.
     assert "Learn the rest" not in page.get(f"/work/{work}/columns").text
     shown = page.get(f"/work/{work}/columns/confirm").text
-    assert "may point to persons" in shown
+    assert "may identify persons" in shown
     assert 'name="own"' not in shown
     key = re.search(r'name="key" value="(\w+)"', shown)[1]
     page.post(f"/work/{work}/columns/confirm", {"what": "ticked", "own": ["surname", "dob"], "key": key})
@@ -192,7 +192,7 @@ def test_nobody_is_asked_to_list_names(page):
     form = {"type": "string", "enum": "", "public": "on", "own_name": "first", "action": "confirm"}
     answer = page.post(f"/work/{work}/columns/{place}", form)
     assert answer.status_code == 422
-    assert "leave it out: a list would be public" in words(answer)
+    assert "leave it out, because a list would be public" in words(answer)
     assert "List them" not in words(answer)
 
 
@@ -205,7 +205,7 @@ def test_changing_one_limit_does_not_confirm_the_other(page, change, left):
     drafted = state.columns[place].field
     limits = {"type": "integer", "minimum": str(drafted.minimum), "maximum": str(drafted.maximum)}
     page.post(f"/work/{work}/columns/{place}", limits | change)
-    assert f"its {left} value is still the one from the data" in state.columns[place].field.warning
+    assert f"its {left} value is still the one from your data" in state.columns[place].field.warning
     assert "age" not in [column.called for column in state.together]
     page.post(f"/work/{work}/columns/{place}", limits | {"minimum": "-1", "maximum": "120"})
     assert "age" in [column.called for column in state.together]
@@ -409,7 +409,7 @@ def test_semicolons_decimal_commas_and_workbooks_are_read_and_the_page_says_so(p
     assert [column.field.type for column in page.workspace.work(work).columns] == ["number", "date"]
     said = words(page.get(f"/work/{work}/columns"))
     assert "visits.csv: read with cells separated by semicolons" in said
-    assert "for its cells are numbers, decimal mark ','" in said.replace("&#39;", "'")
+    assert "because its cells are numbers, decimal mark ','" in said.replace("&#39;", "'")
     assert "%d.%m.%Y" in said
     pl.DataFrame({"age": [1, 2, 3], "sex": ["f", "m", "f"]}).write_excel(tmp_path / "t.xlsx")
     assert page.upload(work, (tmp_path / "t.xlsx").read_bytes(), "t.xlsx").status_code == 303
@@ -439,12 +439,12 @@ def test_rows_of_one_person_count_as_one_where_a_column_says_whose_they_are(page
     work = with_persons(page)
     asked = {"mode": "private", "epsilon": "1", "dataset": "visits", "person": "patient"}
     shown = page.get(f"/work/{work}/privacy")
-    assert "Column that says whose a row is" in words(shown)
+    assert "Column that identifies the person" in words(shown)
     assert "MRN-" not in shown.text
     # The same guards as on the command line: a column that is there, and one way to count.
     refused = page.post(f"/work/{work}/privacy", asked | {"person": "nobody"})
     assert refused.status_code == 422
-    assert "says whose a row is." in words(refused)
+    assert "identifies the person." in words(refused)
     assert page.post(f"/work/{work}/privacy", asked | {"rows_per_person": "3"}).status_code == 422
     assert page.post(f"/work/{work}/privacy", asked).status_code == 303
     review = page.get(f"/work/{work}/review")

@@ -58,7 +58,7 @@ class Answer:
     def __repr__(self) -> str:
         low, high, value = shown(self.low, self.se), shown(self.high, self.se), shown(self.value, self.se)
         if self.refused:
-            return f"{self.question}: not answered, because {self.note}"
+            return f"{self.question}: no answer, because {self.note}"
         found = (
             f"{self.question} = {value}, {self.confidence:.0%} interval {low} to {high} ({self.about}; {self.method})"
         )
@@ -151,7 +151,7 @@ class AnswerTable(Sequence[Answer]):
                 "tr",
                 tag("td", label or a.question, style=pad),
                 *(
-                    [tag("td", f"not answered: {a.note}", colspan="3", style=pad)]
+                    [tag("td", f"no answer: {a.note}", colspan="3", style=pad)]
                     if a.refused
                     else [
                         tag("td", tag("strong", shown(a.value, a.se)), style=pad),

@@ -26,19 +26,19 @@ from covey.cli.options import json_option, number
     callback=number("confidence"),
     default="0.95",
     show_default=True,
-    help="How often such an interval holds the truth.",
+    help="Confidence of the intervals.",
 )
 @click.option(
     "--about",
     type=click.Choice(["population", "table"]),
     default="population",
     show_default=True,
-    help="The population that the confidential table is a sample of, or that table itself.",
+    help="What the answer is about: the population that the real table is a sample of, or that table itself.",
 )
 @click.option(
     "--replicates",
     type=int,
-    help="Regressions only: shorten intervals by running the mechanism again so many times (8, say); approximate.",
+    help="Regressions only: run the mechanism again so many times (such as 8) for shorter, approximate intervals.",
 )
 @json_option
 def ask(  # click passes each option by its name
@@ -55,7 +55,7 @@ def ask(  # click passes each option by its name
     release, words = load(folder), " ".join(question)
     if replicates is not None:
         if words.split()[:1] not in (["regress"], ["logistic"]):
-            raise ParameterError("--replicates shortens the intervals of regressions alone: leave it out.")
+            raise ParameterError("--replicates is for regressions only. Leave it out.")
         answer(release, words)  # what cannot be answered is refused before it takes minutes
         release = release.sharpened(replicates)
     found = answer(release, words, confidence=float(confidence), about=about)
@@ -74,6 +74,6 @@ def tables(folder: Path, out: Path, as_json: bool) -> None:
     from covey.release.places import is_bundle
 
     if is_bundle(out.parent):
-        raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
+        raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
     written = write_tables(load(folder), out)
     say(as_json, {"files": [str(path) for path in written]}, "\n".join(f"→ {path}" for path in written))

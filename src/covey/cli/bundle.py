@@ -22,8 +22,10 @@ def verify(folder: Path, as_json: bool) -> None:
 
     found = verify_bundle(folder)
     note = found.facts.get("note")
-    words = f"{folder}: whole and consistent, {found.words}; {found.facts['guarantee']}" + (f"; {note}" if note else "")
-    words += "" if found.finished else f"\nIts report is missing. To make it from the data: covey resume {folder}"
+    words = f"{folder}: complete and unmodified, {found.words}; {found.facts['guarantee']}" + (
+        f"; {note}" if note else ""
+    )
+    words += "" if found.finished else f"\nIts report is missing. This makes it from the data: covey resume {folder}"
     several = {"persons": found.rows, "rows": dict(found.tables)}
     facts = {"bundle": str(folder), **({"rows": found.rows} if len(found.tables) == 1 else several)}
     facts |= {"finished": found.finished}
@@ -50,7 +52,7 @@ def resume(folder: Path, as_json: bool) -> None:
 @table_options
 @click.argument("folder", type=Path)
 @click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file, as JSON.")
-@click.option("--report", type=Path, help="Write a confidential page, true beside synthetic, to this file.")
+@click.option("--report", type=Path, help="Write a confidential page, real beside synthetic, to this file.")
 @click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
 @person_option
 @force_option
@@ -72,7 +74,7 @@ def evaluate(  # click passes each option by its name
     from covey.workflow import evaluate as compare
 
     if out is not None and report is not None and out.resolve() == report.resolve():
-        raise ParameterError(f"--out and --report both name {out}. Give each its own file.")
+        raise ParameterError(f"--out and --report name the same file, {out}. Give each its own.")
     for path in (out, report):
         if path is not None:
             refuse_in_bundle(path)
@@ -100,10 +102,10 @@ def evaluate(  # click passes each option by its name
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help="Only such rows: ward=surgery, ward=surgery,medicine, 'age>=65', age=missing; may be given several times.",
+    help="Draw only rows with ward=surgery, ward=surgery,medicine, 'age>=65' or age=missing. Repeatable.",
 )
 @click.option("-o", "--out", "out", type=Path, required=True, help="File to write: .csv or .parquet.")
-@click.option("--seed", type=int, help="Draw the same rows again.")
+@click.option("--seed", type=int, help="A number that makes the draw repeatable.")
 @force_option
 @json_option
 def sample(  # click passes each option by its name
@@ -122,14 +124,14 @@ def sample(  # click passes each option by its name
     seed = None if seed is None else whole_number(seed, "--seed", 0)
     several = described_by(folder).schema is None
     if several and conditions:
-        raise ParameterError("persons with events are drawn without conditions: leave out --where.")
+        raise ParameterError("--where is not available for persons with events. Leave it out.")
     if several == bool(out.suffix) or out.suffix not in ("", ".csv", ".parquet"):
         name = (
             "holds two tables: name a folder for them" if several else "holds one table: name a .csv or .parquet file"
         )
         raise ParameterError(f"{folder} {name}, not {out.name}.")
     if is_bundle(out) or is_bundle(out.parent):
-        raise ParameterError(f"{out} lies inside a bundle, which would no longer be whole. Choose another place.")
+        raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
     release, parts = load(folder), {}
     if several:
         for name, frame in release.sample(m, seed=seed).items():

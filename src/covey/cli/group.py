@@ -24,7 +24,9 @@ def words_of(error: CoveyError) -> str:
     """A refusal as this command line says it: arguments are options, and advice is a command."""
     if isinstance(error, UnknownDatasetError):
         command = f"covey ledger open {shlex.quote(error.name)} --budget B"
-        return error.advising(f"For a table of other people open one, with a budget of your choice:\n    {command}\n")
+        return error.advising(
+            f"For a table about other people open a new one, with a budget of your choice:\n    {command}\n"
+        )
     return error.naming(lambda argument: "--" + argument.replace("_", "-"))
 
 

@@ -24,19 +24,21 @@ def ledger() -> None:
 
 @ledger.command("open", epilog=example("covey ledger open patients --budget 3"))
 @click.argument("name")
-@click.option("--budget", callback=number("budget"), required=True, help="Cap on ε of all releases together.")
+@click.option("--budget", callback=number("budget"), required=True, help="Cap on the ε of all releases together.")
 @click.option(
     "--delta-budget",
     callback=number("delta-budget"),
     default="1e-6",
     show_default=True,
-    help="Cap on their δ together.",
+    help="Cap on the δ of all releases together.",
 )
 @click.option(
     "--composition",
     type=click.Choice(["sum", "gaussian"]),
-    help="How releases are counted: ε and δ add up, or their μ² do, which lets more Gaussian releases pass and fewer pure ones. "
-    "Without it the first release decides.",
+    help=(
+        "How releases add up: by sums of ε and δ, or by sums of μ², which allows more (ε, δ) releases and fewer pure ones. By "
+        "default the first release decides."
+    ),
 )
 @neighbours_option
 @ledger_option

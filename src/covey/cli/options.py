@@ -34,14 +34,12 @@ def number(name: str) -> Callable[[Any, Any, str | None], Fraction | None]:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object.")
 DIALECT = (
-    click.option("--separator", help="Between cells: comma, semicolon, tab or pipe."),
+    click.option("--separator", help="Separator between cells: comma, semicolon, tab or pipe."),
     click.option("--decimal", help="Decimal mark of numbers, . or ,."),
-    click.option("--thousands", help="What groups digits by threes, such as , or ' (an empty text for nothing)."),
+    click.option("--thousands", help="Thousands separator, such as , or ' (empty for none)."),
     click.option("--encoding", help="Encoding of a text file, such as windows-1252 (default: utf-8)."),
-    click.option(
-        "--missing", multiple=True, metavar="TEXT", help="A text that stands for a missing cell; may be repeated."
-    ),
-    click.option("--date-format", metavar="FORMAT", help="Of dates that are not ISO 8601, such as %d.%m.%Y."),
+    click.option("--missing", multiple=True, metavar="TEXT", help="A text that means a missing value. Repeatable."),
+    click.option("--date-format", metavar="FORMAT", help="Format of dates that are not ISO 8601, such as %d.%m.%Y."),
     click.option("--sheet", metavar="NAME", help="The sheet of a workbook (default: the first)."),
     click.option("--skip-rows", type=int, metavar="N", help="Lines before the header."),
 )
@@ -83,7 +81,7 @@ PLACE = (
         "--query",
         "sql",
         metavar="SQL",
-        help="One SELECT on a database; each of its rows counts as one record of one person.",
+        help="One SELECT on a database. Each row of its result counts as one record.",
     ),
 )
 
@@ -93,14 +91,20 @@ def bundle_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_options(
         command,
         (
-            click.option("--schema", type=Path, help="The public schema (JSON or YAML); a package has its own."),
+            click.option("--schema", type=Path, help="The public schema (JSON or YAML). A package has its own."),
             click.option(
                 "--rows", type=int, help="Synthetic rows (default: as many as the table has rows, or persons)."
             ),
             click.option("--parquet", is_flag=True, help="Write synthetic.parquet instead of synthetic.csv."),
-            click.option("--seed", type=int, help="Draw the same rows again: for tests, and marked on the bundle."),
             click.option(
-                "--log", type=Path, help="Write what was missing, unknown, clipped or ragged to this private file."
+                "--seed",
+                type=int,
+                help="A number that makes the draw repeatable, for tests. The bundle is marked as seeded.",
+            ),
+            click.option(
+                "--log",
+                type=Path,
+                help="Write a confidential log to this file: what was missing, unknown, clipped or ragged.",
             ),
             click.option("--out", type=Path, required=True, help="Folder to write the bundle to."),
             force_option,
@@ -125,7 +129,7 @@ neighbours_option = click.option(
 person_option = click.option(
     "--person",
     metavar="COLUMN",
-    help="The column that says whose a row is: several rows of a person count as one person.",
+    help="The column that identifies the person. All rows of a person are then protected together.",
 )
 FOCUS = (
     click.option(
@@ -142,24 +146,28 @@ FOCUS = (
         callback=lambda _context, _option, named: tuple(
             tuple(part.strip() for part in one.split(",")) for one in named
         ),
-        help="A column, or a pair of columns, that gets more of the budget; may be given several times.",
+        help="A column, or a pair of columns, that gets more of the budget. Repeatable.",
     ),
     click.option(
         "--target",
         metavar="COLUMN",
-        help="A column that others are to predict: pairs and the strongest triples with it get more of the budget.",
+        help="A column that models will predict. Pairs and the strongest triples with it get more of the budget.",
     ),
     click.option(
         "--triples",
         type=int,
-        help="How many triples of columns to choose with noise and measure, at most (default: 0; 5 with a target).",
+        help="How many triples of columns to choose with noise and measure, at most (default: 0, or 5 with a target).",
     ),
 )
 ledger_option = click.option("--ledger", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER).")
 force_option = click.option("--force", is_flag=True, help="Replace an existing bundle.")
 epsilon_option = click.option("--epsilon", callback=number("epsilon"), help="Privacy budget ε.")
 delta_option = click.option(
-    "--delta", callback=number("delta"), default="0", show_default=True, help="δ; 0 is pure ε-DP."
+    "--delta",
+    callback=number("delta"),
+    default="0",
+    show_default=True,
+    help="δ, the probability with which ε may fail; 0 is pure ε.",
 )
 
 

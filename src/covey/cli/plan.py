@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.argument("schema_path", metavar="SCHEMA", type=Path)
 @click.option("--rows", type=int, help="Rows of the confidential table (public).")
-@click.option("--persons", type=int, help="Persons in it instead, for a release with --person.")
+@click.option("--persons", type=int, help="Persons in it, for a release with --person (public).")
 @click.option("--rows-per-person", type=int, default=1, show_default=True, help="As for a release.")
 @person_option
 @neighbours_option
@@ -68,12 +68,16 @@ def plan(  # click passes each option by its name
     if n is None or (rows is not None and persons is not None):
         raise ParameterError("give --rows, or --persons for a release with --person.")
     if persons is not None and said["rows_per_person"] != 1:
-        raise ParameterError("--persons and --rows-per-person exclude each other: all rows of a person count as one.")
+        raise ParameterError(
+            "give --persons or --rows-per-person, not both: --persons already protects all rows of a person."
+        )
     if said["person"] is not None and persons is None:
-        raise ParameterError("with --person give --persons, their number: that of rows is not public.")
+        raise ParameterError(
+            "with --person give --persons, the number of persons. The number of rows is not public then."
+        )
     described = Description.load(schema_path)
     if described.schema is None and persons is None:
-        raise ParameterError("for a package give --persons, their public number.")
+        raise ParameterError("for a package give --persons, the public number of persons.")
     for name, why in not_taken(described).items():
         if said.get(name) not in (None, (), 1):
             raise ArgumentError(f"{why}: leave out ", name, ".")

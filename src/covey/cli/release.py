@@ -33,8 +33,10 @@ from covey.cli.options import (
 @click.option(
     "--learn",
     is_flag=True,
-    help="Learn limits and categories that no schema confirms, with noise, for a tenth of the budget; texts need --delta. "
-    "Names and types of all columns become public; cells are read as --decimal, --thousands and --date-format say.",
+    help=(
+        "Learn limits and categories with noise where no schema confirms them. This takes a tenth of the budget; texts need "
+        "--delta. Names and types of all columns become public. Cells are read as --decimal, --thousands and --date-format say."
+    ),
 )
 @epsilon_option
 @delta_option
@@ -46,14 +48,14 @@ from covey.cli.options import (
     "--prior",
     type=Path,
     metavar="BUNDLE",
-    help="An earlier private bundle of the same schema: public information, used where it agrees with what is measured.",
+    help="An earlier private bundle of the same schema, used as public information where it agrees with the data.",
 )
 @click.option(
     "--rows-per-person",
     type=int,
     default=1,
     show_default=True,
-    help="Rows one person may have, where no column tells persons apart.",
+    help="Rows that one person may have, if no column identifies persons.",
 )
 @click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
 @click.option(
@@ -62,11 +64,11 @@ from covey.cli.options import (
     default="0.05",
     show_default=True,
     metavar="SHARE",
-    help="Go on if up to this share of a column's cells does not fit the schema.",
+    help="Go on if up to this proportion of a column's cells does not fit the schema.",
 )
 @click.option("--title", default="", help="Title on the first page of the report.")
-@click.option("--owner", default="", help="Who answers for the release, on the same page.")
-@click.option("--purpose", default="", help="What it is for, on the same page.")
+@click.option("--owner", default="", help="Who is responsible for the release, on the same page.")
+@click.option("--purpose", default="", help="Its purpose, on the same page.")
 @ledger_option
 @bundle_options
 def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **said: Any) -> None:
@@ -89,20 +91,20 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
     words = [f"bundle → {done.bundle}", done.privacy, *([done.certificate] if done.certificate else [])]
     if done.mended is not None:
         facts |= {"rows_altered_by_rules": done.mended}
-        words += [f"rules: {done.mended:,} of {done.rows:,} rows had to be altered after drawing"]
+        words += [f"rules: {done.mended:,} of {done.rows:,} rows were altered after drawing"]
     if done.learned or done.left_out:
         facts |= {"learned": list(done.learned), "left_out": list(done.left_out)}
         left = f"; left out: {', '.join(done.left_out)}" if done.left_out else ""
         words += [f"learned with noise: {', '.join(done.learned) or 'nothing'}{left}"]
     words += [
-        f"Next: read {done.bundle / 'report.html'}, and check the bundle before it leaves: covey verify {done.bundle}"
+        f"Next: read {done.bundle / 'report.html'}. Check the bundle before you share it: covey verify {done.bundle}"
     ]
     say(as_json, facts, "\n".join(words))
 
 
 @main.command(epilog=example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))
 @table_options
-@click.option("--group-size", type=int, required=True, help="Least number of rows behind every centre.")
+@click.option("--group-size", type=int, required=True, help="Smallest number of rows in a group.")
 @click.option(
     "--method",
     type=click.Choice(["tree", "paper", "mdav", "best"]),
@@ -111,7 +113,7 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
     help="Grouping.",
 )
 @click.option(
-    "--sensitive", multiple=True, metavar="FIELD", help="Tell (you alone) how many groups agree on this field."
+    "--sensitive", multiple=True, metavar="FIELD", help="Print how many groups agree on this field (confidential)."
 )
 @bundle_options
 def anonymize(source: Any, group_size: int, as_json: bool, **said: Any) -> None:

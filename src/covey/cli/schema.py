@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 @click.option(
     "--person",
     metavar="COLUMN",
-    help="Draft a package: this column of the events, or of the one table, says whose a row is.",
+    help="Draft a package for persons with events: this column of the events identifies the person.",
 )
 @click.option(
-    "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata instead of the data."
+    "--import", "metadata", type=Path, help="Start from SmartNoise YAML or SDV JSON metadata, not from the data."
 )
-@click.option("--explain", is_flag=True, help="Say of each column why it was read so.")
+@click.option("--explain", is_flag=True, help="Say why each column was read as it was.")
 @file_options
 @force_option
 @json_option
@@ -63,7 +63,7 @@ def init(  # click passes each option by its name
 
     several = len(tables) > 1 or person is not None
     if several and (metadata is not None or relation is not None or sql is not None):
-        raise ParameterError("a package is drafted from files: leave out --import, --table and --query.")
+        raise ParameterError("a package is drafted from files. Leave out --import, --table and --query.")
     if len(tables) > 2:
         require_one_branch(tables[1:])
     places = [Path(table) for table in tables] if several else [source_of(tables[0], relation, sql)]
@@ -73,7 +73,9 @@ def init(  # click passes each option by its name
             raise ParameterError(f"write the package beside its tables: {place.resolve().parent / out.name}.")
     by_name = {place.name: place for place in places} if several else {}
     if several and len(by_name) < len(places):
-        raise ParameterError(f"{places[0].name} is given twice: name the table of persons, then that of their events.")
+        raise ParameterError(
+            f"{places[0].name} is given twice. Name the table of persons first, then the table of their events."
+        )
     if metadata is not None:
         found = Drafted(Description.of(imported(metadata).read_as(dialect)))
     else:
@@ -102,7 +104,7 @@ def _draft_words(found: Drafted, groups: dict[str, list[str]], out: Path, explai
         read |= {"reason": lambda name: notes[name].reason if name in notes else ""}
         return grid(("column", *shown), [(name, *(read[one](name) for one in shown)) for name in names], indent=2)
 
-    yield f"{counted(len(fields), 'column')} drafted → {out}. Nothing in it is public before you confirm it."
+    yield f"{counted(len(fields), 'column')} drafted → {out}. It is confidential until you confirm it."
     yield from (f"  {words}" for words in found.links)
     for note in (note for note in found.notes if note.field is None):
         yield f"  the table: {note.choice} ({note.reason}){f'; look: {note.warning}' if note.warning else ''}"
@@ -119,9 +121,9 @@ def _draft_words(found: Drafted, groups: dict[str, list[str]], out: Path, explai
         yield from table(groups["left_out"], "reason")
     yield ""
     if len(found.description.tables) > 1:
-        yield f"Next: say at_most and order in {out}, then"
+        yield f"Next: set at_most and order in {out}, then"
     if groups["ready"]:
-        yield f"Next: confirm those that are ready: covey confirm {out} --all"
+        yield f"Next: confirm the columns that are ready: covey confirm {out} --all"
     if groups["look_at"]:
         yield f"      edit {out}, or accept by name what is right: covey confirm {out} {groups['look_at'][0]} …"
     if not explain:
@@ -147,7 +149,7 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
     from covey.workflow import Description
 
     if not everything and not fields:
-        raise ParameterError("name the fields to confirm, or say --all.")
+        raise ParameterError("name the fields to confirm, or give --all.")
     before = Description.load(schema_path)
     found = before.confirm(list(fields))
     found = found.confirm() if everything else found
@@ -163,7 +165,7 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
     words = [f"now public: {', '.join(told)}"] if told else []
     warned = [name for name in left if name in found.warnings]
     if warned:
-        words += [f"still to confirm, each by its name: {counted(len(warned), 'column')}"]
+        words += [f"still to confirm, one by one: {counted(len(warned), 'column')}"]
         for warning, names in _alike({name: found.warnings[name] for name in warned}).items():
             words += [f"  {warning}", f"    {', '.join(names)}"]
         words += [f"Next: edit {schema_path}, or accept what is right: covey confirm {schema_path} {warned[0]} …"]

@@ -181,7 +181,7 @@ class PersonRows:
 
     def whole(self, kernel: Callable[[Array], T]) -> NoReturn:
         """Refused: how many rows there are is not public."""
-        raise InternalError("rows of persons are seen through sums alone.")
+        raise InternalError("rows of persons are only added up, never read one by one.")
 
 
 def _stored(part: tuple[Kept, Integers]) -> tuple[Array, Integers]:

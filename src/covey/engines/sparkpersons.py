@@ -59,7 +59,7 @@ class SparkPersonRows:
 
     def whole(self, kernel: Callable[[Array], T]) -> NoReturn:
         """Refused: how many rows there are is not public."""
-        raise InternalError("rows of persons are seen through sums alone.")
+        raise InternalError("rows of persons are only added up, never read one by one.")
 
     def _sum(self, kernels: tuple[Callable[[Array], Any], ...]) -> First:
         kernels = tuple(map(pure, kernels))

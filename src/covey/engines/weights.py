@@ -18,7 +18,7 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 from covey.core.tables.events import WEIGHT_BITS, WEIGHT_STEPS
 
-NO_PERSON = "no row of the table names a person: the column of persons is empty. There is nothing to synthesize."
+NO_PERSON = "the column that identifies the person is empty in every row. There is nothing to synthesize."
 
 
 def row_weights(rows: Integers) -> Integers:

@@ -50,8 +50,8 @@ class Likeness:
             np.maximum.at(heaviest, labels, probability)
             if (heaviest > MOST_OF_A_GROUP * np.bincount(labels, weights=probability)).any():
                 raise ParameterError(
-                    "a record has more than half of its group's weight: the group's mean would be nearly that record. Cap "
-                    "the weights, or ask for larger groups."
+                    "a record has more than half of its group's weight, so the mean of the group would be nearly that record. "
+                    "Cap the weights, or ask for larger groups."
                 )
         return labels
 

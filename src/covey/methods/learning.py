@@ -58,10 +58,10 @@ def check_learning(schema: Schema, delta: Fraction) -> None:
     schema = with_known_domains(schema)
     for field in schema.learns:
         if field.type == "string" and not delta:
-            names = "Its name says that it holds names of persons: leave it out."
+            names = "Its name suggests that it holds names of persons. Leave it out."
             way_out = ("Give a small ", "delta", ", such as 1e-9, or list its categories under constraints.enum.")
             raise field.wrong(
-                "is a text whose categories are to be learned, which pure ε cannot do: it names only what it was told",
+                "is a text whose categories are to be learned, which pure ε cannot do",
                 *([names] if holds_names(field.name) else way_out),
             )
         if (field.other or OTHER) in schema.missing_values:
@@ -86,18 +86,18 @@ class Learned:
         """What became of columns that were left out, and how to keep them: names of persons should stay away."""
         if self.guessed:
             return (
-                "nothing in any column stands out of the noise: limits are a guess, and texts are one category. More rows, a "
-                "larger epsilon or fewer learned columns help, and limits and categories that are declared."
+                "noise hides the values of every column: limits are a guess, and texts are one category. More rows, a larger "
+                "epsilon, fewer learned columns, or declared limits and categories help."
             )
         if not self.left_out:
             return ""
         told = (
-            "left out, because nothing in them stands out of the noise, or labels that do hold less than half of their rows: "
+            "left out, because noise hides their values, or because the labels that were found cover less than half of the rows: "
             f"{', '.join(map(repr, self.left_out))}."
         )
         others = [repr(name) for name in self.left_out if not holds_names(name)]
         which = "them" if len(others) == len(self.left_out) else ", ".join(others)
-        return f"{told} To keep {which}, declare limits or categories." if others else told
+        return f"{told} Declare limits or categories to keep {which}." if others else told
 
 
 def assumed(schema: Schema) -> tuple[str, ...]:
@@ -107,23 +107,23 @@ def assumed(schema: Schema) -> tuple[str, ...]:
         return ()
     kinds = [f"{f.name!r} ({_kind(f)})" for f in read]
     told = [
-        "Names of the columns, and how their file is laid out (separator, encoding, line of the header), are taken from it.",
-        "Types, the words of flags and the decimals of numbers were read off the table without noise, by rules that overlook an "
-        f"odd cell in a thousand: {', '.join(kinds)}.",
-        "Columns of the table that looked like identifiers, names of persons, addresses or free text, or were empty, were left "
-        "out by such rules.",
-        "The promise compares tables for which these rules give the same.",
+        "Column names and the layout of the file (separator, encoding, header line) were read from it.",
+        "Types, the words of yes/no columns and the decimals of numbers were read from the table without noise, by rules that "
+        f"ignore up to one odd cell in a thousand: {', '.join(kinds)}.",
+        "The same kind of rules left out columns that are empty or look like identifiers, names of persons, addresses or free "
+        "text.",
+        "The guarantee compares tables for which these rules give the same result.",
     ]
     numbers = [field for field in read if field.type in ("integer", "number")]
     dates = [field for field in read if field.type in ("date", "datetime", "time")]
     for spelling in dict.fromkeys(field.spelling for field in numbers):
         grouped = f"digits grouped by {spelling.thousands!r}" if spelling.thousands else "no thousands mark"
         told.append(
-            f"Numbers were read with decimal mark {spelling.decimal!r} and {grouped}: as the call said, not as cells look."
+            f"Numbers were read with decimal mark {spelling.decimal!r} and {grouped}: as the call said, not as the cells look."
         )
     for spelling in dict.fromkeys(field.spelling for field in dates):
         form = "in ISO 8601" if spelling.date_format is None else f"as {spelling.date_format}, or in ISO 8601"
-        told.append(f"Dates and times were read {form}: as the call said, not as cells look.")
+        told.append(f"Dates and times were read {form}: as the call said, not as the cells look.")
     return (*told, "Cells in any other spelling count as words or as missing.") if numbers or dates else tuple(told)
 
 

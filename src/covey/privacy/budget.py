@@ -76,7 +76,7 @@ def check_epsilon(value: Any) -> Fraction:
             "(on the command line: covey anonymize)."
         )
     if epsilon < MIN_EPSILON:
-        raise ParameterError(f"epsilon must be at least 1e-12, got {value}: below that the answer is noise alone.")
+        raise ParameterError(f"epsilon must be at least 1e-12, got {value}: below that the answer is only noise.")
     if epsilon > MAX_EPSILON:
         raise ParameterError(f"epsilon must be at most 1e6, got {value}: beyond that there is no privacy to speak of.")
     return epsilon
@@ -273,12 +273,10 @@ def make_budget(  # the public parameters of a release, each with a default
     e, d = check_epsilon(epsilon), check_delta(delta, n)
     k = whole_number(rows_per_person, "rows_per_person", 1)
     if persons and k > 1:
-        raise ParameterError(
-            "person and rows_per_person exclude each other: with person, all rows of a person count as one. Leave one out."
-        )
+        raise ParameterError("give person or rows_per_person, not both: person already protects all rows of a person.")
     if persons and e < MIN_EPSILON_OF_PERSONS:
         raise ParameterError(
-            f"with person, epsilon must be at least 1e-6, got {float(e):g}: the answer would be noise alone."
+            f"with person, epsilon must be at least 1e-6, got {float(e):g}: the answer would be only noise."
         )
     if neighbours not in (REPLACE, ADD_REMOVE):
         raise ParameterError(f"neighbours must be {REPLACE!r} or {ADD_REMOVE!r}, got {neighbours!r}.")
@@ -426,5 +424,5 @@ class PrivacyStatement:
         columns = len(self.learned) + len(self.left_out)
         share, delta = float(spent[0].amount / self.budget.amount), float(spent[0].delta)
         part = f" and {delta:.3g} of δ" if delta else ""
-        public = "column names and types are public" + (", read off the table without noise" if self.assumed else "")
+        public = "column names and types are public" + (", read from the table without noise" if self.assumed else "")
         return f"; domains of {columns} columns learned with noise, for {share:.3g} of the budget{part} ({public})"

@@ -177,7 +177,7 @@ class Exact(Generic[T]):
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
-            "an exact value of real records cannot be looked at, compared, converted or stored: measure it at the gate."
+            "an exact value of real records cannot be shown, compared, converted or stored. Measure it at the gate."
         )
 
     # Equality is refused as well: to mypy it returns NoReturn, so that what follows a comparison is flagged as unreachable.

@@ -18,7 +18,7 @@ def risks(r: int) -> list[tuple[str, float]]:
 def why(r: int) -> str:
     """What the figures mean."""
     return (
-        f"If all {r:,} members of a group have the same answer to a question, their average is that answer, and whoever knows "
-        "that a person is in the group knows it too. These are the chances of that for people put together at random. Groups are "
-        "of people who are alike, so agreement is more frequent than this, not less."
+        f"If all {r:,} members of a group have the same value, their average is that value. Whoever knows that a person is in "
+        "the group then knows it too. These are the probabilities for groups formed at random. Real groups hold similar people, "
+        "so they agree more often."
     )

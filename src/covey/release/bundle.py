@@ -127,7 +127,7 @@ def publish(  # what is written where, by whose leave, and who is told
             add_words(release, folder, claim, told)
         except Exception as error:  # whatever it is: the data are there, and the rest can be made from them
             warnings.warn(
-                f"the data of {folder} are written and whole, but its report could not be made ({type(error).__name__}). To try "
+                f"the data of {folder} are complete, but its report could not be made ({type(error).__name__}). To try "
                 f"again: covey resume {folder}",
                 CoveyWarning,
                 stacklevel=2,

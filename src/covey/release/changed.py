@@ -176,8 +176,8 @@ def changed_words(figures: Mapping[str, Any]) -> list[str]:
 def _moved(own: Mapping[str, Any]) -> str:
     (low, high), (true, moved) = own["limits"], own["mean"]
     return (
-        f"lie beyond {word(low)} to {word(high)} and were moved to these limits: the mean of the table is {word(true)}, "
-        f"and {word(moved)} once they are moved"
+        f"lie beyond {word(low)} to {word(high)} and were moved to these limits, which changes the mean from {word(true)} to "
+        f"{word(moved)}"
     )
 
 
@@ -185,8 +185,8 @@ SAYS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "moved": _moved,
     "merged": lambda own: f"are in no category of the schema and were merged into {own['into']!r}",
     "emptied": lambda own: (
-        f"are {'in no category of the schema' if own['type'] == 'string' else 'no ' + own['type']} and were taken as missing"
+        f"are {'in no category of the schema' if own['type'] == 'string' else 'not of type ' + own['type']} and became missing"
     ),
-    "filled": lambda own: "are missing and were filled with the default, because the schema calls the column required",
-    "coarsened": lambda own: "are known less finely than they are written: by their bin, or rounded",
+    "filled": lambda own: "are missing and were filled with the default, because the column is required",
+    "coarsened": lambda own: "were rounded, or replaced by their bin",
 }

@@ -200,7 +200,7 @@ def histogram(  # what is drawn, what its parts are called, and how sure they ar
     drawn.append(_text(left, 9, percent(top, 0 if top > 0.1 else 1), anchor="start"))
     drawn.append(tag("line", x1=left, x2=left + room, y1=head, y2=head, class_="grid"))
     most = int(np.argmax(shares[0]))
-    said = f"{len(labels)} bins from {first} to {last}; the largest share is {percent(float(shares[0][most]))}, {labels[most]}"
+    said = f"{len(labels)} bins from {first} to {last}; the largest holds {percent(float(shares[0][most]))}, {labels[most]}"
     return svg(width, height, f"Distribution of {name}", said, drawn)
 
 

@@ -117,7 +117,7 @@ def conditioned(centres: Centres, wishes: Sequence[Wish]) -> WeightedPoints:
             np.divide(block, held, out=block, where=held > 0)
     total = weights.sum()
     if not total > 0:
-        raise ParameterError("no centre of this bundle has such rows: nothing can be drawn.")
+        raise ParameterError("the model of this bundle has no such rows, so none can be drawn.")
     kept = weights > 0
     return WeightedPoints(weights[kept] / total, points[kept])
 
@@ -158,7 +158,7 @@ def _parts(
         part, left, idle = part + 1, left - int(keep.sum()), 0 if keep.any() else idle + 1
         if idle == PATIENCE:
             raise ParameterError(
-                "the rules of the schema leave no such rows, or next to none has values in the range: nothing can be drawn."
+                "the rules of the schema exclude such rows, or hardly any row has values in the range, so none can be drawn."
             )
         if keep.any():
             yield columns

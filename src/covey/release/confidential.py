@@ -183,7 +183,7 @@ def one_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, A
     return section(
         "one",
         "Column by column",
-        tag("p", f"The largest error comes first. Where a column has many values, neighbouring ones are joined.{cut}"),
+        tag("p", f"The largest errors come first. Neighbouring values are joined where a column has many.{cut}"),
         legend,
         tag("div", cards, class_="grid"),
     )
@@ -230,7 +230,7 @@ def two_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, A
     return section(
         "two",
         "Pair by pair",
-        tag("p", f"How far the two-way tables are apart.{cut}"),
+        tag("p", f"The distance between real and synthetic tables of two columns.{cut}"),
         charts.figure(title, picture),
         tag("div", charts.table(head, cells, furthest, "named"), class_="apart"),
     )
@@ -260,7 +260,7 @@ def prediction(found: Sequence[Mapping[str, Any]] | None) -> list[Part]:
     """Train on synthetic, test on real."""
     title = "Train on synthetic, test on real"
     if found is None:
-        words = "scikit-learn is not installed, so nothing was predicted: pip install 'covey[evaluate]'."
+        words = "Predictions need scikit-learn, which is not installed: pip install 'covey[evaluate]'."
         return [section("prediction", title, tag("p", words))]
     if not found:
         return []
@@ -284,8 +284,8 @@ def prediction(found: Sequence[Mapping[str, Any]] | None) -> list[Part]:
         "AUC, from synthetic",
     )
     words = (
-        "A logistic regression on all other columns learned once from half of the real rows and once from the synthetic rows; "
-        "both were tested on the other half of the real rows. The closer the two, the better the synthetic rows serve such work. "
-        "AUC is averaged over classes; 0.5 is chance. The synthetic rows were made from all real rows, the tested half included."
+        "A logistic regression on all other columns was trained twice: on half of the real rows and on the synthetic rows. Both "
+        "were tested on the other half of the real rows. The closer the two results, the better. AUC is averaged over classes; "
+        "0.5 is chance. The synthetic rows were made from all real rows, including the tested half."
     )
     return [section("prediction", title, tag("p", words), charts.table(head, rows, "Predictions"))]

@@ -35,9 +35,9 @@ def odds(privacy: PrivacyStatement) -> str:
     chance = 100 * guess(float(budget.epsilon), float(budget.delta))
     said = f"{chance:.1f}%" if chance < 99.95 else f"{chance:.4g}%"
     return (
-        f"Whoever knows every row of the confidential table except {rest}, and must say which of two equally likely versions "
-        f"is the real one, {'would be' if privacy.seeded else 'is'} right in at most {said} of cases with this whole folder in "
-        "hand; tossing a coin is right in 50%."
+        f"Suppose an attacker knows every row of the confidential table except {rest}, and must choose between two equally "
+        f"likely versions of it. With this whole folder in hand the attacker {'would be' if privacy.seeded else 'is'} right in "
+        f"at most {said} of cases; tossing a coin is right in 50%."
     )
 
 
@@ -48,12 +48,12 @@ def cover(privacy: PrivacyStatement, about: About, accuracy: str, *columns: Html
         ("Purpose", about.purpose or UNSAID),
         ("Promise", odds(privacy)),
         ("Protects", privacy.budget.protects),
-        ("Used up", used(privacy.budget, about)),
+        ("Budget used", used(privacy.budget, about)),
         ("Accuracy", accuracy),
     ]
     public = (
-        f"Public are the number of {privacy.budget.counted} ({privacy.n:,}), the method, and the columns with the limits and "
-        "categories below. Everything else in this folder was computed with noise that the budget paid for."
+        f"The number of {privacy.budget.counted} ({privacy.n:,}), the method and the columns with the limits and categories "
+        "below are public. Everything else in this folder was computed with noise and paid for from the budget."
     )
     inside = (facts(rows, "The release at a glance"), tag("p", public), *columns)
     key, title, markup = section("cover", "At a glance", *inside)
@@ -64,12 +64,12 @@ def used(budget: Budget, about: About) -> Any:
     """This release's ε, all releases' so far, and the cap: in words, and as a bar of the cap's share that is used up."""
     own = budget.parameters
     if about.spent is None or about.used is None or not about.cap:
-        return f"{own} by this release; no ledger was asked what other releases have used"
+        return f"{own} by this release; what other releases have used is not known here"
     share = min(float(about.used), 1.0)
     parts = [("all releases so far", share), ("left", 1 - share)]
     words = (
         f"{own} by this release; ε = {float(about.spent):g} by all releases about these people so far, of a cap of "
-        f"{float(about.cap):g} that is final: {share:.3g} of it is used up"
+        f"{float(about.cap):g} that is final. {share:.1%} of it is used"
     )
     pieces = [
         tag("span", class_=f"part {kind}", style=f"flex-grow:{part * 1000:.0f}", title=f"{name}: {part:.3g}")
@@ -111,27 +111,29 @@ def domain(field: Field) -> str:
 def foundations(privacy: PrivacyStatement) -> Part:
     """The lowest layer: what the promise rests on, and what nobody can read off a folder."""
     rows = [
-        ("Who saw the real table", "its owner, on a machine of their own; the promise is about what left it"),
-        ("Whose word counts", f"that {privacy.budget.protects} is what one person has in the table"),
+        ("Who saw the real table", "only its owner; the guarantee is about what left the owner’s machine"),
+        ("What the owner vouches for", f"that {privacy.budget.protects} is what one person has in the table"),
         *([("What it takes as public", " ".join(privacy.assumed))] if privacy.assumed else []),
         (
             "Noise",
-            "whole numbers, drawn exactly, from the operating system’s secure source"
+            "whole numbers, drawn exactly, from the secure random source of the operating system"
             if not privacy.seeded
-            else "drawn from a declared seed: for tests alone",
+            else "drawn from a declared seed, for tests only",
         ),
         ("Counting the budget", "each measurement is written down and charged before its noise is drawn"),
         (
             "Side channels",
-            "file names, sizes, messages and choices follow from public things and from noisy figures alone",
+            "file names, sizes, messages and choices depend only on public facts and on noisy figures",
         ),
-        ("Checks", "covey verify checks files, rows and budget; covey’s own audits replay every kind of measurement"),
+        ("Checks", "covey verify checks files, rows and budget; the audits of covey replay every kind of measurement"),
     ]
     words = (
-        "A promise of privacy is worth what lies under it: who held the data, how the noise was made, and who checked. The "
-        "folder cannot prove these; the owner vouches for the first two; covey’s source, proofs and audits are open."
+        "A guarantee of privacy depends on who held the data, how the noise was made, and who checked. This folder cannot prove "
+        "that. The owner vouches for the first two. The source, proofs and audits of covey are open."
     )
-    return section("foundations", "What it stands on", tag("p", words), facts(rows, "What it stands on"))
+    return section(
+        "foundations", "What the guarantee rests on", tag("p", words), facts(rows, "What the guarantee rests on")
+    )
 
 
 def example_question(schema: Schema, of: str = "") -> tuple[str, str]:

@@ -85,7 +85,7 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
     codec = Codec(schema)
     if person is None and facts.get("rows_per_person") == ALL_ROWS:
         raise ArgumentError(
-            "this bundle counts persons, not rows: give ", "person", ", the column that tells them apart."
+            "this bundle counts persons, not rows. Give ", "person", ", the column that identifies the person."
         )
     written = schema if dialect is None else schema.read_as(dialect)
     read = read_table(table, beside(written, person))
@@ -97,7 +97,7 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
         true, changes = true[places], changes.taking(places)
     synthetic, _ = codec.encode(read_table(rows_path(folder), schema), "cells")
     if not len(codec.domain_sizes):
-        raise InputError("the schema has only constants: there is nothing to compare.")
+        raise InputError("the schema has only constant columns, so there is nothing to compare.")
     return Comparison.of(codec, true, synthetic, facts, changes)
 
 
@@ -116,7 +116,7 @@ def once_a_person(names: Sequence[str | None], places: Integers) -> Integers:
     order = np.argsort(whose, kind="stable")
     order = order[whose[order] >= 0]
     if not len(order):
-        raise InputError("no row of the table names a person: there is nothing to compare.")
+        raise InputError("the column that identifies the person is empty in every row, so there is nothing to compare.")
     _, starts, rows = np.unique(whose[order], return_index=True, return_counts=True)
     each = int(np.clip(COMPARED // len(starts), 1, 60))
     first = np.random.default_rng(0).integers(0, rows)
@@ -318,7 +318,7 @@ def check_targets(codec: Codec, targets: Sequence[str]) -> None:
     """Refuse what cannot be predicted, and say what is missing to predict the rest."""
     for name in targets:
         if name not in codec.names:
-            wrong = f" names {name!r}, which is no field that varies. Name one of the schema's fields."
+            wrong = f" names {name!r}, which is not a field that varies. Name a field of the schema."
             raise ArgumentError("", "target", wrong)
     if targets and not has_learner():
         raise MissingExtraError("predicting needs scikit-learn: pip install 'covey[evaluate]'")

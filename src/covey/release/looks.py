@@ -27,8 +27,8 @@ TABLED = 30  # pairs whose tables are in the page: some hundred kilobytes
 
 NOWHERE: Mapping[int, Array] = {}
 EVEN = (
-    " Pale bars are even inside: finer shares were not measured or are lost in noise, so synthetic values are spread evenly over "
-    "the range of the bar. Where in it the confidential values lie, they do not tell."
+    " Pale bars were not measured more finely, or noise hides the details. Inside such a bar synthetic values are spread "
+    "evenly, whatever the confidential ones are."
 )
 Level = tuple[float, float, float, float]  # a quantile's level, its value, and the ends of its band
 Ends = tuple[Floats, Floats]  # of the bands of a column's labels
@@ -83,20 +83,23 @@ def distributions(
         except Exception as error:  # the other columns are worth a look
             cards.append(tag("article", tag("h3", column.name), reason(error)))
     hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
-    words = "How the synthetic rows are spread over the values of each column. " + (
+    words = "How the synthetic rows are distributed in each column. " + (
         "Nothing here was taken from the real rows."
         if private
-        else "Averages of groups keep the totals of a column, so these shares can be those of the real rows."
+        else "Averages of groups keep the totals of a column, so these proportions can equal those of the real rows."
     )
     if bands is not None:
         words += (
-            " The thin line at a bar is its error band: the share in the confidential table lies in it with 95% confidence. "
-            "It was read off the noisy measurements, and costs no privacy."
+            " The thin line at a bar is its error band: it holds the proportion in the confidential table with 95% confidence. "
+            "It comes from the noisy measurements and costs no privacy."
         )
     if any(own.any() for own in even.values()):
         words += EVEN
     if hidden:
-        words += f" To stay small, the page shows {len(columns) - hidden:,} of {len(columns):,} columns: the first of each kind."
+        words += (
+            f" To keep the page small, only {len(columns) - hidden:,} of {len(columns):,} columns are shown: the first of each "
+            "kind."
+        )
     key, title = (f"columns-{of}", f"What {of} look like") if of else ("columns", LOOKS)
     return section(key, title, tag("p", words), tag("div", cards, class_="grid"))
 
@@ -106,9 +109,12 @@ def _flag_list(flags: Sequence[tuple[Column, Floats, Ends | None]]) -> Html:
     rows = [(column.name, [float(s[1])]) for (column, _, _), s in zip(flags, shares, strict=True)]
     bands = [None if e is None else (float(e[0][1]), float(e[1][1])) for _, _, e in flags]
     missing = max(float(s[2]) if len(s) > 2 else 0.0 for s in shares)
-    note = "share of rows that are true" + (f"; up to {percent(missing)} missing" if missing > 0 else "")
+    note = "proportion of rows with yes" + (f"; up to {percent(missing)} missing" if missing > 0 else "")
     return tag(
-        "article", tag("h3", "Flags"), tag("p", note, class_="note"), charts.bars(rows, "Share of true", bands=bands)
+        "article",
+        tag("h3", "Yes/no columns"),
+        tag("p", note, class_="note"),
+        charts.bars(rows, "Proportion of yes", bands=bands),
     )
 
 
@@ -116,7 +122,7 @@ def _column_card(
     column: Column, shares: Floats, ends: Ends | None, below: Sequence[Html | None] = (), even: Array | None = None
 ) -> Html:
     note = f"{column.type}, {column.domain}" + (f"; {percent(float(shares[-1]))} missing" if column.has_missing else "")
-    caption = f"Shares of {column.name}"
+    caption = f"Proportions of {column.name}"
     if not column.ordered:
         order = ranked(column.labels, np.stack([shares, *(ends or ())]), column.has_missing)
         bands = [(float(v[1]), float(v[2])) if len(v) > 1 and label in column.labels else None for label, v in order]
@@ -190,17 +196,17 @@ def pair_map(
         values = np.where(apart, associations(some[:, : len(shown)], shown), values)
     names = [column.name for column in shown]
     words = (
-        "How strongly two columns of the synthetic table depend on each other: Cramér’s V, from 0 (not at all) to 1 (each "
-        "determines the other), corrected for chance."
+        "How strongly two columns of the synthetic table depend on each other, by Cramér’s V: 0 means not at all, 1 means that "
+        "each determines the other. It is corrected for chance."
     )
     if len(columns) > MAPPED:
         words += f" The map shows the first {MAPPED} of {len(columns):,} columns."
     if len(some) < rows:
-        words += f" It was computed on {len(some):,} of the {rows:,} rows, evenly chosen."
+        words += f" It was computed on {len(some):,} of the {rows:,} rows."
     if bands is not None and known is None:
         words += (
-            " All of them are modelled: tables of two columns were not measured by themselves, or only of rows that were cut, so "
-            "there are no error bands for pairs."
+            " All of them are modelled. Tables of two columns were not measured by themselves, or only for shortened rows, so "
+            "pairs have no error bands."
         )
     title = "Associations in the synthetic data"
     lost = None if known is None else known.kind == LOST
@@ -238,7 +244,7 @@ def _pair_table(bands: Bands, fine: Integers, names: Sequence[str], pair: tuple[
         (label, *([percent(s), tag("span", span(x, y), class_="note")] for s, x, y in zip(*own, strict=True)))
         for label, *own in zip(found.rows, found.share, found.low, found.high, strict=True)
     ]
-    title = f"{names[a]} × {names[b]}: share of synthetic rows, and where the confidential share lies, 95%"
+    title = f"{names[a]} × {names[b]}: proportion of synthetic rows, and the 95% band of the confidential proportion"
     grid = charts.table((names[a], *found.columns), rows, title, "cells")
     return tag("div", grid, id=pair_key(pair), class_="unseen")
 
@@ -246,7 +252,7 @@ def _pair_table(bands: Bands, fine: Integers, names: Sequence[str], pair: tuple[
 def _strongest(names: Sequence[str], values: Floats) -> Html:
     pairs = [(pair, value) for pair, value in charts.strongest_pairs(names, values, LISTED) if float(value) > 0.01]
     if not pairs:
-        return tag("p", "No pair has more than 0.01: these columns are as good as independent.", class_="note")
+        return tag("p", "No pair has more than 0.01: the columns are practically independent.", class_="note")
     return charts.table(("pair", "Cramér’s V"), pairs, f"The {len(pairs)} strongest associations")
 
 
@@ -255,7 +261,7 @@ def _measured(names: Sequence[str], known: PairBands, tabled: Sequence[tuple[int
     i, j = np.triu_indices(len(names), 1)
     order = [k for k in np.argsort(-known.value[i, j], kind="stable")[:LISTED] if known.value[i[k], j[k]] > 0]
     if not order:
-        return tag("p", "No association stands out of the noise of this release.", class_="note")
+        return tag("p", "Noise hides all associations in this release.", class_="note")
     rows = [
         (
             _led_to_table((int(i[k]), int(j[k])), names, tabled),
@@ -266,7 +272,7 @@ def _measured(names: Sequence[str], known: PairBands, tabled: Sequence[tuple[int
     ]
     head = ("pair", "synthetic", "confidential, 95%")
     words = f"The {len(rows)} strongest associations that were measured"
-    return charts.table(head, rows, words if len(rows) > 1 else "The one association that stands out of the noise")
+    return charts.table(head, rows, words if len(rows) > 1 else "The one association that is stronger than the noise")
 
 
 def _led_to_table(pair: tuple[int, int], names: Sequence[str], tabled: Sequence[tuple[int, int]]) -> Html | str:
@@ -280,15 +286,15 @@ def _kinds(known: PairBands, names: Sequence[str]) -> str:
     upper = known.kind[np.triu_indices(len(known.kind), 1)]
     count = {kind: int(np.sum(upper == kind)) for kind in (MEASURED, MODELLED, LOST, DISTANT)}
     words = (
-        f"Of {len(upper):,} pairs {count[MEASURED]:,} are measured: their noisy tables show the association, or show that it is "
-        f"next to none. {count[MODELLED]:,} are modelled: the synthetic rows have an association that follows from other columns "
-        f"alone, and noise hides whether it is there. {count[LOST]:,} are lost in noise: nothing is seen, and a weak "
-        "association may be there; the map leaves these empty. With 95% confidence noise alone made none of the listed ones."
+        f"Of {len(upper):,} pairs {count[MEASURED]:,} are measured: their noisy tables show the association, or show that there "
+        f"is hardly any. {count[MODELLED]:,} are modelled: the association in the synthetic rows follows from other columns, and "
+        f"noise hides whether it is real. {count[LOST]:,} are lost in noise: a weak association may exist, and the map leaves "
+        "these empty. With 95% confidence none of the listed associations comes from noise alone."
     )
     if known.distant:
         columns = ", ".join(names[j] for j in known.distant)
         words += (
-            f" {count[DISTANT]:,} have no band, those with a column that was measured by its distance from another one "
-            f"({columns}): the map shows their association in the synthetic rows alone."
+            f" {count[DISTANT]:,} have no band, because one of the columns was measured by its distance from another one "
+            f"({columns}). The map shows their association in the synthetic rows."
         )
     return words

@@ -24,8 +24,8 @@ NUMBERS, DESCRIPTION = "measurements.npz", "measurements.json"
 NOTE = "Outputs of the private mechanism, noise included: they cost nothing more. sd is the noise's standard deviation."
 ABOUT = {
     "cells": "counts of every cell, table after table; divided by per they are shares of units",
-    "centred": "tables less what their margins and the factors' references say; of all pairs the part above the diagonal",
-    "product": "mean products of flags less the factors' references",
+    "centred": "tables minus what their margins and the factors' references say; of all pairs the part above the diagonal",
+    "product": "mean products of yes/no columns minus the factors' references",
 }
 _PARTS = ("edges", "bins", "reference")
 

@@ -137,14 +137,14 @@ def alarms(columns: dict[str, dict[str, Any]]) -> list[str]:
     for name, own in columns.items():
         if "median" not in own:
             if own["kolmogorov"]:
-                found.append((np.inf, f"{name} has values in one of the two tables alone"))
+                found.append((np.inf, f"{name} has values in only one of the two tables"))
             continue
         (a, b), off, shape = own["median"], own["median_off"], own["kolmogorov"]
         if off >= MEDIAN_ALARM:
             words = f"the median of {name} is {word(b)} instead of {word(a)}: {off:.1f} standard deviations off"
             found.append((off / MEDIAN_ALARM, words))
         elif shape >= SHAPE_ALARM:
-            words = f"the values of {name} are distributed otherwise: {shape:.0%} of them lie on the wrong side of some value"
+            words = f"the distribution of {name} differs: the proportion below some value is off by {shape:.0%}"
             found.append((shape / SHAPE_ALARM, words))
     return [words for _, words in sorted(found, key=lambda one: -one[0])]
 
@@ -162,7 +162,7 @@ def number_words(figures: Mapping[str, Any]) -> list[str]:
     if columns:
         mean = float(np.mean([own["kolmogorov"] for own in columns.values()]))
         worst = ", ".join(f"{name} ({own['kolmogorov']:.3f})" for name, own in list(columns.items())[:3])
-        out.append(f"distribution functions of numbers differ by {mean:.3f} at most on average; worst: {worst}")
+        out.append(f"distribution functions of numbers differ by at most {mean:.3f} on average; worst: {worst}")
     if pairs := figures["rank_correlations"]:
         a, b, true, synthetic = pairs[0]
         out.append(f"rank correlations: worst is {a} × {b}, {synthetic:.2f} instead of {true:.2f}")

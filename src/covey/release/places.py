@@ -35,7 +35,7 @@ def check_target(folder: Path, force: bool) -> None:
             raise ParameterError(f"the output {folder} cannot be made in {parent}. Choose another folder.")
         return
     if not force:
-        raise ArgumentError(f"the output {folder} exists. Choose another folder, or say ", "force", " to replace it.")
+        raise ArgumentError(f"the output {folder} exists. Choose another folder, or give ", "force", " to replace it.")
     if not folder.is_dir() or (any(folder.iterdir()) and not _is_whole(folder)):
         raise ParameterError(f"the output {folder} is not a covey bundle and will not be replaced, even by force.")
 
@@ -69,7 +69,9 @@ def is_bundle(folder: Path) -> bool:
 def refuse_in_bundle(path: Path) -> None:
     """Whatever was computed on true data is not written where it would be handed out."""
     if is_bundle(path.parent) or is_bundle(path.resolve().parent):
-        raise ParameterError(f"{path} lies inside a bundle: confidential figures are not written there.")
+        raise ParameterError(
+            f"{path} is inside a bundle. Confidential figures are not written there; choose another place."
+        )
 
 
 def check_disk(m: Any, columns: int, folder: Path) -> int:
@@ -96,7 +98,7 @@ def check_output(path: Path) -> None:
     if not folder:
         raise ParameterError(f"{path} cannot be written: there is no folder {path.parent}. Make it, or choose another.")
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise ParameterError(f"{path} cannot be written: you may not write there. Choose another place.")
+        raise ParameterError(f"{path} cannot be written: permission denied. Choose another place.")
 
 
 def refuse_same(source: Path | Database, out: Path) -> None:
@@ -111,4 +113,4 @@ def check_new_file(path: Path, source: Path | Database, force: bool) -> None:
     check_output(path)
     refuse_same(source, path)
     if path.exists() and not force:
-        raise ArgumentError(f"{path} exists. Choose another name, or say ", "force", ".")
+        raise ArgumentError(f"{path} exists. Choose another name, or give ", "force", ".")

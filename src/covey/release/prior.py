@@ -24,8 +24,8 @@ def read_prior(folder: Any, codec: Codec, seeded: bool) -> Prior:
     facts = verify_bundle(place).facts
     if "group_size" in facts:
         raise InputError(
-            f"{place} is an anonymous bundle, which is not differentially private: using it as public information would "
-            "let it leak into a private release. Give a bundle made by covey release."
+            f"{place} is an anonymous bundle, which is not differentially private. Used as public information, it would leak "
+            "into a private release. Give a bundle made by covey release."
         )
     if facts["seeded"] and not seeded:
         raise InputError(

@@ -41,7 +41,7 @@ PAPER = (
     "M. Boedihardjo, T. Strohmer and R. Vershynin, “Covariance’s Loss is Privacy’s Gain: Computationally Efficient, "
     "Private and Accurate Synthetic Data”"
 )
-HIDDEN = "What limits and categories hide"
+HIDDEN = "What became coarser"
 
 
 def report_html(
@@ -87,7 +87,11 @@ def _events(files: Files, counts: Integers) -> Part:
     return section(
         "events",
         f"How many {files.described.events.name} a synthetic person has",
-        tag("details", tag("summary", "Shares of persons"), facts(rows, "Number of events and share of persons")),
+        tag(
+            "details",
+            tag("summary", "Proportions of persons"),
+            facts(rows, "Number of events and proportion of persons"),
+        ),
     )
 
 
@@ -110,9 +114,7 @@ def changed(bands: Bands | None) -> Part | None:
     found = [] if bands is None else bands.notes()
     if not found:
         return None
-    words = (
-        "Rows and answers are about the confidential table as the schema reads it, within its limits and categories:"
-    )
+    words = "Rows and answers describe the confidential table as the schema reads it. These values became coarser:"
     listed = tag("ul", [tag("li", f"{note}.") for note in found])
     return section("limits", HIDDEN, tag("p", words), listed)
 
@@ -177,7 +179,7 @@ class Files:
         for part in self.described.tables:
             if part.parent is not None:
                 own = part.parent
-                rows.append(("Link", f"{part.name}.{own.column} refers to {own.table}; numbers without meaning"))
+                rows.append(("Link", f"{part.name}.{own.column} refers to {own.table}; its numbers have no meaning"))
                 rows.append((f"{part.name} of a person", f"{own.at_most} at most"))
         rows += [
             ("Columns", f"{self.width:,}"),
@@ -211,10 +213,10 @@ class Files:
         return section(
             "reuse",
             "Cite and reuse",
-            tag("p", "In the folder of this page, check that nothing was changed and read the rows:"),
+            tag("p", "To check that nothing was changed and to read the rows, run in the folder of this page:"),
             tag("pre", check),
             *more,
-            tag("p", "Cite the table as (covey cite . says it as BibTeX too):"),
+            tag("p", "Cite the table as (covey cite . prints BibTeX too):"),
             tag("pre", cite),
             tag("p", f"Cite the method as: {PAPER}."),
             tag("ul", [tag("li", note) for note in notes]),
@@ -226,9 +228,12 @@ class Files:
         ask, python = example_question(last.written, f"{last.name}." if self.several else "")
         lines = ("import covey", "", 'release = covey.load(".")', f"print({python})", "more = release.sample(100_000)")
         return [
-            tag("p", "Compute an interval that knows of the noise; one from the rows alone would be too short:"),
+            tag(
+                "p",
+                "Ask for an interval that includes the noise. An interval computed from the rows alone would be too short:",
+            ),
             tag("pre", f'covey ask . "{ask}"'),
-            tag("p", "The same in Python, and more rows, which cost no privacy (covey sample draws them too):"),
+            tag("p", "The same in Python, and more rows at no cost of privacy (covey sample draws them too):"),
             tag("pre", "\n".join(lines)),
         ]
 
@@ -236,7 +241,7 @@ class Files:
         """The last line."""
         return tag(
             "p",
-            f"Written by covey {self.version}. This page is one file without scripts; it loads nothing and sends nothing. "
+            f"Written by covey {self.version}. This page is one file without scripts. It loads nothing and sends nothing. "
             "README.md and privacy.json in the same folder say the same in words and in numbers.",
         )
 
@@ -253,11 +258,11 @@ def private_page(release: PrivateRelease, files: Files, whole: Bounds, looks: Se
         *headline(release, whole),
     ]
     notes = [
-        "Use it as you would use the original table: for exploring, teaching, testing code, planning a study. Whatever "
-        "you compute from it costs no further privacy.",
-        "Shares and associations of few columns are what it keeps best. Single rows mean nothing, and rare combinations "
-        "may be off by more than the bound above, which is about the typical one.",
-        "model.npz holds the law that the rows were drawn from: more rows can be drawn at no cost.",
+        "Use it like the original table: to explore, teach, test code or plan a study. Nothing that you compute from it costs "
+        "further privacy.",
+        "It keeps proportions and associations of few columns best. Single rows mean nothing. Rare combinations may be off by "
+        "more than the bound above, which is an average.",
+        "model.npz holds the model that the rows were drawn from. More rows can be drawn from it at no cost.",
     ]
     spectral = release.fitted.spectrum
     drawn = "Persons and their events" if files.several else "The rows"
@@ -268,20 +273,20 @@ def private_page(release: PrivateRelease, files: Files, whole: Bounds, looks: Se
         *attempted("How the budget was spent", budget_bar, privacy),
         *attempted("How accurate it is", accuracy, release, whole),
         *looks,
-        *([] if spectral is None else attempted("What stood out of the noise", spectrum, spectral)),
+        *([] if spectral is None else attempted("What is stronger than the noise", spectrum, spectral)),
         files.released(
             f"{privacy.n:,} {budget.counted}{' and their events' if files.several else ''}",
             f"mechanism: {privacy.mechanism}",
             f"{drawn} were drawn at random from a private model. The {'package' if files.several else 'schema'}, the number of "
-            f"{budget.counted} and the method are public{'; the true number of events is not' if files.several else ''}.",
+            f"{budget.counted} and the method are public{'; the real number of events is not' if files.several else ''}.",
         ),
         foundations(privacy),
         *attempted("Cite and reuse", lambda: files.reuse(mark, notes, files.recipes())),
     ]
     stands = (
-        "Two linked tables that stand in for confidential ones"
+        "Two linked tables that replace confidential ones"
         if files.several
-        else "A table that stands in for a confidential one"
+        else "A table that replaces a confidential one"
     )
     lead = f"{stands} of {privacy.n:,} {budget.counted}. No row {'of them ' if files.several else 'of it '}belongs to a person."
     return page(files.title, "Release report", lead, badges, banners, tiles, sections, files.footer())
@@ -291,10 +296,7 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
     """The page of an anonymous bundle: it says first what it is not, and carries no budget."""
     r = release.group_size
     badges = [("synthetic", ""), (f"{r}-anonymous", "warn"), ("not for publication", "alarm")]
-    caution = (
-        f": every row comes from the average of at least {r} records, and a group whose members agree on a column "
-        "discloses it."
-    )
+    caution = f". Every row comes from the average of at least {r} records. A group whose members agree on a column discloses it."
     banners = [tag("p", tag("strong", NOT_PRIVATE), caution, class_="banner alarm")]
     if release.seeded:
         badges.append((SEEDED_MARK, "alarm"))
@@ -307,8 +309,8 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
         ("records, at least, in every group", f"{r:,}"),
     ]
     notes = [
-        "Keep this notice with the table wherever it goes.",
-        "Associations of few columns are what it keeps best; drawing rows at random puts back the spread inside groups.",
+        "Keep this notice together with the table.",
+        "It keeps associations of few columns best. Drawing rows at random restores the spread inside groups.",
     ]
     sections = [
         files.released(
@@ -322,26 +324,28 @@ def anonymous_page(release: AnonymousRelease, files: Files, looks: Sequence[Part
         *looks,
         files.reuse(f"{r}-anonymous, not for publication", notes),
     ]
-    lead = f"A table that stands in for a confidential one of {release.n:,} records, made by averaging groups of them."
+    lead = (
+        f"A table that replaces a confidential one of {release.n:,} records. It was made by averaging groups of them."
+    )
     return page(files.title, "Release report", lead, badges, banners, tiles, sections, files.footer())
 
 
 def anonymity(r: int) -> Part:
     """What averaging protects, and what it does not."""
     does = [
-        f"Records that resemble each other were put into groups of at least {r:,}, and each group was replaced by its average.",
-        "Rows are drawn from these averages, column by column, and not from records.",
+        f"Similar records were put into groups of at least {r:,}, and each group was replaced by its average.",
+        "Rows are drawn from these averages, column by column, not from records.",
     ]
     does_not = [
         "A group whose members agree on a column discloses that column for all of them.",
         "Whoever knows most members of a group can learn about the others.",
-        "Several anonymous tables about the same people can be combined; nothing limits what they tell together.",
+        "Several anonymous tables about the same people can be combined. Nothing limits what they disclose together.",
         "A group counts rows. Where a person has several rows, a group may hold fewer persons.",
     ]
     shown = [(words, [chance]) for words, chance in risks(r)]
     drawn = charts.bars(shown, "Chance that a group agrees")
     picture = charts.figure(f"How often a group of {r:,} agrees, and discloses", drawn, None, why(r))
-    advice = f"Hand it only to people who may see {r}-anonymous data. For data that can be published use "
+    advice = f"Give it only to people who may see {r}-anonymous data. For data that can be published use "
     return section(
         "protects",
         "What it protects, and what it does not",
@@ -361,7 +365,7 @@ def averaging(release: AnonymousRelease) -> Part:
         ("Grouping", release.method),
     ]
     words = (
-        "The covariance loss is how much of the spread of columns and of their associations the averages no longer have: the "
-        "Frobenius norm of the difference of the two covariance matrices. 0 means that nothing was lost."
+        "The covariance loss says how much of the spread and of the associations was lost by averaging. It is the Frobenius "
+        "norm of the difference of the two covariance matrices; 0 means that nothing was lost."
     )
     return section("accuracy", "What averaging lost", tag("p", words), facts(rows, "What averaging lost"))

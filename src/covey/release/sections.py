@@ -14,10 +14,10 @@ from covey.release.page import Part, facts, points, section
 from covey.release.statements import guarantee_words
 
 PURPOSES = {
-    "domains": "limits and categories that nobody has declared",
-    "means": "how often each flag is set",
-    "moments": "how often flags are set, alone and in pairs",
-    "row sums": "how many flags a row sets",
+    "domains": "limits and categories that were not declared",
+    "means": "how often each yes/no column is yes",
+    "moments": "how often yes/no columns are yes, alone and in pairs",
+    "row sums": "how many yes/no columns of a row are yes",
     "scores": "the shape of the strongest directions",
     "coding": "a centre and a radius that keep the noise small",
     "histograms": "each column alone: one-way tables, and the shapes of numbers",
@@ -29,7 +29,7 @@ PURPOSES = {
     "triples": "three-way tables of the chosen columns",
     "events": "how many events a person has",
     "tables": "tables of two attributes of persons and events",
-    "ranks": "how numbers rise and fall together",
+    "ranks": "how numbers vary together",
     "certificate": "the accuracy certificate",
 }
 
@@ -61,17 +61,17 @@ def guarantee(privacy: PrivacyStatement) -> Part:
     budget = privacy.budget
     unit = budget.protects
     promise = (
-        f"What anyone can learn from this release {'would be' if privacy.seeded else 'is'} almost the same, whatever {unit} of "
-        "the confidential table had been."
+        f"What anyone can learn from this release {'would be' if privacy.seeded else 'is'} almost the same as if {unit} of the "
+        "confidential table had been different."
     )
     covered = [
-        "Every attack, whatever else is known or will be known: the promise does not rest on what an attacker lacks.",
-        "Everything in this folder together, this page and the accuracy certificate included.",
+        "Every attack, whatever the attacker knows or will know.",
+        "Everything in this folder together, including this page and the accuracy certificate.",
         "Everything that is ever computed from it.",
     ]
     not_covered = [
-        "Facts about the population. That smoking goes with lung disease is the purpose of such data, not a leak.",
-        "Other releases about the same people. Budgets add up; the steward’s ledger keeps count.",
+        "Facts about the population. To learn that smoking goes with lung disease is the purpose of such data, not a leak.",
+        "Other releases about the same people. Budgets add up, and the data owner’s ledger keeps count.",
         "The schema, which is public."
         if budget.size_is_secret
         else f"The schema and the number of {budget.counted}, which are public.",
@@ -113,11 +113,11 @@ def budget_bar(privacy: PrivacyStatement) -> Part:
         for i, (name, amount) in enumerate(parts)
     ]
     per = "" if budget.rows_per_person == 1 else f" for all of a person’s up to {budget.rows_per_person} rows"
-    unit = f"ε\u00a0=\u00a0{float(whole):g} is spent in these parts{per}."
+    unit = f"ε\u00a0=\u00a0{float(whole):g} was spent in these parts{per}."
     if not budget.pure:
         promise = f"ε = {shown(budget.epsilon)} with δ = {shown(budget.delta)}"
         kind = "zero-concentrated privacy" if budget.mu is None else f"Gaussian privacy (μ = {budget.mu}, ρ = μ²/2)"
-        unit = f"{promise} buys ρ = {float(whole):.4g} of {kind}{per}, spent in these parts."
+        unit = f"{promise} equals ρ = {float(whole):.4g} of {kind}{per}. It was spent in these parts."
     if privacy.unused:
         names = ", ".join(charge.purpose for charge in privacy.unused)
         unit += f" A part planned for {names} was not needed and was not spent."
@@ -126,11 +126,11 @@ def budget_bar(privacy: PrivacyStatement) -> Part:
         "How the budget was spent",
         tag(
             "p",
-            "Every look at the real table costs a part of the budget; the larger the part, the smaller the noise. ",
+            "Every measurement of the real table costs a part of the budget. The larger the part, the smaller the noise. ",
             unit,
         ),
         charts.stacked(shares),
-        charts.table(("measurement", "what it asks", "amount", "share"), rows, "Charges by purpose", "charges"),
+        charts.table(("measurement", "what was measured", "amount", "share"), rows, "Charges by purpose", "charges"),
     )
 
 
@@ -145,18 +145,18 @@ def spectrum(seen: Spectrum) -> Part:
         for i, value in enumerate(seen.values)
     ]
     words = (
-        "The covariance of the real table was measured with noise, for privacy. Its eigenvalues say along how many directions "
-        f"the rows differ in a way that the noise did not drown. {count} above the edge at which this noise alone would end."
+        "The covariance of the real table was measured with noise, for privacy. Its eigenvalues show in how many directions the "
+        f"rows differ by more than the noise. {count} above the edge, the largest value that noise alone would have."
     )
     return section(
         "noise",
-        "What stood out of the noise",
+        "What is stronger than the noise",
         tag("p", words),
         charts.figure(
             "Spectrum of the noisy covariance",
             charts.spectrum_chart(seen.values, seen.edge),
             charts.table(("direction", "eigenvalue", "where"), rows, "Leading eigenvalues"),
-            f"The {len(seen.values)} largest of {seen.dimension:,}, of a measurement that carries its noise already. The edge "
-            "comes from simulated noise.",
+            f"The {len(seen.values)} largest of {seen.dimension:,}, of the noisy measurement. The edge comes from simulated "
+            "noise.",
         ),
     )

@@ -16,7 +16,7 @@ from covey.release.contents import AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.statements import guarantee_words
 from covey.table.description import Description
 
-STEWARD = "to be filled in by the steward"
+STEWARD = "to be filled in by the data owner"
 SYNTHETIC = "http://publications.europa.eu/resource/authority/dataset-type/SYNTHETIC_DATA"  # of the European vocabulary
 METHOD = "https://arxiv.org/abs/2107.05824"  # the paper that covey implements
 _TYPES = {
@@ -130,10 +130,12 @@ def _responsible(release: AnyRelease) -> dict[str, Any]:
         "rai:dataPreprocessingProtocol": "Cells were read under the public schema: clipped to its bounds, unknown labels mapped.",
         "rai:personalSensitiveInformation": f"Columns may be about sensitive things; {disclosed}: {_promise(release)}.",
         "rai:dataLimitations": "Single columns and pairs of columns are kept, with an error that certificate.json bounds; "
-        "relations of three and more columns only as far as they follow from pairs. Numbers of rare cases are noise.",
-        "rai:dataBiases": "Biases of the confidential table are kept. Noise is alike for all, so that small groups have larger "
-        "relative errors.",
-        "rai:dataUseCases": "Teaching, testing of programs, and questions whose answers `covey ask` gives with an error bar.",
+        "relations of three and more columns only as far as they follow from pairs. Counts of rare cases are noise.",
+        "rai:dataBiases": (
+            "Biases of the confidential table are kept. The noise is the same for all groups, so small groups have larger "
+            "relative errors."
+        ),
+        "rai:dataUseCases": "Teaching, testing programs, and questions that `covey ask` answers with error bars.",
     }
 
 
@@ -241,7 +243,7 @@ def deployment(release: PrivateRelease, made: str) -> dict[str, Any]:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "post_processing": "The fit and the synthetic rows use what was released with noise, and nothing else.",
+                "post_processing": "The model and the synthetic rows use only what was measured with noise.",
                 "composition": f"Sequential, in {budget.unit}, of the charges named above.",
             },
             "implementation": {

@@ -18,8 +18,8 @@ from covey.release.reading import read_json
 from covey.table.description import Description
 
 PRIOR = (
-    "rows of an earlier bundle, known by the SHA-256 of its SHA256SUMS, were used as public information; its own guarantee paid "
-    "for it, and where it is about the same persons both count"
+    "rows of an earlier bundle (named by the SHA-256 of its SHA256SUMS) were used as public information; its own guarantee paid "
+    "for them, and both count if they are about the same persons"
 )
 WEAK = f"ε is larger than {LARGE_EPSILON}: the guarantee is weak"
 
@@ -99,10 +99,13 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
         "neighbouring datasets": ("unbounded" if budget.size_is_secret else "bounded")
         + f" ({budget.neighbours}): {budget.compared()}",
         "composition": "all charges of this release together are within ε and δ; other releases about the same people add up, "
-        "and the steward's ledger keeps count",
+        "and the data owner's ledger keeps count",
         "mechanism": f"{privacy.mechanism}: noise on exact integer counts and moments ({privacy.noise_words}), synthetic rows by "
         "post-processing",
-        "correctness": "every sensitivity is proved in covey's documentation; a replay odometer and planted faults test the code",
+        "correctness": (
+            "every sensitivity is proved in covey's documentation; audits replay the code, and must catch bugs that are "
+            "inserted on purpose"
+        ),
         "randomness": "a declared seed: NOT private"
         if privacy.seeded
         else "the operating system's cryptographic generator",
@@ -110,11 +113,11 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
         if "regain" in privacy.mechanism
         else "see the method's note on PVEC",
         "utility": "certificate.json has a private bound on the error; measurements.json the size of every noise",
-        "bias": "noise is alike for all groups, so small groups have larger relative errors; biases of the data are kept",
-        "trust model": "central: the steward's machine holds the confidential table; nothing but this bundle leaves it",
-        "side channels": "not covered: running time and memory are visible to whoever shares the steward's machine",
-        "security and access control": "the steward's responsibility; this bundle needs none",
-        "data collection exposure": "the steward's responsibility; the confidential table exists in the clear",
+        "bias": "the noise is the same for all groups, so small groups have larger relative errors; biases of the data are kept",
+        "trust model": "central: the data owner's machine holds the confidential table; nothing but this bundle leaves it",
+        "side channels": "not covered: whoever shares the data owner's machine can see running time and memory",
+        "security and access control": "the data owner's responsibility; this bundle needs none",
+        "data collection exposure": "the data owner's responsibility; the confidential table exists in the clear",
     }
 
 
@@ -210,7 +213,8 @@ def unfinished_words(folder: Path) -> str:
     lines = [
         f"Synthetic data: {guarantee}.",
         "",
-        "The data of this folder are whole, and `covey verify` checks them. Its report is not made yet. If nobody is making it,",
+        "The data of this folder are complete, and `covey verify` checks them. The report is still missing. If nobody is making "
+        "it,",
         "this makes it from the data alone:",
         "",
         "    covey resume FOLDER",
@@ -256,7 +260,7 @@ def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | 
         else "- `schema.json`: what the columns mean",
         "- `privacy.json`: the guarantee, and how the budget was spent",
         "- `certificate.json`: the accuracy bound",
-        "- `model.npz`: what rows are drawn from",
+        "- `model.npz`: the model that rows are drawn from",
         "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
         "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
         "- `report.html`: this, and pictures of the data, in a browser",
@@ -270,7 +274,7 @@ def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | 
 def promised(privacy: PrivacyStatement) -> str:
     """What a folder carries."""
     budget = privacy.budget
-    carries = "would carry, but for the seed," if privacy.seeded else "carries"
+    carries = "would carry, without the seed," if privacy.seeded else "carries"
     return f"{carries} {'pure ' if budget.pure else ''}differential privacy with {budget.parameters}"
 
 
@@ -280,7 +284,7 @@ def unprotected(accuracy: str | None) -> list[str]:
         "## What it does not protect",
         "",
         "Facts about the population are the purpose of the data and are not hidden. Several releases about the same people",
-        "add up; the steward's ledger keeps count.",
+        "add up; the data owner's ledger keeps count.",
         "",
         "## How accurate it is",
         "",
@@ -297,7 +301,7 @@ def _tables_words(described: Description) -> list[str]:
         assert own is not None  # nosec B101 # for the type checker; every table but the first has one
         said += [
             f"How many rows `{part.name}` has in truth is not public. `{part.name}.{own.column}` refers to `{own.table}`:",
-            f"numbers without meaning. A person has at most {own.at_most} events.",
+            f"its numbers have no meaning. A person has at most {own.at_most} events.",
         ]
     return said
 
@@ -307,7 +311,7 @@ def _rules_words(mended: int, several: bool) -> str:
     if several:
         return f"Rules across the tables hold: {mended:,} events were drawn anew for them."
     if not mended:
-        return "Every row keeps the rules of `schema.json` as it was drawn: none had to be altered."
+        return "Every row keeps the rules of `schema.json`. None had to be altered after drawing."
     return f"Every row keeps the rules of `schema.json`: {mended:,} were altered after drawing, because they broke one."
 
 
@@ -317,17 +321,17 @@ def _learned_words(privacy: PrivacyStatement) -> list[str]:
         return []
     names = ", ".join(f"`{name}`" for name in privacy.learned) or "none"
     lines = [f"Limits and categories of these columns were learned with noise, as part of the same guarantee: {names}."]
-    lines.append("The names and types of all columns are public; rare categories are counted as other.")
+    lines.append("The names and types of all columns are public. Rare categories are counted as other.")
     if privacy.left_out:
-        lines.append(f"Nothing stood out of the noise in {', '.join(f'`{n}`' for n in privacy.left_out)}: left out.")
-    if privacy.guessed:
         lines.append(
-            "Nothing stood out of the noise in any of them: their limits are a guess, and texts are one category."
+            f"These columns were left out, because noise hides their values: {', '.join(f'`{n}`' for n in privacy.left_out)}."
         )
+    if privacy.guessed:
+        lines.append("Noise hides the values of all of them: their limits are a guess, and texts are one category.")
     if privacy.assumed:
         lines += [
             "",
-            "What the promise takes as public, without noise:",
+            "The guarantee takes these facts as public. They were read without noise:",
             "",
             *(f"- {line}" for line in privacy.assumed),
         ]
@@ -343,7 +347,7 @@ def _persons_words(budget: Budget) -> list[str]:
             "a random row of a random person. How many rows the confidential table has is not public.",
         ]
     if budget.rows_per_person > 1:
-        return ["", "Compared are persons with equally many rows: how many rows the table has is public."]
+        return ["", "The guarantee compares persons with equally many rows, so the number of rows is public."]
     return []
 
 

@@ -63,7 +63,7 @@ def _require_bundle(folder: Path) -> None:
             f"{folder} is a file. Name the folder." if folder.exists() else f"there is no folder {folder}."
         )
     if not (folder / SUMS).is_file():
-        raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or not a whole one.")
+        raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or it is incomplete.")
 
 
 def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path]]:
@@ -73,7 +73,7 @@ def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path
     found = [(part, folder / str(part.path)) for part in described.tables]
     for part, path in found:
         if path.parent != folder or not path.is_file():
-            raise InputError(f"{PACKAGE} names {part.path!r} for {part.name}, which is no file of the bundle.")
+            raise InputError(f"{PACKAGE} names {part.path!r} for {part.name}, which is not a file of the bundle.")
     return found
 
 
@@ -97,7 +97,7 @@ def verify_files(folder: Path) -> tuple[dict[str, str], bool]:
     if present != set(named):
         missing, extra = (", ".join(map(repr, sorted(names))) for names in (set(named) - present, present - set(named)))
         found = [f"missing: {missing}"] * bool(missing) + [f"extra: {extra}"] * bool(extra)
-        raise InputError(f"the files of the bundle are not those it lists; {'; '.join(found)}.")
+        raise InputError(f"the files of the bundle differ from its list; {'; '.join(found)}.")
     for name, digest in named.items():
         if file_digest(folder / name) != digest:
             raise InputError(f"{name} was changed after the bundle was written: its checksum differs.")
@@ -130,7 +130,7 @@ def verify_bundle(folder: Path) -> Verified:
         raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
     rows = verify_rows(described, tables)
     if rows != facts["synthetic_rows"]:
-        raise InputError(f"privacy.json counts other synthetic rows than there are, {rows}.")
+        raise InputError(f"privacy.json has another number of synthetic rows than the {rows} that are there.")
     return Verified(rows, facts, finished)
 
 

@@ -98,7 +98,7 @@ class AnonymousSynthesizer(_Synthesizer):
         mixed = None
         likeness = None if weights is None and gram is None else Likeness(weights, gram)
         if likeness is not None and self._mixed is not None:
-            raise ParameterError("weights and gram go with arrays, and with schemas without numbers or dates.")
+            raise ParameterError("weights and gram need an array, or a schema without numbers and dates.")
         if self._codec is not None:
             rows, self._form = self._table_reader().read(X)
             X = self._collected(rows)

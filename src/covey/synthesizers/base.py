@@ -54,7 +54,7 @@ class _Synthesizer(Parameterized):
     def _fitted_law(self) -> Any:
         """The law that rows are drawn from."""
         if self._law is None:
-            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
+            raise NotFittedError("this synthesizer is not fitted yet. Call fit(X) first.")
         return self._law
 
     def sample(self, m: int) -> Any:
@@ -86,7 +86,7 @@ class _Synthesizer(Parameterized):
     def sample_spark(self, spark: Any, m: int) -> Any:
         """m synthetic rows as a Spark frame: its executors draw the parts when they are needed, and the same ones each time."""
         if self.schema is None:
-            raise ParameterError("Spark rows have names: give schema=….")
+            raise ParameterError("a Spark frame needs a schema. Give schema=….")
         schema, drawn = self.schema, self.draw(m)
         return generate(spark, drawn.parts, lambda k: arrow_batches(drawn.part(k), schema), spark_schema(schema))
 
@@ -120,10 +120,10 @@ def synthesized(schema: Any, person: Any) -> Any:
     if person is None:
         return schema
     if not isinstance(schema, Schema):
-        raise ParameterError("person names a column of a table: give its schema=… as well.")
+        raise ParameterError("person names a column of a table, so it needs schema=….")
     own = without(schema, person)
     if own.learns:
-        raise ParameterError("domains are learned from rows, not by person: declare them, or leave person out.")
+        raise ParameterError("limits and categories cannot be learned by person. Declare them, or leave out person.")
     return own
 
 

@@ -24,15 +24,15 @@ def private_card(
     facts: list[tuple[str, Any]] = [("Guarantee asked for", promise_words(budget)), ("Method", method)]
     mark = SEEDED_MARK if seeded else "not fitted"
     if fitted is None:
-        facts.append(("Next", "call fit(table): this is the step that spends the budget"))
+        facts.append(("Next", "call fit(table), which spends the budget"))
     else:
         privacy, certificate = fitted
         shares = [(c.purpose, float(c.amount / budget.amount)) for c in privacy.charges]
         facts[0] = ("Guarantee", str(privacy))
         facts += [
-            ("Persons it has seen" if budget.persons else "Rows it has seen", f"{privacy.n:,}"),
+            ("Persons" if budget.persons else "Rows", f"{privacy.n:,}"),
             ("Budget", [tag("div", meter(share), f"{share:.1%} {purpose}") for purpose, share in shares]),
-            ("Accuracy", certificate.sentence if certificate else "no certificate was bought"),
+            ("Accuracy", certificate.sentence if certificate else "no certificate"),
             ("Next", "sample(m): as many rows as you like, at no further cost"),
         ]
         mark = SEEDED_MARK if seeded else "differentially private"

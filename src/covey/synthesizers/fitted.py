@@ -47,7 +47,7 @@ class _Private(_Synthesizer):
     def n(self) -> int:
         """Rows of the fitted table, or its persons, which are public."""
         if self.privacy is None:
-            raise NotFittedError("this synthesizer has seen no table yet: call fit(X) first.")
+            raise NotFittedError("this synthesizer is not fitted yet. Call fit(X) first.")
         return self.privacy.n
 
     @property
@@ -84,8 +84,8 @@ class _Private(_Synthesizer):
             return Release(self.draw(m), self._persons.described, self._fitted, self.privacy, __version__)
         if self.body is not None:
             raise ParameterError(
-                "rows of a body have no columns' names, so there is no bundle of them: take sample(m) and the statement "
-                "privacy. For a release declare the columns in a schema, with a rule body that says where they lie."
+                "rows of a convex body have no column names, so there is no bundle of them. Use sample(m) and privacy. For a "
+                "bundle declare the columns in a schema with a rule body."
             )
         if self.schema is None or self.privacy is None or self._fitted is None:
             raise ParameterError(

@@ -189,12 +189,12 @@ class PrivateSynthesizer(_Private):
         self.domain = check_domain(domain, ordinal)
         self._prior = prior
         if prior is not None and (own is None or own.learns or own.finds_relations):
-            raise ParameterError("a prior is a bundle of the same schema: give schema=…, with limits and categories.")
+            raise ParameterError("a prior needs schema=…, with the same limits and categories as its bundle.")
         self._wish = Wish.of(triples, domain is not None or own is not None)
         # A limit that allows all of its columns says nothing.
         limits = check_limits(at_most)
         if self.domain is not None and limits:
-            raise ParameterError("at_most is about 0/1 columns: it does not go with domain.")
+            raise ParameterError("at_most is for 0/1 columns and cannot be combined with domain.")
         self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
         self._share = exact(certificate_share, "certificate_share")
         if not 0 <= self._share < 1:
@@ -205,7 +205,7 @@ class PrivateSynthesizer(_Private):
         self._of_persons = None if self._tree is None else method_of(self._tree.description, self._share)
         if own is not None:
             if domain is not None or len(ordinal) or len(at_most):
-                raise ParameterError("domain, ordinal and at_most come from the schema: leave them out.")
+                raise ParameterError("domain, ordinal and at_most come from the schema. Leave them out.")
             self._take(own)
         self._first_reader = self._reader  # of the schema as it was declared: a fit may add relations to it
         self._check_method()
@@ -229,7 +229,9 @@ class PrivateSynthesizer(_Private):
         method = RegainTables.of(codec, self._share, self._budget.pure)
         method = replace(method, wish=Wish(self._wish.count or method.wish.count, codec.target))
         if (method.important or method.wish or self._prior is not None) and flags and self._learning is None:
-            raise ParameterError("a table of required flags has no important columns, target, triples or prior.")
+            raise ParameterError(
+                "a table of yes/no columns without missing values takes no important, target, triples or prior."
+            )
         known = None if self._prior is None else read_prior(self._prior, codec, self.seeded)
         self._by_table = replace(method, prior=known)
         reader = Reader(described, codec.coding)
@@ -250,7 +252,9 @@ class PrivateSynthesizer(_Private):
             raise ParameterError(f"{given}: only method='paper' takes this.")
         elif self.body is not None:
             if self.domain or self._limits or self.schema is not None:
-                raise ParameterError("body is about rows of real numbers: it goes without schema, domain and at_most.")
+                raise ParameterError(
+                    "body is for rows of real numbers and cannot be combined with schema, domain or at_most."
+                )
             self._grid = body_grid(self.body)
 
     def fit(self, X: Any) -> Self:

@@ -45,7 +45,7 @@ def problems(book: RuleBook, table: Any) -> list[str]:
         if isinstance(attribute, Grid) and attribute.field.type != "date":
             read, there = attribute.parse(columns[name]), attribute.has_value(cells[name])
             if not np.array_equal(read[there], attribute.value(cells[name])[there]) and not seen.clipped:
-                found.append(f"column {name!r} has values finer than its precision")
+                found.append(f"column {name!r} has values with more decimals than declared")
     for field in book.domain.fields:
         if field.constant is not None and not _is_constant(field, columns[field.name]):
             found.append(f"column {field.name!r} is not the declared constant")

@@ -46,10 +46,10 @@ MOST_SPECIAL = 8  # words among numbers: more are text
 FEW = 20  # whole numbers of so few different values, each in several rows, may be codes
 RARE = 5  # rows that hold a label before it is drafted, in a table of a hundred or more
 
-LIMITS = "its limits come from the data, rounded outward: put public ones in their place, or confirm it by name"
-LABELS = "its labels come from the data and are many: check that each is public"
-BIRTHS = "its name says that it holds dates of birth, which point to persons, and its limits come from the data"
-AT_MIDNIGHT = "every time of day in it is midnight"
+LIMITS = "its limits were read from your data and rounded: replace them by limits that anyone could know, or confirm it by name"
+LABELS = "it has many labels, and all were read from your data: each must be public"
+BIRTHS = "its name suggests dates of birth, which identify persons, and its limits were read from your data"
+AT_MIDNIGHT = "all its times are midnight"
 
 BLANK = ("", "nan", "null")
 CALLED = "a column is called "
@@ -68,7 +68,7 @@ class Note:
 
     def __str__(self) -> str:
         where = "the table" if self.field is None else self.field
-        return f"{where}: {self.choice}, for {self.reason}" + (f"; look: {self.warning}" if self.warning else "")
+        return f"{where}: {self.choice}, because {self.reason}" + (f". Check: {self.warning}" if self.warning else "")
 
 
 def may_identify(warning: str | None) -> bool:
@@ -118,9 +118,11 @@ class ColumnDraft:
             why = "hardly any cell holds anything" if self.distinct else "no cell holds anything"
             return self._field("a constant, always missing", why, "string", constant=Constant(None))
         if dtype == pl.String and most_match(self.text, r"^[\[{].*[\]}]$"):
-            return self._leave("its cells are lists or records: give each part a column of its own")
+            return self._leave("its cells are lists or records; give each part its own column")
         if (flags := self._flags()) is not None:
-            return self._field(" or ".join(reversed(flags)), self._but("its cells are flags"), "boolean", flags=flags)
+            return self._field(
+                " or ".join(reversed(flags)), self._but("its cells are yes or no"), "boolean", flags=flags
+            )
         if dtype.is_temporal():
             return self._dates(dtype)
         for attempt in (self._day_numbers, self._numbers, self._text_dates, self._numbers_with_words):
@@ -150,10 +152,10 @@ class ColumnDraft:
 
     def _but(self, reason: str) -> str:
         """The reason, and how many cells it does not hold for."""
-        return f"{reason}, but for {self.odd}, which would be missing" if self.odd else reason
+        return f"{reason}, except {self.odd}, which would become missing" if self.odd else reason
 
     def _leave(self, reason: str) -> tuple[None, Note]:
-        return None, Note(self.name, "left out", reason, "it is in no file unless you add it by hand")
+        return None, Note(self.name, "left out", reason, "it is left out unless you add it by hand")
 
     # Numbers.
 
@@ -210,14 +212,14 @@ class ColumnDraft:
         if whole and (odd := self._identifies(numbers, distinct)):
             return self._leave(odd)
         if whole and not special and distinct <= FEW and len(values) >= 5 * distinct:
-            doubt = f"it has {distinct} different whole numbers: codes? If they count something, use type integer"
+            doubt = f"it has {distinct} different whole numbers, which may be codes. If they count something, use type integer"
             return self._labels(doubt, spelling)
         if whole and not special and looks_coded(numbers, len(values)):
             doubt = "its whole numbers look like codes. If they measure something, use type integer"
             return self._labels(doubt, spelling)
         warning = LIMITS
         if whole and distinct == len(numbers) > FEW:
-            warning = f"every value is different: an identifier? And {LIMITS}"
+            warning = f"every value is different, so it may be an identifier; {LIMITS}"
         low, high = decades(low, high) if whole else outward(low, high)
         parts: dict[str, Any] = {"minimum": low, "maximum": high}
         if not whole:
@@ -233,24 +235,22 @@ class ColumnDraft:
             return self._field(choice, reason, kind, warning, special=special, spelling=spelling, **parts)
         except ParameterError:  # too large for exact steps: the steward declares bounds
             decimals = parts.get("decimals")
-            why = f"{reason}, too large to bound"
+            why = f"{reason}, which are too large"
             return self._field("numbers", why, kind, warning, spelling=spelling, decimals=decimals)
 
     def _identifies(self, numbers: Floats, distinct: int) -> str | None:
         n, few = len(numbers), strays(len(numbers))
         if not nearly_all(np.abs(numbers) < LARGEST):
-            return "its whole numbers are larger than 2^53, as identifiers are"
+            return "its whole numbers are larger than 2^53, like identifiers"
         running = n > 3 and distinct >= n - few and nearly_all((numbers >= 0) & (numbers <= n + few))
         if running:
-            return "its numbers run through the rows, as identifiers do"
+            return "its numbers count the rows, like identifiers"
         if distinct > 0.5 * n and n > FEW and named_for_persons(self.name):
-            return "its name and its many different values say that it identifies somebody"
+            return "its name and its many different values suggest that it identifies persons"
         digits = np.floor(np.log10(np.maximum(numbers, 1)))
         wide = nearly_all((numbers >= 10**6) & (digits == np.median(digits)))
         return (
-            "its long numbers are nearly all different, as identifiers are"
-            if wide and distinct > 0.9 * n > 20
-            else None
+            "its long numbers are nearly all different, like identifiers" if wide and distinct > 0.9 * n > 20 else None
         )
 
     # Dates and times.
@@ -269,7 +269,7 @@ class ColumnDraft:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         inside = series.filter(series.dt.year().is_between(1, 9999))  # others are no dates here
         if not self._fit(len(inside)):
-            return self._leave("its dates lie beyond the calendar")
+            return self._leave("its dates are outside the calendar")
         first, last = inside.min(), inside.max()
         if dtype != pl.Date and nearly_all(inside.dt.time() == time(0)):
             return self._between("date", first, last, None, AT_MIDNIGHT)
@@ -293,7 +293,7 @@ class ColumnDraft:
             forms = " and ".join(str(form) for _, form in found[:2])
             return self._leave(f"{TWO_READINGS}{forms}: say which by date_format (--date-format)")
         [(type_, form)] = found[:1]
-        return self._moments(type_, form, f"its cells are written {form or 'as ISO 8601 has it'}")
+        return self._moments(type_, form, f"its cells are written {form or 'as in ISO 8601'}")
 
     def _moments(self, type_: str, form: str | None, reason: str) -> Proposal:
         if type_ == "time":
@@ -332,11 +332,11 @@ class ColumnDraft:
         if (why := personal(self.text)) is not None:
             return self._leave(why)
         if self.distinct == n > 3 or (self.distinct > 0.5 * n and n > FEW):
-            return self._leave("nearly every value is different: it may identify somebody")
+            return self._leave("nearly every value is different, so it may identify persons")
         if holds_names(self.name) and self.distinct > FEW:
-            return self._leave("its name says that it holds names of persons")
+            return self._leave("its name suggests names of persons")
         if named_for_persons(self.name) and self.distinct > max(FEW, 0.1 * n):
-            return self._leave("its name and its many different values say that it may identify somebody")
+            return self._leave("its name and its many different values suggest that it may identify persons")
         least = rare(self.rows)
         kept = [
             word
@@ -344,15 +344,15 @@ class ColumnDraft:
             if count >= least and _is_safe(word) and (spelling is None or is_whole(spelling.plain_word(word)))
         ][:MOST_CATEGORIES]
         if not kept:
-            return self._leave(f"no label is held by {least} rows or more")
+            return self._leave(f"no label occurs in {least} rows or more")
         dropped = self.distinct - len(kept)
         other = _unused("other", self.counts) if dropped else None
         rest = f"; the {dropped} rarest are {other!r}" if dropped else ""
         warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else None
         if named_for_persons(self.name) or holds_names(self.name):
-            warning = "its name says that it may identify somebody"
+            warning = "its name suggests that it may identify persons"
         padded = self._padded() and most_match(self.text, r"^\d+$")
-        reason = doubt or ("codes with leading zeros are no numbers" if padded else "its cells are words")
+        reason = doubt or ("its codes have leading zeros, so they are not numbers" if padded else "its cells are words")
         enum = tuple(sorted(kept, key=_in_order))
         return self._field(f"{len(kept)} labels{rest}", reason, "string", warning, enum=enum, other=other)
 

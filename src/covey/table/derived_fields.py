@@ -134,7 +134,7 @@ class Derived:
         bases = data.get("from", ())
         bases = (bases,) if isinstance(bases, str) else tuple(bases)
         if not bases or not all(isinstance(base, str) for base in bases):
-            raise _wrong(name, "is derived from nothing", 'Name the columns under "from".')
+            raise _wrong(name, "is derived, but no source is named", 'Name the columns under "from".')
         edges, labels = tuple(data.get("edges", ())), tuple(data.get("labels", ()))
         if bool(edges) != bool(labels) or (edges and len(labels) != len(edges) - 1):
             raise _wrong(name, f"has {len(edges)} edges and {len(labels)} labels", "Give one label less than edges.")
@@ -144,7 +144,7 @@ class Derived:
             raise _wrong(name, "has wrong edges", "Give growing numbers, for one column.")
         entries = _entries(data.get("map", {}), len(bases), name)
         if not entries and not edges:
-            raise _wrong(name, "is derived by no rule", 'Give "map", "table", "edges" or "expression".')
+            raise _wrong(name, "is derived, but without a rule", 'Give "map", "table", "edges" or "expression".')
         return cls(bases, entries, edges, labels)
 
     def to_dict(self) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _entries(listed: Any, width: int, name: Any) -> tuple[tuple[tuple[str | None
     for *key, value in rows:
         cells = tuple(None if cell is None else str(cell) for cell in key)
         if found.setdefault(cells, value) != value:
-            raise _wrong(name, f"has two values for {', '.join(map(str, cells))}", "Give one: it is a function.")
+            raise _wrong(name, f"has two values for {', '.join(map(str, cells))}", "Give each one value.")
     return tuple(found.items())
 
 
@@ -281,7 +281,7 @@ def _parsed(text: Any, name: Any) -> ast.Expression:
         tree: ast.Expression = ast.parse(text, mode="eval")
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
         raise _wrong(
-            name, f"is derived by {text!r}, which is no expression", "Write it as in: weight / height"
+            name, f"is derived by {text!r}, which is not an expression", "Write it as in: weight / height"
         ) from None
     _check(tree.body, name)
     return tree
@@ -299,7 +299,7 @@ def _check(node: ast.expr, name: Any) -> None:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id not in _FUNCTIONS:
             raise _wrong(
-                name, f"uses {node.func.id}, which is no known function", f"There are {', '.join(_FUNCTIONS)}."
+                name, f"uses {node.func.id}, which is not a known function", f"There are {', '.join(_FUNCTIONS)}."
             )
         if len(node.args) != _FUNCTIONS[node.func.id][0]:
             raise _wrong(name, f"calls {node.func.id} with {len(node.args)} values", "Give as many as it takes.")

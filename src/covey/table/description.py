@@ -99,7 +99,7 @@ class Description:
         below = {part.name: part for part, _ in places if part.parent is not None}
         if isinstance(rule, LessEqual):
             raise ParameterError(
-                f"the rule {shown_rule(rule)} orders a field of a person and one of an event, which is not there yet. Give "
+                f"the rule {shown_rule(rule)} orders a field of a person and one of an event, which is not supported yet. Give "
                 f"{', '.join(below) or self.unit.name} the distance between them instead (the age at a visit, the days since "
                 "birth), as a number that is not negative."
             )
@@ -112,7 +112,7 @@ class Description:
                 f"the rule {shown_rule(rule)} must name one field of {tables}, and fields of {self.unit.name}."
             )
         for part, field in places:
-            kept = "Rules across the tables need a field that stands by itself."
+            kept = "A rule across the tables needs an independent field."
             if part.parent is not None and field.name == part.parent.order:
                 raise field.wrong("orders events and stands in a rule across the tables", "Name another field.")
             if field.bins is not None:
@@ -370,10 +370,12 @@ def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     to = [reference_of(one) for one in listed]
     roots = [one for one, reference in zip(listed, to, strict=True) if reference is None]
     if not roots:
-        raise ParameterError("each table refers to the other, in a circle. Events refer to persons, not the other way.")
+        raise ParameterError(
+            "each table refers to the other, in a circle. Events refer to persons, not the other way round."
+        )
     if len(roots) > 1:
         raise ParameterError(
-            "no resource has foreignKeys: say which column of the events names the person."
+            "no resource has foreignKeys. Say which column of the events identifies the person."
             if len(roots) == len(listed)
             else f"{', '.join(repr(one.get('name')) for one in roots)} refer to no table: only that of the unit does so."
         )
@@ -401,9 +403,9 @@ def _with_persons(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     own = one["covey"]
     person = own["person"]
     if not isinstance(person, str) or not person:
-        raise ParameterError(f"person must name the column that says whose a row is, got {person!r}.")
+        raise ParameterError(f"person must name the column that identifies the person, got {person!r}.")
     if one["schema"].get("foreignKeys") or one["schema"].get("primaryKey"):
-        raise ParameterError("a package of one resource has a person instead of keys: leave the keys out.")
+        raise ParameterError("a package with one resource has person instead of keys. Leave the keys out.")
     beside = persons_beside(str(one.get("name", "")))
     link = [{"fields": person, "reference": {"resource": beside, "fields": "id"}}]
     rest = {name: value for name, value in own.items() if name != "person"}
@@ -426,7 +428,7 @@ def require_one_branch(events: Sequence[str]) -> None:
     if len(events) != 1:
         raise ParameterError(
             f"a release has persons and one table of events, and here are {', '.join(events) or 'none'}: several event tables "
-            "are not there yet."
+            "are not supported yet."
         )
 
 

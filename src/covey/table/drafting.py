@@ -50,14 +50,14 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     if isinstance(source, str | Path) and Path(source).suffix.lower() not in ARROW_SUFFIXES and Path(source).is_file():
         found = sniff(Path(source), said, size_limit)
         if words := assumptions(found, said):
-            notes.append(Note(None, words, "so it looks; the schema records it as dialect"))
+            notes.append(Note(None, words, "detected from the file and recorded in the schema as dialect"))
     table = read_table(source, dialect=found.of_file, size_limit=size_limit)
     if not learning:
         _refuse_odd_rows(table, missing)
     if table.long_rows:
-        warning = "is the separator inside unquoted cells?"
+        warning = "the separator may be inside unquoted cells"
         notes.append(Note(None, f"surplus cells of {table.long_rows} rows ignored", "the header has fewer", warning))
-    notes += [Note(None, f"{CALLED}'{name}'", "another one has its name") for name in table.twice]
+    notes += [Note(None, f"{CALLED}'{name}'", "another column has the same name") for name in table.twice]
     columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
     drafted = [column.draft() for column in columns]
     _hint_levels(columns, drafted)
@@ -66,7 +66,7 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     _hint_order(columns, drafted, missing)
     fields = tuple(field for field, _ in drafted if field is not None)
     if not fields:
-        raise InputError("every column looks like an identifier or free text: nothing is left to draft.")
+        raise InputError("every column looks like an identifier or free text, so nothing is left to draft.")
     told = (*notes, *(note for _, note in drafted))
     return Draft(fields, Dialect.from_dict(found.of_file.to_dict()), missing, told, table)
 
@@ -79,7 +79,7 @@ def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
             continue
         hint = None
         if is_hierarchy(column.text):
-            hint = "its codes have levels: keep their first characters in the table for a coarser one"
+            hint = "its codes have levels: for a coarser column, keep only their first characters in the table"
         for coarse, (other, _) in zip(columns, drafted, strict=True):
             if (
                 other is None
@@ -90,7 +90,7 @@ def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
                 continue
             pair = pl.DataFrame([column.series.alias("fine"), coarse.series.alias("coarse")])
             if pair.n_unique() == column.series.n_unique():
-                hint = f"{coarse.name!r} is its coarser level: leave out the finer one unless you need it"
+                hint = f"{coarse.name!r} is a coarser version of it; leave out the finer one unless you need it"
         if hint is not None:
             warning = f"{note.warning}. {hint}" if note.warning else None
             reason = note.reason if note.warning else f"{note.reason}; {hint}"
@@ -120,7 +120,7 @@ def _hint_copies(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
         alike.append(place)
         if first is not None and column.distinct > 1:
             field, note = drafted[place]
-            reason = f"{note.reason}; it is a copy of {columns[first].name!r}: leave one of them out"
+            reason = f"{note.reason}; it is a copy of {columns[first].name!r}, so leave one of them out"
             drafted[place] = field, Note(note.field, note.choice, reason, note.warning)
 
 
@@ -138,7 +138,7 @@ def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tu
         if field.name in found:
             follows, note = found[field.name], drafted[place][1]
             choice = f"{note.choice}, after {follows.base!r}"
-            reason = f"{note.reason}; it never lies below {follows.base!r}, and is measured from there"
+            reason = f"{note.reason}; it is never below {follows.base!r}, so its distance from there is measured"
             drafted[place] = replace(field, follows=follows), Note(note.field, choice, reason, note.warning)
 
 
@@ -156,9 +156,7 @@ def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:
         and len(headed) == len(numeric) > 1
         and all(np.isnan(number_values(s[:1]))[0] for s in headed)
     ):
-        raise InputError(
-            "the first row below the header holds words where all others hold numbers: a second header? Remove it."
-        )
+        raise InputError("the first row has words where all others have numbers. If it is a second header, remove it.")
     last = [s[-1].strip().lower().rstrip(":") for s in texts if s[-1] is not None]
     if any(word in _TOTALS for word in last):
-        raise InputError("the last row looks like a row of totals: it is no record. Remove it.")
+        raise InputError("the last row looks like a row of totals, not a record. Remove it.")

@@ -123,15 +123,17 @@ class Field:
         edges = ("bins",) if isinstance(self.bins, Sequence) else ()
         for word in ("minimum", "maximum", "enum", "constant", "default", *edges):
             if getattr(self, word) is not None:
-                raise self.wrong(f"is to be learned and has {word}", f"Leave out {word}, or learn.")
+                raise self.wrong(f"is to be learned, but has {word}", f"Leave out {word}, or learn.")
         if self.learned:
-            raise self.wrong("is to be learned and was learned", "Leave out one of the two.")
+            raise self.wrong("is marked both as to be learned and as learned", "Leave out one of the two.")
 
     def _check_derived(self, derived: Derived) -> None:
         if self.constant is not None or self.learn or self.follows is not None or self.special:
-            raise self.wrong("is derived from others, and more", "It needs its name and type alone.")
+            raise self.wrong("is derived and has other settings", "Give only its name and type.")
         if derived.expression and self.type in ("string", "time"):
-            raise self.wrong(f"has type {self.type} and an expression", "Expressions give numbers, dates and flags.")
+            raise self.wrong(
+                f"has type {self.type} and an expression", "Expressions give numbers, dates and yes/no values."
+            )
         for value in derived.values:
             if value is not None:
                 self.value(value, "derived value")

@@ -346,7 +346,7 @@ def numbers_of(X: Any, origin: str) -> tuple[Any, NumberFrame]:
     holes = plain and any(_has_holes(column, origin) for column in columns)
     if not plain or holes:
         raise InputError(
-            f"X is a frame with {'missing cells' if holes else 'columns that are no numbers'}: it needs a schema. Give "
+            f"X is a frame with {'missing values' if holes else 'columns that are not numbers'}, so it needs a schema. Give "
             "schema=…, for example covey.Schema.draft(frame), checked and confirmed."
         )
     if len(set(names)) < len(names):

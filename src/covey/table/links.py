@@ -94,7 +94,7 @@ def _declared(fields: Mapping[str, Field], end: Field, follows: Follows) -> Link
     """The link that a field declares, or a refusal."""
     name = follows.base
     if name not in fields or name == end.name:
-        raise end.wrong(f"follows {name!r}, which is no other field", "Name another field of the schema.")
+        raise end.wrong(f"follows {name!r}, which is not another field", "Name another field of the schema.")
     base = fields[name]
     kinds = {"integer": "number"}
     if kinds.get(base.type, base.type) != kinds.get(end.type, end.type):

@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 def without(schema: Schema, person: str) -> Schema:
     """The schema without the column of persons, which is never synthesized."""
     if not isinstance(person, str) or not person.strip():
-        raise ParameterError(f"person must name the column that says whose a row is, got {person!r}.")
+        raise ParameterError(f"person must name the column that identifies the person, got {person!r}.")
     if person not in schema.names:
         return schema
     if any(person in rule.fields for rule in schema.rules):
-        raise ParameterError(f"a rule of the schema speaks of {person!r}, the column of persons. Remove the rule.")
+        raise ParameterError(
+            f"a rule of the schema uses {person!r}, the column that identifies the person. Remove the rule."
+        )
     fields = tuple(field for field in schema.fields if field.name != person)
     if not fields:
-        raise ParameterError(f"the schema has no column beside {person!r}, the column of persons.")
+        raise ParameterError(f"the schema has no column besides {person!r}, which identifies the person.")
     return replace(schema, fields=fields, drafted=schema.drafted and not all(field.confirmed for field in fields))
 
 

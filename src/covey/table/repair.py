@@ -116,8 +116,7 @@ class RuleBook:
         valid = np.flatnonzero(~self._take_turns(cells, generator))
         if not len(valid):
             raise ParameterError(
-                "no row was found that obeys all rules of the schema: they contradict each other, or "
-                "leave hardly any room. Loosen one."
+                "no row was found that obeys all rules of the schema: they contradict each other, or are too strict. Loosen one."
             )
         row = {name: int(column[valid[0]]) for name, column in cells.items()}
         first = np.zeros(1, dtype=np.int64)

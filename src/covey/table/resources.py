@@ -58,7 +58,7 @@ class Parent:
             if not isinstance(getattr(self, name), bool):
                 raise ParameterError(f"{name} must be true or false, got {getattr(self, name)!r}.")
         if self.numbered and self.order is None:
-            raise ParameterError("numbered speaks of the order column: name it as order.")
+            raise ParameterError("numbered describes the order column. Name that column as order.")
         for name in ("positions", "gaps"):
             if getattr(self, name) and (self.order is None or self.at_most == 1):
                 raise ParameterError(
@@ -109,7 +109,7 @@ class Resource:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
             raise ParameterError(
-                f"a resource needs a name of letters, digits, _ and -, {LONGEST} at most: it becomes that of a file. Got "
+                f"a resource needs a name of letters, digits, _ and -, {LONGEST} at most: it becomes the name of a file. Got "
                 f"{str(self.name)[: 2 * LONGEST]!r}."
             )
         if self.path is not None and not isinstance(self.path, str):
@@ -231,7 +231,7 @@ def reference_of(one: Mapping[str, Any]) -> tuple[str, Any, str] | None:
 def require_key(one: Mapping[str, Any], to: str) -> None:
     """Refuse a resource that others refer to by something else than its key."""
     if "primaryKey" not in one["schema"]:
-        raise ParameterError(f"resource {one.get('name')!r} needs a primaryKey, the column that tells persons apart.")
+        raise ParameterError(f"resource {one.get('name')!r} needs a primaryKey, the column that identifies the person.")
     if _single(one["schema"]["primaryKey"], "primaryKey") != to:
         raise ParameterError(f"foreignKeys refer to {to!r}, which is not the primaryKey of {one.get('name')!r}.")
 
@@ -246,7 +246,7 @@ def read_resource(one: Mapping[str, Any]) -> Resource:
     refuse_unknown(own, ("at_most", "order", *FLAGS), f"covey of resource {one.get('name')!r}")
     if reference is not None and "at_most" not in own:
         raise ParameterError(
-            "say under covey of the events' resource how many a person has at_most, from public knowledge."
+            "give at_most under covey of the events' resource: how many events a person has at most, from public knowledge."
         )
     keys = one["schema"].get("primaryKey", [])
     keys = [keys] if isinstance(keys, str) else list(keys)

@@ -120,7 +120,9 @@ class Schema:
         for group in self.important:
             self._check_important(group)
         if self.target is not None and not self[self.target].measured:
-            raise self[self.target].wrong("is the target and not measured", "Name a column that it is derived from.")
+            raise self[self.target].wrong(
+                "is the target, but is not measured", "Name a column that it is derived from."
+            )
         if self.triples is not None:
             whole_number(self.triples, "triples", 0, "It counts triples of columns.")
         _ = self.derived  # circles are refused
@@ -136,7 +138,7 @@ class Schema:
             raise ParameterError(f"important names columns and pairs of two columns, got {list(group)}.")
         for name in group:
             if not self[name].measured:
-                raise self[name].wrong("is important and not measured", "Name a column that it is derived from.")
+                raise self[name].wrong("is important, but is not measured", "Name a column that it is derived from.")
 
     def only(self, names: Sequence[str]) -> Schema:
         """The schema with these fields alone, in its own order; with no names all of them."""
@@ -207,7 +209,7 @@ class Schema:
         while left:
             ready = [f for f in left if f.derived is not None and known.issuperset(f.derived.bases)]
             if not ready:
-                raise left[0].wrong("is derived from itself, by way of others", "Break the circle.")
+                raise left[0].wrong("is derived from itself, through other fields", "Break the circle.")
             found += ready
             known |= {f.name for f in ready}
             left = [f for f in left if f.name not in known]
@@ -229,7 +231,7 @@ class Schema:
             raise ParameterError('a schema is an object with a list "fields".')
         for word in spelt_like(data, ("primaryKey", "uniqueKeys", "foreignKeys")):
             if data[word]:
-                raise ParameterError(f"the schema has {word}, which synthetic rows cannot promise. Leave it out.")
+                raise ParameterError(f"the schema has {word}, which synthetic rows cannot guarantee. Leave it out.")
         refuse_misplaced(data, OF_SCHEMA, "the schema")
         own = section(data, "covey", None)
         only(own, OWN_OF_SCHEMA, "covey of the schema")
@@ -340,8 +342,8 @@ def require_confirmed(fields: Mapping[str, Field], what: str) -> None:
     left = [name for name, field in fields.items() if not field.confirmed]
     if left:
         raise ParameterError(
-            f"the {what} is not confirmed as public for {', '.join(map(repr, left))}. Check that limits and categories "
-            f"are public knowledge, then confirm by name: covey confirm {what.upper()} {shlex.join(left)}"
+            f"the {what} is not confirmed as public for {', '.join(map(repr, left))}. Check that limits and categories are "
+            f"public knowledge, then confirm these fields by name: covey confirm {what.upper()} {shlex.join(left)}"
         )
 
 

@@ -28,8 +28,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 SHARED = "Name a folder that all executors see, or give the frame, spark.read.parquet(…), instead."
 PERSONS = (
-    "covey.SparkParquet hands out rows wherever they lie, and persons need theirs put together: give the frame, "
-    "spark.read.parquet(…), instead."
+    "covey.SparkParquet does not bring the rows of a person together. Give the frame instead: spark.read.parquet(…)."
 )
 
 
@@ -154,8 +153,8 @@ def _files(given: Any) -> list[Path]:
     if any(one.is_dir() for one in inside):
         # Columns in the names of folders, a log that says which files count, or a table that is still being written.
         raise InputError(
-            f"{path} has folders in it, so its files may not be the whole table, or more than it. Give the frame, "
-            "spark.read.parquet(…), instead."
+            f"{path} has folders in it, so its files may be more or less than the table. Give the frame instead: "
+            "spark.read.parquet(…)."
         )
     found = [one for one in inside if not _passed_over(one.name)]
     if not found:

@@ -40,7 +40,7 @@ def _described(part: Resource, columns: Sequence[ColumnDraft], rules: tuple[Rule
     fields, before = with_links_that_hold(kept), part.schema
     if not fields:
         if rules:
-            raise ParameterError(f"a rule speaks of {part.name}, of which no column is left. Remove the rule first.")
+            raise ParameterError(f"a rule uses {part.name}, which has no column left. Remove the rule first.")
         return replace(part, schema=replace(BARE, dialect=before.dialect))
     own = tuple(rule.renamed(lambda name: name.removeprefix(f"{part.name}.")) for rule in rules) if several else rules
     drafted = not all(field.confirmed for field in fields)

@@ -98,7 +98,7 @@ def with_warning(column: ColumnDraft, field: Field) -> Field:
         return replace(field, warning=drafted.warning)
     ends = [("smallest", field.minimum, drafted.minimum), ("largest", field.maximum, drafted.maximum)]
     left = [end for end, now, before in ends if now is None or now == before]
-    one = "its {} value is still the one from the data: if anyone could know it, confirm it by name"
+    one = "its {} value is still the one from your data: confirm it by name if anyone could know it"
     return replace(field, warning=drafted.warning if len(left) == 2 else one.format(*left) if left else None)
 
 
@@ -136,7 +136,7 @@ def confirmed(column: ColumnDraft, form: Form) -> ColumnDraft:
     if column.problem:
         raise ParameterError(column.problem)
     if not form.has("public"):
-        raise ParameterError("tick the box first: only you can say that this is public knowledge.")
+        raise ParameterError("tick the box first. Only you can say that this is public knowledge.")
     if column.guarded and form.get("own_name") != column.field.name:
         raise ParameterError(
             f"type {column.field.name!r}, the column's name, to publish what stands here; or change it, or leave it out."
@@ -148,7 +148,8 @@ def published(column: ColumnDraft) -> ColumnDraft:
     """The column as public knowledge; nobody is told to list what may be names of persons."""
     if column.personal and column.field.type == "string" and not column.field.labels:
         raise ParameterError(
-            f"{column.called} lists no categories. If it holds names or numbers of persons, leave it out: a list would be public."
+            f"{column.called} lists no categories. If it holds names or numbers of persons, leave it out, because a list would "
+            "be public."
         )
     return replace(column, field=replace(column.field, confirmed=True, warning=None))
 

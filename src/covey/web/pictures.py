@@ -72,7 +72,7 @@ def _picture(series: Any, field: Field, missing: tuple[str, ...]) -> Picture:
     if field.type in ORDERED_TYPES:
         values = _grid(field, missing).parse(series)
         values = values[np.isfinite(values)]
-        return _of_numbers(values, rows, field) if len(values) else Picture((), "no cell is of this kind")
+        return _of_numbers(values, rows, field) if len(values) else Picture((), "no cell has this type")
     counts = present(series, missing).value_counts(sort=True)
     shares = counts["count"].to_numpy() / max(rows, 1)
     if not len(shares):

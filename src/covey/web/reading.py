@@ -134,7 +134,7 @@ def _as_described(given: GivenFiles, files: dict[str, Path], known: Description,
         raise ParameterError(f"the schema names {named} as the column that says whose each row is. Name none.")
     parts = known.given
     if len(parts) != len(files):
-        both = "persons and events, two tables: give both" if len(parts) == 2 else "one table: give that alone"
+        both = "persons and events in two tables: give both" if len(parts) == 2 else "one table: give that alone"
         raise ParameterError(f"the schema describes {both}.")
     names = [part.path for part in parts]
     ordered = [name for name in names if name in files] if set(names) == set(files) else list(files)

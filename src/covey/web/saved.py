@@ -83,7 +83,7 @@ def require_same(words: Mapping[str, Any], columns: Iterable[ColumnDraft]) -> No
     known = {one["field"]["name"] for one in words["columns"]}
     if known and known.isdisjoint(column.field.name for column in columns):
         raise ParameterError(
-            "this table has none of the columns that you have described. Give that one, or begin anew with this one."
+            "this table has none of the columns that you described. Give the same table again, or start over with this one."
         )
 
 

@@ -223,7 +223,7 @@ class Work:
             if column.problem:
                 raise ParameterError(f"{column.called}: {column.problem}")
         if key != self.shown_key():
-            raise Refused(409, "Something was changed after this page was made. Look at it again.")
+            raise Refused(409, "Something changed after this page was made. Check it again.")
         done = set(map(id, chosen))
         self.set_columns(tuple(published(c) if id(c) in done else c for c in self.columns))
 
@@ -295,7 +295,9 @@ class Work:
         if not choices.person or choices.mode != "private":
             return self.table.rows if self.table else 1
         if choices.person not in {column.field.name for column in self.columns}:
-            raise ParameterError(f"the table has no column {choices.person!r}. Choose one that says whose a row is.")
+            raise ParameterError(
+                f"the table has no column {choices.person!r}. Choose the column that identifies the person."
+            )
         return self.fit(choices.person).persons or 1
 
     def picture(self, place: int) -> Picture | None:

@@ -112,7 +112,7 @@ class Workspace:
             if key in work.jobs:
                 return work.jobs[key]
             if key != work.review:
-                raise Refused(409, "Something was changed after this review was made. Look at it again.")
+                raise Refused(409, "Something changed after this review was made. Check it again.")
             work.require_idle()
             work.jobs[key] = job = self.order(work, misfits_seen)
             save(work)
@@ -128,14 +128,16 @@ class Workspace:
             return str(error)
         paid = next((event for event in events if event.purpose == work.begun["purpose"]), None)
         if paid is None:
-            return "A release of this table had begun before covey was started anew. Nothing was charged for it."
+            return "A release of this table had begun before covey was restarted. Nothing was charged for it."
         done = any(event.charge == paid.sequence for event in events)
         end = (
             "its bundle is complete"
             if done
             else "its bundle is not complete; a release that was charged goes on by itself"
         )
-        return f"A release of this table had begun before covey was started anew. It was charged, and {end}. See the ledger."
+        return (
+            f"A release of this table had begun before covey was restarted. It was charged, and {end}. See the ledger."
+        )
 
     def close(self) -> None:
         """End all jobs that can be ended, wait for the others, and remove every row."""

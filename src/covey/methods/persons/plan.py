@@ -158,7 +158,8 @@ def few_persons(n: int, budget: Budget) -> str:
     return (
         f"{n:,} persons are too few for links at epsilon = {float(budget.epsilon):g}"
         + ("" if budget.delta else " without delta")
-        + ": what relates events to their person will be mostly noise. Two releases that share the budget and are not linked, "
+        + ": relations between events and their person will be mostly noise. "
+        "Two releases that share the budget and are not linked, "
         "persons as one table and events with person=…, keep what each table says by itself about as well or better; more "
         "persons, a larger epsilon or a positive delta help."
     )

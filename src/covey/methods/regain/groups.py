@@ -31,10 +31,10 @@ class SmallGroups:
     def sentence(self) -> str:
         """In plain words."""
         if 2 * self.rows > self.n:
-            return f"Means of groups are pulled towards the overall mean at this budget, even of half of the {self.counted}."
+            return f"At this budget, means of groups are pulled towards the overall mean, even for half of the {self.counted}."
         share = 100 * self.rows / self.n
         size = f"{self.rows:,} {self.counted} ({f'{share:.0f}' if share >= 1 else f'{share:.1g}'}%)"
-        return f"Means of groups smaller than about {size} are pulled towards the overall mean at this budget."
+        return f"At this budget, means of groups smaller than about {size} are pulled towards the overall mean."
 
 
 def small_groups(attributes: Sequence[Attribute], n: int, budget: Budget) -> SmallGroups | None:

@@ -334,7 +334,7 @@ class TripleForecast:
     def words(self) -> str:
         """In one line."""
         if not self.count:
-            return "triples: none would stand out of its noise, so none is looked for"
+            return "triples: none, because noise would hide them"
         among = f"the {self.count} strongest of {self.candidates:,} triples are chosen with noise and measured"
         return f"triples: {among}, on {self.levels} levels a column at most; noise on a share about {self.noise:.2g}"
 

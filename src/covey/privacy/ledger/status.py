@@ -168,7 +168,7 @@ class DatasetStatus:
         if (self.composition or ("sum" if quecto_rho is None else "gaussian")) == "sum":
             return (
                 f"The budget of {self.name!r} does not cover this. ε and δ add up. Budget: {self.budget}. Spent: {self.spent}. "
-                f"Remaining: {self.remaining}. Asked: {asked}. Nothing was charged; ask for no more than remains."
+                f"Remaining: {self.remaining}. Asked: {asked}. Nothing was charged. Ask for no more than remains."
             )
         counted = counted_rho(asked, quecto_rho)
         if counted is None:

@@ -147,7 +147,7 @@ def _met(conditions: Conditions, attributes: Mapping[str, Any], cells: Mapping[s
 def _read(body: Any, fields: Mapping[str, Field], word: str) -> Conditions:
     for name in body:
         if name not in fields:
-            raise ParameterError(f"a {word} rule names {name!r}, which is no field. Correct the name.")
+            raise ParameterError(f"a {word} rule names {name!r}, which is not a field. Correct the name.")
     return tuple((name, Condition.read(fields[name], what, word)) for name, what in body.items())
 
 

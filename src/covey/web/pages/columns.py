@@ -81,7 +81,7 @@ def confirm_together(request: Request, work: CurrentWork, form: CheckedForm) -> 
     one_by_one = form.get("what") == "ticked"
     try:
         if not form.has("own" if one_by_one else "public"):
-            raise ParameterError("tick the box first: only you can say that these values are public knowledge.")
+            raise ParameterError("tick the box first. Only you can say that these values are public knowledge.")
         with work.lock:
             work.confirm_shown(form.get("key"), form.all("own") if one_by_one else ())
     except CoveyError as error:

@@ -86,12 +86,12 @@ def after_charge(work: Work, choices: Choices, dataset: DatasetStatus) -> dict[s
 
 
 def both_kinds(work: Work, choices: Choices, rows: int) -> list[tuple[str, float, bool]]:
-    """Rows out of place with pure ε and with a δ, side by side: the kind, the figure, and whether it is the one chosen."""
+    """The error with pure ε and with a δ, side by side: the kind, the figure, and whether it is the one chosen."""
     sizes, small = work.sizes(), choices.delta or SMALL_DELTA
     return [
         (
             words,
-            prediction(sizes, rows, choices.epsilon, delta, choices.unit).misplaced,
+            prediction(sizes, rows, choices.epsilon, delta, choices.unit, choices.neighbours).misplaced,
             bool(choices.delta) == bool(delta),
         )
         for words, delta in (("pure ε", Fraction(0)), (f"δ = {number(small)}", small))
@@ -100,9 +100,9 @@ def both_kinds(work: Work, choices: Choices, rows: int) -> list[tuple[str, float
 
 
 def error_curve(work: Work, choices: Choices, rows: int) -> list[tuple[float, float]]:
-    """Predicted rows out of place over ε, on the axes of the picture: both logarithmic, 0 to 1."""
+    """The predicted error over ε, on the axes of the picture: both logarithmic, 0 to 1."""
     sizes = work.sizes()
-    errors = [prediction(sizes, rows, e, choices.delta, choices.unit).misplaced for e in CURVE]
+    errors = [prediction(sizes, rows, e, choices.delta, choices.unit, choices.neighbours).misplaced for e in CURVE]
     return [on_axes(float(e), error) for e, error in zip(CURVE, errors, strict=True)]
 
 
@@ -194,8 +194,8 @@ def check_choices(workspace: Workspace, work: Work, choices: Choices) -> None:
     synth.check(rows)
     if choices.epsilon > LARGE_EPSILON and not choices.confirm_large_epsilon:
         raise ParameterError(
-            f"ε = {float(choices.epsilon):g} is above {LARGE_EPSILON}, a weak guarantee. Under “More choices” you can "
-            "say that you want it all the same."
+            f"ε = {float(choices.epsilon):g} is above {LARGE_EPSILON}, a weak guarantee. Under “More choices” you can confirm "
+            "that you want it."
         )
     if not choices.dataset:
         raise ParameterError("choose the dataset whose budget pays for this release, or open one.")
@@ -209,7 +209,7 @@ def open_dataset(request: Request, workspace: CurrentWorkspace, work: CurrentWor
         work.choose(chosen_for(work, form))
     try:
         if not form.has("final"):
-            raise ParameterError("tick the box first: a cap once set is final.")
+            raise ParameterError("tick the box first. A cap cannot be changed later.")
         name, *opened = read_budget(form)
         workspace.ledger.open_dataset(name, *opened)
     except CoveyError as error:

@@ -33,12 +33,14 @@ def release(request: Request, workspace: CurrentWorkspace, work: CurrentWork, fo
         if form.get("review") not in work.jobs:  # a second click finds the job that the first one has started
             unwanted = [column.called for column in work.personal if column.called not in form.all("wanted")]
             if unwanted:
-                raise ParameterError(f"tick {' and '.join(unwanted)} first, or leave out what may point to persons.")
+                raise ParameterError(
+                    f"tick {' and '.join(unwanted)} first, or leave out columns that may identify persons."
+                )
             shown = fit_values(work)
             if shown["fit_error"]:
                 raise InputError(shown["fit_error"])
             if shown["misfits"] and not form.has("seen"):
-                raise ParameterError("look at the cells that do not fit first, and tick the box beneath them.")
+                raise ParameterError("check the cells that do not fit, and tick the box below them.")
         workspace.release(work, form.get("review"), form.has("seen"))
     except CoveyError as error:
         if work.releasing:  # another page has begun it meanwhile
