@@ -9,6 +9,9 @@ import pytest
 import covey
 from covey.errors import ParameterError
 from covey.table.codec import Codec
+from covey.table.computed_columns import derived_column
+from covey.table.derived_fields import Derived
+from covey.table.fields import Field
 from covey.table.schema import Schema
 
 AREA = {"name": "area", "type": "string", "constraints": {"enum": ["north", "south"], "required": True}}
@@ -180,3 +183,10 @@ def test_special_values_are_no_numbers_and_leave_dates_what_they_are():
         ["1917-11-12T00:00:05", "N", None],
     ]
     assert schema.validate(table) == []
+
+
+@pytest.mark.parametrize(("words", "cells"), [(("0", "1"), [0, 1, None]), (("No", "Yes"), ["No", "Yes", None])])
+def test_a_yes_no_column_that_follows_from_another_keeps_its_words(words, cells):
+    derived = Derived.from_dict({"from": ["age"], "map": {"1": words[0], "2": words[1]}}, "ill")
+    field = Field("ill", "boolean", flags=words, derived=derived)
+    assert derived_column(field, {"age": pl.Series(["1", "2", "3"])}).to_list() == cells

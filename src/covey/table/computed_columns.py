@@ -18,8 +18,7 @@ def constant_column(field: Field, rows: int) -> Series:
     """A column that holds the field's declared constant."""
     value = None if field.constant is None else field.constant.value
     one: Series = optional("polars").Series(field.name, [value], dtype=_dtype(field))
-    out: Series = one.new_from_index(0, rows)
-    return out
+    return _as_written(field, one).new_from_index(0, rows)
 
 
 def derived_column(field: Field, columns: Mapping[str, Series], fields: Sequence[Field] = ()) -> Series:
@@ -32,8 +31,7 @@ def derived_column(field: Field, columns: Mapping[str, Series], fields: Sequence
     found = field.derived.compute(columns, {own.name: own.special for own in fields if own.special})
     if isinstance(found, list):
         typed = [None if v is None else field.value(v, "derived value") for v in found]
-        listed: Series = pl.Series(field.name, typed, _dtype(field))
-        return listed
+        return _as_written(field, pl.Series(field.name, typed, _dtype(field)))
     if field.type in ("date", "datetime"):  # in seconds
         days = field.type == "date"
         moments = np.floor(found / 86400) if days else np.floor(found) * 1000
@@ -43,8 +41,19 @@ def derived_column(field: Field, columns: Mapping[str, Series], fields: Sequence
     decimals = 0 if field.type != "number" else field.decimals
     values = found if decimals is None else np.round(found, decimals)
     column: Series = pl.Series(field.name, np.where(np.abs(values) < 2.0**53, values, np.nan)).fill_nan(None)
-    out: Series = column.cast(_dtype(field))
-    return out
+    return _as_written(field, column.cast(_dtype(field)))
+
+
+def _as_written(field: Field, column: Series) -> Series:
+    """A column of yes and no in the field's own words or numbers; any other as it is."""
+    if field.type != "boolean" or field.written == "boolean":
+        return column
+    pl, (no, yes) = optional("polars"), field.flags
+    return (
+        column.cast(pl.Int64)
+        if field.written == "integer"
+        else column.replace_strict({False: no, True: yes}, return_dtype=pl.String)
+    )
 
 
 def _dtype(field: Field) -> Any:
