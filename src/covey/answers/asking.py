@@ -1,84 +1,232 @@
-"""Questions in words, as a command line takes them.
+"""Questions in words, as a command line takes them; `plain` first turns everyday words into these.
 
-share ward=surgery age>=65 given sex=f
-mean cost by ward where sex=f
+share ward=surgery age>=65 given sex=f; share readmitted=yes by ward; top 5 ward
+count ward=surgery
+mean cost by ward where sex=f; trend cost by month
 median cost, quantile 0.9 cost where ward=surgery; also quantile cost 0.9
+difference mean cost sex=f sex=m
 correlation age cost
 regress cost ~ age + ward
 rate by sex, wait, mean cost per event (of persons with events)
 logistic readmitted ~ age + ward
-
-The words "of" and "and" may stand where they would in a sentence: mean of cost where sex=f and age>=65.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from covey.answers.answer import Answer, AnswerTable
 from covey.answers.columns import MISSING, Columns
+from covey.answers.plain import SIGNS, plain, words_of
 from covey.answers.release import Release
-from covey.errors import ParameterError, nearest
+from covey.errors import CannotAnswerError, ParameterError, nearest
 
-VERBS = ("share", "mean", "median", "quantile", "correlation", "regress", "logistic", "rate", "wait")
-FILLERS = ("of", "and")
-SIGNS = (">=", "<=", ">", "<", "=")
-HELP = (
-    "Ask for example: share ward=surgery age>=65; mean cost by ward; correlation age cost; regress cost ~ age + ward. "
-    "Of persons with events: mean cost by ward per person; rate by sex; rate ward=a; wait."
+VERBS = (
+    *("share", "count", "top", "mean", "median", "quantile", "difference", "trend"),
+    *("correlation", "regress", "logistic", "rate", "wait"),
 )
+PERIODS = ("month", "quarter", "year", "time")  # a grouping by one of them is by the column of dates
+FIRST = 5  # groups that `top` shows unless it is told how many
+TRIES = 6  # questions that are tried before one is shown as an example: each takes a fraction of a second
 
 CONDITIONS = {
     "share": "a share takes conditions, and more of them after given",
+    "count": "a count takes conditions, without where or given",
     "rate": "a rate takes conditions before by",
     "correlation": "a correlation takes two columns, and no conditions",
 }
 
 
 def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable:
-    """The answer to a question in words; options are `confidence` and `about`."""
+    """The answer to a question in words; options are `confidence` and `about`. A refusal shows a near question that works."""
+    try:
+        found: Answer | AnswerTable = _ask(release, plain(release.columns, question), options)
+        return found
+    except ParameterError as error:
+        for other in _near(release, question):
+            try:
+                _ask(release, other, {})
+            except ParameterError:
+                continue
+            raise type(error)(f"{error} Try: {other}") from None
+        raise
+
+
+def _ask(release: Release, question: str, options: dict[str, Any]) -> Any:
     verb, rest = _verb(question)
     if verb in ("regress", "logistic"):
         return release.regress(rest.strip(), "logistic" if verb == "logistic" else "linear", **options)
     columns = release.columns
-    words = [w for w in _words(rest) if w not in FILLERS or w in columns.spoken]
+    words = words_of(rest)
     if "per" in words and "per" not in columns.spoken:
         place = words.index("per")
         if words[place + 1 :] not in (["person"], ["event"]):
-            raise ParameterError(f"a question ends with per person or per event. {HELP}")
-        if verb in ("correlation", "rate", "wait"):
-            raise ParameterError(f"a {verb} is of persons, who count equally: leave out per. {HELP}")
+            raise ParameterError("a question ends with per person or per event.")
+        if verb in ("correlation", "rate", "wait", "count"):
+            raise ParameterError(f"a {verb} is of persons, who count equally: leave out per.")
         options, words = {**options, "per": words[place + 1]}, words[:place]
     if verb == "wait":
         if words:
-            raise ParameterError(f"wait stands alone. {HELP}")
+            raise ParameterError("wait takes no columns and no conditions.")
         return release.wait(**options)
-    own, by, where, given = _clauses(words, least=verb != "rate")
+    own, by, where, given = _clauses(words, least=verb not in ("rate", "trend"), grouped=verb in ("share", "count"))
+    by = _dates(columns) if by in PERIODS and by not in columns.spoken else by
+    if verb in ("mean", "median", "quantile", "trend", "top"):  # what stands among the columns is a condition
+        where += [word for word in own if _signed(word)]
+        own = [word for word in own if not _signed(word)]
     wanted = conditions(columns, where or given) or None
-    if (given and verb != "share") or (where and verb in ("share", "correlation", "rate")):
-        raise ParameterError(f"{CONDITIONS.get(verb, f'{verb} takes conditions after where')}. {HELP}")
-    if by is not None and verb not in ("mean", "rate"):
-        raise ParameterError(f"groups are of means and rates: {verb} takes no by. {HELP}")
+    if (given and verb != "share") or (where and verb in CONDITIONS):
+        raise ParameterError(f"{CONDITIONS.get(verb, f'{verb} takes conditions after where')}.")
+    if by is not None and verb not in ("share", "mean", "rate", "difference", "trend", "count", "top"):
+        raise ParameterError(f"a {verb} cannot be split by a column.")
     if verb in ("share", "rate"):
         of = conditions(columns, own)
-        return release.share(of, wanted, **options) if verb == "share" else release.rate(of or None, by, **options)
+        return release.share(of, wanted, by, **options) if verb == "share" else release.rate(of or None, by, **options)
+    if verb == "count":
+        return _count(release, conditions(columns, own), by, options)
+    if verb == "top":
+        return _top(release, own, by, wanted, options)
+    if verb == "difference":
+        return _difference(release, own, by, where, options)
     level, own = _level(own, columns.spoken) if verb == "quantile" else (0.5, own)
+    if verb == "trend":
+        by = by or _dates(columns)
+        return release.mean(own[0], by, wanted, **options) if own else release.share({}, wanted, by, **options)
     if len(own) != (2 if verb == "correlation" else 1):
-        raise ParameterError(f"a {verb} takes {'two columns' if verb == 'correlation' else 'one column'}. {HELP}")
+        raise ParameterError(f"a {verb} takes {'two columns' if verb == 'correlation' else 'one column'}.")
     if verb == "correlation":
         return release.correlation(*own, **options)
-    found: Answer | AnswerTable
-    found = (
-        release.mean(own[0], by, wanted, **options)
-        if verb == "mean"
-        else release.quantile(own[0], level, wanted, **options)
-    )
-    return found
+    if verb == "mean":
+        return release.mean(own[0], by, wanted, **options)
+    return release.quantile(own[0], level, wanted, **options)
+
+
+def _count(release: Release, of: dict[str, Any], by: str | None, options: dict[str, Any]) -> Answer | AnswerTable:
+    """How many rows of the table, or persons, meet conditions: their share times the public number of all."""
+    if release.privacy.budget.persons and not _of_persons_alone(release, [*of, *([by] if by else [])]):
+        raise CannotAnswerError("rows of persons cannot be counted. Ask for a share, or for a rate of events.")
+    if release.privacy.budget.size_is_secret:
+        raise CannotAnswerError("the number of rows is secret in this release. Ask for a share.")
+    found, n = release.share(of, None, by, **{**options, "about": "table"}), release.privacy.n
+
+    def counted(one: Answer) -> Answer:
+        numbers = {name: n * getattr(one, name) for name in ("value", "low", "high", "se")}
+        return replace(one, question=one.question.replace("share", "count", 1), **numbers)
+
+    if isinstance(found, AnswerTable):
+        return replace(found, answers=tuple(map(counted, found)))
+    return counted(found)
+
+
+def _of_persons_alone(release: Release, names: Sequence[str]) -> bool:
+    """Whether all columns are attributes of persons, who are counted: a row of a person among several is not."""
+    return release.several and not any(release.events.of_event(release.columns.place(name)) for name in names)
+
+
+def _top(
+    release: Release, own: list[str], by: str | None, where: dict[str, Any] | None, options: dict[str, Any]
+) -> AnswerTable:
+    """The largest groups of a column, by their share or by a mean: top 5 ward, top 5 ward by cost.
+
+    Which are shown follows from the answers, so the intervals hold for all groups together.
+    """
+    numbers = [word for word in own if word.isdigit() and word not in release.columns.spoken]
+    names = [word for word in own if word not in numbers]
+    if len(names) != 1 or len(numbers) > 1:
+        raise ParameterError("top takes a number and one column: top 5 ward, or top 5 ward by cost.")
+
+    def table(confidence: float) -> AnswerTable:
+        wish = {**options, "confidence": confidence}
+        found: AnswerTable = (
+            release.share({}, where, names[0], **wish) if by is None else release.mean(by, names[0], where, **wish)
+        )
+        return found
+
+    asked = float(options.get("confidence", 0.95))
+    groups = sum(not one.refused for one in table(asked))
+    found = table(1 - (1 - asked) / groups)
+    kept = [k for k in np.argsort([-one.value for one in found]) if not found[int(k)].refused]
+    kept = [int(k) for k in kept[: int(numbers[0]) if numbers else FIRST]]
+    rows = tuple(replace(found[k], confidence=asked) for k in kept)
+    return AnswerTable(rows, tuple(found.labels[k] for k in kept), found.heading)
+
+
+def _difference(release: Release, own: list[str], by: str | None, where: list[str], options: dict[str, Any]) -> Answer:
+    """A mean or a share of one group minus that of another: difference mean cost sex=f sex=m.
+
+    Each is asked with half of the error, so that the interval of the difference errs as seldom as one answer.
+    """
+    columns, kind = release.columns, own[0] if own and own[0] in ("mean", "share") else None
+    groups = [word for word in own[1:] if _signed(word)][-2:]
+    if by is not None:
+        labels = columns.field(by).labels if columns.scale(by) is None else ()
+        groups = [f"{by}={label}" for label in labels]
+    what = [word for word in own[1:] if word not in groups]
+    if kind is None or len(groups) != 2 or not what:
+        raise ParameterError(
+            "a difference takes a mean or a share, and two groups: difference mean cost sex=f sex=m, or by a column of two."
+        )
+    asked = float(options.get("confidence", 0.95))
+    wish = {**options, "confidence": (1 + asked) / 2}
+    sides = []
+    for group in groups:
+        meant = conditions(columns, [*where, group])
+        one = release.mean(what[0], None, meant, **wish) if kind == "mean" else None
+        sides.append(one or release.share(conditions(columns, what), meant, **wish))
+    first, second = sides
+    ends = first.low - second.high, first.high - second.low
+    question = f"difference {kind} {' '.join(what)}: {groups[0]} minus {groups[1]}"
+    se = float(np.hypot(first.se, second.se))
+    return Answer(question, first.value - second.value, *ends, se, asked, first.about, first.method, first.note)
+
+
+def _dates(columns: Columns) -> str:
+    """The one column of dates, by which trends go."""
+    found = [name for name in columns.called if columns.field(name).type in ("date", "datetime")]
+    if len(found) != 1:
+        known = f"the table has {', '.join(map(repr, found))}: name one after by" if found else "the table has none"
+        raise ParameterError(f"a trend needs one column of dates, and {known}.")
+    return found[0]
+
+
+def _near(release: Release, question: str) -> list[str]:
+    """Questions near to one that was refused, in the table's own columns; the nearest first."""
+    columns, seen = release.columns, list[str]()
+    with suppress(ParameterError):
+        question = plain(columns, question)
+    known = [columns.called[j] for j in columns.places]
+    given: list[str] = []
+    for word in question.replace("'", "").split():
+        name = next((word.partition(sign)[0] for sign in SIGNS if sign in word), word)
+        near = [name] if name in known else get_close_matches(name, known, n=1, cutoff=0.75)
+        seen += [one for one in near if one not in seen]
+        given += [near[0] + word[len(name) :]] if near and _signed(word) else []
+    seen += [name for name in known if name not in seen]
+
+    def kind(name: str) -> str:
+        try:
+            return "number" if columns.field(name).type in ("integer", "number") and columns.scale(name) else "group"
+        except CannotAnswerError:
+            return ""
+
+    kinds = {name: kind(name) for name in seen[:50]}
+    numbers = [name for name in kinds if kinds[name] == "number"]
+    groups = [name for name in kinds if kinds[name] == "group" and columns.scale(name) is None]
+    found = []
+    if given:
+        found += [f"share {' '.join(given[:2])}", f"share {given[0]}"]
+        found = [f"mean {name} where {given[0]}" for name in numbers[:1] if "mean" in question] + found
+    if numbers and groups:
+        first = f"mean {numbers[0]} by {groups[0]}"
+        found = [*found, first] if given else [first, *found]
+    found += [f"mean {name}" for name in numbers[:1]] + [f"top {FIRST} {name}" for name in groups[:1]]
+    return found[:TRIES]
 
 
 def _verb(question: str) -> tuple[str, str]:
@@ -87,21 +235,13 @@ def _verb(question: str) -> tuple[str, str]:
     verb = verb.lower()
     if verb not in VERBS:
         raise ParameterError(
-            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, VERBS, 'words')} {HELP}"
+            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, VERBS, 'words')}"
         )
     return verb, rest
 
 
-def _words(rest: str) -> list[str]:
-    """Words, conditions without blanks around their signs."""
-    try:
-        return shlex.split(re.sub(r"\s*(>=|<=|>|<|=)\s*", r"\1", rest))
-    except ValueError:
-        raise ParameterError(f"a quotation mark is not closed in {rest!r}.") from None
-
-
-def _clauses(words: list[str], least: bool) -> tuple[list[str], str | None, list[str], list[str]]:
-    """What stands before by, where and given, which may be nothing unless `least`, and what follows each."""
+def _clauses(words: list[str], least: bool, grouped: bool) -> tuple[list[str], str | None, list[str], list[str]]:
+    """What stands before by, where and given, and what follows each; before by there may be nothing if it is `grouped`."""
     parts: dict[str, list[str]] = {"": []}
     at = ""
     for word in words:
@@ -112,14 +252,16 @@ def _clauses(words: list[str], least: bool) -> tuple[list[str], str | None, list
         else:
             parts[at].append(word)
     for word, inside in parts.items():
-        if not inside and (word or least):
-            raise ParameterError(
-                f"nothing follows {word!r}. {HELP}" if word else f"what is asked for is missing. {HELP}"
-            )
+        if not inside and (word or (least and not (grouped and "by" in parts))):
+            raise ParameterError(f"nothing follows {word!r}." if word else "what is asked for is missing.")
     by = parts.get("by", [None])
     if len(by) != 1:
         raise ParameterError("groups are those of one column: by ward.")
     return parts[""], by[0], parts.get("where", []), parts.get("given", [])
+
+
+def _signed(word: str) -> bool:
+    return any(sign in word for sign in SIGNS)
 
 
 def conditions(columns: Columns, words: list[str]) -> dict[str, Any]:
@@ -191,4 +333,4 @@ def _level(words: list[str], names: Sequence[str]) -> tuple[float, list[str]]:
         rest = list(words)
         rest.remove(word)
         return found, rest
-    raise ParameterError(f"a quantile takes a level between 0 and 1, such as 0.9: quantile 0.9 cost. {HELP}")
+    raise ParameterError("a quantile takes a level between 0 and 1, such as 0.9: quantile 0.9 cost.")

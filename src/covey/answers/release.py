@@ -158,25 +158,34 @@ class Release(Source):
         self,
         of: Conditions,
         given: Conditions | None = None,
+        by: str | None = None,
         *,
         per: Per | None = None,
         confidence: float = 0.95,
         about: About = "population",
-    ) -> Answer:
-        """The share of rows that meet some conditions, among all or among those that meet `given`.
+    ) -> Any:
+        """The proportion of rows that meet some conditions, among all or among those that meet `given`.
 
-        Conditions: {"ward": "surgery"}, several categories as a list, a range (65, None), None for missing. Of events,
-        per="person" is about a random event of a random person with events, per="event" about a random event of all.
+        Conditions: {"ward": "surgery"}, several categories as a list, a range (65, None), None for missing. With `by` a table, a
+        row for each group; without conditions the proportion of each group itself. For events, per="person" is about a random
+        event of a random person with events, per="event" about a random event of all.
         """
-        wish = self.wish(per, confidence, about)
-        top, bottom = self.columns.conditions(of), self.columns.conditions(given) if given else {}
+        wish, given = self.wish(per, confidence, about), named(given or {})
+        if by is None:
+            return self._share(named(of, 1), given, {}, wish)
+        place = self.columns.place(by)
+        return self._by_group(by, lambda mask: self._share(named(of), given, {place: mask}, wish))
+
+    def _share(self, of: Conditions, given: Conditions, group: Mapping[int, Floats], wish: Wanted) -> Answer:
+        top = self.columns.conditions(of) if of else dict(group)
+        bottom = self._chosen(group if of else {}, given)
         for a, mask in bottom.items():
             top[a] = top.get(a, 1.0) * mask
             if not top[a].any():
-                raise ParameterError(f"no row meets both {said(of)} and {said(given or {})}.")
-        question = f"share {said(of)}" + (f" given {said(given)}" if given else "")
+                raise ParameterError(f"no row meets both {said(of)} and {said(given)}.")
+        question = " ".join(["share", *([said(of)] if of else []), *(["given", said(given)] if given else [])])
         estimate = self._ratio(top, bottom, wish)
-        note = notes.together(*(notes.of_conditions(self.columns, side) for side in (of, given)))
+        note = notes.together(*(notes.of_conditions(self.columns, side) for side in (of, given) if side))
         return self._answer(question, estimate, (top, bottom), wish, (0.0, 1.0), note)
 
     def mean(  # how the answer is wanted comes after the question

@@ -14,7 +14,8 @@ from covey.cli.options import json_option, number
 @main.command(
     epilog=example(
         'covey ask release/ "share ward=surgery age>=60"',
-        'covey ask release/ "mean cost by ward"',
+        'covey ask release/ "average cost of women"',
+        'covey ask release/ "top 5 ward"',
         'covey ask release/ "regress cost ~ age + ward" --json',
         'covey ask release/ "mean cost by ward per person"',
     )
@@ -44,9 +45,10 @@ from covey.cli.options import json_option, number
 def ask(  # click passes each option by its name
     folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, replicates: int | None, as_json: bool
 ) -> None:
-    """Ask a private bundle a QUESTION: a share, mean, quantile, correlation or regression, with an honest interval.
+    """Ask a private bundle a QUESTION: a proportion, count, mean, percentile, difference, correlation or regression.
 
-    Costs no privacy and needs no true data. Where no interval would be honest, it says so and what would help.
+    The answer comes with an interval that includes the noise. It costs no privacy and needs no real data. If no interval would
+    be honest, covey says why and shows the nearest question that works.
     """
     from covey.answers.asking import ask as answer
     from covey.answers.load import load
