@@ -26,7 +26,7 @@ OF_ONE_TABLE = {
         "anonymous groups of linked tables would protect nobody. Use covey release, which protects persons with all their events"
     ),
     "sensitive": "anonymous groups need a single table",
-    **dict.fromkeys(("learn", "prior"), "a package does not take this yet"),
+    **dict.fromkeys(("learn", "learn_relations", "prior"), "a package does not take this yet"),
     "columns": "the schemas of a package already name the columns that are released",
     "triples": "tables of three columns of persons and events are not measured",
 }
@@ -75,6 +75,7 @@ class PrivateOrder:
     force: bool = False
     purpose: str = "release"
     learn: bool = False
+    learn_relations: bool = False
     about: About = NOTHING_SAID
 
 
@@ -108,6 +109,7 @@ class Released:
     agreeing: tuple[tuple[str, int], ...] = ()
     learned: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
     mended: int | None = None  # rows that were altered after drawing for the rules' sake; None where there are no rules
 
 

@@ -46,6 +46,7 @@ from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.persons import without
+from covey.table.relations import LEARN
 
 __all__ = [
     "AnonymousOrder",
@@ -172,6 +173,7 @@ def released(bundle: Path, release: AnyRelease, told: Told) -> Released:
         certificate,
         learned=privacy.learned,
         left_out=privacy.left_out,
+        relations=() if release.described.schema is None else tuple(map(str, release.described.schema.found)),
         mended=told.mended,
     )
 
@@ -182,6 +184,7 @@ def public_description(found: Description, order: PrivateOrder) -> Description:
     if schema is not None:
         schema = schema.only(order.columns).focus(*order.important, target=order.target, triples=order.triples)
         schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
+        schema = replace(schema, relations=LEARN) if order.learn_relations else schema
         schema = schema if order.person is None else without(schema, order.person)
         found = replace(found, tables=(replace(found.unit, schema=schema),))
     else:

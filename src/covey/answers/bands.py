@@ -54,6 +54,7 @@ class ReportBands:
         """For each of these labels the part of every measured category that counts toward it."""
         columns, name = self.release.columns, self.release.columns.called[j]
         if j not in columns.edges:
+            columns.scale(name)  # refuses what was not measured by itself
             return np.asarray(column.group == labels[:, None], dtype=np.float64)
         scale = columns.scale(name)
         assert scale is not None  # only numbers have edges
@@ -157,7 +158,8 @@ class Pairs:
     def _distant(self) -> set[int]:
         """The columns that were measured by their distance from another one."""
         columns, names = self.release.columns, self.release.codec.names[: self.count]
-        return {j for j, name in enumerate(names) if j in columns.edges and name in self.release.schema.links}
+        expected, links = self.release.codec.expected, self.release.schema.links
+        return {j for j, name in enumerate(names) if name in expected or (j in columns.edges and name in links)}
 
     @cached_property
     def _norms(self) -> Floats:

@@ -144,6 +144,11 @@ class Columns:
         place = self.place(name)
         _, codec, own = self._all[place]
         grid = codec.attributes[own]
+        if own in codec.expected and own not in codec.fine:
+            raise CannotAnswerError(
+                f"{name!r} was measured by whether it follows from {', '.join(codec.expected[own].bases)}, not by itself: no "
+                "honest interval can be given. In Python release.interval(function) gives an approximate one."
+            )
         if not isinstance(grid, Grid):
             return None
         special = grid.field.special

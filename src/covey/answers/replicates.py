@@ -32,7 +32,7 @@ from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.plan import declared_coding
 from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
-from covey.privacy.budget import DOMAINS, Budget
+from covey.privacy.budget import DOMAINS, RELATIONS, Budget
 from covey.privacy.gate import Gate
 from covey.progress import Progress, listening, silent
 from covey.tree import drawn_columns, method_of
@@ -67,7 +67,7 @@ class Mechanism:
     def budget(self) -> Budget:
         """What the release spent on all but learning domains and its certificate."""
         privacy = self.release.privacy
-        spent = sum((c.amount for c in privacy.charges if c.purpose not in ("certificate", DOMAINS)), NONE)
+        spent = sum((c.amount for c in privacy.charges if c.purpose not in ("certificate", DOMAINS, RELATIONS)), NONE)
         return privacy.budget.part(spent / privacy.budget.amount)
 
     def method(self) -> Model:

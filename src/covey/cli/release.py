@@ -38,6 +38,11 @@ from covey.cli.options import (
         "--delta. Names and types of all columns become public. Cells are read as --decimal, --thousands and --date-format say."
     ),
 )
+@click.option(
+    "--learn-relations",
+    is_flag=True,
+    help="Find relations between the columns of a schema with noise, for a tenth of the budget, and keep them; so does --learn.",
+)
 @epsilon_option
 @delta_option
 @click.option("--dataset", help="Name of the dataset in the ledger.")
@@ -96,6 +101,9 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
         facts |= {"learned": list(done.learned), "left_out": list(done.left_out)}
         left = f"; left out: {', '.join(done.left_out)}" if done.left_out else ""
         words += [f"learned with noise: {', '.join(done.learned) or 'nothing'}{left}"]
+    if done.relations:
+        facts |= {"relations": list(done.relations)}
+        words += ["relations found with noise:", *(f"  {words}" for words in done.relations)]
     words += [
         f"Next: read {done.bundle / 'report.html'}. Check the bundle before you share it: covey verify {done.bundle}"
     ]

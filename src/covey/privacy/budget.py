@@ -38,6 +38,7 @@ GUMBEL = Fraction(
 )  # of ε²: a choice by Gumbel noise, whose range is ε; π/16 under Gaussian DP, ⅛ under zCDP (relations.md)
 MOST_DELTA = Fraction(1, 10**5)  # where n is secret: the usual advice for tables of up to 100,000 rows
 DOMAINS = "domains"  # the purpose of the charge for learned limits and categories
+RELATIONS = "relations"  # and of that for relations between columns that nobody declared
 SELECTION_SHARE = Fraction(
     1, 10
 )  # of δ, where labels are learned: it pays for labels that one of two neighbours has alone
@@ -417,12 +418,18 @@ class PrivacyStatement:
         )
 
     def _learning(self) -> str:
-        """The line about learned domains, if any were."""
+        """The lines about learned domains and relations, if there are any."""
+        found = [charge for charge in self.charges if charge.purpose == RELATIONS]
+        more = (
+            f"; relations looked for with noise, for {float(found[0].amount / self.budget.amount):.3g} of it"
+            if found
+            else ""
+        )
         spent = [charge for charge in self.charges if charge.purpose == DOMAINS]
         if not spent:
-            return ""
+            return more.replace(" of it", " of the budget")
         columns = len(self.learned) + len(self.left_out)
         share, delta = float(spent[0].amount / self.budget.amount), float(spent[0].delta)
         part = f" and {delta:.3g} of δ" if delta else ""
         public = "column names and types are public" + (", read from the table without noise" if self.assumed else "")
-        return f"; domains of {columns} columns learned with noise, for {share:.3g} of the budget{part} ({public})"
+        return f"; domains of {columns} columns learned with noise, for {share:.3g} of the budget{part} ({public}){more}"

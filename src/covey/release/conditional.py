@@ -82,7 +82,7 @@ class Wish:
         elif centres.numbers is None or a not in centres.numbers.cells:  # declared bins, special values, missing
             for first, last in self.ranges:
                 out[: grid.bins] |= (grid.axis.ends >= first) & (grid.axis.starts <= last)
-            out[[grid.bins + k for k in self.specials] + [len(out) - 1] * self.missing] = True
+            out[[grid.bins + k for k in self.specials] + [centres.codec.domain_sizes[a] - 1] * self.missing] = True
         else:
             edges, words = centres.numbers.cells[a].edges, len(grid.field.special)
             out[[*self.specials] + [words] * self.missing] = True
@@ -93,6 +93,8 @@ class Wish:
                 for first, last in self.ranges:
                     low, high = (apart + step - grid.axis.low for step in (first, last))
                     out |= (edges[1:] > max(low, apart)) & (edges[:-1] <= high)
+        if centres.codec.names[a] in centres.codec.expected:
+            out[centres.codec.domain_sizes[a] :] = True  # what is as expected may be any value
         return out
 
     def _labels(self, centres: Centres) -> list[int]:

@@ -70,7 +70,7 @@ def report_html(
         bands = release.bands if isinstance(release, PrivateRelease) and part.parent is None else None
         title = f"What {of} look like" if of else LOOKS
         looks += attempted(title, distributions, columns, table.counts, private, bands, even, of)
-        looks += attempted(HIDDEN, changed, bands)
+        looks += attempted(HIDDEN, changed, bands, release.described)
         paired = None if several else bands
         fine = table.some_fine if paired is not None else None
         looks += attempted(PAIRS, pair_map, columns, table.some, table.rows, paired, fine, of)
@@ -109,14 +109,18 @@ def even_bars(all_cells: Mapping[int, Cells], codec: Codec, place: int) -> dict[
     return out
 
 
-def changed(bands: Bands | None) -> Part | None:
+def changed(bands: Bands | None, described: Description) -> Part | None:
     """What the schema made of the confidential table, as far as the measurements tell; nothing where that is nothing."""
     found = [] if bands is None else bands.notes()
-    if not found:
+    related = () if described.schema is None else described.schema.found
+    if not found and not related:
         return None
     words = "Rows and answers describe the confidential table as the schema reads it. These values became coarser:"
-    listed = tag("ul", [tag("li", f"{note}.") for note in found])
-    return section("limits", HIDDEN, tag("p", words), listed)
+    listed = [tag("p", words), tag("ul", [tag("li", f"{note}.") for note in found])] if found else []
+    if related:
+        told = "Relations between columns were found with noise, and synthetic rows keep them, with about as many exceptions:"
+        listed += [tag("p", told), tag("ul", [tag("li", f"{relation}.") for relation in related])]
+    return section("limits", HIDDEN, *listed)
 
 
 def rows_bounds(release: PrivateRelease, seen: Seen) -> Bounds:

@@ -15,6 +15,7 @@ from covey.release.statements import guarantee_words
 
 PURPOSES = {
     "domains": "limits and categories that were not declared",
+    "relations": "which columns follow from others, and how many rows break that",
     "means": "how often each yes/no column is yes",
     "moments": "how often yes/no columns are yes, alone and in pairs",
     "row sums": "how many yes/no columns of a row are yes",

@@ -249,6 +249,7 @@ def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | 
         *(_tables_words(release.described) if several else _persons_words(budget)),
         "",
         *_learned_words(privacy),
+        *_relation_words(release.described),
         *([] if privacy.prior is None else [f"As public information, {PRIOR}. Bundle: `{privacy.prior}`.", ""]),
         *unprotected(accuracy),
         *([] if mended is None else [_rules_words(mended, several), ""]),
@@ -313,6 +314,17 @@ def _rules_words(mended: int, several: bool) -> str:
     if not mended:
         return "Every row keeps the rules of `schema.json`. None had to be altered after drawing."
     return f"Every row keeps the rules of `schema.json`: {mended:,} were altered after drawing, because they broke one."
+
+
+def _relation_words(described: Description) -> list[str]:
+    """What README.md says of relations that were found with noise."""
+    found = () if described.schema is None else described.schema.found
+    listed = [f"- {relation}" for relation in found]
+    return (
+        ["These relations between columns were found with noise, and synthetic rows keep them:", "", *listed, ""]
+        if found
+        else []
+    )
 
 
 def _learned_words(privacy: PrivacyStatement) -> list[str]:

@@ -40,9 +40,9 @@ from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
 from covey.methods.regain.reals import RegainBody
 from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
-from covey.methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, find_relations, worth_looking
+from covey.methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
 from covey.methods.relations.used import columns_of, with_relations
-from covey.privacy.budget import DOMAINS, Budget, PrivacyStatement, check_delta, exact, make_budget
+from covey.privacy.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.gate import WHOLE, Gate
 from covey.privacy.unit import REPLACE, Neighbours
 from covey.reading import Prepared, Reader, TableForm

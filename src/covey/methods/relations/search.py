@@ -26,11 +26,10 @@ from covey.core.tables.crosstabs import PairTables
 from covey.core.tables.histograms import denoise_histogram
 from covey.engines.rows import Mapped, Rows
 from covey.methods.relations.functions import best_function
-from covey.privacy.budget import Budget
+from covey.privacy.budget import RELATIONS, Budget
 from covey.privacy.exact import Exact
 from covey.privacy.gate import Gate, Measured, Moves
 
-RELATIONS = "relations"  # the purpose of the charge
 SHARE_OF_RELATIONS = Fraction(1, 10)  # of the budget; at half of it three times as many rows contradict themselves
 ONE_WAY, CHOOSE, CONFIRM, TABLES = Fraction(3, 20), Fraction(9, 20), Fraction(1, 5), Fraction(1, 5)  # of the charge
 MOST_ROUNDS, LEAST_ROUNDS = 32, 4  # more find nothing that is left, and fewer are not worth a tenth of the budget
