@@ -57,8 +57,9 @@ def evidence(one, subject, tape):
     for entry in tape.entries:
         shown[f"charge {entry.line.purpose}"] += int(np.size(entry.released))
         shown[f"law {entry.line.law}"] += int(np.size(entry.released))
-        if entry.line.law == "choice":
-            shown["candidates"] = min(shown["candidates"] or np.inf, np.size(entry.exact))
+        if entry.line.law in ("choice", "gumbel"):
+            count = np.size(entry.exact) if entry.line.law == "choice" else np.count_nonzero(entry.block)
+            shown["candidates"] = min(shown["candidates"] or np.inf, count)
         if hasattr(entry, "threshold"):
             shown["labels"] += len(entry.released)
     privacy = subject.privacy
@@ -94,10 +95,11 @@ def broken(subject, table):
     schema = schema_of(subject)
     if schema is None or not schema.rules:
         return {}
-    codec = Codec(schema)
+    codec, declared = Codec(schema), subject._declared.rules  # those that were found are the release's own
     with warnings.catch_warnings():  # what a planted fault tells here leaves no fit
         warnings.simplefilter("ignore")
-        return codec.breaks(codec.encode_part(read_table(table, schema), "cells")[0])
+        found = codec.breaks(codec.encode_part(read_table(table, schema), "cells")[0])
+        return {rule: count for rule, count in found.items() if rule in declared}
 
 
 def changed(table, other):

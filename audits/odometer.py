@@ -93,6 +93,11 @@ def recording_gate(tape):
             tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, None))
             return released
 
+        def _pick(self, exact, payment, open_):
+            released = super()._pick(exact, payment, open_)
+            tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, np.array(open_)))
+            return released
+
         def _name(self, exact, payment, threshold):
             released = super()._name(exact, payment, threshold)
             tape.entries.append(Named(payment.line, dict(exact._sealed), released, threshold))
@@ -130,6 +135,14 @@ def replaying_gate(tape, moved):
 
         def _choose(self, exact, noise, payment, taken):
             entry = self._next(payment, exact._sealed.shape)
+            change = exact._sealed.astype(np.float64) - entry.exact
+            moved.setdefault((id(self), len(self.book)), []).append((change, entry))
+            return entry.released
+
+        def _pick(self, exact, payment, open_):
+            entry = self._next(payment, exact._sealed.shape)
+            if not np.array_equal(entry.block, open_):
+                raise Diverged(f"it chooses among other candidates for {payment.line.purpose!r}")
             change = exact._sealed.astype(np.float64) - entry.exact
             moved.setdefault((id(self), len(self.book)), []).append((change, entry))
             return entry.released
@@ -172,6 +185,9 @@ def loss(changes, weights, unit="ε"):
         if any(change.sum() for change, _ in changes):
             return np.inf
         return max(np.abs(change).sum() / 2 * entry.weight for change, entry in changes) / scale
+    if line.law == "gumbel":  # the range of its loss over all candidates: docs/proofs/relations.md
+        ranges = [np.ptp(change[entry.block]) / scale for change, entry in changes]
+        return sum(ranges) if unit == "ε" else sum(np.pi / 16 * r**2 for r in ranges)
     if line.law == "choice":  # docs/proofs/choice.md
         each = [np.abs(change - change[entry.released]).max() / scale for change, entry in changes]
         return sum(each) if unit == "ε" else sum(map(gaussian_cost, each))

@@ -8,7 +8,7 @@ from functools import cache, partial
 from unittest.mock import patch
 
 import covey.privacy.exact
-from audits import checks, faults, learned, mechanisms, methods
+from audits import checks, faults, learned, mechanisms, methods, relations
 from audits.case import Case
 from audits.checks import Check
 from audits.odometer import ride
@@ -25,7 +25,7 @@ def cases():
 @cache
 def all_rides():
     """Configurations for the odometer by name."""
-    return rides() | {one.name: one for one in [*number_rides(), *learned.learned_rides()]}
+    return rides() | {one.name: one for one in [*number_rides(), *learned.learned_rides(), *relations.relation_rides()]}
 
 
 @cache
@@ -47,7 +47,7 @@ def long_checks():
 @cache
 def all_faults():
     """Faults by name."""
-    return {fault.name: fault for fault in [*faults.faults(), *learned.faults()]}
+    return {fault.name: fault for fault in [*faults.faults(), *learned.faults(), *relations.faults()]}
 
 
 def alarm(name, seed, full=False):

@@ -161,6 +161,7 @@ def test_the_budget_is_drawn_and_adds_up(page, release):
 def test_every_purpose_that_a_method_can_charge_is_explained():
     purposes = {
         "domains",
+        "relations",
         "histograms",
         "pairs",
         "ranks",

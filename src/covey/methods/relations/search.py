@@ -210,6 +210,9 @@ class Search:
             candidates = self.open & self.state.allowed()
             if not candidates.any():
                 return
+            if candidates.sum() == 1:  # there is nothing to choose
+                self._judge(int(candidates.argmax()))
+                continue
             self.left -= share
             self._judge(self.gate.pick(RELATIONS, self.scores, candidates, ONE, share))
 

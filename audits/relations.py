@@ -1,0 +1,188 @@
+"""Relations found with noise, under audit: rides for the odometer, and planted faults."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+import covey.methods.relations.search
+from audits.odometer import Ride
+from audits.planting import Fault, replaced
+from covey.core.relations.columns import Cells
+from covey.core.relations.formulas import Broken
+from covey.methods.relations.search import Search
+from covey.privacy.budget import RELATIONS, Budget
+from covey.privacy.gate import Moves
+from covey.synthesizers import PrivateSynthesizer
+from covey.table.schema import Field, Schema
+
+SCHEMA = Schema(
+    fields=(
+        Field("code", "string", enum=("A1", "A2", "B1", "B2"), required=True),
+        Field("grade", "string", enum=("A", "B"), required=True),
+        Field("level", "string", enum=("low", "high"), required=True),
+        Field("amount", "integer", minimum=0, maximum=400, required=True),
+        Field("fee", "integer", minimum=0, maximum=100),
+        Field("total", "integer", minimum=0, maximum=500),
+    ),
+    relations="learn",
+)
+ODD = ("A1", "B", "high", "0", "", "77")  # breaks all that holds elsewhere
+HOLES = ("B2", "B", "low", "400", "", "")
+COMMON = ("A1", "A", "low", "10", "10", "20")
+
+
+def table(n, seed, *first, related=True):
+    """Rows in which grade is a letter of code, level follows from amount, and total is a sum; the first ones as given."""
+    g = np.random.default_rng(seed)
+    amount, fee, code = g.integers(0, 400, n), g.integers(0, 100, n), g.choice(["A1", "A2", "B1", "B2"], n)
+    rows = [
+        (c, c[0], "high" if a > 250 else "low", str(a), str(f), str(a + f))
+        for c, a, f in zip(code.tolist(), amount.tolist(), fee.tolist(), strict=True)
+    ]
+    if not related:
+        columns = [g.permutation(np.array(column)).tolist() for column in zip(*rows, strict=True)]
+        rows = list(zip(*columns, strict=True))
+    rows[: len(first)] = first
+    return dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def private(*arguments, **options):
+    """A maker of synthesizers with a given seed."""
+    return lambda seed: PrivateSynthesizer(*arguments, seed=seed, **options)
+
+
+def relation_rides():
+    """Under both promises, and several rows a person."""
+    ways = {"odd": ODD, "holes": HOLES}
+    others = {name: table(1500, 0, first) for name, first in ways.items()}
+    stranger = table(1500, 9, HOLES, related=False)
+    shown = {f"charge {RELATIONS}": 10, "law gumbel": 4}
+    two = {"two rows": table(1500, 0, ODD, HOLES)}
+    return [
+        Ride("relations", private(6.0, 1e-6, schema=SCHEMA), table(1500, 0, COMMON), others, stranger, shown),
+        Ride("relations, pure", private(90.0, schema=SCHEMA), table(1500, 0, COMMON), others, stranger, shown),
+        Ride(
+            "relations, persons",
+            private(12.0, 1e-6, schema=SCHEMA, rows_per_person=2),
+            table(1500, 0, COMMON, COMMON),
+            two,
+            stranger,
+            shown,
+        ),
+    ]
+
+
+# Faults.
+
+
+def candidates_from_rows():
+    """Formulas that most rows break are no candidates: nothing is chosen among them, at no cost."""
+
+    def fewer(real):
+        def run(self):
+            self.open[len(self.of) :] &= self.counted._sealed.values[0][:, 0] < self.n // 2
+            return real(self)
+
+        return run
+
+    return replaced((Search, "run", fewer))
+
+
+def chance_from_rows():
+    """What chance does is computed on a permutation of the true rows that is drawn from the rows themselves."""
+    kept = []
+
+    def keeping(real):
+        def count(self, batch):
+            kept[:] = [np.array(batch)]
+            return real(self, batch)
+
+        return count
+
+    def peeking(real):
+        def by_chance(self, shares, public):
+            expected = real(self, shares, public)
+            if not kept:
+                return expected
+            own = np.random.default_rng(int(kept[-1].sum()))
+            mixed = np.stack([own.permutation(column) for column in kept[-1].T], axis=1)
+            broken = Broken(self.columns, self.candidates)(mixed).values[0][:, 0]
+            return broken * (self.n / len(mixed))
+
+        return by_chance
+
+    return replaced((Cells, "__call__", keeping), (Search, "_by_chance", peeking))
+
+
+def confirmed_exactly():
+    """Whether a candidate holds is decided by the exact number of rows that break it."""
+
+    def exactly(real):
+        def count(self, i):
+            _, sd = real(self, i)
+            return float(self.broken._sealed[i]), sd
+
+        return count
+
+    return replaced((Search, "_count", exactly))
+
+
+def function_from_exact_counts():
+    """The table of a function is read as it is; its noise is drawn and not added."""
+
+    def exact(real):
+        def read(self, function):
+            real(self, function)
+            starts = self.cells.starts
+            rows, columns = (slice(int(starts[j]), int(starts[j + 1])) for j in (function.source, function.target))
+            return tuple(int(x) for x in self.tables._sealed[rows, columns].argmax(axis=1))
+
+        return read
+
+    return replaced((Search, "_read", exact))
+
+
+def scores_twice_as_sensitive():
+    """Rows that break a candidate count twice in its score, and the noise of the choice is that of one."""
+
+    def doubled(_):
+        return lambda broken, public: public - 2 * broken
+
+    return replaced((covey.methods.relations.search, "_scores", doubled))
+
+
+def one_way_like_one_column():
+    """Cells of all columns get the noise of one."""
+
+    def fewer(real):
+        def measure(self, exact, shape, moves, share):
+            small = Moves(l1=2, l2_squared=Fraction(2)) if len(shape) == 1 and shape[0] > 2 else moves
+            return real(self, exact, shape, small, share)
+
+        return measure
+
+    return replaced((Search, "_measure", fewer))
+
+
+def price_of_a_bounded_range():
+    """A choice is paid as if its range were half of what it is."""
+
+    def cheaper(real):
+        return lambda self, moves: real(self, moves) / 2
+
+    return replaced((Budget, "gumbel_scale", cheaper))
+
+
+def faults():
+    """All of them."""
+    return [
+        Fault("relations: candidates that depend on rows", "odometer: relations", candidates_from_rows()),
+        Fault("relations: chance from a permutation of the rows", "odometer: relations", chance_from_rows()),
+        Fault("relations: confirmed by the exact count", "odometer: relations", confirmed_exactly()),
+        Fault("relations: a function read off exact counts", "odometer: relations", function_from_exact_counts()),
+        Fault("relations: scores that move by two", "odometer: relations", scores_twice_as_sensitive()),
+        Fault("relations: all columns noised like one", "odometer: relations", one_way_like_one_column()),
+        Fault("relations: a choice with half the noise", "odometer: relations, pure", price_of_a_bounded_range()),
+    ]
