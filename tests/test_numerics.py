@@ -52,6 +52,7 @@ def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
     assert readers == {
         "model._counted",  # what models ask for
         "learning.learn",  # limits and labels: docs/proofs/learned.md
+        "search.__init__",  # relations between columns: docs/proofs/relations.md
         "paper.private_centres",
         "paper.private_subspace",
         "paper.anonymous_centres",

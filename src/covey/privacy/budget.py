@@ -432,4 +432,6 @@ class PrivacyStatement:
         share, delta = float(spent[0].amount / self.budget.amount), float(spent[0].delta)
         part = f" and {delta:.3g} of δ" if delta else ""
         public = "column names and types are public" + (", read from the table without noise" if self.assumed else "")
-        return f"; domains of {columns} columns learned with noise, for {share:.3g} of the budget{part} ({public}){more}"
+        return (
+            f"; domains of {columns} columns learned with noise, for {share:.3g} of the budget{part} ({public}){more}"
+        )

@@ -248,7 +248,24 @@ class Search:
         self.state.learn_literals(kind, one, two)
         if kind == IMPLIES:
             self._follow(IMPLIES, two, one)  # the converse
+        if kind == EQUIVALENT:
+            self._follow_order({self.of.literals[x].column for x in (one, two) if self._is_missing(x)})
         return True
+
+    def _is_missing(self, literal: int) -> bool:
+        one = self.of.literals[literal]
+        return bool(one.single and self.cells.edges[one.column][one.first] == self.columns[one.column].missing)
+
+    def _follow_order(self, pair: set[int]) -> None:
+        """Two columns that are missing together often are the ends of something: is one never above the other?"""
+        assert self.plan is not None  # nosec B101 # for the type checker
+        places = range(len(self.of), len(self.of) + len(self.candidates))
+        ours = {i: c for i, c in zip(places, self.candidates, strict=True) if {c.target, *c.sources} == pair}
+        there = max((1 - self.columns[j].holes for j in pair), default=1.0)
+        self.chance[list(ours)] /= max(there, 0.1)  # both are there or neither is: what chance does to those that are
+        for i, candidate in ours.items():
+            if candidate.formula.name == "order" and self.left >= 2 * self.plan.confirm and self.state.allowed()[i]:
+                self._judge(i)
 
     def _close_thresholds(self, one: int, two: int) -> None:
         """A literal excludes one range at each end of a number: others there follow, or were broken."""
@@ -342,10 +359,12 @@ class Search:
             i += 1
             near = self.columns[other.target].span / CLOSE[2]
             if (other.target, other.sources) == pair and other.formula.name == "close" and other.slack <= near:
-                if candidate.formula.name == "close":
-                    return bool(self.chance[i] >= APART * self.n)
-                far = self._count(i)[0] if self.left >= self.plan.confirm else float(self.n)
-                return bool(far <= TIGHT * self.n and self.chance[i] >= APART * self.n)
+                n = self.n * (
+                    1 - max(self.columns[j].holes for j in (other.target, *other.sources))
+                )  # of those that are there
+                if candidate.formula.name == "close" or self.chance[i] < APART * n or self.left < self.plan.confirm:
+                    return bool(self.chance[i] >= APART * n and candidate.formula.name == "close")
+                return bool(self._count(i)[0] <= TIGHT * n)
         return False
 
     def _follow_missing(self, one: int, two: int) -> None:
