@@ -1,0 +1,354 @@
+"""Rows that can be believed: shares of synthetic rows that contradict themselves, with and without relations found by noise.
+
+python benchmarks/relations.py [--rows 20000] [--settings "1:1e-9,2:1e-9"] [--seeds 1,2] [--tables flights,loans,…] [--out FOLDER]
+
+Tables are made here, of four kinds, each with checks that the search does not see; none of the search's constants was chosen
+on the words of checks. Everything is learned: names and types alone are given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import covey
+
+
+def number(rows, name):
+    return pd.to_numeric(rows[name], errors="coerce").astype(float)
+
+
+def clock(minutes):
+    """Minutes of a day as hours and minutes, 1330 for half past one."""
+    minutes = np.mod(minutes, 1440)
+    return minutes // 60 * 100 + minutes % 60
+
+
+def minutes(written):
+    return written // 100 * 60 + written % 100
+
+
+def flights(n, seed):
+    """Departures: parts of a number, times that add up, a date and its parts, holes that go together."""
+    draw = np.random.default_rng(seed)
+    places = [f"{a}{b}{c}" for a in "ABCD" for b in "AEO" for c in "XTR"]
+    far = dict(zip(places, draw.integers(180, 2600, len(places)), strict=True))
+    dest, origin = draw.choice(places, n, p=draw.dirichlet(np.full(36, 0.6))), draw.choice(["E", "J", "L"], n)
+    distance = np.array([far[d] for d in dest]) + np.where(origin == "J", 11, 0)
+    planned = draw.choice(np.arange(300, 1380, 5), n)
+    late = np.where(draw.random(n) < 0.6, draw.normal(-3, 4, n), draw.exponential(40, n)).round().astype(int)
+    air = (distance / 7.5 + draw.normal(20, 8, n)).round().astype(int)
+    arrival, later = planned + air + draw.integers(20, 50, n), late + draw.normal(-5, 10, n).round().astype(int)
+    day = pd.Timestamp("2013-01-01") + pd.to_timedelta(draw.integers(0, 365, n), unit="D")
+    rows = pd.DataFrame(
+        {
+            "month": day.month,
+            "day": day.day,
+            "sched_dep_time": clock(planned),
+            "dep_time": clock(planned + late),
+            "dep_delay": late,
+            "sched_arr_time": clock(arrival),
+            "arr_time": clock(arrival + later),
+            "arr_delay": later,
+            "carrier": draw.choice(["UA", "AA", "DL", "B6"], n),
+            "origin": origin,
+            "dest": dest,
+            "air_time": air,
+            "distance": distance,
+            "hour": clock(planned) // 100,
+            "minute": clock(planned) % 100,
+            "date": day.strftime("%Y-%m-%d"),
+        }
+    )
+    cancelled = draw.random(n) < 0.03
+    for name in ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time"):
+        rows[name] = rows[name].astype("Int64").mask(cancelled)
+    return rows
+
+
+def check_flights(rows):
+    def off(time_of, planned, delay):
+        gap = minutes(number(rows, time_of)) - minutes(number(rows, planned)) - number(rows, delay)
+        return (np.mod(gap + 720, 1440) - 720).abs() > 1
+
+    date = pd.to_datetime(rows["date"], errors="coerce")
+    return {
+        "hour against the planned time": number(rows, "hour") != number(rows, "sched_dep_time") // 100,
+        "minute against the planned time": number(rows, "minute") != number(rows, "sched_dep_time") % 100,
+        "a minute beyond 59": number(rows, "sched_dep_time") % 100 > 59,
+        "delay against the times of departure": off("dep_time", "sched_dep_time", "dep_delay"),
+        "delay against the times of arrival": off("arr_time", "sched_arr_time", "arr_delay"),
+        "delay without departure, or the other way": number(rows, "dep_time").isna()
+        != number(rows, "dep_delay").isna(),
+        "month against date": date.dt.month != number(rows, "month"),
+        "day against date": date.dt.day != number(rows, "day"),
+    }
+
+
+def loans(n, seed):
+    """Loans: letters of codes, sums of four columns, orders, repayments by a formula."""
+    draw = np.random.default_rng(seed)
+    place = np.minimum(draw.poisson(9, n), 34)
+    grade = np.array([f"{'ABCDEFG'[k // 5]}{k % 5 + 1}" for k in range(35)])[place]
+    rate = (5.3 + 0.62 * place + draw.normal(0, 0.15, n)).round(2)
+    term, amount = (
+        draw.choice([36, 60], n, p=[0.74, 0.26]),
+        np.clip(draw.lognormal(9.4, 0.6, n), 1000, 35000) // 25 * 25,
+    )
+    funded = np.where(draw.random(n) < 0.03, amount * draw.uniform(0.5, 1, n) // 25 * 25, amount)
+    monthly = rate / 1200
+    paid, interest = (funded * draw.beta(4, 1, n)).round(2), (funded * rate / 400 * draw.uniform(0.3, 1, n)).round(2)
+    fee = np.where(draw.random(n) < 0.06, draw.uniform(15, 60, n).round(2), 0)
+    issued = pd.Timestamp("2012-01-01") + pd.to_timedelta(draw.integers(0, 1400, n), unit="D")
+    status = draw.choice(["paid", "current", "charged off"], n, p=[0.4, 0.45, 0.15])
+    return pd.DataFrame(
+        {
+            "loan_amnt": amount.astype(int),
+            "funded_amnt": funded.astype(int),
+            "term": [f"{t} months" for t in term],
+            "int_rate": rate,
+            "installment": (funded * monthly / (1 - (1 + monthly) ** -term.astype(float))).round(2),
+            "grade": [g[0] for g in grade],
+            "sub_grade": grade,
+            "annual_inc": draw.lognormal(11, 0.5, n).round().astype(int),
+            "issue_d": issued.strftime("%Y-%m-%d"),
+            "last_pymnt_d": (issued + pd.to_timedelta(draw.integers(60, 900, n), unit="D")).strftime("%Y-%m-%d"),
+            "loan_status": status,
+            "total_pymnt": (paid + interest + fee).round(2),
+            "total_rec_prncp": paid,
+            "total_rec_int": interest,
+            "total_rec_late_fee": fee,
+            "recoveries": np.where(status == "charged off", draw.exponential(500, n).round(2) + 1, 0),
+        }
+    )
+
+
+def check_loans(rows):
+    term = pd.to_numeric(rows["term"].astype(str).str[:2], errors="coerce")
+    monthly = number(rows, "int_rate") / 1200
+    due = number(rows, "funded_amnt") * monthly / (1 - (1 + monthly) ** -term)
+    parts = number(rows, "total_rec_prncp") + number(rows, "total_rec_int") + number(rows, "total_rec_late_fee")
+    return {
+        "grade against sub-grade": rows["sub_grade"].astype(str).str[0] != rows["grade"].astype(str),
+        "funded more than asked for": number(rows, "funded_amnt") > number(rows, "loan_amnt"),
+        "installment off by a tenth": (number(rows, "installment") / due - 1).abs() > 0.1,
+        "total against its parts": (number(rows, "total_pymnt") - parts).abs() > 1,
+        "paid before it was issued": pd.to_datetime(rows["last_pymnt_d"]) < pd.to_datetime(rows["issue_d"]),
+        "recovered what is not lost": (number(rows, "recoveries") > 0) & (rows["loan_status"] != "charged off"),
+        "more principal than loan": number(rows, "total_rec_prncp") > number(rows, "loan_amnt") + 1,
+    }
+
+
+def orders(n, seed):
+    """Orders: products, sums, dates and days between them, places, returns."""
+    draw = np.random.default_rng(seed)
+    quantity, price = np.minimum(draw.geometric(0.3, n), 30), draw.choice([4.5, 9.99, 14.25, 19.9, 49, 120.5], n)
+    value = (quantity * price).round(2)
+    discount = np.where(draw.random(n) < 0.2, (0.1 * value).round(2), 0)
+    net = (value - discount).round(2)
+    ordered = pd.Timestamp("2021-01-01") + pd.to_timedelta(draw.integers(0, 730, n), unit="D")
+    wait, back = draw.poisson(3, n), draw.random(n) < 0.1
+    country = pd.Series(draw.choice(["DE", "FR", "US", "JP"], n, p=[0.4, 0.3, 0.2, 0.1]))
+    product = [f"{k}-{j:02d}" for k, j in zip(draw.choice(["EL", "BK", "TY"], n), draw.integers(1, 9, n), strict=True)]
+    return pd.DataFrame(
+        {
+            "product": product,
+            "category": [p[:2] for p in product],
+            "quantity": quantity,
+            "unit_price": price,
+            "subtotal": value,
+            "discount": discount,
+            "net": net,
+            "tax": (0.2 * net).round(2),
+            "total": (net + (0.2 * net).round(2)).round(2),
+            "order_date": ordered.strftime("%Y-%m-%d"),
+            "ship_date": (ordered + pd.to_timedelta(wait, unit="D")).strftime("%Y-%m-%d"),
+            "ship_days": wait,
+            "country": country,
+            "continent": country.map({"DE": "Europe", "FR": "Europe", "US": "America", "JP": "Asia"}),
+            "status": np.where(back, "returned", "kept"),
+            "return_reason": np.where(back, draw.choice(["size", "broken"], n), ""),
+        }
+    )
+
+
+def check_orders(rows):
+    first, last = (pd.to_datetime(rows[name]) for name in ("order_date", "ship_date"))
+    made = number(rows, "quantity") * number(rows, "unit_price")
+    given = rows["return_reason"].fillna("").astype(str) != ""
+    return {
+        "category against product": rows["product"].astype(str).str[:2] != rows["category"].astype(str),
+        "value against quantity and price": (number(rows, "subtotal") - made).abs() > 0.05 * made + 0.02,
+        "net against value and discount": (
+            number(rows, "subtotal") - number(rows, "discount") - number(rows, "net")
+        ).abs()
+        > 0.02,
+        "total against net and tax": (number(rows, "net") + number(rows, "tax") - number(rows, "total")).abs() > 0.02,
+        "shipped before it was ordered": last < first,
+        "days against dates": (last - first).dt.days != number(rows, "ship_days"),
+        "continent against country": rows["country"].map(
+            {"DE": "Europe", "FR": "Europe", "US": "America", "JP": "Asia"}
+        )
+        != rows["continent"],
+        "a reason without a return, or the other way": (rows["status"] == "returned") != given,
+    }
+
+
+def surveys(n, seed):
+    """Answers: questions that are skipped, ages and years, members of a household."""
+    draw = np.random.default_rng(seed)
+    age = np.clip(draw.normal(45, 18, n), 16, 95).round().astype(int)
+    work = np.where(age > 67, "retired", draw.choice(["employed", "unemployed", "inactive"], n, p=[0.7, 0.08, 0.22]))
+    has_work, smoker, married = work == "employed", draw.random(n) < 0.25, draw.random(n) < 0.5
+    children = draw.poisson(1.2, n)
+    adults = 1 + draw.integers(0, 3, n)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "birth_year": 2023 - age,
+            "age_group": pd.cut(age, [0, 24, 44, 64, 120], labels=["16-24", "25-44", "45-64", "65+"]).astype(str),
+            "employment": work,
+            "hours": pd.Series(np.clip(draw.normal(37, 9, n), 1, 70).round()).where(has_work).astype("Int64"),
+            "hourly_wage": pd.Series(np.clip(draw.lognormal(3, 0.4, n), 8, 150).round(2)).where(has_work),
+            "smoker": np.where(smoker, "yes", "no"),
+            "cigarettes": np.where(smoker, draw.poisson(12, n) + 1, 0),
+            "children": children,
+            "adults": adults,
+            "household": children + adults,
+            "married": np.where(married, "yes", "no"),
+            "years_married": pd.Series(draw.integers(0, 40, n)).where(married).astype("Int64"),
+            "satisfaction": draw.integers(1, 11, n),
+        }
+    )
+
+
+def check_surveys(rows):
+    group = pd.cut(number(rows, "age"), [0, 24, 44, 64, 120], labels=["16-24", "25-44", "45-64", "65+"]).astype(str)
+    return {
+        "year of birth against age": (2023 - number(rows, "age") - number(rows, "birth_year")).abs() > 1,
+        "group against age": group != rows["age_group"].astype(str),
+        "hours without work, or the other way": (rows["employment"] == "employed") != number(rows, "hours").notna(),
+        "a wage without work, or the other way": (rows["employment"] == "employed")
+        != number(rows, "hourly_wage").notna(),
+        "cigarettes of who does not smoke": (rows["smoker"] == "no") & (number(rows, "cigarettes") > 0),
+        "household against its members": number(rows, "household") != number(rows, "children") + number(rows, "adults"),
+        "years of marriage against marriage": (rows["married"] == "yes") != number(rows, "years_married").notna(),
+        "retired before 60": (rows["employment"] == "retired") & (number(rows, "age") < 60),
+    }
+
+
+TABLES = {
+    "flights": (flights, check_flights),
+    "loans": (loans, check_loans),
+    "orders": (orders, check_orders),
+    "surveys": (surveys, check_surveys),
+}
+
+
+def distance(true, rows):
+    """The mean distance of tables of two columns, numbers in tenths of the true ones."""
+    codes = []
+    for name in true:
+        one, two = true[name], rows[name]
+        if pd.api.types.is_numeric_dtype(one) and one.nunique() > 12:
+            cuts = np.unique(np.nanquantile(one.astype(float), np.linspace(0.1, 0.9, 9)))
+            put = [np.where(x.isna(), -1, np.searchsorted(cuts, x.astype(float), side="right")) for x in (one, two)]
+        else:
+            words = {word: j for j, word in enumerate(one.astype(str).value_counts().index[:20])}
+            put = [x.astype(str).map(words).fillna(20).astype(int).to_numpy() for x in (one, two)]
+        codes.append([x + 1 for x in put])
+    found = []
+    for i in range(len(codes)):
+        for j in range(i):
+            tables = [np.bincount(codes[i][k] * 32 + codes[j][k], minlength=1024) / len(codes[i][k]) for k in (0, 1)]
+            found.append(np.abs(tables[0] - tables[1]).sum() / 2)
+    return float(np.mean(found))
+
+
+def released(path, setting, seed, related):
+    """Synthetic rows, as many as true ones, and what was found; nothing but names and types is known."""
+    epsilon, delta = map(float, setting.split(":"))
+    schema = covey.Schema.draft(path).to_learn()
+    schema = schema if related else replace(schema, relations="none")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        begun = time.process_time()
+        synth = covey.PrivateSynthesizer(epsilon, delta, schema=schema, seed=seed).fit(path)
+        seconds = time.process_time() - begun
+        rows = synth.sample(synth.privacy.n)
+    with tempfile.TemporaryDirectory() as folder:
+        (rows if isinstance(rows, pd.DataFrame) else rows.to_pandas()).to_csv(f"{folder}/rows.csv", index=False)
+        return pd.read_csv(f"{folder}/rows.csv"), synth.schema.found, seconds
+
+
+def main():
+    """Measure, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--settings", default="1:1e-9,2:1e-9")
+    parser.add_argument("--seeds", default="1,2")
+    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
+    said = parser.parse_args()
+    lines, summary = [], []
+    for name in said.tables.split(","):
+        make, check = TABLES[name]
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/{name}.csv"
+            make(said.rows, 7).to_csv(path, index=False)
+            true = pd.read_csv(path)
+            for setting in said.settings.split(","):
+                shares, apart, times = {False: [], True: []}, {False: [], True: []}, {False: [], True: []}
+                found = ()
+                for seed in map(int, said.seeds.split(",")):
+                    for related in (False, True):
+                        rows, told, seconds = released(path, setting, seed, related)
+                        rows = rows.reindex(columns=true.columns)
+                        shares[related].append({key: float(np.mean(bad)) for key, bad in check(rows).items()})
+                        apart[related].append(distance(true, rows))
+                        times[related].append(seconds)
+                        found = told or found
+                means = {related: pd.DataFrame(own).mean() for related, own in shares.items()}
+                line = [means[False].mean(), means[True].mean(), np.mean(apart[False]), np.mean(apart[True])]
+                summary.append((name, setting, *line, np.mean(times[True]) - np.mean(times[False])))
+                print(summary[-1], flush=True)
+                lines += ["", f"### {name}, ε = {setting.split(':')[0]}, δ = {setting.split(':')[1]}", ""]
+                lines += ["| rows that contradict themselves, % | without | with |", "|---|---|---|"]
+                lines += [
+                    f"| {key} | {100 * means[False][key]:.1f} | {100 * means[True][key]:.1f} |"
+                    for key in means[True].index
+                ]
+                lines += ["", "Found in the last release:", "", *(f"- {relation}" for relation in found)]
+    write_page(said, summary, lines)
+
+
+def write_page(said, summary, lines):
+    """docs/benchmarks/relations.md."""
+    head = [
+        "# Rows that can be believed",
+        "",
+        "Shares of synthetic rows that contradict themselves, by checks that the search does not see: four kinds of tables of "
+        f"{said.rows:,} rows, made by `benchmarks/relations.py`, of which nothing but names and types of columns is given "
+        f"(`--learn`), with and without the search for relations; means over seeds {said.seeds}.",
+        "",
+        "| table | ε, δ | without, % | with, % | distance of pairs without | with | more seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, setting, plain, related, before, after, seconds in summary:
+        shown = setting.replace(":", ", ")
+        head.append(
+            f"| {name} | {shown} | {100 * plain:.1f} | {100 * related:.1f} | {before:.4f} | {after:.4f} | {seconds:.1f} |"
+        )
+    said.out.mkdir(parents=True, exist_ok=True)
+    (said.out / "relations.md").write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
