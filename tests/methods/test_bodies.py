@@ -120,7 +120,7 @@ def test_the_certificate_bounds_the_true_distance():
         bounds = synth.certify(synth.sample(1000))
         assert bounds[1] >= synth.certificate.bound[1]
     assert missed <= 1 < tight
-    assert "a product of two columns" in synth.certificate.sentence
+    assert "products of two columns" in synth.certificate.sentence
     assert "mean of a column" in fitted(X[:, :1], Box([0], [1])).certificate.sentence
 
 

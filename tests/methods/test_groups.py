@@ -52,9 +52,9 @@ def test_nothing_is_said_where_there_are_no_means_of_groups(attributes):
 @pytest.mark.parametrize(
     ("rows", "n", "words"),
     [
-        (900, 5000, "smaller than about 900 rows (18%) are pulled towards the overall mean at this budget."),
+        (900, 5000, "smaller than about 900 rows (18%) are pulled towards the overall mean."),
         (1200, 1_000_000, "smaller than about 1,200 rows (0.1%) are"),
-        (3000, 5000, "Means of groups are pulled towards the overall mean at this budget, even of half of the rows."),
+        (3000, 5000, "means of groups are pulled towards the overall mean, even for half of the rows."),
     ],
 )
 def test_the_sentence_is_plain(rows, n, words):
