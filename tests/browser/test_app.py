@@ -30,7 +30,7 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, screen, tmp_pat
     steward.look()
     # One limit of one's own does not confirm the other, which comes from the data.
     age.get_by_label("Largest value").fill("120")
-    age.get_by_text("its smallest value is still the one from the data").wait_for()
+    age.get_by_text("its smallest value is still the one from your data").wait_for()
     age.get_by_label("type the name of the column").fill("age")
     age.get_by_label("This is public knowledge").check()
     steward.press("Confirm age")

@@ -29,7 +29,7 @@ def test_confirming_the_rest_takes_what_was_typed_and_shows_what_becomes_public(
     assert f"to {drafted};" not in shown
     assert "neurology" in shown
     # Limits that come from the data stand apart and first, each with a tick of its own.
-    apart = page.locator("form", has=page.get_by_role("heading", name="Look at these 3 one by one"))
+    apart = page.locator("form", has=page.get_by_role("heading", name="Check these 3 one by one"))
     assert apart.get_by_role("checkbox").count() == 3
     assert (
         apart.bounding_box()["y"] < page.get_by_role("heading", name="4 columns without a warning").bounding_box()["y"]
@@ -123,7 +123,7 @@ def test_limits_of_ones_own_end_the_warning_and_show_what_they_move(steward):
     age.get_by_text("Check this column").wait_for()
     age.get_by_label("Largest value").fill("60")
     age.get_by_text("cells of your table would be moved to a limit").wait_for()
-    age.get_by_text("Check this column: its smallest value is still the one from the data").wait_for()
+    age.get_by_text("Check this column: its smallest value is still the one from your data").wait_for()
     age.get_by_label("Smallest value").fill("1")
     age.get_by_text("Check this column").wait_for(state="hidden")
     assert age.locator(".line .domain").inner_text().endswith("1 to 60")
@@ -201,7 +201,7 @@ def test_cells_that_do_not_fit_are_seen_before_anything_is_spent(steward, server
     assert "ward: 60 of 120 cells are in no category" in shown
     steward.look()
     steward.press("Release, and spend ε = 1")
-    page.get_by_role("alert").get_by_text("Look at the cells that do not fit first").wait_for()
+    page.get_by_role("alert").get_by_text("Check the cells that do not fit").wait_for()
     assert server.charges("misfits") == []
     page.get_by_label("I have seen this and accept it").check()
     steward.press("Release, and spend ε = 1")

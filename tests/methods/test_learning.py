@@ -153,7 +153,7 @@ def test_pure_privacy_learns_numbers_and_dates_and_refuses_texts_before_any_tabl
 
 def test_no_advice_asks_for_a_list_of_names():
     """A list of names that somebody declares goes out with the schema."""
-    with pytest.raises(ParameterError, match=r"names of persons: leave it out\.$") as refused:
+    with pytest.raises(ParameterError, match=r"names of persons\. Leave it out\.$") as refused:
         check_learning(schema(surname="string"), Fraction(0))
     assert "list its categories" not in str(refused.value)
     with pytest.raises(ParameterError, match="list its categories"):
