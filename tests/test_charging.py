@@ -322,7 +322,7 @@ def test_a_release_without_its_report_is_charged_marked_and_finished_from_the_co
     runner, place = CliRunner(), str(done.bundle)
     said = runner.invoke(main, ["verify", place])
     assert said.exit_code == 0
-    assert f"Its report is missing. To make it from the data: covey resume {place}" in said.output
+    assert f"Its report is missing. This makes it from the data: covey resume {place}" in said.output
     assert not json.loads(runner.invoke(main, ["verify", place, "--json"]).output)["finished"]
     said = runner.invoke(main, ["resume", place])
     assert said.exit_code == 0, said.output

@@ -113,7 +113,7 @@ def test_check_tells_the_steward_who_is_left_out(desk):
     assert "mrn" not in found["columns"]
     said = run("check visits.csv --schema schema.json --person mrn").stdout
     assert f"{PERSONS} persons" in said
-    assert f"7 of {found['rows']:,}  rows name nobody and are left out" in said
+    assert f"7 of {found['rows']:,}  rows name no person and are left out" in said
 
 
 def test_evaluate_lets_every_person_count_once(desk):

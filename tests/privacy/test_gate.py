@@ -264,7 +264,7 @@ def test_a_refusal_says_where_to_go():
         bool(SECRET)
     assert (
         str(said.value)
-        == "an exact value of real records cannot be looked at, compared, converted or stored: measure it at the gate."
+        == "an exact value of real records cannot be shown, compared, converted or stored. Measure it at the gate."
     )
 
 
