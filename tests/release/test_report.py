@@ -75,6 +75,7 @@ def page(release):
 
 def test_a_private_report_says_what_the_issue_of_a_release_is(page, release):
     assert [h["text"] for h in page.all("h2")] == [
+        "The first synthetic rows",
         "At a glance",
         "What it protects",
         "How the budget was spent",
@@ -133,6 +134,13 @@ def test_what_is_to_be_copied_runs(page, fitted, release, tmp_path):
     with chdir(tmp_path / "out"):
         exec(python.replace("100_000", "7"), told)
     assert len(told["more"]) == 7
+
+
+def test_a_report_opens_with_five_rows_and_a_line_to_repeat(page, release):
+    rows = pl.DataFrame(dict(joined(release.parts))).head(5)
+    shown = table_named(page, "The first synthetic rows")
+    assert [list(row) for row in shown] == [["—" if v is None else str(v) for v in row] for row in rows.iter_rows()]
+    assert f"made-up rows replace {release.privacy.n:,} real rows. At most " in page.text
 
 
 def test_the_certificate_is_drawn_with_its_bounds(page, fitted, release):

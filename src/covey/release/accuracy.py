@@ -61,8 +61,9 @@ def headline(release: PrivateRelease, whole: Bounds) -> list[tuple[str, str]]:
     """The certificate in one number."""
     if isinstance(release.certificate, PersonsCertificate):
         found = whole if isinstance(whole, PersonsCertificate) else release.certificate
-        bound = charts.up(max(found.bound.values()), 2)
-        return [("average total variation distance, with 95% confidence", f"≤ {bound}")]
+        return [
+            ("of the persons would have to move in an average table", f"≤ {of_hundred(max(found.bound.values()))}%")
+        ]
     own = release.certificate.misplaced if isinstance(release.certificate, Certificate) else None
     if own is None:
         return []

@@ -42,6 +42,9 @@ PAPER = (
     "Private and Accurate Synthetic Data”"
 )
 HIDDEN = "What became coarser"
+SAMPLE = "The first synthetic rows"
+FIRST = 5  # rows that a report opens with: enough to see what the table is
+SAMPLED = 12  # columns of these rows: more do not fit on a screen
 
 
 def report_html(
@@ -77,7 +80,43 @@ def report_html(
     if isinstance(release, AnonymousRelease):
         return anonymous_page(release, files, looks)
     looks = [*([_events(files, own.events)] if several else []), *looks]
-    return private_page(release, files, rows_bounds(release, own) if whole is None else whole, looks)
+    whole = rows_bounds(release, own) if whole is None else whole
+    opening = attempted(SAMPLE, first_rows, files, own, in_one_line(release, files, whole))
+    return private_page(release, files, whole, opening, looks)
+
+
+def first_rows(files: Files, seen: Seen, line: str) -> Part:
+    """What the release is in one line, and the first rows of every table."""
+    shown: list[Html] = [tag("p", line, class_="statement")]
+    for part in files.described.tables:
+        if (table := seen.tables.get(part.name)) is None or not table.rows:
+            continue
+        names = list(table.first)[:SAMPLED]
+        rows = zip(*(list(table.first[name][:FIRST]) for name in names), strict=True)
+        cells = [["—" if value is None or value != value else shorten(str(value), 30) for value in row] for row in rows]
+        shown.append(
+            charts.table([shorten(name, 30) for name in names], cells, f"{SAMPLE}{files.several * f' of {part.name}'}")
+        )
+        if len(table.first) > len(names):
+            shown.append(tag("p", f"The first {len(names)} of {len(table.first):,} columns.", class_="note"))
+    return section("first", SAMPLE, *shown)
+
+
+def in_one_line(release: PrivateRelease, files: Files, whole: Bounds) -> str:
+    """What somebody can repeat who has read nothing else."""
+    budget = release.privacy.budget
+    error = [f"At most {value.removeprefix('≤ ')} {words}." for words, value in headline(release, whole)]
+    protects = (
+        f"{'would protect' if release.privacy.seeded else 'protects'} every {budget.protects.removeprefix('one ')}"
+    )
+    counted = "persons" if files.several else "rows"
+    return " ".join(
+        [
+            f"{files.units:,} made-up {counted} replace {release.privacy.n:,} real {budget.counted}.",
+            *error,
+            f"Differential privacy with {budget.parameters} {protects}.",
+        ]
+    )
 
 
 def _events(files: Files, counts: Integers) -> Part:
@@ -250,7 +289,9 @@ class Files:
         )
 
 
-def private_page(release: PrivateRelease, files: Files, whole: Bounds, looks: Sequence[Part]) -> str:
+def private_page(
+    release: PrivateRelease, files: Files, whole: Bounds, opening: Sequence[Part], looks: Sequence[Part]
+) -> str:
     """The page of a differentially private bundle."""
     privacy, budget = release.privacy, release.privacy.budget
     mark, badges, banners = marks(privacy)
@@ -272,6 +313,7 @@ def private_page(release: PrivateRelease, files: Files, whole: Bounds, looks: Se
     drawn = "Persons and their events" if files.several else "The rows"
     # The pyramid of NIST SP 800-226, from its top: what is promised to whom; how, and how well; what it stands on.
     sections = [
+        *opening,
         cover(privacy, files.about, bound, *files.columns),
         guarantee(privacy),
         *attempted("How the budget was spent", budget_bar, privacy),
