@@ -14,7 +14,7 @@ import covey
 from covey.cli import main
 from covey.errors import InputError, ParameterError
 from covey.preparing import draft
-from covey.release.verify import described_by, tables_of, verify_rows
+from covey.release.verify import bundle_digest, described_by, tables_of, verify_rows
 from covey.table.description import Description
 from tests.table.test_description import GOOD
 from tests.test_tree import SMALL, clinic
@@ -88,7 +88,7 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert "The registry" in page
     assert "by all releases about these people so far, of a cap of 10" in page
     drawn = len((out / "visits.csv").read_text().splitlines()) - 1
-    assert f"whole and consistent, 300 persons with {drawn} visits;" in run("verify", out).output
+    assert f"complete and unmodified, 300 persons with {drawn} visits;" in run("verify", out).output
     counted = json.loads(run("verify", out, "--json").output)
     assert (counted["persons"], counted["rows"]) == (300, {"patients": 300, "visits": drawn})
     cited = json.loads(run("cite", out, "--json").output)
@@ -157,6 +157,52 @@ def test_what_matters_most_is_named_by_table_and_field_and_kept_in_the_bundle(pa
         "There are patients.age"
         in run("release", package, *RELEASE, "--target", "x", "--seed", "1", "--out", out).output
     )
+
+
+def test_an_earlier_bundle_serves_as_prior_where_its_tables_are_the_same(package, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert run("release", package, *RELEASE, "--seed", "1", "--out", first).exit_code == 0
+    again = ["release", package, *RELEASE, "--prior", first, "--out", second]
+    assert "made with a seed and is not private" in run(*again, "--dataset", "clinic").output
+    done = run(*again, "--seed", "2")
+    assert done.exit_code == 0, done.output
+    facts = json.loads((second / "privacy.json").read_text())
+    assert facts["prior"]["bundle"] == bundle_digest(first)
+    other = copy.deepcopy(GOOD)
+    other["resources"][1]["covey"]["at_most"] = 5
+    package.write_text(json.dumps(other))
+    assert "links them otherwise" in run(*again, "--seed", "2", "--force").output
+
+
+def test_columns_of_persons_and_of_events_are_predicted(package, tmp_path):
+    out = tmp_path / "release"
+    assert run("release", package, *RELEASE, "--seed", "1", "--out", out).exit_code == 0
+    done = run("evaluate", package, out, "--target", "ward", "--target", "patients.age")
+    assert done.exit_code == 0, done.output
+    assert "AUC for visits.ward: 0." in done.output
+    figures = json.loads(run("evaluate", package, out, "--target", "ward", "--json").output)
+    [found] = figures["prediction"]
+    assert found["trained_on_true"]["auc"] > 0.4
+    assert "There are patients.age" in run("evaluate", package, out, "--target", "x").output
+
+
+def test_persons_who_meet_conditions_are_drawn_with_all_their_events(package, tmp_path):
+    out, more = tmp_path / "release", tmp_path / "more"
+    assert run("release", package, *RELEASE, "--seed", "1", "--out", out).exit_code == 0
+    done = run("sample", out, "--rows", "700", "--where", "age>=50", "--where", "age<=80", "--seed", "3", "-o", more)
+    assert done.exit_code == 0, done.output
+    found = covey.load(out).sample(700, {"age": (50, 80)}, seed=3)
+    assert found["patients"]["id"].to_list() == list(range(1, 701))
+    assert found["patients"]["age"].is_between(50, 80).all()
+    assert set(found["visits"]["who"]) <= set(range(1, 701))
+    assert len((more / "patients.csv").read_text().splitlines()) == 701
+    # As many visits each as such persons have among all: a program that lost or mixed them up would show.
+    plain = covey.load(out).sample(4000, seed=4)
+    old = plain["patients"].filter(plain["patients"]["age"].is_between(50, 80))["id"]
+    each = plain["visits"]["who"].is_in(old.to_list()).sum() / len(old)
+    assert len(found["visits"]) / 700 == pytest.approx(each, rel=0.15)
+    assert "column of events" in run("sample", out, "--rows", "5", "--where", "ward=a", "-o", more).output
+    assert "between 0 and 99" in run("sample", out, "--rows", "5", "--where", "age>=200", "-o", more).output
 
 
 def traces(place, tables):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array
+from covey.core.arrays import Array, Integers
 from covey.core.tables.events import Histories as Persons
 from covey.core.tables.events import places_within
 from covey.errors import ArgumentError, InputError, ParameterError
@@ -66,16 +66,11 @@ def evaluate(  # what is compared, and how
     """
     own = described_by(bundle)
     if own.schema is None:
-        reasons = {
-            "target": (targets, "predictions are made for a single table"),
-            "person": (person, OF_ONE_TABLE["person"]),
-        }
-        for name, (given, why) in reasons.items():
-            if given:
-                raise ArgumentError(f"{why}: leave out ", name, ".")
-        return _of_persons(table, bundle, own)
+        if person:
+            raise ArgumentError(f"{OF_ONE_TABLE['person']}: leave out ", "person", ".")
+        return _of_persons(table, bundle, own, targets)
     if targets:
-        evaluation.check_targets(Codec(own.schema), targets)
+        evaluation.check_targets(Codec(own.schema).names, targets)
     if isinstance(table, Path) and is_package(table):
         [table] = Description.load(table).places(table).values()
     rows = evaluation.compare(table, bundle, dialect, person)
@@ -89,18 +84,29 @@ def _words(facts: dict[str, Any]) -> list[str]:
     words += number_words(facts["numbers"])
     words += evaluation.distance_words(facts)
     words += contradiction_words(facts["contradictions"])
-    for entry in facts["prediction"] or []:
-        true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))
-        words += [
-            f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic rows, {true:.3f} trained on real rows"
-        ]
+    words += _prediction_words(facts["prediction"] or [])
     if facts["prediction"] is None:
         words += ["predictions left out: pip install 'covey[evaluate]'"]
     return words
 
 
-def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evaluated:
-    """Total variation by group of tables, beside a fresh sample of true persons."""
+def _prediction_words(found: Sequence[dict[str, Any]]) -> list[str]:
+    said = []
+    for entry in found:
+        true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))
+        said += [
+            f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic rows, {true:.3f} trained on real rows"
+        ]
+    return said
+
+
+def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: Sequence[str]) -> Evaluated:
+    """Total variation by group of tables, beside a fresh sample of true persons; predictions of the targets."""
+    named = [f"{part.name}.{field.name}" for part, field in map(own.find, targets)]
+    columns = [
+        f"{part.name}.{name}" for part, codec in zip(own.tables, own.codecs, strict=True) for name in codec.names
+    ]
+    evaluation.check_targets(columns, named)
     if not isinstance(file, Path) or not is_package(file):
         raise ParameterError("the bundle holds several tables: give the package file that names the real ones.")
     verify_bundle(bundle)
@@ -115,9 +121,14 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evalua
     groups = compared_tables(true, synthetic, own.link.order is not None)
     found = Reference.of(synthetic, groups).distances(true)
     again = Reference.of(_resampled(true), groups).distances(true)
+    factors = groups["across"][0].factors
+    rows = _one_event_each(true, factors), _one_event_each(synthetic, factors)
+    chosen = {columns.index(name): name for name in named}
+    predicted = evaluation.predicted(*rows, chosen, [factor.size for factor in factors.values()])
     figures = {
         "confidential": evaluation.WATERMARK,
         "changed": changed,
+        "prediction": predicted,
         "persons": {"true": true.n, "synthetic": synthetic.n},
         "events": {"true": len(true.events), "synthetic": len(synthetic.events)},
         "total_variation": {WORDS[kind]: value for kind, value in found.items()},
@@ -128,6 +139,7 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description) -> Evalua
         *(f"CHANGED BY THE SCHEMA: {line}" for line in changed),
         "average total variation distance (in brackets: of a fresh sample of real persons)",
         *(f"  {WORDS[kind]}: {value:.4f} ({again[kind]:.4f})" for kind, value in found.items()),
+        *_prediction_words(predicted),
     ]
     return Evaluated(figures, tuple(words))
 
@@ -160,6 +172,15 @@ def _twentieths(true: Array, drawn: Array) -> Factor:
     cuts = np.unique(np.quantile(true.astype(np.int64), np.arange(1, BINS) / BINS, method="higher"))
     edges = np.concatenate([[0], cuts[cuts > 0], [size]])
     return Factor(edges, np.arange(len(edges) - 1))
+
+
+def _one_event_each(linked: Persons, factors: Mapping[int, Factor]) -> Integers:
+    """Persons who have events, in bins: their own columns, those of one of their events by chance, and how many they have."""
+    having = np.flatnonzero(linked.counts)
+    starts = (np.cumsum(linked.counts) - linked.counts)[having]
+    chosen = starts + (np.random.default_rng(0).random(len(having)) * linked.counts[having]).astype(np.int64)
+    codes = [*linked.persons[having].T, *linked.events[chosen].T, linked.counts[having]]
+    return np.column_stack([factor.at(own) for factor, own in zip(factors.values(), codes, strict=True)])
 
 
 def _resampled(true: Persons) -> Persons:

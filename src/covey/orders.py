@@ -26,9 +26,9 @@ OF_ONE_TABLE = {
         "anonymous groups of linked tables would protect nobody. Use covey release, which protects persons with all their events"
     ),
     "sensitive": "anonymous groups need a single table",
-    **dict.fromkeys(("learn", "learn_relations", "prior"), "a package does not take this yet"),
+    **dict.fromkeys(("learn", "learn_relations"), "a package does not take this yet"),
     "columns": "the schemas of a package already name the columns that are released",
-    "triples": "tables of three columns of persons and events are not measured",
+    "triples": "persons with events are fitted to tables of two columns, so a table of three would cost budget and not be used",
 }
 
 OnStage = Callable[[str], None]  # is told each stage as it begins

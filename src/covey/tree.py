@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -12,9 +12,11 @@ import numpy as np
 from covey.core.arrays import Integers
 from covey.core.tables.events import Histories
 from covey.entropy import Streams
+from covey.errors import ParameterError
 from covey.methods.persons.method import PersonsLaw, RegainPersons
 from covey.methods.persons.plan import PersonsPlan
 from covey.methods.regain.important import Important
+from covey.release.conditional import FEWEST, PATIENCE, Wish
 from covey.table.attributes import ColumnLog
 from covey.table.columns import made
 from covey.table.description import Description
@@ -74,6 +76,29 @@ class MakePersons:
 
     def _count(self, first: int, more: int) -> None:
         self.book[first] += more
+
+
+def draw_persons(
+    make: MakePersons, m: int, wishes: Sequence[Wish], streams: Streams
+) -> Iterator[tuple[dict[str, Series], dict[str, Series]]]:
+    """m persons who meet the wishes, with their events, part by part: others are passed over, and those who stay are numbered."""
+    unit, link, codec = make.described.unit.link, make.described.events.link, make.described.codecs[0]
+    left, part, idle = m, 0, 0
+    while left:
+        persons, events = make(max(FEWEST, min(PART_PERSONS, left)), 0, streams.child(f"part {part}"))
+        cells, _ = codec.encode({name: persons[name] for name in codec.schema.names}, "cells")
+        keep = np.all([wish.met(codec, cells[:, wish.attribute]) for wish in wishes], axis=0)
+        keep &= np.cumsum(keep) <= left
+        part, idle = part + 1, 0 if keep.any() else idle + 1
+        if idle == PATIENCE:
+            raise ParameterError("next to nobody whom this release draws meets these conditions: nothing can be drawn.")
+        ids, owner = m - left + np.cumsum(keep), events[link].to_numpy() - 1
+        its = keep[owner]
+        people = {name: column.filter(keep) for name, column in persons.items()}
+        visits = {name: column.filter(its) for name, column in events.items()}
+        left -= int(keep.sum())
+        if keep.any():
+            yield {**people, unit: made(unit, ids[keep])}, {**visits, link: made(link, ids[owner[its]])}
 
 
 def drawn_columns(

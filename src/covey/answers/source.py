@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from covey.answers.answer import in_library
-from covey.answers.columns import Columns, Conditions
+from covey.answers.columns import Columns, Conditions, named
 from covey.drawing import Drawn
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, whole_number
 from covey.methods.persons.certify import PersonsCertificate
 from covey.reading import Reader
-from covey.release.conditional import Centres, draw_rows
+from covey.release.conditional import Centres, Wish, draw_rows
 from covey.release.contents import Bounds, PrivateRelease
 from covey.table.codec import Codec
 from covey.table.sources import joined
-from covey.tree import PART_PERSONS, MakePersons
+from covey.tree import PART_PERSONS, MakePersons, draw_persons
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Source(PrivateRelease):
     def sample(
         self, m: int, where: Conditions | None = None, *, library: str = "polars", seed: int | None = None
     ) -> Any:
-        """More synthetic rows, or persons with their events, at no cost; of one table also rows that meet conditions.
+        """More synthetic rows, or persons with their events, at no cost; also those that meet conditions.
 
-        Conditions are given as `share` takes them.
+        Conditions are given as `share` takes them; of persons with events they are about the persons.
         """
         return self._frames(list(self.draw(m, where, seed)), library)
 
@@ -50,11 +50,21 @@ class Source(PrivateRelease):
         if not self.several:
             wanted = Columns((self.codec,)).wishes(where or {})
             return draw_rows(Centres(self.codec, self.centres, self.numbers), m, wanted, streams)
-        if where:
-            raise CannotAnswerError(
-                "persons with events are drawn without conditions: those on several events of a person have no one law."
-            )
-        return Drawn(m, MakePersons(self.described, self.persons), streams)
+        make = MakePersons(self.described, self.persons)
+        return draw_persons(make, m, self._about_persons(where), streams) if where else Drawn(m, make, streams)
+
+    def _about_persons(self, where: Conditions) -> list[Wish]:
+        """Conditions on persons."""
+        wanted = {}
+        for name, value in named(where).items():
+            part, field = self.described.find(name)
+            if part.parent is not None:
+                raise CannotAnswerError(
+                    f"{name!r} is a column of events, of which a person has several: some or all of them may meet a condition. "
+                    f"Persons are drawn by columns of {self.described.unit.name}."
+                )
+            wanted[field.name] = value
+        return Columns(self.codecs[:1]).wishes(wanted)
 
     def _frames(self, parts: list[Any], library: str) -> Any:
         if not self.several:

@@ -123,8 +123,6 @@ def sample(  # click passes each option by its name
     m = whole_number(m, "--rows", 1, "It counts the synthetic rows, or persons.")
     seed = None if seed is None else whole_number(seed, "--seed", 0)
     several = described_by(folder).schema is None
-    if several and conditions:
-        raise ParameterError("--where is not available for persons with events. Leave it out.")
     if several == bool(out.suffix) or out.suffix not in ("", ".csv", ".parquet"):
         name = (
             "holds two tables: name a folder for them" if several else "holds one table: name a .csv or .parquet file"
@@ -133,12 +131,13 @@ def sample(  # click passes each option by its name
     if is_bundle(out) or is_bundle(out.parent):
         raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
     release, parts = load(folder), {}
+    wanted = read(Columns(release.codecs, tables=release.columns.tables), list(conditions)) if conditions else {}
     if several:
-        for name, frame in release.sample(m, seed=seed).items():
+        for name, frame in release.sample(m, wanted, seed=seed).items():
             parts[out / f"{name}.csv"] = [{column: frame[column] for column in frame.columns}]
         out.mkdir(exist_ok=True)
     else:
-        parts[out] = release.draw(m, read(Columns(release.codecs), list(conditions)), seed)
+        parts[out] = release.draw(m, wanted, seed)
     for place in parts:
         check_new_file(place, folder / SUMS, force)
     for place, rows in parts.items():

@@ -61,12 +61,11 @@ class Wish:
     specials: tuple[int, ...] = ()
     missing: bool = False
 
-    def kept(self, centres: Centres, cells: Integers) -> Array:
+    def met(self, codec: Codec, cells: Integers) -> Array:
         """Which cells of decoded rows meet it."""
-        grid = centres.grid(self.attribute)
-        if grid is None:
-            codes = centres.codec.attributes[centres.codec.names[self.attribute]].codes(cells)
-            return np.isin(codes, self._labels(centres))
+        grid = codec.attributes[codec.names[self.attribute]]
+        if not isinstance(grid, Grid):
+            return np.isin(grid.codes(cells), self._labels(codec))
         apart = [SPECIAL + k for k in self.specials] + [MISSING_CELL] * self.missing
         found = np.isin(cells, apart)
         for first, last in self.ranges:
@@ -78,7 +77,7 @@ class Wish:
         a, grid = self.attribute, centres.grid(self.attribute)
         out = np.zeros(centres.sizes[a], dtype=bool)
         if grid is None:
-            out[self._labels(centres)] = True
+            out[self._labels(centres.codec)] = True
         elif centres.numbers is None or a not in centres.numbers.cells:  # declared bins, special values, missing
             for first, last in self.ranges:
                 out[: grid.bins] |= (grid.axis.ends >= first) & (grid.axis.starts <= last)
@@ -97,8 +96,8 @@ class Wish:
             out[centres.codec.domain_sizes[a] :] = True  # what is as expected may be any value
         return out
 
-    def _labels(self, centres: Centres) -> list[int]:
-        return [*self.codes] + [centres.codec.domain_sizes[self.attribute] - 1] * self.missing
+    def _labels(self, codec: Codec) -> list[int]:
+        return [*self.codes] + [codec.domain_sizes[self.attribute] - 1] * self.missing
 
 
 def conditioned(centres: Centres, wishes: Sequence[Wish]) -> WeightedPoints:
@@ -154,7 +153,7 @@ def _parts(
         columns, keep = draw(count, own), np.ones(count, dtype=bool)
         if wishes:
             cells, _ = centres.codec.encode(columns, "cells")
-            keep = np.all([wish.kept(centres, cells[:, wish.attribute]) for wish in wishes], axis=0)
+            keep = np.all([wish.met(centres.codec, cells[:, wish.attribute]) for wish in wishes], axis=0)
             keep &= np.cumsum(keep) <= left
             columns = {name: values.filter(keep) for name, values in columns.items()}
         part, left, idle = part + 1, left - int(keep.sum()), 0 if keep.any() else idle + 1

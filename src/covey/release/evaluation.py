@@ -291,33 +291,41 @@ def _covariance(bits: Bits) -> Floats:
 
 
 def predictions(rows: Comparison, targets: Sequence[str]) -> list[dict[str, Any]] | None:
-    """How well a classifier that learned from synthetic rows predicts true ones, beside one that learned from true rows.
-
-    Half of the true rows teach the second classifier, the other half tests both. None where scikit-learn is missing.
-    """
-    check_targets(rows.codec, targets)
-    chosen = [rows.codec.names.index(name) for name in targets] or default_targets(rows.codec)
+    """`predicted` of single tables. None where scikit-learn is missing."""
+    names = rows.codec.names
+    check_targets(names, targets)
+    chosen = [names.index(name) for name in targets] or default_targets(rows.codec)
     if not targets and not has_learner():
         return None
-    if len(rows.codec.names) < 2 or len(rows.true) < 4:
+    return predicted(rows.true, rows.synthetic, {a: names[a] for a in chosen}, rows.codec.domain_sizes)
+
+
+def predicted(
+    true: Integers, synthetic: Integers, targets: Mapping[int, str], sizes: Sequence[int]
+) -> list[dict[str, Any]]:
+    """How well a classifier that learned from synthetic rows predicts true ones, beside one that learned from true rows.
+
+    Half of the true rows teach the second classifier, the other half tests both.
+    """
+    if len(sizes) < 2 or len(true) < 4:
         return []
-    order = np.random.default_rng(0).permutation(len(rows.true))
+    order = np.random.default_rng(0).permutation(len(true))
     half = len(order) // 2
-    teach, test = rows.true[order[:half]], rows.true[order[half:]]
+    teach, test = true[order[:half]], true[order[half:]]
     out = []
-    for a in chosen:
-        own: dict[str, Any] = {"target": rows.codec.names[a]}
+    for a, name in targets.items():
+        own: dict[str, Any] = {"target": name}
         own["most_frequent"] = float(np.mean(test[:, a] == np.bincount(teach[:, a]).argmax()))
-        for kind, table in (("trained_on_true", teach), ("trained_on_synthetic", rows.synthetic)):
-            own[kind] = learn(every_so_many(table, LEARNED), every_so_many(test, LEARNED), a, rows.codec.domain_sizes)
+        for kind, table in (("trained_on_true", teach), ("trained_on_synthetic", synthetic)):
+            own[kind] = learn(every_so_many(table, LEARNED), every_so_many(test, LEARNED), a, sizes)
         out.append(own)
     return out
 
 
-def check_targets(codec: Codec, targets: Sequence[str]) -> None:
+def check_targets(names: Sequence[str], targets: Sequence[str]) -> None:
     """Refuse what cannot be predicted, and say what is missing to predict the rest."""
     for name in targets:
-        if name not in codec.names:
+        if name not in names:
             wrong = f" names {name!r}, which is not a field that varies. Name a field of the schema."
             raise ArgumentError("", "target", wrong)
     if targets and not has_learner():

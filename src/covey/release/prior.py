@@ -9,15 +9,23 @@ import numpy as np
 
 from covey.errors import InputError, ParameterError
 from covey.methods.regain.prior import Prior
-from covey.release.verify import bundle_digest, rows_path, verify_bundle
+from covey.release.verify import bundle_digest, described_by, rows_path, verify_bundle
 from covey.table.codec import Codec
+from covey.table.description import Description
 from covey.table.schema import Schema
 
 
 def read_prior(folder: Any, codec: Codec, seeded: bool) -> Prior:
-    """The rows of a private bundle, checked, in the codes of a schema.
+    """The rows of a private bundle, checked, in the codes of a schema."""
+    place = checked_prior(folder, Description.of(codec.schema), seeded)
+    codes, _ = codec.encode(rows_path(place), "numbers")
+    return Prior(np.asarray(codes), bundle_digest(place))
 
-    The bundle must be whole, differentially private and of the same schema. Using it costs nothing that was not paid when it was
+
+def checked_prior(folder: Any, now: Description, seeded: bool) -> Path:
+    """The folder of a private bundle, checked.
+
+    The bundle must be whole, differentially private and of the same tables. Using it costs nothing that was not paid when it was
     made: if it is about the same persons, both releases count, and the ledger adds them up.
     """
     place = Path(folder)
@@ -31,9 +39,12 @@ def read_prior(folder: Any, codec: Codec, seeded: bool) -> Prior:
         raise InputError(
             f"{place} was made with a seed and is not private: it cannot be the prior of a private release."
         )
-    _same_fields(Schema.load(place / "schema.json"), codec.schema.plain(), place)
-    codes, _ = codec.encode(rows_path(place), "numbers")
-    return Prior(np.asarray(codes), bundle_digest(place))
+    before = described_by(place)
+    if [(part.name, part.parent) for part in before.tables] != [(part.name, part.parent) for part in now.tables]:
+        raise ParameterError(f"the prior {place} has other tables, or links them otherwise.")
+    for one, two in zip(before.tables, now.plain().tables, strict=True):
+        _same_fields(one.schema, two.schema, place)
+    return place
 
 
 def _same_fields(before: Schema, now: Schema, place: Path) -> None:

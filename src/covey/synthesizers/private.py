@@ -32,11 +32,12 @@ from covey.methods.learning import (
 )
 from covey.methods.model import SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
 from covey.methods.paper import Algorithm4, check_options
-from covey.methods.persons.method import PersonsLaw
+from covey.methods.persons.method import PersonsLaw, RegainPersons
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.memory import refuse_too_large
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
+from covey.methods.regain.prior import Prior
 from covey.methods.regain.reals import RegainBody
 from covey.methods.regain.tables import RegainTables
 from covey.methods.regain.triples import Wish
@@ -55,7 +56,8 @@ from covey.records import (
     read_codes,
     read_reals,
 )
-from covey.release.prior import read_prior
+from covey.release.prior import checked_prior, read_prior
+from covey.release.verify import bundle_digest, tables_of
 from covey.synthesizers.advice import (
     warn_of_few_persons,
     warn_of_noisy_shares,
@@ -71,7 +73,7 @@ from covey.tree import MakePersons, method_of
 
 # What is about rows of one table or array alone, and what it is where nothing is said.
 OF_ROWS: dict[str, Any] = {
-    **dict.fromkeys(("domain", "prior", "person", "body", "kappa", "t", "alpha", "b", "split", "constants")),
+    **dict.fromkeys(("domain", "person", "body", "kappa", "t", "alpha", "b", "split", "constants")),
     "method": "regain",
     "ordinal": (),
     "at_most": (),
@@ -98,7 +100,7 @@ class PrivateSynthesizer(_Private):
             records that break one are trimmed by a fixed rule before they are measured, and the output keeps them.
         triples: how many triples of columns are chosen with noise and measured at most, with domain or schema.
         prior: a private bundle that was released before under the same schema, such as last year's: public information, which
-            is used where this year's noisy tables agree with it.
+            is used where this year's noisy tables agree with it; of persons with events for tables of one column.
         person: the column of the table that says whose a row is (with a schema). Several rows of a person then count as one
             person: they share one weight, n counts persons, and neither the column nor the number of rows leaves. Rows that
             name nobody are left out.
@@ -188,7 +190,7 @@ class PrivateSynthesizer(_Private):
         self.noise = noise
         self.domain = check_domain(domain, ordinal)
         self._prior = prior
-        if prior is not None and (own is None or own.learns or own.finds_relations):
+        if prior is not None and self._tree is None and (own is None or own.learns or own.finds_relations):
             raise ParameterError("a prior needs schema=…, with the same limits and categories as its bundle.")
         self._wish = Wish.of(triples, domain is not None or own is not None)
         # A limit that allows all of its columns says nothing.
@@ -202,7 +204,7 @@ class PrivateSynthesizer(_Private):
         given = {"kappa": kappa, "t": t, "alpha": alpha, "b": b, "shares": split, "constants": constants}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         # What cannot be is refused here, before any table is opened.
-        self._of_persons = None if self._tree is None else method_of(self._tree.description, self._share)
+        self._of_persons = None if self._tree is None else self._persons_method(self._tree.description)
         if own is not None:
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema. Leave them out.")
@@ -210,6 +212,15 @@ class PrivateSynthesizer(_Private):
         self._first_reader = self._reader  # of the schema as it was declared: a fit may add relations to it
         self._check_method()
         self._forget()
+
+    def _persons_method(self, described: Description) -> RegainPersons:
+        """The method for persons with events, with the persons of an earlier bundle where one is given."""
+        method = method_of(described, self._share)
+        if self._prior is None:
+            return method
+        place, own = checked_prior(self._prior, described, self.seeded), described.plain()
+        found = Reader(own).open({part.name: path for part, path in tables_of(place, own)})
+        return replace(method, prior=Prior.of_persons(found.linked, bundle_digest(place)))
 
     def _take(self, schema: Schema) -> None:
         """Use a schema: one that is complete, or one whose domains are to be learned first."""
@@ -383,6 +394,7 @@ class PrivateSynthesizer(_Private):
 
     def _finish(self, fitted: Fitted, gates: list[Gate], n: int, domains: Learned | None = None) -> None:
         self._law, self._fitted = fitted.law, fitted
+        known = None if self._prior is None else (self._of_persons or self._by_table).prior
         mechanism = "regain" if self._tree is None else "regain for persons with events"
         mechanism = mechanism if self.parameters is None else self.parameters.mechanism
         self.privacy = PrivacyStatement(
@@ -396,7 +408,7 @@ class PrivateSynthesizer(_Private):
             left_out=domains.left_out if domains else (),
             guessed=domains is not None and domains.guessed,
             assumed=() if self._learning is None else assumed(self._learning.description.unit.schema),
-            prior=None if self._prior is None else self._by_table.prior_digest,
+            prior=None if known is None else known.digest,
             noise=tuple(dict.fromkeys(line.law for gate in gates for line in gate.book)),
         )
 

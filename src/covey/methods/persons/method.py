@@ -39,6 +39,7 @@ from covey.methods.persons.measure import (
 from covey.methods.persons.places import leave_places, tilted
 from covey.methods.persons.plan import PersonsPlan
 from covey.methods.regain.measure_tables import measure_one_way
+from covey.methods.regain.prior import Prior
 from covey.methods.regain.tables import OneWayModel, RegainTables
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate
@@ -114,6 +115,7 @@ class RegainPersons:
     plan: PersonsPlan
     boxes: tuple[Boxes, Boxes] = (NO_BOXES, NO_BOXES)
     across: Boxes = NO_BOXES  # over the attributes of both tables, each with one of events
+    prior: Prior | None = None
 
     @cached_property
     def own(self) -> RegainTables:
@@ -124,6 +126,7 @@ class RegainPersons:
             self.certificate,
             (*self.plan.persons, *self.plan.events),
             Boxes((*self.boxes[0].boxes, *moved, *self.across.boxes)),
+            prior=self.prior,
         )
 
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:

@@ -14,18 +14,38 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.tables.crosstabs import pair_matrix
 from covey.core.tables.domain import Domain
+from covey.core.tables.events import Histories
 
 
 @dataclass(frozen=True)
 class Prior:
-    """Rows of codes that are public, and the fingerprint of the bundle that they come from."""
+    """Rows of codes that are public, and the fingerprint of the bundle that they come from.
+
+    Of persons with events there is a row for each event, with the codes of its person: together a person weighs 1. Who has none
+    has a row with codes of −1 in place of an event's.
+    """
 
     codes: Array
     digest: str
+    weights: Floats | None = None
+
+    @classmethod
+    def of_persons(cls, linked: Histories, digest: str) -> Prior:
+        """Of public persons with their events."""
+        none = np.flatnonzero(linked.counts == 0)
+        rows = np.concatenate([linked.owner, none])
+        events = np.concatenate([linked.events, np.full((len(none), linked.events.shape[1]), -1)])
+        weights = 1 / np.maximum(linked.counts, 1)[rows]
+        return cls(np.column_stack([linked.persons[rows], events]), digest, weights)
 
     def shares(self, attribute: int, size: int) -> Floats:
         """Shares of the codes of an attribute."""
-        return np.asarray(np.bincount(self.codes[:, attribute].astype(np.int64), minlength=size) / len(self.codes))
+        codes = self.codes[:, attribute].astype(np.int64)
+        if self.weights is None:
+            return np.asarray(np.bincount(codes, minlength=size) / len(codes))
+        there = codes >= 0
+        counts = np.bincount(codes[there], self.weights[there], minlength=size)
+        return np.asarray(counts / counts.sum())
 
 
 def prior_covariances(cells: Array, maps: list[Integers], merged: Domain) -> Floats:

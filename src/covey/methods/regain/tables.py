@@ -75,11 +75,6 @@ class RegainTables:
         wish = Wish(codec.schema.triples_wanted, codec.target)
         return cls(certificate, codec.kinds, structural_zeros(codec), important, wish)
 
-    @property
-    def prior_digest(self) -> str | None:
-        """The fingerprint of the bundle that serves as public information, if one does."""
-        return None if self.prior is None else self.prior.digest
-
     @cached_property
     def plan(self) -> TablePlan:
         """The public formulas."""
