@@ -36,7 +36,7 @@ def test_a_plan_says_how_many_triples_would_be_looked_for(home):
     assert "because noise would hide them" in told(*plan, "--rows", 60, "--triples", 3)
     facts = json.loads(told(*plan, "--rows", 20_000, "--triples", 3, "--json"))["triples"]
     assert facts["count"] == 3
-    assert "not a field" in told(*plan, "--rows", 20_000, "--target", "c9", code=2)
+    assert "no field 'c9'" in told(*plan, "--rows", 20_000, "--target", "c9", code=2)
 
 
 @pytest.mark.usefixtures("few_steps")

@@ -99,7 +99,7 @@ class Release(Source):
         streams = Streams.from_seed(0).child("answers")
         if not self.several:
             return self.in_units(again.Mechanism(self).table(DRAWN, streams))
-        return self.with_event(again.OfPersons(self).table(DRAWN, streams), streams.postprocessing("events"))
+        return self.with_event(again.OfPersons(self).table(DRAWN, streams), streams.postprocessing("one event"))
 
     def with_event(self, persons: Histories, public: np.random.Generator) -> Rows:
         """Persons as rows of units, each with a random one of their events."""

@@ -79,7 +79,7 @@ class Sharper(Release):
 
     def of_table(self, table: Any, streams: Streams) -> Rows:
         """A replicate's own table in units."""
-        return self.with_event(table, streams.postprocessing("events")) if self.several else self.in_units(table)
+        return self.with_event(table, streams.postprocessing("one event")) if self.several else self.in_units(table)
 
     def fit_linear(self, moments: Moments, function: Function, about: About) -> Estimate:
         """Coefficients of least squares."""

@@ -419,7 +419,7 @@ def _tables_of(queries: Sequence[Query]) -> Asking[list[Measurement]]:
     """Tables of queries in one mechanism: a unit adds non-negative numbers to each that sum to 1 at most."""
     count = sum(len(query.sets) for query in queries)
     parts = [Part(query, Statistic.tables(query), int(query.starts[-1])) for query in queries]
-    return (yield [Ask("further queries", parts, Moves.histograms(count))])
+    return (yield [Ask(FURTHER, parts, Moves.histograms(count))])
 
 
 def _certificate(law: Law, units: _Units, told: Setting, gate: Gate, queries: Sequence[Query]) -> Any:

@@ -295,7 +295,7 @@ class PrivateSynthesizer(_Private):
         return RegainBits(self._share, declared, find_device(self.device), width, self._limits, steps)
 
     def _fit_regain(self, X: Any) -> None:
-        budget, streams, gates, domains = self._budget, self._next_streams(), list[Gate](), None
+        budget, gates, domains = self._budget, list[Gate](), None
         relations = self._declared is not None and self._declared.finds_relations
         size, first = None, self._learning or (self._first_reader if relations else None)
         if first is None:
@@ -303,6 +303,7 @@ class PrivateSynthesizer(_Private):
         else:  # something is found in the table before it is read as it will be measured
             X = first.prepared(X)
             rows = X.rows
+        streams = self._next_streams()
         if budget.size_is_secret:
             gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams, self.noise))
             size, budget = count_units(rows, gates[-1]), budget.part(1 - SIZE_SHARE)
