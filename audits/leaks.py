@@ -179,7 +179,10 @@ def half_trace():
 
 def half_trace_of_signs():
     def half(real):
-        return lambda self, purpose, moves, weights: real(self, purpose, replace(moves, trace=moves.trace / 2), weights)
+        def signs(self, purpose, moves, *rest):
+            return real(self, purpose, replace(moves, trace=moves.trace / 2), *rest)
+
+        return signs
 
     return replaced((Gate, "signs", half))
 
@@ -191,7 +194,7 @@ def short_signs():
 
 def uncentred():
     def plain(_):
-        def centred_counts(counts, domain, n):
+        def centred_counts(counts, domain):
             c = domain.counts[domain.block_of]
             return c[:, None] * c * counts
 

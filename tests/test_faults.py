@@ -82,8 +82,8 @@ def test_kills_at_random_points_leave_nothing_broken():
     ("plant", "alarm"),
     [
         (
-            "import covey.charging as w; w.write_bundle = lambda release, folder, claim=None, **options:"
-            " (folder.mkdir(), b._fill(release, folder, False, b.NOTHING_SAID), b._write_sums(folder), folder)[-1]",
+            "import covey.charging as w; w.publish = lambda release, folder, claim, written, **options: (folder.mkdir("
+            "exist_ok=True), b._fill(release, folder, False, b.NOTHING_SAID), b._write_sums(folder), written(folder))[1]",
             "InputError",
         ),
         (

@@ -43,7 +43,7 @@ def test_the_ends_of_what_epsilon_may_be():
     assert check_epsilon(1e6) == 10**6
     with pytest.raises(ParameterError, match=r"positive.*AnonymousSynthesizer"):
         check_epsilon(0)
-    with pytest.raises(ParameterError, match="at least 1e-12, got 9e-13: below that the answer is noise"):
+    with pytest.raises(ParameterError, match="at least 1e-12, got 9e-13: below that the answer is only noise"):
         check_epsilon(9e-13)
     with pytest.raises(ParameterError, match="at most 1e6, got 1000001: beyond that there is no privacy"):
         check_epsilon(1000001)

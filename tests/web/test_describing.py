@@ -181,7 +181,7 @@ def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):
     assert clinics.upload(work, tables["visits"], whose="who").status_code == 303
     found = clinics.workspace.work(work)
     assert [column.called for column in found.columns] == ["visits.day", "visits.ward"]
-    assert "Rows of visits with the same who are one person" in words(clinics.get(f"/work/{work}/columns"))
+    assert "Rows of visits with the same who belong to one person" in words(clinics.get(f"/work/{work}/columns"))
     persons = len(set(clinic(120)["visits"]["who"]))
     assert found.counted(found.choices) == persons != len(clinic(120)["visits"]["who"])
 

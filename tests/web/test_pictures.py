@@ -61,7 +61,7 @@ def test_the_page_brings_pictures_of_kept_columns_alone_and_forgets_them_with_th
     # While limits are typed, the page counts the cells that they would move.
     typed = {"type": "integer", "minimum": "0", "maximum": "30"}
     said = words(page.post(f"/work/{work}/columns/{places['age']}/typed", typed))
-    assert "Kept as you typed it. 245 cells of your table would be moved to a limit." in said
+    assert "Saved as you typed it. 245 cells of your table would be moved to a limit." in said
     files = b"".join(
         path.read_bytes() for path in page.workspace.work(work).folder.iterdir() if "table" not in path.name
     )
