@@ -34,7 +34,10 @@ def test_the_command_line_names_its_options_and_python_its_arguments(tmp_path):
         line = ["release", str(table), "--epsilon", "1", "--seed", "1", "--out", str(tmp_path / "out"), *options]
         return CliRunner().invoke(main, line).output
 
-    assert "give --schema, the public description of the table, or --learn to learn limits and categories with noise" in run()
+    assert (
+        "give --schema, the public description of the table, or --learn to learn limits and categories with noise"
+        in run()
+    )
     assert "Give a small --delta, such as 1e-9" in run("--learn")
     assert "Leave out --learn, or --person." in run("--learn", "--person", "ward", "--delta", "1e-9")
     assert "or allow more with --accept-misfits." in run("--schema", str(schema))
