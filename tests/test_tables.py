@@ -279,7 +279,7 @@ def test_a_bad_table_is_refused_before_the_charge(package, tmp_path):
         file.write("1,nobody,a\n")
     done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out)
     assert done.exit_code != 0
-    assert "name no person of patients" in done.output
+    assert "that is not in patients" in done.output
     assert "Nothing was charged" in done.output
     assert ledger.read_bytes() == before
     assert not out.exists()
@@ -290,9 +290,9 @@ def test_too_many_events_beyond_the_limit_are_a_misfit(package, tmp_path):
     data["resources"][1]["covey"]["at_most"] = 1
     package.write_text(json.dumps(data))
     checked = run("check", package)
-    assert "rows are beyond the 1 that a person has at most (at_most), and are left out" in checked.output
+    assert "rows are left out, because a person may have at most 1 (at_most)" in checked.output
     done = run("release", package, *RELEASE, "--seed", "1", "--out", tmp_path / "release")
-    assert "of 'visits' " in done.output
+    assert "In 'visits' " in done.output
     assert done.exit_code != 0
 
 
@@ -386,7 +386,7 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
     drafted = tmp_path / "drafted.json"
     done = run("init", tmp_path / "visits.csv", "--person", "who", "-o", drafted)
     assert done.exit_code == 0, done.output
-    assert "visits.who: whose each row is" in done.output
+    assert "visits.who: identifies the person" in done.output
     again = Description.load(drafted)
     assert (again.alone, again.events.link, again.link.at_most, again.drafted) == (True, "who", 50, True)
     assert again.events.written.names == Description.load(package).events.written.names
