@@ -1,3 +1,4 @@
+import ast
 import contextlib
 import importlib
 import io
@@ -65,6 +66,10 @@ def test_options_that_the_tutorial_names_are_accepted():
 
 
 FIRST = [ROOT / "README.md", ROOT / "docs/index.md", ROOT / "docs/start.md", *(ROOT / "docs/tutorials").glob("*.md")]
+LATER = [
+    *(ROOT / "docs/guides").glob("*.md"),
+    *(ROOT / f"docs/{name}.md" for name in ("faq", "known-limits", "method", "threat-model")),
+]
 AVOIDED = re.compile(
     r"\bholes?\b|\bflags?\b|out of place|wrong cell|drawn again|whole and consistent|planted|says? whose|δ[₁₂₃₄]"
 )
@@ -83,6 +88,30 @@ def test_pages_that_are_read_first_use_the_words_of_the_style_page(page):
         sentences = re.split(r"(?<=[.:;!?)|])\s", line)
         assert [s for s in sentences if len(s.split()) > 32] == []
     assert AVOIDED.findall(prose("cells with holes `flag`")) == ["holes"]
+
+
+@pytest.mark.parametrize("page", LATER, ids=lambda page: page.stem)
+def test_guides_and_explanations_use_the_words_of_the_style_page(page):
+    assert AVOIDED.findall(prose(page.read_text(encoding="utf-8"))) == []
+
+
+def said_in_source(path):
+    """What a module says to users: its string literals of three words and more, without docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in silent]
+    return [text for text in texts if isinstance(text, str) and len(text.split()) >= 3]
+
+
+def test_messages_report_and_app_use_the_words_of_the_style_page():
+    found = {}
+    for path in (ROOT / "src/covey").rglob("*.py"):
+        if wrong := [text for text in said_in_source(path) if AVOIDED.search(text)]:
+            found[path.name] = wrong
+    for path in (ROOT / "src/covey").rglob("*.html"):
+        if wrong := AVOIDED.findall(re.sub(r"{%.*?%}|{{.*?}}|<[^>]*>", " ", path.read_text(encoding="utf-8"))):
+            found[path.name] = wrong
+    assert found == {}
 
 
 def test_the_readme_shows_code_early_and_stays_short():

@@ -264,7 +264,7 @@ def test_cut_rows_leave_single_columns_only():
     release = released(FLAGS, 4000, flags().astype(float), Measurements(4000, (whole, *cut)))
     found = release.share({"a": True}, **EXACT)
     assert (found.value, found.se) == pytest.approx((0.25, 0.02))
-    with pytest.raises(CannotAnswerError, match="cut long rows"):
+    with pytest.raises(CannotAnswerError, match="shortened long rows"):
         release.correlation("a", "b")
 
 

@@ -310,7 +310,7 @@ def test_what_does_not_go_together_is_refused_and_leaves_nothing(clinics, tables
     alone = {"resources": [{**GOOD["resources"][1], "covey": {"at_most": 9, "order": "day", "person": "who"}}]}
     alone["resources"][0]["schema"] = {**GOOD["resources"][1]["schema"], "foreignKeys": []}
     own = {"schema": ("own.json", json.dumps(alone).encode())}
-    assert "as the column that says whose each row is" in refused(tables["visits"], "visits.csv", own, whose="ward")
+    assert "as the column that identifies the person" in refused(tables["visits"], "visits.csv", own, whose="ward")
     parts = {"resources": [{**part, "path": ["a.csv", "b.csv"]} for part in GOOD["resources"]]}
     several = both | {"schema": ("x.json", json.dumps(parts).encode())}
     assert "not one file" in refused(tables["patients"], "patients.csv", several)

@@ -24,15 +24,14 @@ ONE_ROW = ("row", "person", "across", "event")  # kinds of tables of a row, or o
 Slopes = Mapping[Columns, Floats]  # of combinations, a row for each, in the cells of tables
 
 NOT_MEASURED = (
-    "pairs of columns were not measured in this release: their noise would have drowned them. Shares of single columns can "
-    "be answered. A release with more rows, a larger ε, a positive δ or fewer columns would tell more."
+    "pairs of columns were not measured in this release, because noise would hide them. Questions about single columns can be "
+    "answered. More rows, a larger ε, a positive δ or fewer columns would help."
 )
 CUT = (
-    "this release cut long rows before it measured pairs, so no interval for a pair would be honest. Shares of single columns "
-    "can be answered. A release of at most 20 columns, one under pure ε, or one whose schema limits how many flags a row sets "
-    "(an at_most rule) cuts no rows."
+    "this release shortened long rows before it measured pairs, so no interval for a pair would be honest. Questions about "
+    "single columns can be answered. No rows are shortened with at most 20 columns, under pure ε, or with an at_most rule."
 )
-NOT_KEPT = "pairs of more than 1,000 columns are not kept in a bundle. Shares of single columns can be answered."
+NOT_KEPT = "pairs of more than 1,000 columns are not kept in a bundle. Questions about single columns can be answered."
 
 
 @dataclass(frozen=True)

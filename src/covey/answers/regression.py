@@ -67,7 +67,7 @@ def read(formula: str, family: str, release: Release) -> Model:
         feature = Feature(columns.place(column), columns.condition(column, category) * there)
     elif family == "logistic" and columns.field(column).type != "boolean":
         kind = "" if columns.scale(column) is not None else f" Write one of its categories: {column}=… ~ …"
-        raise ParameterError(f"a logistic regression needs a flag as outcome, and {outcome!r} is none.{kind}")
+        raise ParameterError(f"a logistic regression needs a yes/no column as outcome, and {outcome!r} is none.{kind}")
     else:
         feature, there = release.number_feature(column)
     own = release.shares[feature.attribute] * there

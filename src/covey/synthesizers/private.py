@@ -101,7 +101,7 @@ class PrivateSynthesizer(_Private):
         triples: how many triples of columns are chosen with noise and measured at most, with domain or schema.
         prior: a private bundle that was released before under the same schema, such as last year's: public information, which
             is used where this year's noisy tables agree with it; of persons with events for tables of one column.
-        person: the column of the table that says whose a row is (with a schema). Several rows of a person then count as one
+        person: the column that identifies the person (with a schema). Several rows of a person then count as one
             person: they share one weight, n counts persons, and neither the column nor the number of rows leaves. Rows that
             name nobody are left out.
         rows_per_person: how many rows one person may have, where no column says whose they are; the noise grows as group

@@ -131,7 +131,9 @@ def _as_described(given: GivenFiles, files: dict[str, Path], known: Description,
     link = None if known.schema is not None else known.events.link
     if given.whose not in ("", link):
         named = "no column" if link is None else repr(link)
-        raise ParameterError(f"the schema names {named} as the column that says whose each row is. Name none.")
+        raise ParameterError(
+            f"the schema already names {named} as the column that identifies the person. Leave this empty."
+        )
     parts = known.given
     if len(parts) != len(files):
         both = "persons and events in two tables: give both" if len(parts) == 2 else "one table: give that alone"
