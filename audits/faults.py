@@ -42,7 +42,11 @@ def noise_halved():
 def norm_taken_for_its_double():
     """K-norm noise for a row that moves a table by ½: its ℓ1 norm taken for the norm."""
     return replaced(
-        (covey.privacy.gate, "knorm_noise", lambda real: lambda sizes, s, g: real(sizes, Fraction(s) / 2, g))
+        (
+            covey.privacy.gate,
+            "knorm_noise",
+            lambda real: lambda sizes, s, g, loose: real(sizes, Fraction(s) / 2, g, loose),
+        )
     )
 
 

@@ -13,11 +13,13 @@ import numpy as np
 
 import covey.methods.regain.measure as bits_measured
 import covey.methods.regain.measure_tables as tables_measured
+import covey.privacy.gate
 from audits import events, persons
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey.core.paper.bodies import Box
 from covey.engines.rows import Counted
+from covey.methods.regain.measure_tables import ONE_ROW
 from covey.privacy.gate import Moves
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema
@@ -125,6 +127,11 @@ def body_ride(name, *arguments):
     return array_ride(name, X, stranger, extremes, *arguments, body=box)
 
 
+def exercising(what, ride):
+    """A ride that must show something more."""
+    return replace(ride, exercises={**ride.exercises, what: 1})
+
+
 def rides():
     """Every model, pure and (ε, δ)."""
     g = np.random.default_rng(0)
@@ -142,7 +149,7 @@ def rides():
         bit_ride("parities", bits(3000, 5, 0.5), 4.0, 1e-5),
         bit_ride("ball, cut", sparse, 1.0, 1e-6),
         bit_ride("declared limits", bits(800, 24, 0.2), 1.0, 1e-5, at_most=[(list(range(20)), 3)]),
-        code_ride("categories", [2, 3, 2, 4], 900, 3.0),
+        exercising("law knorm", code_ride("categories", [2, 3, 2, 4], 900, 3.0)),
         code_ride("categories, (ε, δ)", [30, 1, 2, 12], 2000, 1.0, 1e-6, ordinal=[0]),
         table_ride("numbers", MIXED, mixed, 3.0),
         table_ride("numbers, (ε, δ)", MIXED, mixed, 2.0, 1e-6),
@@ -224,6 +231,17 @@ def half_of_half():
     return replaced((Moves, "under", halved))
 
 
+def sums_kept():
+    """K-norm noise that leaves the sums of tables as they are."""
+    return replaced((covey.privacy.gate, "knorm_noise", lambda real: lambda sizes, s, g, _: real(sizes, s, g)))
+
+
+def tables_taken_for_halves():
+    """An added row is taken to move a table by ½, as if half of its ℓ1 norm were the norm."""
+    half = replace(ONE_ROW, added=replace(ONE_ROW.added, table=Fraction(1, 2)))
+    return replaced((tables_measured, "ONE_ROW", lambda real: half))
+
+
 def faults():
     """All of this promise."""
     return [
@@ -231,5 +249,7 @@ def faults():
         Fault("n in a message", f"odometer: {NAME}means", size_told_in_a_message()),
         Fault("the centre of flags forgotten", f"odometer: {NAME}means, (ε, δ)", centre_forgotten()),
         Fault("pair tables centred by a constant", f"odometer: {NAME}categories, (ε, δ)", centre_of_pairs_noisy()),
+        Fault("K-norm noise that keeps sums", "one-way tables, loose K-norm noise", sums_kept()),
+        Fault("the norm of replaced rows", f"odometer: {NAME}categories", tables_taken_for_halves()),
         Fault("half of an added row's move", f"odometer: {NAME}by person, numbers", half_of_half()),
     ]

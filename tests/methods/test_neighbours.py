@@ -8,6 +8,7 @@ import pytest
 
 import covey
 from covey.core.noise.sensitivity import added_in_ball, added_pair_tables, added_parities
+from covey.core.numbers.grid import Category
 from covey.core.tables.crosstabs import PairTables, centred_counts
 from covey.core.tables.domain import Domain
 from covey.core.tables.moments import moments
@@ -18,7 +19,8 @@ from covey.entropy import Streams
 from covey.errors import InternalError, ParameterError
 from covey.methods.model import CUBE, SIZE, Ask, count_units, run
 from covey.methods.regain.measure import column_sums, mean_moves, sign_pairs, sign_sums
-from covey.methods.regain.measure_tables import pair_moves
+from covey.methods.regain.measure_tables import OneWayCounts, measure_one_way, pair_moves
+from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import make_budget
 from covey.privacy.exact import Exact
 from covey.privacy.gate import WHOLE, Gate, Moves
@@ -100,6 +102,35 @@ def test_the_gate_asks_how_far_an_added_row_moves_a_statistic():
         for kind in ("replace-one", ADDED)
     )
     assert wide.sd == 2 * narrow.sd
+
+
+def test_joint_tables_share_one_noisy_size_which_counts_once():
+    """Fifteen flags of one draw tell n once: as fifteen measurements its deviation would be said to be a quarter."""
+    plan, rows = TablePlan((Category(2),) * 15), ArrayRows(np.zeros((300, 15), np.int64))
+    (draw,) = plan.one_way(make_budget(1, neighbours=ADDED))
+    assert draw.joint
+    found, sizes = [], []
+    for seed in range(60):
+
+        def asked(told):
+            counts = OneWayCounts.of(told.n, plan.attributes)
+            one_way = yield from measure_one_way(counts, plan, told)
+            return one_way, told.refined(*zip(*one_way.sizes, strict=True))
+
+        one_way, told = run(asked, Counted(rows, 300, 1e3), gate({"histograms": WHOLE}, seed=seed))
+        assert len(one_way.sizes) == 1
+        assert len({round(float(m.values.sum()), 6) for m in one_way.found}) == 1
+        sizes.append(told.n)
+        moved = one_way.of(told.n)
+        assert {round(float(m.values.sum()), 6) for m in moved.found} == {told.n}
+        found += [m.values[0] - m.values[1] for m in moved.found]
+    assert np.std(sizes) == pytest.approx(told.size_sd, rel=0.3)
+    assert np.std(sizes) > 2 * told.size_sd / np.sqrt(15)
+    # A contrast (x₀ − x₁)/√2 has the deviation that is said, and that of replaced rows is twice it.
+    assert np.std(found) / np.sqrt(2) == pytest.approx(one_way.found[0].sd, rel=0.1)
+    assert plan.deviations(make_budget(1)) == pytest.approx(
+        2 * plan.deviations(make_budget(1, neighbours=ADDED)), rel=0.1
+    )
 
 
 def test_means_of_signs_have_half_the_noise():

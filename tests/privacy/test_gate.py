@@ -184,7 +184,7 @@ def test_the_stated_standard_deviation_of_k_norm_noise_is_that_of_each_coordinat
     assert np.mean(drawn, axis=0) == pytest.approx([5, 12], abs=1.5)
 
 
-def test_k_norm_noise_is_refused_where_sums_are_secret():
+def test_k_norm_noise_is_refused_where_sums_are_secret_and_their_move_is_not_proved():
     secret = replace(a_budget(1), neighbours="add-or-remove-one")
     gate = Gate(secret, {"x": WHOLE}, Streams.from_seed(1))
     with pytest.raises(InternalError):

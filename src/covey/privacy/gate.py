@@ -30,7 +30,7 @@ from covey.core.noise.integers import (
     cube_deviation,
     cube_noise,
     geometric,
-    knorm_deviation,
+    knorm_deviations,
     knorm_noise,
 )
 from covey.core.noise.matrix import MatrixNoise, SignNoise
@@ -76,7 +76,8 @@ class Moves:
         l1: Σ|change|, for Laplace noise.
         l2_squared: Σ change², for Gaussian noise; of the parts times the square roots of their weights.
         linf: max |change|, for the cube mechanism.
-        table: how much of any one of several tables moves from some entries to others while its sum stays, for K-norm noise.
+        table: how much of any one of several tables moves from some entries to others while its sum stays, for K-norm noise; or
+            how much is added to each of them, the same to all.
         trace: the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise.
         score: the most that any one of several scores moves, for a choice among candidates.
         directions: the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md).
@@ -285,19 +286,19 @@ class Gate:
     ) -> list[Measured]:
         """Several tables of which one replaced row moves each by `table` at most: one draw for all of them, pure ε.
 
-        Each has a sum that all tables of records share (docs/proofs/knorm.md); the grid is refined as for `cube`.
+        Each has a sum that all tables of records share (docs/proofs/knorm.md); the grid is refined as for `cube`. Where the
+        number of records is secret, the noise on that sum is the same in all of them.
         """
-        moves = moves.under(self.budget)
+        moves, loose = moves.under(self.budget), self.budget.size_is_secret
         steps, dimension = self.steps if moves.summed else 1, sum(c - 1 for c in sizes)
         payment = self._pay(purpose, share, "knorm", lambda b: b.laplace_scale(moves.table) * steps)
         scale = payment.line.scale
         fine = Fraction(max(1, -(-2 * (dimension + 1) // scale)))
-        drawn = knorm_noise(tuple(sizes), fine * scale, self._generator(purpose))
+        drawn = knorm_noise(tuple(sizes), fine * scale, self._generator(purpose), loose)
         found = []
-        for exact, noise, size in zip(tables, drawn, sizes, strict=True):
+        for exact, noise, sd in zip(tables, drawn, knorm_deviations(sizes, loose), strict=True):
             noisy = self._release(exact.map(np.multiply, int(fine)), noise, payment, 1 / fine)
-            sd = knorm_deviation(size, dimension) * float(scale) / steps
-            found.append(Measured(noisy / float(fine * steps), sd, "knorm", payment.charge))
+            found.append(Measured(noisy / float(fine * steps), sd * float(scale) / steps, "knorm", payment.charge))
         return found
 
     def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE) -> MatrixJoint:

@@ -11,7 +11,15 @@ import pytest
 from scipy.stats import chisquare
 
 from covey.core.noise import integers as knorm
-from covey.core.noise.integers import body_moment, grouped, knorm_deviation, knorm_noise, knorm_tails
+from covey.core.noise.integers import (
+    body_moment,
+    grouped,
+    knorm_deviation,
+    knorm_deviations,
+    knorm_noise,
+    knorm_tails,
+    loose_deviations,
+)
 from covey.errors import ParameterError
 
 DRAWS = 6_000
@@ -105,6 +113,32 @@ def test_deviation_and_tails_are_those_of_the_noise(sizes, d):
         assert np.mean(x**4) / x.var() ** 2 - 3 == pytest.approx(knorm_tails(c, d), abs=0.7)
 
 
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 5), (1, 2, 9, 4)])
+def test_deviations_for_a_row_added_or_removed_are_those_of_contrasts_and_of_the_sum(sizes):
+    scale, generator = 64, np.random.default_rng(4)
+    drawn = [knorm_noise(sizes, scale, generator, loose=True) for _ in range(1500)]
+    own, total = loose_deviations(tuple(sorted(sizes)))
+    sums = np.array([[table.sum() for table in noise] for noise in drawn]) / scale
+    assert (sums == sums[:, :1]).all()
+    assert sums[:, 0].std() == pytest.approx(total, rel=0.06)
+    for a, c in enumerate(sizes):
+        if c > 1:
+            x = np.array([noise[a] for noise in drawn]) / scale
+            sd = np.sqrt(((x - x.mean(axis=1)[:, None]) ** 2).sum(axis=1).mean() / (c - 1))
+            assert sd == pytest.approx(own[c], rel=0.05)
+            assert sd != pytest.approx(knorm_deviation(c, sum(sizes) - len(sizes)), rel=0.3)  # of replaced rows
+
+
+def test_one_table_of_a_row_added_or_removed_has_laplace_noise_and_flags_have_a_sixth():
+    for c in (2, 5, 40):
+        own, total = loose_deviations((c,))
+        assert own[c] == pytest.approx(np.sqrt(2))
+        assert total == pytest.approx(np.sqrt(2 * c))
+    own, total = loose_deviations((2,) * 10)  # radius² = 12·13; a uniform sum, and a contrast of ∫(4/3·τ³ − s²/2)
+    assert own[2] == pytest.approx(np.sqrt(12 * 13 / 6))
+    assert total == pytest.approx(np.sqrt(12 * 13 / 3))
+
+
 def test_one_flag_is_laplace_noise_and_many_are_uniform():
     assert knorm_tails(2, 1) == pytest.approx(3)
     assert knorm_tails(2, 10**6) == pytest.approx(-1.2, abs=1e-4)
@@ -127,14 +161,15 @@ def test_impossible_scales_are_refused(scale):
     assert len(knorm_noise((2, 2), 2**52, np.random.default_rng(0))) == 2
 
 
-def loss(groups, sizes, weights):
-    """Σ w·c·sd at ε = 1, for groups and what they are worth."""
+def loss(groups, sizes, loose):
+    """Σ c·sd at ε = 1, for groups and what they are worth."""
     whole = sum(worth for _, worth in groups)
-    return sum(
-        weights[a] * sizes[a] * knorm_deviation(sizes[a], sum(sizes[b] - 1 for b in members)) * whole / worth
-        for members, worth in groups
-        for a in members
-    )
+    return sum(costs(members, sizes, loose) * whole / worth for members, worth in groups)
+
+
+def costs(members, sizes, loose):
+    own = [sizes[a] for a in members]
+    return np.dot(own, knorm_deviations(own, loose))
 
 
 def partitions(items):
@@ -149,20 +184,17 @@ def partitions(items):
             yield [*parts[:k], [first, *part], *parts[k + 1 :]]
 
 
+@pytest.mark.parametrize("loose", [False, True])
 @pytest.mark.parametrize("sizes", [(2, 2, 3, 20, 9), (2, 40), (5, 5, 5), (2, 3, 6, 12, 24, 48)])
-def test_groups_are_the_best_of_all_partitions_and_share_epsilon_best(sizes):
-    weights = [1.0] * len(sizes)
-    found = grouped(sizes, weights)
+def test_groups_are_the_best_of_all_partitions_and_share_epsilon_best(sizes, loose):
+    found = grouped(sizes, [1.0] * len(sizes), loose)
     assert sorted(a for members, _ in found for a in members) == list(range(len(sizes)))
-    own = loss(found, sizes, weights)
+    own = loss(found, sizes, loose)
     for parts in partitions(list(range(len(sizes)))):
-        worth = [
-            sum(sizes[a] * knorm_deviation(sizes[a], sum(sizes[b] - 1 for b in part)) for a in part) ** 0.5
-            for part in parts
-        ]
-        assert own <= loss(list(zip(parts, worth, strict=True)), sizes, weights) * (1 + 1e-12)
+        worth = [costs(part, sizes, loose) ** 0.5 for part in parts]
+        assert own <= loss(list(zip(parts, worth, strict=True)), sizes, loose) * (1 + 1e-12)
     uneven = [(members, worth * (1.2 if k else 1)) for k, (members, worth) in enumerate(found)]
-    assert len(found) == 1 or own < loss(uneven, sizes, weights)
+    assert len(found) == 1 or own < loss(uneven, sizes, loose)
 
 
 def test_a_weight_moves_epsilon_to_a_table():

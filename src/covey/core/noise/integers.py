@@ -327,10 +327,44 @@ def body_moment(size: int, power: int) -> Fraction:
     return mean * Fraction(size - 1, size * (size - 1 + power))
 
 
+@lru_cache(maxsize=1024)
+def loose_deviations(sizes: Sizes) -> tuple[dict[int, float], float]:
+    """The same for a row added or removed, for tables of each size, and the deviation of the sum that all of them share.
+
+    The largest parts are τ and 1 − τ of their sum, which is a Gamma variable of shape d + 2, and τ has the density ∏V. Numbers
+    of points V and sums of squares Q are polynomials in τ: Gauss's rule is exact (docs/proofs/knorm.md).
+    """
+    d = sum(c - 1 for c in sizes)
+    x, own = np.polynomial.legendre.leggauss(d // 2 + 2)
+    t, radius = (1 + x) / 2, (d + 2) * (d + 3)
+
+    def polynomial(terms: Sequence[int]) -> Array:
+        return np.asarray(sum(w * t**j * (1 - t) ** (len(terms) - 1 - j) for j, w in enumerate(terms)), dtype=float)
+
+    points = {c: polynomial([comb(c - 1, j) ** 2 for j in range(c)]) for c in set(sizes)}
+    density = np.log(own) + sum(times * np.log(points[c]) for c, times in Counter(sizes).items())
+    density = np.exp(density - density.max())
+    density *= radius / density.sum()
+    total, found = float(density @ x**2), {}
+    for c in points.keys() - {1}:
+        terms = [comb(c - 2, u) + (comb(c - 2, u - 3) if u > 2 else 0) for u in range(c + 2)]
+        squares = 2 / (c + 1) * polynomial([comb(c + 1, u) * w for u, w in enumerate(terms)])
+        found[c] = sqrt((density @ (squares / points[c]) - total / c) / (c - 1))
+    return found, sqrt(total)
+
+
 # Which tables get one draw.
 
 
-def grouped(sizes: Sequence[int], weights: Sequence[float]) -> list[tuple[list[int], float]]:
+def knorm_deviations(sizes: Sequence[int], loose: bool = False) -> list[float]:
+    """The deviations of all tables of one draw at scale 1."""
+    if loose:
+        own, _ = loose_deviations(tuple(sorted(sizes)))
+        return [own.get(c, 0.0) for c in sizes]
+    return [knorm_deviation(c, sum(sizes) - len(sizes)) for c in sizes]
+
+
+def grouped(sizes: Sequence[int], weights: Sequence[float], loose: bool = False) -> list[tuple[list[int], float]]:
     """Tables in groups, one draw of noise each, and what each is worth: shares of ε in proportion to it have the least Σ w·c·sd.
 
     Sorted by size, tables of one size stay together, and cuts are found by dynamic programming. For a group whose deviations at
@@ -342,8 +376,8 @@ def grouped(sizes: Sequence[int], weights: Sequence[float]) -> list[tuple[list[i
         tries = []
         for i in range(j):
             members = [a for run in runs[i:j] for a in run]
-            d = sum(sizes[a] - 1 for a in members)
-            worth = sqrt(sum(weights[a] * sizes[a] * knorm_deviation(sizes[a], d) for a in members))
+            sds = knorm_deviations([sizes[a] for a in members], loose)
+            worth = sqrt(sum(weights[a] * sizes[a] * sd for a, sd in zip(members, sds, strict=True)))
             tries.append((best[i][0] + worth, [*best[i][1], (members, worth)]))
         best.append(min(tries, key=lambda found: found[0]))
     return best[-1][1]

@@ -16,6 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.noise import helmert
+from covey.core.noise.integers import loose_deviations
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.noise.sensitivity import (
     added_pair_tables,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from covey.methods.regain.plan_tables import TablePlan
 
 GROUPS = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
-ONE_ROW = replace(Moves.histograms(1), table=1)  # counts of a partition
+ONE_ROW = Moves(l1=2, l2_squared=2, table=1, added=Moves(l1=1, l2_squared=1, table=1))  # counts of a partition
 
 
 # What is counted.
@@ -182,11 +183,24 @@ class Tables:
 
 @dataclass(frozen=True)
 class OneWay:
-    """Every attribute by itself: noisy counts of ranges of codes, of groups of categories, and the trees of numbers."""
+    """Every attribute by itself: noisy counts of ranges of codes, of groups of categories, and the trees of numbers.
+
+    `sizes` are what independent draws of noise say about the number of units, where that is secret, and their deviations.
+    """
 
     found: list[Measurement]
     groups: dict[int, Measurement]
     trees: dict[int, Tree]
+    sizes: list[tuple[float, float]]
+
+    def of(self, n: int) -> OneWay:
+        """The same per a better noisy n, to which tables of joint draws are moved: of their noise, contrasts are left."""
+
+        def moved(m: Measurement) -> Floats:
+            return m.values + (n - m.values.sum()) / len(m.values) if m.law == "knorm" else m.values
+
+        found = [replace(m, values=moved(m), per=n) for m in self.found]
+        return replace(self, found=found, groups={j: replace(m, per=n) for j, m in self.groups.items()})
 
 
 def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Asking[OneWay]:
@@ -235,7 +249,16 @@ def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Ask
             else:
                 times = tree.times[tree.frontier]
                 found[j] = replace(seen, values=tree.total[tree.frontier] / times, sd=tree.sd / np.sqrt(times))
-    return OneWay([found[j] for j in range(len(plan.attributes))], groups, trees)
+    sizes = []
+    if told.secret:  # the cells of every table sum to n, with one noise for all of a joint draw
+        for draw in draws:
+            m = found[draw.attributes[0]]
+            sd = float(np.sqrt(np.sum(np.broadcast_to(m.sd, m.values.shape) ** 2)))
+            if draw.joint:
+                deviations, total = loose_deviations(tuple(sorted(plan.attributes[j].size for j in draw.attributes)))
+                sd = float(m.sd) * total / deviations[len(m.values)]
+            sizes.append((float(m.values.sum()), sd))
+    return OneWay([found[j] for j in range(len(plan.attributes))], groups, trees, sizes)
 
 
 def _counted(counts: OneWayCounts, j: int, factor: Factor, exact: Statistic, share: Fraction) -> Ask:

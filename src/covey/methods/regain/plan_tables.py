@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.core.noise.integers import grouped, knorm_deviation
+from covey.core.noise.integers import grouped, knorm_deviations
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, grids
 from covey.core.tables.domain import Domain
@@ -35,6 +35,8 @@ LEAST_BINS = 3  # of an attribute, whatever the memory: fewer would not tell a r
 # Categories of an attribute whose one-way table gets K-norm noise, together with others, under pure ε: beyond, it gains 1%, and
 # exact numbers of points become long.
 JOINT = 64
+# Times that K-norm noise for a row added or removed must be smaller than Laplace noise, whose sums tell n once for every table.
+LOOSE = 1.2
 # The private look: its part of the budget, and errors of pairs over κ. Chosen on telco and adult (docs/benchmarks/small.md).
 LOOK, PER_EDGE = Fraction(1, 10), 1.2
 MOST_ONE_WAY = 0.4  # of the budget, for one-way tables under K-norm noise where pairs are measured too
@@ -151,8 +153,8 @@ class TablePlan:
         live = self.declared.counts > 1
         if not any(draw.joint for draw in self.one_way(budget)):
             return 1.0
-        root = np.sqrt(self.declared.counts[live])
-        laplace = budget.deviation(2, 2) * float(root.sum()) * float((1 / root).mean())
+        root, moves = np.sqrt(self.declared.counts[live]), Moves.histograms(1).under(budget)
+        laplace = budget.deviation(moves.l1, moves.l2_squared) * float(root.sum()) * float((1 / root).mean())
         return max(1.0, laplace / float(self.deviations(budget)[live].mean()))
 
     def one_way_part(self, n: int, budget: Budget) -> Fraction:
@@ -252,13 +254,17 @@ class TablePlan:
         ]
         # Beyond it, noise would not fit its sampler: it would be noise alone.
         drawable = budget.pure and budget.per_row * 2**40 >= steps * int(counts[few].sum())
-        groups: list[tuple[list[int], float]] = []
-        if few and self.totals and drawable and not budget.size_is_secret:
-            groups = grouped([int(counts[j]) for j in few], [emphasis[j] ** 2 for j in few])
-        together = [(tuple(few[i] for i in members), worth / sqrt(2 * sqrt(2)), True) for members, worth in groups]
-        power = 1 / 2 if budget.pure else 2 / 3
-        rest = [j for j in range(len(counts)) if not groups or j not in few]
-        draws = [*together, *(((j,), float(counts[j] ** power) * emphasis[j], False) for j in rest)]
+        together: list[tuple[tuple[int, ...], float, bool]] = []
+        power, loose = 1 / 2 if budget.pure else 2 / 3, budget.size_is_secret
+        single = [float(counts[j] ** power) * emphasis[j] for j in range(len(counts))]
+        if few and self.totals and drawable:
+            unit = sqrt(sqrt(2) if loose else 2 * sqrt(2))  # of Laplace noise on a table
+            for members, worth in grouped([int(counts[j]) for j in few], [emphasis[j] ** 2 for j in few], loose):
+                own = tuple(few[i] for i in members)
+                if not loose or (sum(single[j] for j in own) * unit / worth) ** 2 >= LOOSE:
+                    together.append((own, worth / unit, True))
+        joined = {j for own, _, _ in together for j in own}
+        draws = [*together, *(((j,), single[j], False) for j in range(len(counts)) if j not in joined)]
         whole = sum(worth for _, worth, _ in draws)
         parts = [exact(worth / whole, "share") for _, worth, _ in draws]
         return [Draw(own, part / sum(parts), joint) for (own, _, joint), part in zip(draws, parts, strict=True)]
@@ -268,11 +274,12 @@ class TablePlan:
         out, moves = np.zeros(len(self.attributes)), Moves.histograms(1).under(budget)
         for draw in self.one_way(budget):
             own = budget.part(draw.part)
-            sizes = {j: int(self.declared.counts[j]) for j in draw.attributes}
-            d = sum(size - 1 for size in sizes.values())
-            for j, size in sizes.items():
-                scale = float(own.laplace_scale(1)) if draw.joint else 1.0
-                out[j] = knorm_deviation(size, d) * scale if draw.joint else own.deviation(moves.l1, moves.l2_squared)
+            out[list(draw.attributes)] = (
+                np.array(knorm_deviations(self.declared.counts[list(draw.attributes)].tolist(), budget.size_is_secret))
+                * float(own.laplace_scale(1))
+                if draw.joint
+                else own.deviation(moves.l1, moves.l2_squared)
+            )
         return out
 
     def round_part(self, j: int, turn: int, pure: bool) -> Fraction:

@@ -107,10 +107,9 @@ class RegainTables:
         """As planned, or as a look has decided."""
         counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
         one_way = yield from measure_one_way(counts, self.plan, told)
-        if told.secret:  # the cells of every table sum to n
-            each = [(m.values, np.broadcast_to(m.sd, m.values.shape)) for m in one_way.found]
-            told = told.refined([v.sum() for v, _ in each], [np.sqrt((sd**2).sum()) for _, sd in each])
-            whole = self._whole(told)
+        if told.secret:
+            told = told.refined(*zip(*one_way.sizes, strict=True))
+            one_way, whole = one_way.of(told.n), self._whole(told)
             counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
         mass, totals = self.plan.bin_mass(told.n, told.allowance("pairs")), [float(told.n)] * len(self.attributes)
         generator = told.public("fit")
