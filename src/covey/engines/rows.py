@@ -64,16 +64,10 @@ class Then(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """Rows with one more step, applied record by record, before any kernel sees them."""
+class Around:
+    """Rows with something around them."""
 
     rows: Rows
-    step: Callable[[Array], Array]
-
-    @property
-    def n(self) -> int:
-        """The number of records."""
-        return self.rows.n
 
     @property
     def p(self) -> int:
@@ -85,6 +79,18 @@ class Mapped:
         """What one of the n weighs."""
         return self.rows.steps
 
+
+@dataclass(frozen=True)
+class Mapped(Around):
+    """Rows with one more step, applied record by record, before any kernel sees them."""
+
+    step: Callable[[Array], Array]
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return self.rows.n
+
     def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(step(batch)) over all batches."""
         return self.rows.reduce(Then(self.step, kernel))
@@ -95,10 +101,9 @@ class Mapped:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Around):
     """Rows whose number is secret: whoever asks for it is told a noisy one, and kernels see all rows as before."""
 
-    rows: Rows
     n: int
     size_sd: float
 
@@ -106,16 +111,6 @@ class Counted:
     def of(cls, rows: Rows, size: Measured) -> Counted:
         """Rows, and a measurement of their number: at least one."""
         return cls(rows, max(1, round(float(size.values[0]))), size.sd)
-
-    @property
-    def p(self) -> int:
-        """The number of coordinates."""
-        return self.rows.p
-
-    @property
-    def steps(self) -> int:
-        """What one of them weighs."""
-        return self.rows.steps
 
     def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
         """The sum of kernel(batch) over all batches."""
