@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 import covey
+from covey.core.relations.columns import Column
+from covey.core.relations.formulas import proposals
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CoveyWarning
@@ -145,3 +147,16 @@ def test_persons_files_and_frames_find_the_same_way(tmp_path):
     assert file.schema == memory.schema
     prepared = file.prepare(frame)
     assert file.fit(prepared).schema.found
+
+
+def test_a_sum_of_three_may_have_short_parts():
+    """Minutes on the ground are few beside those in the air. Their sum is looked for all the same, that of three codes is not."""
+
+    def number(name, low, high):
+        return Column(name, "number", high - low + 1, steps=high - low + 1, low=float(low))
+
+    flight = [number("air", 0, 500), number("out", 5, 50), number("in", 3, 20), number("elapsed", 0, 500)]
+    found = [c for c in proposals(flight) if c.formula.name == "sum of three"]
+    assert any(c.target == 3 and set(c.sources) == {0, 1, 2} for c in found)
+    codes = [number(name, 0, 9) for name in "abcd"]
+    assert not [c for c in proposals(codes) if c.formula.name == "sum of three"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from math import comb
 
 import numpy as np
 
@@ -360,11 +361,13 @@ def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candid
 
 
 def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    numbers = [j for j in _pick(columns, True) if columns[j].steps > CLOSE_STEPS]
-    found = list(combinations(numbers, 4))
-    for chosen in found if len(found) <= MOST_THREE else ():
+    every = _pick(columns, True)
+    numbers = [j for j in every if columns[j].steps > LEAST_STEPS]
+    if comb(len(numbers), 4) > MOST_THREE:  # of many, those alone that have room for a sum
+        numbers = [j for j in every if columns[j].steps > CLOSE_STEPS]
+    for chosen in combinations(numbers, 4) if comb(len(numbers), 4) <= MOST_THREE else ():
         *sources, t = widest(columns, *chosen)
-        if columns[sources[-1]].span > columns[t].span / 50:
+        if columns[t].steps > CLOSE_STEPS and columns[sources[-1]].span > columns[t].span / 50:
             yield Candidate(formula, t, tuple(sources), 1.0, 2 * columns[t].step)
             for j in sources:  # of those that are nearly as wide, any may be the sum
                 if columns[j].span > columns[t].span / 3:
