@@ -104,7 +104,7 @@ def not_cut():
 
 
 def ball_halved():
-    return replaced((reals, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
+    return replaced((reals, "in_ball", lambda real: lambda R2, w: Moves(l2_squared=real(R2, w).l2_squared / 4)))
 
 
 def squares_like_pairs():
@@ -124,7 +124,7 @@ def trace_of_one_row():
     """The matrix of (a, u) is said to move by the square of one row, not of two."""
 
     def half(real):
-        return lambda self, purpose, moves, weights: real(self, purpose, Moves(trace=moves.trace / 2), weights)
+        return lambda self, purpose, moves, *rest: real(self, purpose, Moves(trace=moves.trace / 2), *rest)
 
     return replaced((Gate, "matrix", half))
 
