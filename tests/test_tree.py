@@ -185,12 +185,12 @@ def with_row(columns, **row):
 
 
 BAD = {
-    "an orphan": (bad(lambda p, v: with_row(v, who="q", day="1", ward="a")), "1 of .* rows name no person of patients"),
+    "an orphan": (bad(lambda p, v: with_row(v, who="q", day="1", ward="a")), "1 of .* rows have a 'who' that is not in patients"),
     "nobody's event": (
         bad(lambda p, v: with_row(v, who="", day="1", ward="a")),
-        "name no person of patients, by 'who'",
+        "1 of .* rows have a 'who' that is not in patients",
     ),
-    "a person twice": (bad(lambda p, v: with_row(p, id="p1", age="4")), "1 values of 'id' stand in several rows"),
+    "a person twice": (bad(lambda p, v: with_row(p, id="p1", age="4")), "1 values of 'id' occur in several rows"),
     "a person without key": (bad(lambda p, v: with_row(p, id=" ", age="4")), "1 of 31 rows have no 'id'"),
     "no events": (
         bad(lambda p, v: [c.clear() for c in v.values()]),

@@ -93,7 +93,7 @@ def test_the_report_of_numbers_has_a_band_for_every_bar(few_steps):
     rows = table()
     release = covey.PrivateSynthesizer(6.0, 1e-6, schema=SCHEMA, seed=4, certificate_share=0).fit(rows).release(400)
     page = check_page(report_html(release, {"synthetic.csv": "ab" * 32}))
-    for label, _, band in table_named(page, "Shares of age"):
+    for label, _, band in table_named(page, "Proportions of age"):
         low, high = (float(end.rstrip("%")) for end in band.split(" – "))
         if label == "missing":
             assert low <= 100 * np.mean([a is None for a in rows["age"]]) <= high

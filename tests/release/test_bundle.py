@@ -168,13 +168,13 @@ def test_what_is_missing_and_what_is_extra_is_said(folder, tmp_path):
     with pytest.raises(InputError, match=r"README\.md is a file"):
         verify_bundle(folder / "README.md")
     (folder / "more.txt").write_text("")
-    with pytest.raises(InputError, match=r"not those it lists; extra: 'more\.txt'\.$"):
+    with pytest.raises(InputError, match=r"differ from its list; extra: 'more\.txt'\.$"):
         verify_bundle(folder)
     (folder / "README.md").unlink()
-    with pytest.raises(InputError, match=r"not those it lists; missing: 'README\.md'; extra: 'more\.txt'\.$"):
+    with pytest.raises(InputError, match=r"differ from its list; missing: 'README\.md'; extra: 'more\.txt'\.$"):
         verify_bundle(folder)
     (folder / "more.txt").unlink()
-    with pytest.raises(InputError, match=r"not those it lists; missing: 'README\.md'\.$"):
+    with pytest.raises(InputError, match=r"differ from its list; missing: 'README\.md'\.$"):
         verify_bundle(folder)
 
 
@@ -311,7 +311,7 @@ def pictures_show_all_parts(folder, release, monkeypatch):
     """Shares on the page are those of all rows, which differ from those of the first part; the map sees every third row."""
     codec, page = Codec(release.schema), check_page((folder / "report.html").read_text(encoding="utf-8"))
     rows, first = joined(release.parts), next(iter(release.parts))
-    wards = {row[0]: row[2] for row in table_named(page, "Shares of ward")}
+    wards = {row[0]: row[2] for row in table_named(page, "Proportions of ward")}
     shares = [
         {ward: percent(count / len(table["ward"])) for ward, count in table["ward"].value_counts().iter_rows() if ward}
         for table in (rows, first)

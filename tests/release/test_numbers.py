@@ -110,7 +110,7 @@ def test_equal_tables_raise_no_alarm_and_are_not_apart(rows):
 def test_a_column_without_values_in_one_table_is_an_alarm():
     true = table(60, 0)
     found = number_figures(*_pair(true, true | {"came": [""] * 60}))
-    assert found["alarms"][0] == "came has values in one of the two tables alone"
+    assert found["alarms"][0] == "came has values in only one of the two tables"
     assert number_figures(*_pair(true | {"came": [""] * 60}, true | {"came": [""] * 60}))["alarms"] == []
 
 

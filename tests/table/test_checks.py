@@ -26,7 +26,7 @@ def test_validation_names_what_is_wrong():
         ("age", "old", "unparseable"),
         ("sex", None, "missing"),
         ("job", "king", "unknown"),
-        ("dose", 0.123, "precision"),
+        ("dose", 0.123, "decimals"),
         ("site", "south", "constant"),
     ]:
         wrong = {**good, name: [value] * 50}
