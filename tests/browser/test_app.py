@@ -110,7 +110,7 @@ def test_the_whole_way_from_a_table_to_a_bundle(steward, server, screen, tmp_pat
     # The evaluation: a page that runs no script, so a copy of it is judged, on a screen as narrow as a phone's.
     with page.expect_popup() as opened:
         steward.press("Compare with the real table")
-    opened.value.get_by_role("heading", name="True and synthetic").wait_for()
+    opened.value.get_by_role("heading", name="Real and synthetic").wait_for()
     evaluation = opened.value.content()
     opened.value.close()
     page.goto("about:blank")

@@ -249,9 +249,9 @@ def test_the_column_of_persons_leaves_the_schema():
     assert not fitted.schema.drafted
     assert fitted.sample(5).columns == list(SCHEMA.names)
     two = (Field("a", "boolean", required=True), Field("b", "boolean", required=True))
-    with pytest.raises(ParameterError, match="a rule of the schema speaks of 'a'"):
+    with pytest.raises(ParameterError, match="a rule of the schema uses 'a'"):
         synth(Schema(two, rules=(AtMost(("a", "b"), 1),)), person="a")
-    with pytest.raises(ParameterError, match="no column beside 'a'"):
+    with pytest.raises(ParameterError, match="no column besides 'a'"):
         synth(Schema(two[:1]), person="a")
 
 
