@@ -60,7 +60,7 @@ def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
         "anonymous._collected",
     }
     assert describe == {
-        "measure.measure_means",  # bits: docs/proofs/sensitivity.md
+        "measure.column_sums",  # bits: docs/proofs/sensitivity.md, docs/proofs/neighbours.md
         "measure.measure_parities",
         "measure.measure_ball",
         "measure.measure_coding",

@@ -185,7 +185,10 @@ def with_row(columns, **row):
 
 
 BAD = {
-    "an orphan": (bad(lambda p, v: with_row(v, who="q", day="1", ward="a")), "1 of .* rows have a 'who' that is not in patients"),
+    "an orphan": (
+        bad(lambda p, v: with_row(v, who="q", day="1", ward="a")),
+        "1 of .* rows have a 'who' that is not in patients",
+    ),
     "nobody's event": (
         bad(lambda p, v: with_row(v, who="", day="1", ward="a")),
         "1 of .* rows have a 'who' that is not in patients",
