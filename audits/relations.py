@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+import covey.core.relations.literals
 import covey.methods.relations.search
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
@@ -30,6 +31,7 @@ SCHEMA = Schema(
 )
 ODD = ("A1", "B", "high", "0", "", "77")  # breaks all that holds elsewhere
 HOLES = ("B2", "B", "low", "400", "", "")
+LOOSE = {"neighbours": "add-or-remove-one"}
 COMMON = ("A1", "A", "low", "10", "10", "20")
 
 
@@ -48,6 +50,11 @@ def table(n, seed, *first, related=True):
     return dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True))
 
 
+def appended(columns, row):
+    """A table with one row more."""
+    return {name: [*cells, cell] for (name, cells), cell in zip(columns.items(), row, strict=True)}
+
+
 def private(*arguments, **options):
     """A maker of synthesizers with a given seed."""
     return lambda seed: PrivateSynthesizer(*arguments, seed=seed, **options)
@@ -60,6 +67,8 @@ def relation_rides():
     stranger = table(1500, 9, HOLES, related=False)
     shown = {f"charge {RELATIONS}": 10, "law gumbel": 4}
     two = {"two rows": table(1500, 0, ODD, HOLES)}
+    added = {f"added, {name}": appended(table(1500, 0, COMMON), first) for name, first in ways.items()}
+    fewer = table(1100, 9, HOLES, related=False)
     return [
         Ride("relations", private(6.0, 1e-6, schema=SCHEMA), table(1500, 0, COMMON), others, stranger, shown),
         Ride("relations, pure", private(90.0, schema=SCHEMA), table(1500, 0, COMMON), others, stranger, shown),
@@ -70,6 +79,17 @@ def relation_rides():
             two,
             stranger,
             shown,
+        ),
+        *(
+            Ride(
+                f"relations, {name}",
+                private(*budget, schema=SCHEMA, **LOOSE),
+                table(1500, 0, COMMON),
+                added,
+                fewer,
+                shown,
+            )
+            for name, budget in {"added": (6.0, 1e-6), "added, pure": (90.0,)}.items()
         ),
     ]
 
@@ -153,6 +173,19 @@ def scores_twice_as_sensitive():
     return replaced((covey.methods.relations.search, "_scores", doubled))
 
 
+def size_in_a_function():
+    """The number of rows that a function gets wrong is counted from the noisy number of rows: scores move to both sides."""
+
+    def noisy(real):
+        def unlike(tables, starts, function):
+            one, two = (slice(starts[j], starts[j + 1]) for j in (function.source, function.target))
+            return real(tables, starts, function) if function.map else int(1500 - tables[one, two].max(axis=1).sum())
+
+        return unlike
+
+    return replaced((covey.core.relations.literals, "_unlike", noisy))
+
+
 def one_way_like_one_column():
     """Cells of all columns get the noise of one."""
 
@@ -183,6 +216,7 @@ def faults():
         Fault("relations: confirmed by the exact count", "odometer: relations", confirmed_exactly()),
         Fault("relations: a function read off exact counts", "odometer: relations", function_from_exact_counts()),
         Fault("relations: scores that move by two", "odometer: relations", scores_twice_as_sensitive()),
+        Fault("relations: functions counted from a noisy n", "odometer: relations, added", size_in_a_function()),
         Fault("relations: all columns noised like one", "odometer: relations", one_way_like_one_column()),
         Fault("relations: a choice with half the noise", "odometer: relations, pure", price_of_a_bounded_range()),
     ]

@@ -16,7 +16,7 @@ from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import require_exact
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.local import ArrayRows
-from covey.engines.rows import Counted, Mapped
+from covey.engines.rows import Counted, Mapped, Rows
 from covey.entropy import Streams
 from covey.errors import CoveyWarning, ParameterError
 from covey.measure.query import Query
@@ -44,7 +44,7 @@ from covey.methods.regain.triples import Wish
 from covey.methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
 from covey.methods.relations.used import columns_of, with_relations
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
-from covey.privacy.gate import WHOLE, Gate
+from covey.privacy.gate import WHOLE, Gate, Measured
 from covey.privacy.unit import REPLACE, Neighbours
 from covey.reading import Prepared, Reader, TableForm
 from covey.records import (
@@ -321,7 +321,7 @@ class PrivateSynthesizer(_Private):
             budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
         if relations:
             part = budget.with_amount(self._budget.amount * SHARE_OF_RELATIONS)
-            X, gate = self._find(X, part, streams)
+            X, gate = self._find(X, part, streams, size)
             if gate is not None:
                 gates.append(gate)
                 budget = budget.with_amount(budget.amount - part.amount)
@@ -342,7 +342,7 @@ class PrivateSynthesizer(_Private):
             self._persons = MakePersons(self._tree.description, fitted.law)
         self._finish(fitted, gates, fitted.measurements.n if fitted.measurements is not None else n, domains)
 
-    def _find(self, X: Any, part: Budget, streams: Streams) -> tuple[Prepared, Gate | None]:
+    def _find(self, X: Any, part: Budget, streams: Streams, size: Measured | None) -> tuple[Prepared, Gate | None]:
         """Find relations of a table, anew for each one, and read it again under the schema that has them.
 
         Those between flags alone are pairs, which are measured anyway.
@@ -350,14 +350,14 @@ class PrivateSynthesizer(_Private):
         reader = self._first_reader if self._learning is None else self._table_reader()
         assert reader is not None  # nosec B101 # for the type checker
         prepared, codec = reader.prepared(X), reader.description.codecs[0]
-        self.check(prepared.n)
-        # For rows added or removed how far relations move is not proved yet.
-        if codec.flags or part.size_is_secret or not worth_looking(part, prepared.n, len(codec.names)):
+        rows: Rows = prepared.rows if size is None else Counted.of(prepared.rows, size)
+        self.check(rows.n)
+        if codec.flags or not worth_looking(part, rows.n, len(codec.names)):
             self._take(codec.schema)
             return prepared, None
-        gate = Gate(part, {RELATIONS: WHOLE}, streams, self.noise, prepared.rows.steps)
+        gate = Gate(part, {RELATIONS: WHOLE}, streams, self.noise, rows.steps)
         columns, public = columns_of(codec), streams.postprocessing("what chance does")
-        self._take(with_relations(codec, find_relations(prepared.rows, columns, gate, public)))
+        self._take(with_relations(codec, find_relations(rows, columns, gate, public)))
         return prepared.read_again(self._table_reader()), gate
 
     def _read(self, X: Any) -> tuple[Any, Form | TableForm]:

@@ -70,7 +70,7 @@ class Tabled:
         last = np.array([starts[x.column] + x.last + 1 for x in self.literals], dtype=np.int64)
         return first, last, starts
 
-    def broken(self, tables: Integers, n: int) -> Integers:
+    def broken(self, tables: Integers) -> Integers:
         """How many rows break each candidate, from the matrix of all pair tables."""
         first, last, starts = self._ends
         diagonal = np.concatenate([[0], np.cumsum(np.diag(tables))])
@@ -79,7 +79,7 @@ class Tabled:
         both = summed[first[one], last[two]] - summed[first[one], first[two]]
         x, y = diagonal[last[one]] - diagonal[first[one]], diagonal[last[two]] - diagonal[first[two]]
         found = np.select([kind == IMPLIES, kind == EQUIVALENT], [x - both, x + y - 2 * both], both)
-        return np.concatenate([found, [_unlike(tables, starts, f, n) for f in self.functions]]).astype(np.int64)
+        return np.concatenate([found, [_unlike(tables, starts, f) for f in self.functions]]).astype(np.int64)
 
     def by_chance(self, shares: Sequence[Floats], n: int) -> Floats:
         """How many rows would break each candidate if columns with these shares of cells were independent."""
@@ -90,13 +90,13 @@ class Tabled:
         return n * np.concatenate([found, [_unlike_by_chance(shares, f) for f in self.functions]])
 
 
-def _unlike(tables: Integers, starts: Integers, function: Function, n: int) -> int:
+def _unlike(tables: Integers, starts: Integers, function: Function) -> int:
     """Rows in which a column is not what its function says, for the best function or the one that labels give away."""
     table = tables[
         starts[function.source] : starts[function.source + 1], starts[function.target] : starts[function.target + 1]
     ]
     if not function.map:
-        return int(n - table.max(axis=1).sum())
+        return int(table.sum() - table.max(axis=1).sum())
     known = np.flatnonzero(np.array(function.map) >= 0)
     return int(table[known].sum() - table[known, np.array(function.map)[known]].sum())
 

@@ -49,7 +49,9 @@ MOST_EXCEPTIONS = 0.04  # of the rows, for functions
 ORDER_BY_CHANCE = 0.1  # of the rows: what an order between numbers that lie far apart must be good for
 THRESHOLD_HANDICAP = 0.02  # of the rows: an implication that says the same is simpler
 TIGHT, APART = 0.25, 0.6  # differences are measured where so few rows are far apart, and by chance so many were
-ONE, TWO = Moves(l1=1, l2_squared=1, score=1), Moves(l1=2, l2_squared=2)
+# A row added or removed moves all scores to one side: their range is half of that of a replaced row.
+ONE = Moves(l1=1, l2_squared=1, score=1, added=Moves(l1=1, l2_squared=1, score=Fraction(1, 2)))
+TWO = Moves.histograms(1)
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,11 @@ class Plan:
     @classmethod
     def of(cls, budget: Budget, n: int, candidates: int) -> Plan | None:
         """As many rounds as the noise of a choice allows; None where that is too few to be worth it."""
+        moved = ONE.under(budget).score
         for rounds in range(MOST_ROUNDS, LEAST_ROUNDS - 1, -1):
             weights = [GROWTH**i for i in range(rounds)]
             parts = tuple(CHOOSE * w / sum(weights) for w in weights)
-            noise = float(np.mean([float(budget.part(share).gumbel_scale(1)) for share in parts])) * log(candidates)
+            noise = float(np.mean([float(budget.part(share).gumbel_scale(moved)) for share in parts])) * log(candidates)
             if noise <= REACH * n:
                 sd = budget.part(CONFIRM / rounds).deviation(1, 1)
                 return cls(parts, CONFIRM / rounds, sd, 0.5 if noise > 0.08 * n else 0.25)
@@ -114,8 +117,8 @@ def _matrix(counts: Counts, kernel: PairTables) -> Integers:
     return kernel.matrix(counts)
 
 
-def _violations(tables: Integers, broken: Counts, of: Tabled, n: int) -> Integers:
-    return np.concatenate([of.broken(tables, n), part(broken)[:, 0]])
+def _violations(tables: Integers, broken: Counts, of: Tabled) -> Integers:
+    return np.concatenate([of.broken(tables), part(broken)[:, 0]])
 
 
 def _diagonal(tables: Integers) -> Integers:
@@ -158,7 +161,7 @@ class Search:
             return
         self.open &= self.chance >= FAIRLY_OFTEN * self.plan.sd / LIKELIER
         self.counted = rows.reduce(Broken(columns, self.candidates))
-        self.broken = Exact.of(partial(_violations, of=self.of, n=rows.n * rows.steps), self.tables, self.counted)
+        self.broken = Exact.of(partial(_violations, of=self.of), self.tables, self.counted)
         self.state = State(columns, self.of, self.candidates)
         handicaps = np.array([self._handicap(f) for f in self.of.functions] + [c.handicap for c in self.candidates])
         known = self.plan.weight * self.chance
@@ -178,8 +181,7 @@ class Search:
     def _one_way(self, public: np.random.Generator) -> list[Floats]:
         """Shares of the cells of each column."""
         p, sizes, starts = len(self.columns), self.cells.sizes, self.cells.starts
-        moves = Moves(l1=2 * p, l2_squared=2 * p)
-        found = self._measure(self.tables.map(_diagonal), (sum(sizes),), moves, ONE_WAY)
+        found = self._measure(self.tables.map(_diagonal), (sum(sizes),), Moves.histograms(p), ONE_WAY)
         out = []
         for j, column in enumerate(self.columns):
             counts = np.asarray(found.values[starts[j] : starts[j + 1]], dtype=np.float64)
