@@ -106,7 +106,7 @@ def test_the_report_of_numbers_has_a_band_for_every_bar(few_steps):
     assert any("age" in pair and "old" in pair for pair, *_ in listed)
     assert "are measured" in page.text
     # Each pair that is not lost leads to its table; numbers have quantiles in their own units.
-    table_named(page, "age × old: share of synthetic rows, and where the confidential share lies, 95%")
+    table_named(page, "age × old: proportion of synthetic rows, and the 95% band of the confidential proportion")
     assert sum(element["attrs"].get("href") == f"#{pair_key((3, 0))}" for element in page.elements) == 2  # map and list
     _, median, low, high = ReportBands(release).quantiles(0)[1]
     assert low <= np.median([a for a in rows["age"] if a is not None]) <= high
