@@ -160,7 +160,7 @@ def test_no_advice_asks_for_a_list_of_names():
         check_learning(schema(ward="string"), Fraction(0))
     known = Schema((Field("ward", "string", enum=("a", "b")),))
     said = Learned(known, (), ("first", "town")).advice
-    assert said.endswith("'first', 'town'. To keep 'town', declare limits or categories.")
+    assert said.endswith("'first', 'town'. Declare limits or categories to keep 'town'.")
     assert "categories" not in Learned(known, (), ("first",)).advice
 
 
