@@ -121,7 +121,7 @@ def test_the_certificate_bounds_the_true_distance():
         assert bounds[1] >= synth.certificate.bound[1]
     assert missed <= 1 < tight
     assert "products of two columns" in synth.certificate.sentence
-    assert "mean of a column" in fitted(X[:, :1], Box([0], [1])).certificate.sentence
+    assert "means of columns" in fitted(X[:, :1], Box([0], [1])).certificate.sentence
 
 
 def test_fitted_synthesizers_are_copied_and_stored():
