@@ -1,12 +1,10 @@
 """Rare categories are merged by public numbers, and taken apart again."""
 
 import numpy as np
-import pytest
 
 from covey.core.numbers.cells import category_bins
 from covey.core.tables.domain import Domain
 from covey.core.tables.merging import (
-    Recode,
     merge_nominal,
     merge_ordered,
     nearest_end,
@@ -61,23 +59,3 @@ def test_nobody_gets_a_bin_without_one_way_mass():
     # The program before put a part of every empty bin at the maximum.
     even = y[:, maps] / np.bincount(maps)[maps]
     assert (weights @ even)[-1] > 0.01
-
-
-# A step on records: each code lands in its cell or bin, whoever else is in the batch.
-
-
-EDGES = (None, np.array([0, 4, 5, 10]))
-
-
-@pytest.mark.parametrize(
-    ("step", "found"),
-    [
-        (Recode(EDGES), [[0, 2], [1, 0], [2, 2], [2, 1]]),
-        (Recode(maps=(np.array([0, 1, 1]), np.arange(10) // 5)), [[0, 1], [1, 0], [1, 1], [1, 0]]),
-        (Recode(EDGES, (np.array([0, 1, 1]), np.array([0, 0, 1]))), [[0, 1], [1, 0], [1, 1], [1, 0]]),
-    ],
-)
-def test_codes_become_cells_and_bins_one_record_at_a_time(step, found):
-    batch = np.array([[0, 5], [1, 0], [2, 9], [2, 4]])
-    assert step(batch).tolist() == found
-    assert np.array_equal(np.vstack([step(row[None]) for row in batch]), step(batch))
