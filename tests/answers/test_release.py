@@ -287,7 +287,7 @@ def test_cut_rows_leave_single_columns_only():
         (lambda r: r.regress("ward ~ age"), "one of them as its outcome: ward=… ~ …"),
         (lambda r: r.regress("old ~ ward * sex"), "interactions and functions were not measured"),
         (lambda r: r.regress("old ~ ward + ward"), "once"),
-        (lambda r: r.regress("age ~ ward", "logistic"), "needs a flag"),
+        (lambda r: r.regress("age ~ ward", "logistic"), "needs a yes.no column"),
         (lambda r: r.regress("old ~ ward", "probit"), "'linear' or 'logistic'"),
         (lambda r: r.share({"sex": "f"}, confidence=95), "between 0 and 1"),
         (lambda r: r.share({"sex": "f"}, about="world"), "'population' or 'table'"),
