@@ -26,7 +26,6 @@ LINKED_KINDS = (
     "rate by",
     "rate of",
     "wait",
-    "position",
     "gap",
 )
 
