@@ -89,6 +89,7 @@ def test_identifiers_are_not_published_by_one_tick(steward, people):
     steward.press("Take it back in: name")
     name.get_by_label("Categories, one per line").fill("Person Number 1\nPerson Number 2")
     name.get_by_label("Name for all others").fill("other")
+    page.wait_for_load_state("networkidle")  # the card is drawn anew when what was typed has been read
     name.get_by_label("This is public knowledge").check()
     steward.press("Confirm name")
     name.get_by_text("Type 'name', the column's name, to publish what stands here").wait_for()
