@@ -19,7 +19,7 @@ import numpy as np
 
 import covey
 from covey.methods.learning import expected_attributes
-from covey.methods.regain.groups import small_groups
+from covey.methods.regain.predict import small_groups
 from covey.privacy.budget import make_budget
 from covey.table.schema import Field, Schema
 

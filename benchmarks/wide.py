@@ -21,7 +21,7 @@ from scipy.special import expit
 
 import covey
 from covey.core.arrays import blas_threads, processors
-from covey.methods.regain.memory import flag_matrices
+from covey.methods.regain.predict import flag_matrices
 
 TARGET_SECONDS, TARGET_GIB = 120, 6
 CASES = (

@@ -12,7 +12,7 @@ from covey.core.arrays import blas_threads
 from covey.core.draw.balanced import REFINE_CATEGORIES
 from covey.entropy import Streams
 from covey.methods.laws import CodeLaw
-from covey.methods.regain.memory import CODE
+from covey.methods.regain.predict import CODE
 from covey.records import Form
 from covey.table.codec import Codec, Coding
 

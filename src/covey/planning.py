@@ -15,7 +15,7 @@ from covey.methods.learning import (
     too_wide,
     with_known_domains,
 )
-from covey.methods.persons.predict import PersonsPrediction, predict_persons
+from covey.methods.persons.plan import PersonsPrediction, predict_persons
 from covey.methods.regain.plan_tables import Focus, TablePlan, TripleForecast, forecast
 from covey.methods.regain.plan_tables import expected_focus as focus
 from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, focus_words, predict

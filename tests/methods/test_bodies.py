@@ -14,7 +14,7 @@ from benchmarks.bodies import errors, noisy_gaussian
 from covey.core.paper.bodies import Ball, Box, HalfSpace, Intersection, Polytope, ProductOfSimplices, Simplex
 from covey.core.tables.reals import distances_between
 from covey.errors import CoveyWarning, InputError, ParameterError
-from covey.methods.regain.realplan import margin_rounds, pair_noise, plan_reals
+from covey.methods.regain.reals import margin_rounds, pair_noise, plan_reals
 from covey.privacy.budget import budget_for
 from examples.numeric_records import households
 

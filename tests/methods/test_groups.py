@@ -13,7 +13,7 @@ from benchmarks.groups import CASES, schema_of, table_of
 from covey.cli import main
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.methods.learning import expected_attributes
-from covey.methods.regain.groups import SmallGroups, small_groups
+from covey.methods.regain.predict import SmallGroups, small_groups
 from covey.privacy.budget import make_budget
 from covey.release.bundle import write_bundle
 from covey.workflow import evaluate, plan

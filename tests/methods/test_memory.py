@@ -12,9 +12,8 @@ from benchmarks.memory import CASES, schema_of
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import LostReleaseError, ParameterError
 from covey.methods.learning import expected_attributes
-from covey.methods.regain.memory import release_memory
 from covey.methods.regain.plan_tables import MOST_MERGED, TablePlan
-from covey.methods.regain.predict import NO_ROOM
+from covey.methods.regain.predict import NO_ROOM, release_memory
 from covey.orders import PrivateOrder
 from covey.privacy.budget import make_budget
 from covey.privacy.ledger import Ledger

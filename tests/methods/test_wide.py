@@ -12,8 +12,8 @@ from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.regain.bits import leading_directions
 from covey.methods.regain.measure import measure_ball, measure_matrix
-from covey.methods.regain.memory import flag_matrices
 from covey.methods.regain.plan import plan_bits
+from covey.methods.regain.predict import flag_matrices
 from covey.privacy.budget import make_budget
 
 N, P = 400, 40

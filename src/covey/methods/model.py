@@ -73,6 +73,11 @@ class Statistic:
         return cls.sum(query.kernel()).map(part)
 
 
+def entries(matrix: Array, *places: Any) -> Array:
+    """A part of a matrix."""
+    return np.asarray(matrix[places])
+
+
 def together(parts: Sequence[Statistic]) -> Statistic:
     """The largest of several distances."""
     return parts[0].map(largest) if len(parts) == 1 else Statistic(largest, tuple(parts))

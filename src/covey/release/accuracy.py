@@ -12,7 +12,7 @@ from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
 from covey.core.tables.moments import moments
 from covey.html import Html, tag
 from covey.methods.persons.certify import WORDS, PersonsCertificate
-from covey.methods.regain.groups import small_groups
+from covey.methods.regain.predict import small_groups
 from covey.privacy.certificate import Certificate, Distances, OutOfPlace, TableBounds, of_hundred
 from covey.release import charts
 from covey.release.charts import number

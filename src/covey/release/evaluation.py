@@ -16,7 +16,7 @@ from covey.core.arrays import Bits, Floats, Integers
 from covey.core.draw.rounding import one_hot
 from covey.core.tables.moments import moments
 from covey.errors import ArgumentError, InputError, MissingExtraError
-from covey.methods.regain.groups import small_groups
+from covey.methods.regain.predict import small_groups
 from covey.privacy.unit import ALL_ROWS
 from covey.release.changed import Changes
 from covey.release.contradictions import contradictions

@@ -11,7 +11,7 @@ from covey.errors import CoveyWarning
 from covey.methods.paper import PaperParameters
 from covey.methods.persons.plan import few_persons
 from covey.methods.regain.predict import mostly_noise, predicted_error, predicted_misplaced, remedies
-from covey.methods.regain.realplan import plan_reals
+from covey.methods.regain.reals import plan_reals
 from covey.privacy.budget import Budget
 
 CALLER = 5  # frames up: advice is shown where `fit` was called

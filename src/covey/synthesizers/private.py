@@ -35,8 +35,8 @@ from covey.methods.paper import Algorithm4, check_options
 from covey.methods.persons.method import PersonsLaw, RegainPersons
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
 from covey.methods.regain.bits import RegainBits
-from covey.methods.regain.memory import refuse_too_large
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
+from covey.methods.regain.predict import refuse_too_large
 from covey.methods.regain.prior import Prior
 from covey.methods.regain.reals import RegainBody
 from covey.methods.regain.tables import RegainTables

@@ -17,9 +17,8 @@ from covey.core.numbers.grid import Attribute
 from covey.core.tables.events import count_bins
 from covey.measure.measurement import Measurement
 from covey.measure.query import Factor, Query
-from covey.methods.model import Ask, Asking, Part, Setting, Statistic
+from covey.methods.model import Ask, Asking, Part, Setting, Statistic, entries
 from covey.methods.persons.plan import Tables, table_moves, weights_of
-from covey.methods.regain.measure import entries
 from covey.methods.regain.measure_tables import OneWayCounts
 from covey.privacy.gate import Moves
 

@@ -18,8 +18,7 @@ from covey.core.tables.crosstabs import centred_counts
 from covey.core.tables.domain import Domain
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
-from covey.methods.model import Ask, Asking, Part, Setting
-from covey.methods.regain.measure import entries
+from covey.methods.model import Ask, Asking, Part, Setting, entries
 from covey.methods.regain.measure_tables import Tables
 from covey.privacy.gate import Moves
 

@@ -42,7 +42,7 @@ from covey.core.tables.counts import (
 from covey.core.tables.moments import Moments, moments
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
-from covey.methods.model import CUBE, INDEPENDENT, Ask, Asking, Noise, Part, Setting, Statistic
+from covey.methods.model import CUBE, INDEPENDENT, Ask, Asking, Noise, Part, Setting, Statistic, entries
 from covey.methods.regain.plan import SIGN_COLUMNS, Plan, constant_coordinate
 from covey.privacy.gate import WHOLE, Moves
 
@@ -280,8 +280,3 @@ def _first(m: Moments) -> Integers:
 
 def _strip_above(m: Moments, begin: int, end: int, above: Array) -> Integers:
     return np.asarray(m.second[begin:end][above].astype(np.int64))
-
-
-def entries(matrix: Array, *places: Any) -> Array:
-    """A part of a matrix."""
-    return np.asarray(matrix[places])

@@ -49,8 +49,7 @@ from covey.engines.rows import Then
 from covey.measure.law import Mixture
 from covey.measure.measurement import NOTHING, Measurement
 from covey.measure.query import Every, Factor, Query, ToBins
-from covey.methods.model import KNORM, Ask, Asking, Noise, Part, Setting, Statistic, together
-from covey.methods.regain.measure import entries
+from covey.methods.model import KNORM, Ask, Asking, Noise, Part, Setting, Statistic, entries, together
 from covey.privacy.gate import WHOLE, Moves
 
 if TYPE_CHECKING:

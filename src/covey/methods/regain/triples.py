@@ -21,8 +21,7 @@ from covey.core.tables.counts import part
 from covey.errors import ParameterError, whole_number
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
-from covey.methods.model import Ask, Asking, Choice, Noise, Part, Setting, Statistic
-from covey.methods.regain.measure import entries
+from covey.methods.model import Ask, Asking, Choice, Noise, Part, Setting, Statistic, entries
 from covey.methods.regain.measure_tables import Tables
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves

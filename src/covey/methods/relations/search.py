@@ -16,7 +16,7 @@ from math import log, pi, sqrt
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 from covey.core.relations.columns import Column, cells_of
 from covey.core.relations.formulas import CLOSE, HALF, Broken, Candidate, proposals
 from covey.core.relations.literals import EQUIVALENT, IMPLIES, THRESHOLD, Function, Tabled, tabled
@@ -25,7 +25,7 @@ from covey.core.tables.counts import Counts, part
 from covey.core.tables.crosstabs import PairTables
 from covey.core.tables.histograms import denoise_histogram
 from covey.engines.rows import Mapped, Rows
-from covey.methods.relations.functions import best_function
+from covey.methods.model import entries
 from covey.privacy.budget import RELATIONS, Budget
 from covey.privacy.exact import Exact
 from covey.privacy.gate import Gate, Measured, Moves
@@ -64,8 +64,8 @@ class Plan:
     weight: float
 
     @classmethod
-    def of(cls, budget: Budget, n: int, candidates: int) -> Plan | None:
-        """As many rounds as the noise of a choice allows; None where that is too few to be worth it."""
+    def of(cls, budget: Budget, n: int, candidates: int) -> Plan:
+        """As many rounds as the noise of a choice allows; none where that is too few to be worth it."""
         moved = ONE.under(budget).score
         for rounds in range(MOST_ROUNDS, LEAST_ROUNDS - 1, -1):
             weights = [GROWTH**i for i in range(rounds)]
@@ -74,7 +74,7 @@ class Plan:
             if noise <= REACH * n:
                 sd = budget.part(CONFIRM / rounds).deviation(1, 1)
                 return cls(parts, CONFIRM / rounds, sd, 0.5 if noise > 0.08 * n else 0.25)
-        return None
+        return cls((), Fraction(0), 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -99,46 +99,22 @@ class Findings:
 
 def worth_looking(budget: Budget, n: int, columns: int) -> bool:
     """Whether so many rows may show a relation at all, by public numbers."""
-    return columns > 1 and Plan.of(budget, n, FEW_CANDIDATES) is not None
+    return columns > 1 and bool(Plan.of(budget, n, FEW_CANDIDATES).parts)
 
 
 def find_relations(rows: Rows, columns: tuple[Column, ...], gate: Gate, public: np.random.Generator) -> Findings:
     """Search the relations of a table; spends the charge "relations", or a part of it."""
     search = Search(rows, columns, gate, public)
-    if search.plan is not None:
-        search.run()
+    search.run()
     return Findings(search.columns, search.of, tuple(search.accepted))
-
-
-# What is counted, sealed.
-
-
-def _matrix(counts: Counts, kernel: PairTables) -> Integers:
-    return kernel.matrix(counts)
 
 
 def _violations(tables: Integers, broken: Counts, of: Tabled) -> Integers:
     return np.concatenate([of.broken(tables), part(broken)[:, 0]])
 
 
-def _diagonal(tables: Integers) -> Integers:
-    return np.asarray(np.diag(tables))
-
-
 def _scores(broken: Integers, public: Integers) -> Integers:
     return public - broken
-
-
-def _entry(values: Integers, i: int) -> Integers:
-    return np.asarray(values[i : i + 1])
-
-
-def _both_counts(counts: Counts, i: int) -> Integers:
-    return np.asarray(part(counts)[i])
-
-
-def _block(tables: Integers, rows: slice, columns: slice) -> Integers:
-    return np.asarray(tables[rows, columns])
 
 
 class Search:
@@ -150,14 +126,14 @@ class Search:
         self.accepted: list[Accepted] = []
         self.left, self.functions = Fraction(1), 0
         kernel = PairTables(self.cells.sizes)
-        self.tables = Mapped(rows, self.cells).reduce(kernel).map(_matrix, kernel)
+        self.tables = Mapped(rows, self.cells).reduce(kernel).map(kernel.matrix)
         shares = self._one_way(public)
         self.columns = columns = tuple(map(self._with_holes, range(len(columns)), shares))
         self.of, self.candidates = tabled(columns, self.cells, shares), proposals(columns)
         self.chance = np.concatenate([self.of.by_chance(shares, self.n), self._by_chance(shares, public)])
         self.open = self.chance >= LEAST_BY_CHANCE * self.n
         self.plan = Plan.of(gate.allowance(RELATIONS), self.n, max(2, int(self.open.sum())))
-        if self.plan is None:
+        if not self.plan.parts:
             return
         self.open &= self.chance >= FAIRLY_OFTEN * self.plan.sd / LIKELIER
         self.counted = rows.reduce(Broken(columns, self.candidates))
@@ -181,7 +157,7 @@ class Search:
     def _one_way(self, public: np.random.Generator) -> list[Floats]:
         """Shares of the cells of each column."""
         p, sizes, starts = len(self.columns), self.cells.sizes, self.cells.starts
-        found = self._measure(self.tables.map(_diagonal), (sum(sizes),), Moves.histograms(p), ONE_WAY)
+        found = self._measure(self.tables.map(np.diagonal), (sum(sizes),), Moves.histograms(p), ONE_WAY)
         out = []
         for j, column in enumerate(self.columns):
             counts = np.asarray(found.values[starts[j] : starts[j + 1]], dtype=np.float64)
@@ -204,7 +180,6 @@ class Search:
 
     def run(self) -> None:
         """Choose and count until the charge is spent or nothing is found any more."""
-        assert self.plan is not None  # nosec B101 # for the type checker
         for share in self.plan.parts:
             # Enough is left for the choice, its count, one more count and a table.
             if self.left < share + 2 * self.plan.confirm + TABLES / MOST_FUNCTIONS:
@@ -229,8 +204,7 @@ class Search:
 
     def _count(self, i: int) -> tuple[float, float]:
         """The noisy number of rows that break a candidate, and its deviation."""
-        assert self.plan is not None  # nosec B101 # for the type checker
-        found = self._measure(self.broken.map(_entry, i), (1,), ONE, self.plan.confirm)
+        found = self._measure(self.broken.map(entries, slice(i, i + 1)), (1,), ONE, self.plan.confirm)
         return float(found.values[0]), found.sd
 
     def _judge_literals(self, i: int, likelier: float) -> bool:
@@ -260,7 +234,6 @@ class Search:
 
     def _follow_order(self, pair: set[int]) -> None:
         """Two columns that are missing together often are the ends of something: is one never above the other?"""
-        assert self.plan is not None  # nosec B101 # for the type checker
         places = range(len(self.of), len(self.of) + len(self.candidates))
         ours = {i: c for i, c in zip(places, self.candidates, strict=True) if {c.target, *c.sources} == pair}
         there = max((1 - self.columns[j].holes for j in pair), default=1.0)
@@ -282,7 +255,6 @@ class Search:
 
     def _follow(self, kind: int, one: int, two: int, likelier: float = LIKELIER) -> None:
         """Look at a candidate that an accepted one suggests, without a choice."""
-        assert self.plan is not None  # nosec B101 # for the type checker
         for i in np.flatnonzero((self.of.pairs == (kind, one, two)).all(axis=1) & self.open[: len(self.of.pairs)]):
             if self.left >= self.plan.confirm and self.state.allowed()[i]:
                 self._judge(int(i), likelier)
@@ -308,15 +280,14 @@ class Search:
         starts = self.cells.starts
         rows, columns = (slice(int(starts[j]), int(starts[j + 1])) for j in (function.source, function.target))
         shape = (rows.stop - rows.start, columns.stop - columns.start)
-        table = self._measure(self.tables.map(_block, rows, columns), shape, TWO, TABLES / MOST_FUNCTIONS)
+        table = self._measure(self.tables.map(entries, rows, columns), shape, TWO, TABLES / MOST_FUNCTIONS)
         source = self.columns[function.source]
         edges = self.cells.edges[function.source][:-1]
         inside = (edges >= source.first) & (edges < source.first + source.steps)
         return best_function(np.asarray(table.values, dtype=np.float64), table.sd, inside)
 
     def _judge_formula(self, i: int, candidate: Candidate) -> bool:
-        assert self.plan is not None  # nosec B101 # for the type checker
-        found = self._measure(self.counted.map(_both_counts, i - len(self.of)), (2,), TWO, self.plan.confirm)
+        found = self._measure(self.counted.map(part).map(entries, i - len(self.of)), (2,), TWO, self.plan.confirm)
         v, holes, sd = float(found.values[0]), float(found.values[1]), found.sd
         formula, target = candidate.formula, candidate.target
         loose = candidate.loose
@@ -355,7 +326,6 @@ class Search:
 
     def _tight(self, candidate: Candidate) -> bool:
         """Whether a column lies close to its base, so that their difference is the better measurement: one more count."""
-        assert self.plan is not None  # nosec B101 # for the type checker
         pair, i = (candidate.target, candidate.sources), len(self.of) - 1
         for other in self.candidates:
             i += 1
@@ -376,3 +346,24 @@ class Search:
         if None not in ends:
             i, j = sorted(int(e) for e in ends if e is not None)
             self._follow(EQUIVALENT, i, j, SUGGESTED)
+
+
+def best_function(table: Floats, sd: float, inside: Array) -> tuple[int, ...]:
+    """For each row of a noisy table the column with most mass; rows that lie `inside` an ordered range change it seldom.
+
+    A change costs what noise alone could gain by one, so that intervals stay whole.
+    """
+    found = table.argmax(axis=1)
+    core = np.flatnonzero(inside)
+    if len(core) > 1:
+        penalty = sd * np.sqrt(2 * np.log(table.size))
+        score, back = table[core[0]].copy(), []
+        for i in core[1:]:
+            jump = score.max() - penalty
+            back.append(np.where(score >= jump, np.arange(len(score)), score.argmax()))
+            score = np.maximum(score, jump) + table[i]
+        at = int(score.argmax())
+        for i, row in zip(core[::-1], [None, *back[::-1]], strict=True):
+            at = at if row is None else int(row[at])
+            found[i] = at
+    return tuple(int(x) for x in found)
