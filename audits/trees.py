@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 import covey.methods.model as model
+import covey.methods.regain.important
 import covey.methods.regain.measure_tables as measure
 import covey.methods.regain.plan_tables as plan
-import covey.methods.regain.triples as triples
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey.core.numbers.differences import Difference
@@ -242,7 +242,7 @@ def scores_as_shares():
 
 def one_triple():
     """However many triples are measured, they are noised like one."""
-    return replaced((triples, "moves_of", lambda real: lambda count: real(1)))
+    return replaced((covey.methods.regain.important, "moves_of", lambda real: lambda count: real(1)))
 
 
 def further_queries_as_one_table():

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
@@ -27,9 +28,11 @@ from benchmarks.nist import survey
 from benchmarks.numeric.compare import codes_of, frame_of, schema_of
 from benchmarks.numeric.measures import judge
 from benchmarks.numeric.tables import DATA, TABLES, Column, Table
+from covey.methods.regain.predict import expected_focus
+from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
 from covey.release.bundle import write_bundle
-from covey.workflow import expected_focus
+from covey.table.codec import Codec
 
 DELTA = 1e-9
 ORDERED = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")  # of adult
@@ -182,10 +185,11 @@ def important(seeds) -> Iterator[str]:
                 rows = [codes_of(table, synth.sample(len(table.codes))) for synth in synths]
                 found.append([[error_of(table, Y, pairs) for Y in rows] for pairs in (chosen, others)])
             (before, after), (rest, lost) = np.mean(found, axis=0)
-            said = expected_focus(schemas[1], len(table.codes), make_budget(1.0, delta))
+            plan = RegainTables.of(Codec(schemas[1]), Fraction(0), not delta).plan
+            said = expected_focus(plan, len(table.codes), make_budget(1.0, delta))
             pairs = ", ".join(" by ".join(pair) for pair in named[table.name])
-            own = f"{before:.1e} | {after:.1e} ({after / before:.2f}×) | {said.important / said.without:.2f}×"
-            rest_of = f"{rest:.1e} | {lost:.1e} ({lost / rest:.2f}×) | {said.others / said.without:.2f}×"
+            own = f"{before:.1e} | {after:.1e} ({after / before:.2f}×) | {said['important'] / said['without']:.2f}×"
+            rest_of = f"{rest:.1e} | {lost:.1e} ({lost / rest:.2f}×) | {said['others'] / said['without']:.2f}×"
             yield f"| {table.name} | {word(delta)} | {pairs} | {own} | {rest_of} |"
 
 

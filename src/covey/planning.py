@@ -16,11 +16,16 @@ from covey.methods.learning import (
     with_known_domains,
 )
 from covey.methods.persons.plan import PersonsPrediction, predict_persons
-from covey.methods.regain.plan_tables import Focus, TablePlan, TripleForecast, forecast
-from covey.methods.regain.plan_tables import expected_focus as focus
-from covey.methods.regain.predict import LEFT_AFTER_DENOISING, Prediction, focus_words, predict
+from covey.methods.regain.predict import (
+    Prediction,
+    expected_focus,
+    expected_triples,
+    focus_words,
+    predict,
+    triple_words,
+)
 from covey.methods.regain.tables import RegainTables
-from covey.privacy.budget import Budget, budget_for, make_budget, shown
+from covey.privacy.budget import budget_for, make_budget, shown
 from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.table.codec import Codec
 from covey.table.description import Description
@@ -70,13 +75,14 @@ def plan(  # what is described, how many there are, and what is promised
     budget = make_budget(found.epsilon, delta, rows, labels=labels, neighbours=neighbours)
     check_learning(schema, delta)
     cost = learning_cost(schema, n, budget)
-    more = None if schema.learns else expected_focus(schema, n, budget)
-    three = None if schema.learns else expected_triples(schema, n, budget)
+    own = None if schema.learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
+    more = expected_focus(own, n, budget) if own and own.important.pairs else None
+    three = expected_triples(own, n, budget) if own and own.important.triples else None
     flags = all(size == 2 for size in sizes)  # these have a plan of their own
-    noise = "" if flags or schema.learns else _noise_words(schema, n, budget_for(found.epsilon, delta, unit))
+    noise = own.noise_words(n, budget_for(found.epsilon, delta, unit)) if own and not flags else ""
     facts = found.as_dict() | ({} if cost is None else {"learning": asdict(cost)})
-    facts |= {} if more is None else {"important": asdict(more)}
-    facts |= {} if three is None else {"triples": asdict(three)}
+    facts |= {} if more is None else {"important": more}
+    facts |= {} if three is None else {"triples": three}
     words = [
         found.sentence,
         f"  {'persons' if unit == ALL_ROWS else 'rows':9} {n:,}",
@@ -89,7 +95,7 @@ def plan(  # what is described, how many there are, and what is promised
         *([] if cost is None else [cost.words()]),
         *([wide] if (wide := too_wide(schema, n, budget)) else []),
         *([] if more is None else [focus_words(more, sizes)]),
-        *([] if three is None else [three.words()]),
+        *([] if three is None else [triple_words(three)]),
         *(f"warning: {warning}" for warning in found.warnings),
     ]
     return Plan(found, tuple(words), facts)
@@ -103,24 +109,3 @@ def _of_persons(
     budget = make_budget(epsilon, delta, n=n, persons=True, neighbours=neighbours)
     found = predict_persons(plan_of(described), n, budget)
     return Plan(found, tuple(found.words), found.as_dict())
-
-
-def expected_focus(schema: Schema, n: int, budget: Budget) -> Focus | None:
-    """What the important columns of a schema gain, and the others lose, from public sizes alone; None if there are none."""
-    plan = _table_plan(schema, budget)
-    return focus(plan, n, budget, LEFT_AFTER_DENOISING) if plan.important.pairs else None
-
-
-def expected_triples(schema: Schema, n: int, budget: Budget) -> TripleForecast | None:
-    """How many triples would be chosen and measured, from public sizes alone; None if none are wanted."""
-    plan = _table_plan(schema, budget)
-    return forecast(plan, n, budget) if plan.wish else None
-
-
-def _noise_words(schema: Schema, n: int, budget: Budget) -> str:
-    """Which law single columns get, and whether pairs are measured."""
-    return _table_plan(schema, budget).noise_words(n, budget)
-
-
-def _table_plan(schema: Schema, budget: Budget) -> TablePlan:
-    return RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan

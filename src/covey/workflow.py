@@ -30,7 +30,7 @@ from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, In
 from covey.evaluating import Evaluated, evaluate
 from covey.methods.learning import too_wide
 from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always_proceed, ignore_stage, not_taken, said
-from covey.planning import Plan, expected_focus, expected_triples, plan
+from covey.planning import Plan, plan
 from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
 from covey.privacy.budget import exact, make_budget
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS
@@ -62,8 +62,6 @@ __all__ = [
     "described",
     "draft",
     "evaluate",
-    "expected_focus",
-    "expected_triples",
     "imported",
     "plan",
     "public_description",

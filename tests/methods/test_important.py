@@ -13,7 +13,6 @@ from covey.errors import ParameterError
 from covey.measure.measurement import Measurement
 from covey.measure.query import Factor, Query
 from covey.methods.regain.important import Important, averaged, restored
-from covey.methods.regain.plan_tables import Focus
 from covey.methods.regain.predict import focus_words
 from covey.table.schema import Schema
 
@@ -114,7 +113,9 @@ def test_a_schema_carries_it_and_refuses_what_makes_no_sense(tmp_path):
 
 def test_a_plan_says_what_is_gained_on_the_one_scale_that_all_errors_have():
     """Two columns of three categories have nine cells; noise of 1% on a cell misplaces 0.4 · 9 of 100 rows."""
-    said = focus_words(Focus(0.001, 0.003, 0.002), [3, 3, 1])
+    said = focus_words({"important": 0.001, "others": 0.003, "without": 0.002}, [3, 3, 1])
     assert said.startswith("noise moves about 0.36% of the rows in an important two-column table")
     assert "without this choice 0.72%, in other tables 1.1%" in said
-    assert "about 50%" not in focus_words(Focus(0.2, 0.3, 0.2), [3, 3])  # beyond, columns are taken for independent
+    assert "about 50%" not in focus_words(
+        {"important": 0.2, "others": 0.3, "without": 0.2}, [3, 3]
+    )  # beyond, columns are taken for independent

@@ -20,7 +20,7 @@ from covey.methods.persons.measure import count_factor
 from covey.methods.persons.method import RegainPersons
 from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
 from covey.methods.regain.important import Important
-from covey.methods.regain.prior import Prior
+from covey.methods.regain.tables import Prior
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 

@@ -9,7 +9,6 @@ import covey
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.methods.regain.important import Important
 from covey.methods.regain.plan_tables import TOGETHER, TablePlan
-from covey.methods.regain.triples import Wish
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 
@@ -41,7 +40,7 @@ def test_more_rows_take_a_table_from_margins_over_a_look_to_pairs(n, way):
     [
         TablePlan((*ATTRIBUTES, NumberGrid(100))),
         TablePlan(ATTRIBUTES, important=Important.of([(0, 1)], 6, pure=True)),
-        TablePlan(ATTRIBUTES, wish=Wish(2)),
+        TablePlan(ATTRIBUTES, important=Important(triples=2)),
         TablePlan(ATTRIBUTES, totals=False),
         TablePlan(ATTRIBUTES, looks=False),
         TablePlan(ATTRIBUTES[:1]),

@@ -16,7 +16,7 @@ from covey.answers.tables import write_tables
 from covey.core.fit.triples import Levels, deviations
 from covey.errors import CannotAnswerError, InternalError, ParameterError
 from covey.measure.query import Factor, Query
-from covey.methods.regain.triples import Wish, moves_of, triple_shares
+from covey.methods.regain.important import Important, moves_of, triple_shares
 from covey.privacy.budget import CHOICE, make_budget
 from covey.privacy.gate import Exact, Moves
 from covey.release.bundle import write_bundle
@@ -96,12 +96,12 @@ def test_what_a_choice_costs_covers_gaussian_and_concentrated_privacy():
 
 def test_whether_triples_are_looked_for_is_a_public_formula():
     budget = make_budget(1.0, 1e-9)
-    assert Wish(3).affordable(20_000, 20, budget.part(Fraction(1, 10)))[0] == 3
-    assert Wish(3).affordable(200, 20, budget.part(Fraction(1, 10))) == (0, 0)  # noise alone
-    assert Wish(3).affordable(20_000, 2, budget) == (0, 0)  # no triple among two columns
-    assert Wish(3).affordable(10**6, 1000, budget) == (0, 0)  # too many to look at
-    assert triple_shares(Fraction(1, 2), Wish(3), 200, 20, budget) == {}
-    shares = triple_shares(Fraction(1, 2), Wish(3), 20_000, 20, budget)
+    assert Important(triples=3).affordable(20_000, 20, budget.part(Fraction(1, 10)))[0] == 3
+    assert Important(triples=3).affordable(200, 20, budget.part(Fraction(1, 10))) == (0, 0)  # noise alone
+    assert Important(triples=3).affordable(20_000, 2, budget) == (0, 0)  # no triple among two columns
+    assert Important(triples=3).affordable(10**6, 1000, budget) == (0, 0)  # too many to look at
+    assert triple_shares(Fraction(1, 2), Important(triples=3), 200, 20, budget) == {}
+    shares = triple_shares(Fraction(1, 2), Important(triples=3), 20_000, 20, budget)
     assert sum(shares.values()) == Fraction(1, 2)
 
 
@@ -143,7 +143,7 @@ def test_a_target_leads_to_triples_with_it_and_the_bundle_draws_them_again(tmp_p
     write_bundle(synth.release(500), tmp_path / "bundle")
     release = covey.load(tmp_path / "bundle")
     assert Mechanism(release).known
-    assert Mechanism(release).method().wish.count == 1
+    assert Mechanism(release).method().important.triples == 1
     cells = [release.share({"c1": "a", "c2": "b", "c4": label}, about="table") for label in "abc"]
     shares = [np.mean((X[:, [1, 2, 4]] == (0, 1, k)).all(axis=1)) for k in range(3)]
     assert all(cell.low <= share <= cell.high for cell, share in zip(cells, shares, strict=True))

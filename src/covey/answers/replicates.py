@@ -31,7 +31,6 @@ from covey.methods.model import Fitted, Model, fit, planned
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.plan import declared_coding
 from covey.methods.regain.tables import RegainTables
-from covey.methods.regain.triples import Wish
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget
 from covey.privacy.gate import Gate
 from covey.progress import Progress, listening, silent
@@ -79,7 +78,9 @@ class Mechanism:
             return RegainBits(NONE, declared, width=width, limits=codec.limits)
         method = RegainTables.of(codec, NONE, self.budget.pure)
         triples = len(self.release.evidence.found.chosen(3))
-        return replace(method, wish=Wish(triples, codec.target)) if triples else method  # whoever asked for them
+        if not triples:
+            return method
+        return replace(method, important=replace(method.important, triples=triples))  # whoever asked for them
 
     @property
     def known(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from covey.errors import InputError, ParameterError
-from covey.methods.regain.prior import Prior
+from covey.methods.regain.tables import Prior
 from covey.release.verify import bundle_digest, described_by, rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.description import Description

@@ -18,7 +18,7 @@ from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Counted, Mapped, Rows
 from covey.entropy import Streams
-from covey.errors import CoveyWarning, ParameterError
+from covey.errors import CoveyWarning, ParameterError, whole_number
 from covey.measure.query import Query
 from covey.methods.laws import PaperLaw
 from covey.methods.learning import (
@@ -35,12 +35,11 @@ from covey.methods.paper import Algorithm4, check_options
 from covey.methods.persons.method import PersonsLaw, RegainPersons
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
 from covey.methods.regain.bits import RegainBits
+from covey.methods.regain.important import Important
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
 from covey.methods.regain.predict import refuse_too_large
-from covey.methods.regain.prior import Prior
 from covey.methods.regain.reals import RegainBody
-from covey.methods.regain.tables import RegainTables
-from covey.methods.regain.triples import Wish
+from covey.methods.regain.tables import Prior, RegainTables
 from covey.methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
 from covey.methods.relations.used import columns_of, with_relations
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
@@ -192,7 +191,9 @@ class PrivateSynthesizer(_Private):
         self._prior = prior
         if prior is not None and self._tree is None and (own is None or own.learns or own.finds_relations):
             raise ParameterError("a prior needs schema=…, with the same limits and categories as its bundle.")
-        self._wish = Wish.of(triples, domain is not None or own is not None)
+        self._triples = whole_number(triples, "triples", 0, "It counts triples of columns.")
+        if self._triples and domain is None and own is None:
+            raise ParameterError("triples are chosen among columns with categories: give domain=… or schema=….")
         # A limit that allows all of its columns says nothing.
         limits = check_limits(at_most)
         if self.domain is not None and limits:
@@ -238,8 +239,9 @@ class PrivateSynthesizer(_Private):
         if self._learning is None and not schema.found:
             refuse_too_large(codec.kinds, 1, self._budget)  # whatever its rows, before any data is opened
         method = RegainTables.of(codec, self._share, self._budget.pure)
-        method = replace(method, wish=Wish(self._wish.count or method.wish.count, codec.target))
-        if (method.important or method.wish or self._prior is not None) and flags and self._learning is None:
+        if self._triples:
+            method = replace(method, important=replace(method.important, triples=self._triples))
+        if (method.important or self._prior is not None) and flags and self._learning is None:
             raise ParameterError(
                 "a table of yes/no columns without missing values takes no important, target, triples or prior."
             )
@@ -284,7 +286,7 @@ class PrivateSynthesizer(_Private):
             return self._by_table
         if self.domain is not None:
             attributes = tuple(map(Category, self.domain.sizes, self.domain.ordered))
-            return RegainTables(self._share, attributes, wish=self._wish)
+            return RegainTables(self._share, attributes, important=Important(triples=self._triples))
         if self.body is not None:
             rounded = isinstance(self._form, Form) and self._form.dtype.kind in "biu"
             return RegainBody(self._share, self.body, self._grid, rounded)

@@ -39,8 +39,7 @@ from covey.methods.persons.measure import (
 from covey.methods.persons.places import leave_places, tilted
 from covey.methods.persons.plan import PersonsPlan
 from covey.methods.regain.measure_tables import measure_one_way
-from covey.methods.regain.prior import Prior
-from covey.methods.regain.tables import OneWayModel, RegainTables
+from covey.methods.regain.tables import OneWayModel, Prior, RegainTables
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate
 

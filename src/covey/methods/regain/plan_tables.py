@@ -16,11 +16,9 @@ from covey.core.noise.integers import grouped, knorm_deviations
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, grids
 from covey.core.tables.domain import Domain
-from covey.methods.regain.important import NOTHING, ONE_WAY, Important
-from covey.methods.regain.important import SHARE as IMPORTANT
+from covey.methods.regain.important import AGAIN, NOTHING, ONE_WAY, Important, triple_shares
 from covey.methods.regain.measure_tables import pair_moves
 from covey.methods.regain.plan import CERTIFICATE_SHARE
-from covey.methods.regain.triples import NO_WISH, Wish, noise_of, triple_shares
 from covey.privacy.budget import Budget, exact
 from covey.privacy.gate import Moves
 
@@ -129,7 +127,6 @@ class TablePlan:
 
     attributes: tuple[Attribute, ...]
     important: Important = NOTHING
-    wish: Wish = NO_WISH
     totals: bool = True
     looks: bool = True
 
@@ -196,7 +193,7 @@ class TablePlan:
         """
         sizes = [c for c in self.declared.sizes if c > 1]
         plain = self.looks and self.totals and not grids(self.attributes) and not any(a.groups for a in self.categories)
-        if not plain or len(sizes) < 2 or self.important or self.wish or budget.persons:
+        if not plain or len(sizes) < 2 or self.important or budget.persons:
             return "pairs"
         if not budget.pure and n * sqrt(2 * float(budget.per_row)) >= CLEAN:
             return "pairs"
@@ -226,9 +223,9 @@ class TablePlan:
         if self.ranked > 1 and first < rest:
             shares |= {"pairs": rest - first - ranks, "ranks": ranks}
         if self.important.live(self.declared.sizes) and shares["pairs"]:
-            extra = IMPORTANT * shares["pairs"]
+            extra = AGAIN * shares["pairs"]
             shares |= {"pairs": shares["pairs"] - extra, "important": extra}
-        return shares | triple_shares(shares["pairs"], self.wish, n, len(self.attributes), budget)
+        return shares | triple_shares(shares["pairs"], self.important, n, len(self.attributes), budget)
 
     def parts(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
         """As `shares`, with one-way tables and pairs as they are if a look finds pairs worth it: for predictions."""
@@ -300,57 +297,3 @@ class TablePlan:
         q = len(self.attributes)
         finest = 1 / float(np.clip(400 // q, max(LEAST_BINS, min(12, MOST_MERGED // q)), 40))
         return max(finest, BINS[budget.pure] * mass)
-
-
-@dataclass(frozen=True)
-class Focus:
-    """Predicted noise on 2-way shares: of important pairs, of the others, and of all if none were important.
-
-    Single columns, merged categories and drawing add errors of their own, which do not shrink: docs/benchmarks/knowledge.md.
-    """
-
-    important: float
-    others: float
-    without: float
-
-
-def expected_focus(plan: TablePlan, n: int, budget: Budget, left: float) -> Focus:
-    """What important pairs gain and the others lose; `left` is the part of the noise that denoising leaves."""
-    guess, rest = coarse(plan.declared), 1 - CERTIFICATE_SHARE
-
-    def others(own: TablePlan) -> float:
-        return pair_law(guess, budget.part(own.shares(n, budget, rest)["pairs"])).sd / n
-
-    share = budget.part(plan.shares(n, budget, rest)["important"])
-    moves = plan.important.moves(guess.sizes).under(budget)
-    first, second = others(plan), share.deviation(moves.l1, moves.l2_squared) / n
-    both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
-    return Focus(left * both, left * first, left * others(TablePlan(plan.attributes, wish=plan.wish)))
-
-
-@dataclass(frozen=True)
-class TripleForecast:
-    """How many triples would be chosen, among how many, on how many levels, and the noise on a cell as a share."""
-
-    count: int
-    candidates: int
-    levels: int
-    noise: float
-
-    def words(self) -> str:
-        """In one line."""
-        if not self.count:
-            return "triples: none, because noise would hide them"
-        among = f"the {self.count} strongest of {self.candidates:,} triples are chosen with noise and measured"
-        return f"triples: {among}, on {self.levels} levels a column at most; noise on a share about {self.noise:.2g}"
-
-
-def forecast(plan: TablePlan, n: int, budget: Budget) -> TripleForecast:
-    """What a wish for triples comes to."""
-    own, q = plan.shares(n, budget, 1 - CERTIFICATE_SHARE).get("triples"), len(plan.attributes)
-    candidates = plan.wish.candidates(q)
-    if own is None:
-        return TripleForecast(0, candidates, 0, 0.0)
-    measuring = budget.part(own)
-    count, levels = plan.wish.affordable(n, q, measuring)
-    return TripleForecast(count, candidates, levels, noise_of(count, measuring) / n)

@@ -11,7 +11,7 @@ is left. The edge of the noise and the number of bins are public (docs/known-lim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import e, sqrt
@@ -28,8 +28,9 @@ from covey.core.numbers.cells import CELLS
 from covey.core.numbers.grid import Attribute, Category, NumberGrid
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError, whole_number
+from covey.methods.regain.important import NOTHING, Important, noise_of
 from covey.methods.regain.plan import CERTIFICATE_SHARE, expected_pair_noise, plan_bits
-from covey.methods.regain.plan_tables import Focus, TablePlan, coarse, histogram_share, most_bins, pair_law
+from covey.methods.regain.plan_tables import TablePlan, coarse, histogram_share, most_bins, pair_law
 from covey.methods.regain.tables import CENTRES
 from covey.privacy.budget import Budget, budget_for, check_delta
 from covey.privacy.gate import Moves
@@ -184,21 +185,61 @@ def predicted_misplaced(sizes: Sequence[int], n: int, budget: Budget) -> float:
     return float(min(BLIND, left + CHANCE * np.sqrt(cells / n)))
 
 
-def focus_words(focus: Focus, sizes: Sequence[int]) -> str:
+def expected_focus(plan: TablePlan, n: int, budget: Budget) -> dict[str, float]:
+    """Predicted noise on 2-way shares: of important pairs, of the others, and of all if none were important.
+
+    Single columns, merged categories and drawing add errors of their own, which do not shrink: docs/benchmarks/knowledge.md.
+    """
+    guess, rest, own = coarse(plan.declared), 1 - CERTIFICATE_SHARE, plan.important
+
+    def others(own: TablePlan) -> float:
+        return pair_law(guess, budget.part(own.shares(n, budget, rest)["pairs"])).sd / n
+
+    share = budget.part(plan.shares(n, budget, rest)["important"])
+    moves = own.moves(guess.sizes).under(budget)
+    first, second = others(plan), share.deviation(moves.l1, moves.l2_squared) / n
+    both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
+    without = Important(target=own.target, triples=own.triples) if own.triples else NOTHING
+    found = {"important": both, "others": first, "without": others(TablePlan(plan.attributes, without))}
+    return {name: LEFT_AFTER_DENOISING * noise for name, noise in found.items()}
+
+
+def focus_words(focus: Mapping[str, float], sizes: Sequence[int]) -> str:
     """What important pairs gain and the others lose, in rows out of place of tables of two columns."""
     seen = np.minimum([size for size in sizes if size > 1], COARSE).astype(np.float64)
     cells = (seen.sum() ** 2 - (seen**2).sum()) / (len(seen) * (len(seen) - 1))
 
-    def moved(error: float) -> str:
-        noise = 0.4 * cells * error
+    def moved(which: str) -> str:
+        noise = 0.4 * cells * focus[which]
         if max(sizes) > 2:
             noise = min(noise, SLOW * (noise / LEFT_AFTER_DENOISING) ** POWER)
         return f"{100 * min(BLIND, noise):.2g}"
 
     return (
-        f"noise moves about {moved(focus.important)}% of the rows in an important two-column table (without this choice "
-        f"{moved(focus.without)}%, in other tables {moved(focus.others)}%); errors of single columns, merged categories and "
+        f"noise moves about {moved('important')}% of the rows in an important two-column table (without this choice "
+        f"{moved('without')}%, in other tables {moved('others')}%); errors of single columns, merged categories and "
         "drawing come on top and do not change"
+    )
+
+
+def expected_triples(plan: TablePlan, n: int, budget: Budget) -> dict[str, float]:
+    """How many triples would be chosen, among how many, on how many levels, and the noise on a cell as a share."""
+    own, q = plan.shares(n, budget, 1 - CERTIFICATE_SHARE).get("triples"), len(plan.attributes)
+    found: dict[str, float] = {"count": 0, "candidates": plan.important.candidates(q), "levels": 0, "noise": 0.0}
+    if own is None:
+        return found
+    measuring = budget.part(own)
+    count, levels = plan.important.affordable(n, q, measuring)
+    return found | {"count": count, "levels": levels, "noise": noise_of(count, measuring) / n}
+
+
+def triple_words(found: Mapping[str, float]) -> str:
+    """The same in one line."""
+    if not found["count"]:
+        return "triples: none, because noise would hide them"
+    among = f"the {found['count']} strongest of {found['candidates']:,} triples are chosen with noise and measured"
+    return (
+        f"triples: {among}, on {found['levels']} levels a column at most; noise on a share about {found['noise']:.2g}"
     )
 
 

@@ -26,7 +26,9 @@ from covey.core.numbers.grid import Attribute, Category, grids
 from covey.core.numbers.ranks import rank_scores, restore_ranks
 from covey.core.numbers.tree import tree_measure
 from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.crosstabs import pair_matrix
 from covey.core.tables.domain import Domain
+from covey.core.tables.events import Histories
 from covey.core.tables.histograms import denoise_histogram, grouped_bins, grouped_histogram
 from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Boxes
@@ -35,7 +37,14 @@ from covey.measure.measurement import Measurement, Measurements, joined_by_law
 from covey.measure.query import Factor, ToBins
 from covey.methods.laws import CodeLaw
 from covey.methods.model import Asking, Fitted, Setting, paid_by
-from covey.methods.regain.important import NOTHING, Important, averaged, measure_important, restored
+from covey.methods.regain.important import (
+    NOTHING,
+    Important,
+    averaged,
+    find_triples,
+    measure_important,
+    restored,
+)
 from covey.methods.regain.measure_tables import (
     OneWay,
     OneWayCounts,
@@ -47,14 +56,57 @@ from covey.methods.regain.measure_tables import (
     measure_ranks,
 )
 from covey.methods.regain.plan_tables import TOGETHER, TablePlan, fit_steps, most_bins, pair_law
-from covey.methods.regain.prior import Prior, prior_covariances
-from covey.methods.regain.triples import NO_WISH, Wish, find_triples
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE
 from covey.table.codec import Codec
 from covey.table.zeros import structural_zeros
 
 CENTRES = 300  # more gave nothing on the tables of docs/benchmarks
+
+
+# Public information of the same kind: rows that were released before under the same schema, beside this year's measurements. They
+# cost nothing, because whoever made them has paid for them. They are no measurement either: people change. So they enter as one
+# more candidate wherever noisy tables are denoised, and the candidates' weights come from this year's noisy tables alone: what
+# was true last year and is not true now stands out of the noise and is given up, table by table.
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Rows of codes that are public, and the fingerprint of the bundle that they come from.
+
+    Of persons with events there is a row for each event, with the codes of its person: together a person weighs 1. Who has none
+    has a row with codes of −1 in place of an event's.
+    """
+
+    codes: Array
+    digest: str
+    weights: Floats | None = None
+
+    @classmethod
+    def of_persons(cls, linked: Histories, digest: str) -> Prior:
+        """Of public persons with their events."""
+        none = np.flatnonzero(linked.counts == 0)
+        rows = np.concatenate([linked.owner, none])
+        events = np.concatenate([linked.events, np.full((len(none), linked.events.shape[1]), -1)])
+        weights = 1 / np.maximum(linked.counts, 1)[rows]
+        return cls(np.column_stack([linked.persons[rows], events]), digest, weights)
+
+    def shares(self, attribute: int, size: int) -> Floats:
+        """Shares of the codes of an attribute."""
+        codes = self.codes[:, attribute].astype(np.int64)
+        if self.weights is None:
+            return np.asarray(np.bincount(codes, minlength=size) / len(codes))
+        there = codes >= 0
+        counts = np.bincount(codes[there], self.weights[there], minlength=size)
+        return np.asarray(counts / counts.sum())
+
+
+def prior_covariances(cells: Array, maps: list[Integers], merged: Domain) -> Floats:
+    """Covariances of all pairs of bins among public rows, given by their categories and cells."""
+    bins = np.stack([m[cells[:, a].astype(np.int64)] for a, m in enumerate(maps)], axis=1)
+    joint = pair_matrix(bins, merged.sizes) / len(bins)
+    shares = joint.diagonal()
+    return merged.off_blocks(joint - np.outer(shares, shares))
 
 
 @dataclass(frozen=True)
@@ -65,20 +117,18 @@ class RegainTables:
     attributes: tuple[Attribute, ...]
     boxes: Boxes = NO_BOXES
     important: Important = NOTHING
-    wish: Wish = NO_WISH
     prior: Prior | None = None
 
     @classmethod
     def of(cls, codec: Codec, certificate: Fraction, pure: bool) -> RegainTables:
         """The method for tables of a codec: its attributes, what its rules exclude, and what its schema says matters most."""
-        important = Important.of(codec.important, len(codec.names), pure, codec.target)
-        wish = Wish(codec.schema.triples_wanted, codec.target)
-        return cls(certificate, codec.kinds, structural_zeros(codec), important, wish)
+        important = Important.of(codec.important, len(codec.names), pure, codec.target, codec.schema.triples_wanted)
+        return cls(certificate, codec.kinds, structural_zeros(codec), important)
 
     @cached_property
     def plan(self) -> TablePlan:
         """The public formulas."""
-        return TablePlan(self.attributes, self.important, self.wish, looks=self.prior is None)
+        return TablePlan(self.attributes, self.important, looks=self.prior is None)
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
@@ -187,7 +237,7 @@ class RegainTables:
             found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
         three = chosen = None
         if told.has("triples"):
-            three, chosen = yield from find_triples(tables, self.wish, found, sharp, told)
+            three, chosen = yield from find_triples(tables, self.important, found, sharp, told)
         if three is not None:
             goal = replace(goal, triples=three)
             found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
