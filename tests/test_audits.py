@@ -14,7 +14,7 @@ from audits.rides import private
 from audits.statistics import _bound
 from audits.suite import alarm, all_checks, all_faults, all_rides, cases, planted
 from covey.privacy.budget import DOMAINS
-from covey.table.rules import reading
+from covey.table import schema
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -91,7 +91,7 @@ def test_the_rides_reach_every_charge_law_and_rule():
     assert {
         f"law {law}" for law in ("laplace", "gaussian", "cube", "knorm", "matrix", "signs", "choice", "bingham")
     } <= shown
-    kinds = (*reading.KINDS, "across")
+    kinds = (*schema.KINDS, "across")
     assert {f"rule {kind}" for kind in kinds} <= shown
     assert {"prior", "drafted", "missing", "candidates", "labels", "rows of a person", "field derived"} <= shown
 

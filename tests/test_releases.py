@@ -14,7 +14,7 @@ from covey.answers.asking import ask
 from covey.answers.tables import write_tables
 from covey.privacy.ledger import Ledger
 from covey.table.description import Description
-from covey.table.follows import Follows
+from covey.table.fields import Follows
 from covey.table.schema import Field, Schema
 from fuzz.oracle import faults
 from fuzz.releases import explore

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from covey.table.databases import Database
     from covey.table.description import Description
     from covey.table.schema import Schema
-    from covey.table.sparkfiles import SparkParquet
+    from covey.table.spark import SparkParquet
 
 __all__ = [
     "AnonymousSynthesizer",
@@ -42,7 +42,7 @@ _HOMES = {
     "Description": "covey.table.description",
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
-    "SparkParquet": "covey.table.sparkfiles",
+    "SparkParquet": "covey.table.spark",
     "load": "covey.answers.load",
     "covariance_loss": "covey.core.tables.marginals",
     "marginal_error": "covey.core.tables.marginals",

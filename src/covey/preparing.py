@@ -21,7 +21,7 @@ from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
 from covey.table.persons import named, without
 from covey.table.resources import BARE, LONGEST, MOST_EVENTS, UNNAMED, Parent, Resource
-from covey.table.rules import Rule, shown_rule
+from covey.table.rules import Rule
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT
 
@@ -283,7 +283,7 @@ def fit_of(prepared: Prepared) -> Fit:
     broken = [(table, rule, table.log.broken[rule]) for table in tables for rule in table.schema.rules]
     broken = [found for found in broken if found[-1]]
     rest = [
-        Finding(table.name, count, table.rows, f"rows break the rule {shown_rule(rule)}; no synthetic row will")
+        Finding(table.name, count, table.rows, f"rows break the rule {rule}; no synthetic row will")
         for table, rule, count in broken
     ]
     if several:

@@ -35,8 +35,7 @@ from covey.table.provisional import Provisional
 from covey.table.resources import Resource
 from covey.table.schema import Schema
 from covey.table.sources import Source, form_of, joined, open_source, read_table
-from covey.table.sparkfiles import PERSONS, SparkParquet, plan
-from covey.table.sparkframe import BatchEncoder, is_spark, needed_columns
+from covey.table.spark import PERSONS, BatchEncoder, SparkParquet, is_spark, needed_columns, plan
 from covey.table.zeros import across_zeros
 
 Kernels = Sequence[Callable[[Array], Any]]

@@ -46,7 +46,7 @@ from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.persons import without
-from covey.table.relations import LEARN
+from covey.table.schema import LEARN
 
 __all__ = [
     "AnonymousOrder",

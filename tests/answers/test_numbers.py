@@ -12,7 +12,7 @@ from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Every, Factor, Query
 from covey.release.bundle import write_bundle
-from covey.table.follows import Follows
+from covey.table.fields import Follows
 from covey.table.schema import Field, Schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")

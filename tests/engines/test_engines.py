@@ -22,7 +22,7 @@ from covey.errors import InputError, InternalError, ParameterError
 from covey.methods.records import Limit
 from covey.table import csvfile, databases
 from covey.table.codec import Codec
-from covey.table.follows import Follows
+from covey.table.fields import Follows
 from covey.table.schema import Field, Schema
 
 pytestmark = pytest.mark.usefixtures("few_steps")

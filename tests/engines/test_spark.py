@@ -20,7 +20,7 @@ import covey.privacy.exact
 from audits.gates import opened
 from covey.core.tables.crosstabs import CodeCounts, PairTables
 from covey.errors import CoveyWarning, InputError, ParameterError
-from covey.table import sparkfiles
+from covey.table import spark as sparkfiles
 from covey.table.codec import Codec
 from covey.table.schema import Constant, Field, Schema
 

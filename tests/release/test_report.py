@@ -226,7 +226,7 @@ def test_what_only_true_rows_hold_is_nowhere_on_the_page():
 
 def test_the_page_depends_on_the_release_alone(release, monkeypatch):
     """No file is read besides the style sheet, and the same release gives the same bytes."""
-    monkeypatch.setattr("covey.table.textfile._open", lambda *_: pytest.fail("a file was read"))
+    monkeypatch.setattr("covey.table.csvfile._open", lambda *_: pytest.fail("a file was read"))
     monkeypatch.setattr("covey.table.sources.ArrowFile", lambda *_: pytest.fail("a file was read"))
     assert shown(release) == shown(release)
 

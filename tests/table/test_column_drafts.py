@@ -11,6 +11,18 @@ from covey.table.schema import Schema
 RNG = np.random.default_rng(7)
 N = 400
 
+ONE = [
+    ([i % 93 + 3 for i in range(N)], ["abc", "1.234,5", "7.5", "007", "9" * 20, "[1, 2]"]),
+    ([f"{i}.123" for i in range(N)], ["1.234,5", "1,234.5", "x"]),
+    ([f"2024-03-{i % 28 + 1:02}" for i in range(N)], ["25/04/2021", "04/25/2021", "never", "2024-03-01T10:15:00"]),
+    ([f"0{i % 9 + 1}/0{i % 7 + 1}/2024" for i in range(N)], ["25/04/2021", "04/25/2021"]),
+    (["No", "Yes"] * (N // 2), ["1", "maybe", "yes", "3"]),
+    (["0", "1"] * (N // 2), ["2", "Yes", "0.5"]),
+    ([i % 5 + 1 for i in range(N)], ["x", "1.5", "999999"]),
+    ([None] * N, ["5", "x", "2024-01-01"]),
+    (range(1, N + 1), ["x", "99999", "7"]),
+]
+
 
 def propose(cells, name="x", **said):
     series = cells if isinstance(cells, pl.Series) else pl.Series([None if c is None else str(c) for c in cells])
@@ -126,19 +138,6 @@ def test_sentinels_of_typed_numbers_are_special():
     assert field.minimum == 0
     field, _ = propose(pl.Series([i - 200 for i in range(N)]))
     assert (field.special, field.minimum) == ((), -200)
-
-
-ONE = [
-    ([i % 93 + 3 for i in range(N)], ["abc", "1.234,5", "7.5", "007", "9" * 20, "[1, 2]"]),
-    ([f"{i}.123" for i in range(N)], ["1.234,5", "1,234.5", "x"]),
-    ([f"2024-03-{i % 28 + 1:02}" for i in range(N)], ["25/04/2021", "04/25/2021", "never", "2024-03-01T10:15:00"]),
-    ([f"0{i % 9 + 1}/0{i % 7 + 1}/2024" for i in range(N)], ["25/04/2021", "04/25/2021"]),
-    (["No", "Yes"] * (N // 2), ["1", "maybe", "yes", "3"]),
-    (["0", "1"] * (N // 2), ["2", "Yes", "0.5"]),
-    ([i % 5 + 1 for i in range(N)], ["x", "1.5", "999999"]),
-    ([None] * N, ["5", "x", "2024-01-01"]),
-    (range(1, N + 1), ["x", "99999", "7"]),
-]
 
 
 def handed(cells):

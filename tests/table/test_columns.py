@@ -1,4 +1,7 @@
 import gzip
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 
 import pandas as pd
 import polars as pl
@@ -11,7 +14,55 @@ from covey.errors import CoveyWarning, InputError
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
-from tests.table.examples import SCHEMA, cells
+from tests.table.examples import PEOPLE, SCHEMA, cells, one
+
+ZONE = timezone(timedelta(hours=-8))
+
+KINDS = {
+    "flags": [True, False, True, True],
+    "whole": [1, 2, 3, 1],
+    "long": [10**15, 2 * 10**15, 10**15, 10**18],
+    "days as numbers": [20200101, 20200102, 20200103, 20200104],
+    "floats": [0.5, 1e-5, 2.0, 1e20],
+    "holes": [1.0, None, 3.0, 2.0],
+    "decimals": [Decimal("1"), Decimal("2.50"), Decimal("3"), Decimal("0.1")],
+    "days": [date(2020, 1, 1), date(2020, 1, 2), date(2020, 1, 3), date(2020, 1, 4)],
+    "times": [datetime(2020, 1, d, 20, 30) for d in (1, 2, 3, 4)],
+    "old times": [datetime(1969, 12, 31, 23, 59, 59, 999_500), datetime(1900, 1, 1), datetime(1970, 1, 1), None],
+    "times with an offset": [datetime(2020, 1, d, 20, tzinfo=ZONE) for d in (1, 2, 3, 4)],
+    "words": ["a", "1", "2020-01-02", "true"],
+    "bytes": [b"a", b"b", b"1", b"2"],
+}
+
+FOREIGN = [
+    None,
+    "x",
+    True,
+    2,
+    2.5,
+    Decimal("2.125"),
+    date(2020, 1, 5),
+    datetime(2020, 1, 5, tzinfo=UTC),
+    b"a",
+    "5",
+    float("inf"),
+]
+
+READERS = [
+    Field("x", "integer", 0, 5),
+    Field("x", "number", -1.0, 5.0, decimals=3),
+    Field("x", "date", "2020-01-01", "2020-01-10"),
+    Field("x", "datetime", "1960-01-01T00:00:00", "2020-01-10T00:00:00", bins=1000),
+    Field("x", "boolean"),
+    Field(
+        "x",
+        "string",
+        other="else",
+        enum=("1", "2", "2.5", "a", "0.00001", "true", "2020-01-02", "2020-01-02 20:30:00", "0.1"),
+    ),
+]
+
+ALONE = {}  # codes of cells without neighbours, by field and cell
 
 
 def test_duplicate_column_names(read):
@@ -91,3 +142,121 @@ def test_a_table_beyond_the_size_limit_is_refused(read, tmp_path):
     pq.write_table(pa.table({"age": [1] * 10**6, "sex": ["f"] * 10**6}), tmp_path / "t.parquet")
     with pytest.raises(InputError, match="size_limit"):
         read_table(tmp_path / "t.parquet", SCHEMA, size_limit=10**6)
+
+
+def test_numbers_are_read_by_one_locale_free_rule():
+    field = Field("x", "integer", 0, 9)
+    cells = [
+        " 1 ",
+        "+2",
+        "3.0",
+        "4e0",
+        "1,5",
+        "five",
+        "",
+        "NaN",
+        "null",
+        None,
+        "1e400",
+        "-inf",
+        "-7",
+        "1_0",
+        "0x1",
+        "1\0",
+    ]
+    codes, log = one(field, cells)
+    assert codes == [1, 2, 3, 4, 10, 10, 10, 10, 10, 10, 9, 0, 0, 10, 10, 10]
+    assert (log.missing, log.clipped, log.unparseable) == (4, 3, 5)
+
+
+def test_dates_and_times_are_iso_8601():
+    days = Field("x", "date", date(2020, 1, 1), date(2020, 1, 5))
+    cells = [
+        "2020-01-02",
+        " 20200103 ",
+        "2020-01-04T10:00:00",
+        "3.1.2020",
+        "2020-02-30",
+        "1999-01-01",
+        "9999-12-31",
+        "",
+    ]
+    codes, log = one(days, cells)
+    assert codes == [1, 2, 3, 5, 5, 0, 4, 5]
+    assert (log.unparseable, log.clipped, log.missing) == (2, 2, 1)
+    assert one(days, [date(2020, 1, 2), None])[0] == [1, 5]
+    assert one(days, [datetime(2020, 1, 2, 23), None])[0] == [1, 5]
+    assert one(days, [3, 4])[0] == [5, 5]
+    hours = Field("x", "datetime", datetime(2020, 1, 1), datetime(2020, 1, 1, 23, 59, 59), bins=24)
+    cells = [
+        "2020-01-01T03:00:00",
+        "2020-01-01 04:59:59",
+        "2020-01-01T05:00:00Z",
+        "2020-01-01T08:00:00+02:00",
+        "2020-01-01",
+    ]
+    assert one(hours, cells)[0] == [3, 4, 5, 6, 0]
+    assert one(hours, ["2020-01-01T07:00:00.5", "noon", None])[0] == [7, 24, 24]
+
+
+def test_the_wildest_cells_raise_nothing():
+    wild = [
+        "\ud800",
+        "a" * 5000,
+        "\u0661",
+        "-",
+        "e",
+        "\n",
+        "١",
+        b"\xff",
+        object(),
+        {},
+        [1],
+        10**400,
+        float("nan"),
+        True,
+        date(1, 1, 1),
+    ]
+    columns = {field["name"]: wild for field in PEOPLE["fields"]}
+    codes, _ = Codec(Schema.from_dict(PEOPLE)).encode(columns)
+    assert codes.shape == (len(wild), 8)
+
+
+def wrapped(values):
+    """The same cells in every kind of table that holds them as they are."""
+    yield "list", values
+    yield "objects", pd.Series(values, dtype=object)
+    guessed = pd.Series(values)
+    if guessed.dtype != object:  # else it is the series above
+        yield "guessed by pandas", guessed
+    if len({type(value) for value in values}) == 1:  # else 1 and True are one category
+        yield "category", pd.Series(values, dtype=object).astype("category")
+    with suppress(TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        column = pl.Series(values, strict=True)
+        if [(v, v is True) for v in column.to_list()] == [(v, v is True) for v in values]:
+            yield "guessed by polars", column
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("field", READERS, ids=lambda field: field.type)
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_cell_does_not_change_how_others_are_read(kind, field):
+    """Frames guess the type of a column from all of its cells, so a neighbouring table can have other types."""
+    codec = Codec(Schema((field,)))
+
+    def codes(column):
+        frame = column if isinstance(column, list) else column.to_frame("x")
+        return codec.encode({"x": frame} if isinstance(column, list) else frame)[0][:, 0].tolist()
+
+    def alone(cell):
+        if (field, repr(cell)) not in ALONE:  # 1 and True are equal, and read differently
+            ALONE[field, repr(cell)] = codes([cell])[0]
+        return ALONE[field, repr(cell)]
+
+    for i, cell in enumerate([*FOREIGN, KINDS[kind][0]]):
+        place = 3 * (i % 2)  # at the beginning or at the end
+        values = list(KINDS[kind])
+        values[place] = cell
+        wanted = [alone(value) for value in values]
+        for name, column in wrapped(values):
+            assert codes(column) == wanted, (name, cell)

@@ -3,15 +3,108 @@ import gzip
 import io
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covey.errors import InputError, ParameterError
-from covey.table import csv_records, csvfile
+from covey.table import csvfile
 from covey.table.codec import Codec
+from covey.table.columns import SizeBudget
+from covey.table.csvfile import TextFile, last_record_end, record_end, scan
+from covey.table.dialects import Dialect
 from covey.table.sources import read_table
 from tests.table.examples import SCHEMA, cells
+
+
+def text(path, data, block, skip_rows=0, encoding="utf-8"):
+    path.write_bytes(data)
+    file = TextFile(path, encoding, skip_rows, SizeBudget(path, 10**6))
+    return b"".join(piece for piece, _ in file.pieces(block)), file.swapped
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 1000])
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (b"a,b\n1,x\ry\n2,z\r\n", b"a,b\n1,x\ry\n2,z\n"),
+        (b"a,b\r\n1,x\ry\r\n2,z\n", b"a,b\n1,x\ry\n2,z\n"),
+        (b"a,b\r1,x\r2,y\r", b"a,b\n1,x\n2,y\n"),
+        (b'"a\r\nb",c\n1,x\r\n', b'"a\nb",c\n1,x\n'),
+        (b'"a\nb",c\r1,x\r', b'"a\rb",c\n1,x\n'),
+        (b"a,b\r", b"a,b\n"),
+        (b"a,b", b"a,b"),
+        (b"a,b\n1,x\r", b"a,b\n1,x\r"),
+    ],
+)
+def test_the_header_decides_what_ends_a_line(tmp_path, data, wanted, block):
+    found, swapped = text(tmp_path / "t.csv", data, block)
+    assert found == wanted
+    assert swapped == (data.partition(b'"a\nb"')[2] or data).endswith((b"a,b\r", b"c\r1,x\r", b"2,y\r"))
+
+
+@pytest.mark.parametrize("block", [1, 2, 1000])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_lines_before_the_header_are_skipped_and_do_not_decide(tmp_path, block, end):
+    data = end.join([b"Report, 3", b"", b"a,b", b"1,2", b""])
+    assert text(tmp_path / "t.csv", data, block, 2)[0] == b"a,b\n1,2\n"
+    with pytest.raises(InputError, match="fewer than 9 lines"):
+        text(tmp_path / "t.csv", data, block, 9)
+    (tmp_path / "t.csv").write_bytes(b"Report\rof 2024\nage,sex\r\n1,f\n")
+    assert cells(read_table(tmp_path / "t.csv", SCHEMA, dialect=Dialect(skip_rows=2))) == {"age": ["1"], "sex": ["f"]}
+
+
+def test_packed_files_are_unpacked_and_broken_ones_refused(read):
+    data = b"age,sex\n" + b"1,f\n2,m\n" * 300
+    packed = {"t.csv.gz": gzip.compress(data), "t.csv.zst": pa.compress(data, "zstd", asbytes=True)}
+    for name, content in packed.items():
+        assert read(content, name).rows == 600
+        for broken in (content[:-6], content[: len(content) // 2], b"no such thing", b""):
+            with pytest.raises(InputError, match=name):
+                read(broken, name)
+        with pytest.raises(InputError, match="let its name end in"):
+            read(content, "t.csv")
+    with pytest.raises(InputError, match="size_limit"):
+        read(pa.compress(b"age,sex\n" + b"1,f\n" * 10**6, "zstd", asbytes=True), "t.csv.zst", size_limit=10**5)
+
+
+def test_windows_1252_is_read_when_declared(read):
+    data = "age,sex\n1,ü\n2,€\n".encode("cp1252")
+    assert cells(read(data, dialect=Dialect(encoding="windows-1252")))["sex"] == ["ü", "€"]
+    with pytest.raises(InputError, match=r"not UTF-8, line 2.*windows-1252"):
+        read(data)
+
+
+def test_records_end_outside_quotes():
+    data = b'a,"b\nc"\nd\n"e\n'
+    assert record_end(data, 0) == 8
+    assert record_end(data, 10) == -1
+    assert last_record_end(data) == 10
+    assert last_record_end(b"a,b") == 0
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_fields_are_counted_by_their_separator(monkeypatch, separator, chunk):
+    monkeypatch.setattr(csvfile, "CHUNK", chunk)
+    data = 'a.b\n\na.b.c\n"a.b".","\n a'.replace(".", separator).encode()
+    shape = scan(data, 2, ord(separator), "t.csv", 1)
+    assert (shape.records, shape.short, shape.long, shape.longest) == (5, 2, 1, 10)
+    with pytest.raises(InputError, match=r"t\.csv has an unbalanced quote in line 8"):
+        scan(data + b'"', 2, ord(separator), "t.csv", 4)
+
+
+def test_unbalanced_quotes_are_found_across_chunks(read, monkeypatch):
+    monkeypatch.setattr(csvfile, "CHUNK", 7)
+    with pytest.raises(InputError, match="line 4"):
+        read(b'age,sex\n1,"f"\n2,"m"\n3,"f\n4,m\n')
+    table = read(b'age,sex\n1,"f"\n2,"m,""\n"\n3\n4,m,5')
+    assert cells(table)["sex"] == ["f", 'm,"\n', None, "m"]
+    assert (table.rows, table.short_rows, table.long_rows) == (4, 1, 1)
+
+
+LINES = st.lists(st.lists(st.text('ab",\n é', max_size=4), min_size=1, max_size=4), min_size=1, max_size=8)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"age,sex", b"age,sex\n", b"age,sex\r\n\r\n", b"\xef\xbb\xbf"])
@@ -45,9 +138,6 @@ def test_an_unbalanced_quote_is_refused_with_its_line(read, data, line):
         read(data)
 
 
-LINES = st.lists(st.lists(st.text('ab",\n é', max_size=4), min_size=1, max_size=4), min_size=1, max_size=8)
-
-
 @pytest.fixture(scope="module")
 def spare(tmp_path_factory):
     return tmp_path_factory.mktemp("csv") / "t.csv"
@@ -66,7 +156,7 @@ def test_csv_is_read_as_the_standard_library_reads_it(spare, rows, chunk, block,
     expected = [(row + [""] * 2)[:2] for row in csv.reader(io.StringIO(text.getvalue(), newline=""))][1:]
     spare.write_bytes(text.getvalue().encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_records, "CHUNK", chunk)
+        patch.setattr(csvfile, "CHUNK", chunk)
         patch.setattr(csvfile, "BLOCK", block)
         table = read_table(spare, SCHEMA)
     found = [[a or "", b or ""] for a, b in zip(*cells(table).values(), strict=True)]

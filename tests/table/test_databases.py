@@ -43,6 +43,23 @@ ROWS = (
 )
 NAMES = [part.split()[0] for part in TYPES.split(", ")]
 
+SURVEY = Schema((Field("age", "integer", 0, 99, bins=10), Field("ill", "boolean", required=True)))
+WIDE = Schema((Field("age", "integer", 0, 99, bins=10), Field("note", "string", enum=("a", "b"), other="other")))
+
+WRITES = (
+    "DELETE FROM {t}",
+    "DELETE FROM {t} RETURNING *",
+    "WITH gone AS (DELETE FROM {t} RETURNING *) SELECT * FROM gone",
+    "SELECT * FROM {t}) AS t; DELETE FROM {t}; --",
+    "SELECT * FROM {t}; DELETE FROM {t}",
+    "COMMIT; DELETE FROM {t}",
+    "SELECT *, nextval('counter') FROM {t}",
+    "SELECT * FROM {t} WHERE spoil()",
+    "SELECT * FROM {t} FOR UPDATE",
+)
+
+RELEASE = "--schema schema.json --epsilon 1 --dataset visits"
+
 
 def run(line, **environment):
     return CliRunner().invoke(main, shlex.split(line), env=environment)
@@ -168,10 +185,6 @@ def test_text_that_is_not_utf_8(postgresql, tmp_path):
         codes(Database(postgresql.url("sql_ascii"), table="t"), field)
 
 
-SURVEY = Schema((Field("age", "integer", 0, 99, bins=10), Field("ill", "boolean", required=True)))
-WIDE = Schema((Field("age", "integer", 0, 99, bins=10), Field("note", "string", enum=("a", "b"), other="other")))
-
-
 def ages(server, rows=400):
     return server.load(pl.DataFrame({"age": [k % 80 for k in range(rows)], "ill": [k % 3 == 0 for k in range(rows)]}))
 
@@ -234,19 +247,6 @@ def test_what_is_kept_lets_the_connection_go(postgresql):
     assert postgresql.run(busy) == [(0,)]
     counts = opened(prepared.rows.reduce(CodeCounts((0, 1), (20, 20)))).values
     assert [count.sum() for count in counts] == [400, 400]
-
-
-WRITES = (
-    "DELETE FROM {t}",
-    "DELETE FROM {t} RETURNING *",
-    "WITH gone AS (DELETE FROM {t} RETURNING *) SELECT * FROM gone",
-    "SELECT * FROM {t}) AS t; DELETE FROM {t}; --",
-    "SELECT * FROM {t}; DELETE FROM {t}",
-    "COMMIT; DELETE FROM {t}",
-    "SELECT *, nextval('counter') FROM {t}",
-    "SELECT * FROM {t} WHERE spoil()",
-    "SELECT * FROM {t} FOR UPDATE",
-)
 
 
 @pytest.mark.parametrize("sql", WRITES)
@@ -372,9 +372,6 @@ def desk(postgresql, tmp_path, monkeypatch):
 
 def spent():
     return json.loads(run("ledger show --json").stdout)[0]["spent"]
-
-
-RELEASE = "--schema schema.json --epsilon 1 --dataset visits"
 
 
 def everything_written():

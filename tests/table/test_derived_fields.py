@@ -8,8 +8,8 @@ import pytest
 
 import covey
 from covey.errors import ParameterError
+from covey.table.checks import derived_column
 from covey.table.codec import Codec
-from covey.table.computed_columns import derived_column
 from covey.table.derived_fields import Derived
 from covey.table.fields import Field
 from covey.table.schema import Schema

@@ -1,10 +1,53 @@
-from dataclasses import replace
-from datetime import date
+"""Public values are read in their type or not at all."""
 
+from dataclasses import replace
+from datetime import date, datetime, time
+
+import numpy as np
+import polars as pl
 import pytest
 
+import covey
 from covey.errors import ParameterError
+from covey.table.codec import Codec
+from covey.table.fields import typed
 from covey.table.schema import Field, Schema
+from covey.table.sources import write_csv, write_parquet
+from tests.table.examples import one, rng, some_codes
+
+CODES = [f"{chapter}{i:02d}" for chapter in "ABCDEFGH" for i in range(40)]
+CODE = {"name": "code", "type": "string", "constraints": {"enum": CODES}, "covey": {"levels": 1}}
+KIND = {
+    "name": "chapter",
+    "type": "string",
+    "covey": {"derived": {"from": "code", "map": {code: code[0] for code in CODES[:-1]}}},
+}
+SEX = {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"], "required": True}}
+
+INCOME = Field("x", "number", -10, 100, bins=11, decimals=1, special=("N", "-99", "<5"))
+
+
+@pytest.mark.parametrize(
+    ("type_", "given", "read"),
+    [
+        ("boolean", True, True),
+        ("boolean", 1, None),
+        ("integer", 3.0, 3),
+        ("integer", 3.5, None),
+        ("integer", True, None),
+        ("number", float("nan"), None),
+        ("number", 2, 2),
+        ("string", 5, None),
+        ("date", "2020-02-29", date(2020, 2, 29)),
+        ("date", "2021-02-29", None),
+        ("datetime", "2020-01-01T10:00:00+02:00", datetime(2020, 1, 1, 8)),
+        ("time", "10:30", time(10, 30)),
+    ],
+)
+def test_values_are_read_in_their_type_or_not_at_all(type_, given, read):
+    found = typed(type_, given)
+    assert found == read
+    assert type(found) is type(read)
 
 
 def test_bins_by_default_count_edges_and_small_ranges():
@@ -46,3 +89,176 @@ def test_flags_are_written_and_read_in_their_own_words():
     for wrong in ({"falseValues": None}, {"trueValues": ["no"]}, {"trueValues": ["J", "Y"]}, {"type": "string"}):
         with pytest.raises(ParameterError, match="trueValues"):
             Field.from_dict({**entry, **wrong})
+
+
+def test_groups_are_first_letters_or_a_derived_field():
+    groups = Codec(Schema.from_dict({"fields": [CODE, SEX]})).groups("code")
+    assert groups == (*np.repeat(np.arange(8), 40).tolist(), 8)  # missing by itself
+    by_field = {**CODE, "covey": {"levels": "chapter"}}
+    derived = Codec(Schema.from_dict({"fields": [by_field, KIND, SEX]})).groups("code")
+    assert derived[:319] == groups[:319]
+    assert (
+        len({*derived[:319], derived[319], derived[320]}) == 10
+    )  # what the list leaves out, and missing, by themselves
+    assert Schema.from_dict({"fields": [{**CODE, "covey": {"levels": "icd10"}}]})["code"].levels == 3
+    assert Codec(Schema.from_dict({"fields": [SEX, CODE]})).groups("sex") == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [{**CODE, "covey": {"levels": 0}}],
+        [{**CODE, "covey": {"levels": True}}],
+        [{**CODE, "covey": {"levels": [1, 3]}}],
+        [{**CODE, "covey": {"levels": 1, "ordered": True}}],
+        [{**CODE, "covey": {"levels": "sex"}}, SEX],
+        [{**CODE, "covey": {"levels": "chapters"}}, KIND],
+        [{"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "covey": {"levels": 1}}],
+    ],
+)
+def test_levels_that_make_no_sense_are_refused(fields):
+    with pytest.raises(ParameterError):
+        Schema.from_dict({"fields": fields})
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_groups_of_many_codes_come_out_closer_with_levels():
+    generator = np.random.default_rng(2)
+    share = np.repeat(generator.dirichlet(np.full(8, 1.0)), 40) * generator.dirichlet(np.full(40, 0.3), 8).ravel()
+    code = generator.choice(320, 4000, p=share)
+    sex = np.where(generator.random(4000) < 0.3 + 0.05 * (code // 40), "f", "m")
+    table = pl.DataFrame({"code": np.array(CODES)[code], "sex": sex})
+    true = np.bincount(code // 40, minlength=8) / 4000
+
+    def error(field, seed):
+        schema = Schema.from_dict({"fields": [field, SEX]})
+        rows = covey.PrivateSynthesizer(0.3, 1e-9, schema=schema, seed=seed).fit(table).sample(4000)
+        first = rows["code"].drop_nulls().str.slice(0, 1).to_list()
+        found = np.array([first.count(letter) for letter in "ABCDEFGH"]) / 4000
+        return np.abs(found - true).sum() / 2
+
+    flat = {**CODE, "covey": {}}
+    plain, grouped = (np.mean([error(field, seed) for seed in range(2)]) for field in (flat, CODE))
+    assert grouped < 0.75 * plain
+
+
+def test_numbers_in_frames_are_clipped_and_holes_are_missing():
+    codes, log = one(Field("x", "integer", 0, 9), np.array([1.0, np.nan, np.inf, -np.inf, 1e300]))
+    assert codes == [1, 10, 9, 0, 9]
+    assert (log.missing, log.clipped, log.unparseable) == (1, 3, 0)
+
+
+def test_a_required_field_takes_its_default_or_the_first_category():
+    assert one(Field("x", "integer", 0, 9, required=True), ["", "x", "4"])[0] == [0, 0, 4]
+    assert one(Field("x", "integer", 0, 9, required=True, default=5), ["", "x", "4"])[0] == [5, 5, 4]
+    assert one(Field("x", "string", enum=("a", "b"), required=True, default="b"), ["", "a", "?"])[0] == [1, 0, 1]
+    assert one(Field("x", "boolean", required=True, default=True), ["", "no"])[0] == [1, 0]
+
+
+def test_unknown_categories_go_to_other_then_default_then_missing():
+    cells = ["a", " b ", "zebra", "", "null", "a\0", None]
+    codes, log = one(Field("x", "string", enum=("a", "b"), other="rest"), cells)
+    assert codes == [0, 1, 2, 3, 3, 3, 3]
+    assert (log.unknown, log.missing) == (1, 4)
+    assert one(Field("x", "string", enum=("a", "b"), other="b"), cells)[0] == [0, 1, 1, 2, 2, 2, 2]
+    assert one(Field("x", "string", enum=("a", "b"), default="a"), cells)[0] == [0, 1, 0, 2, 2, 2, 2]
+    assert one(Field("x", "string", enum=("a", "b")), cells)[0] == [0, 1, 2, 2, 2, 2, 2]
+
+
+def test_categories_may_be_numbers_in_the_frame():
+    field = Field("x", "string", enum=("1", "2"))
+    assert one(field, [1, 2, None])[0] == [0, 1, 2]
+    assert one(field, np.array([1.0, 2.0, np.nan]))[0] == [0, 1, 2]
+    assert one(field, ["1", 2, 2.0, None, (3,)])[0] == [0, 1, 1, 2, 2]
+
+
+def test_flags_are_read_in_any_case():
+    cells = ["true", "FALSE", "Yes", "no", "1", "0", " True ", "maybe", ""]
+    codes, log = one(Field("x", "boolean"), cells)
+    assert codes == [1, 0, 1, 0, 1, 0, 1, 2, 2]
+    assert (log.unparseable, log.missing) == (1, 1)
+    assert one(Field("x", "boolean"), [True, False, None])[0] == [1, 0, 2]
+    assert one(Field("x", "boolean"), [1, 0, 7])[0] == [1, 0, 2]
+    assert one(Field("x", "boolean"), ["t", "F", "y", "N", "x"])[0] == [1, 0, 1, 0, 2]  # PostgreSQL writes t and f
+
+
+def test_declared_missing_values_hold_for_text_and_numbers():
+    assert one(Field("x", "integer", -99, 9, bins=3), ["-99", "1", " -99 "], missing_values=("", "-99"))[0] == [3, 2, 3]
+    assert one(Field("x", "integer", -99, 9, bins=3), [-99, 1], missing_values=("", "-99"))[0] == [3, 2]
+    assert one(Field("x", "string", enum=("a",), other="o"), ["a", "?"], missing_values=("?",))[0] == [0, 2]
+
+
+def test_values_are_uniform_inside_their_bin_at_the_declared_precision():
+    codec = Codec(Schema((Field("x", "number", 0, 1, bins=2, decimals=1, required=True),)))
+    values = codec.decode(np.zeros((20_000, 1), dtype=int), rng())["x"].to_numpy()
+    found, counts = np.unique(values, return_counts=True)
+    assert found.tolist() == [0.0, 0.1, 0.2, 0.3, 0.4]
+    assert np.all(np.abs(counts - 4000) < 5 * np.sqrt(4000))
+
+
+# Special values: words among numbers, each a category beside the bins.
+
+
+def test_special_values_are_categories_behind_the_bins():
+    cells = ["5", "N", " N ", "-99", "-99.0", "<5", "n", "", None, "-9.5", "100", "4e3", "'<5", "'-99"]
+    codes, log = one(INCOME, cells)
+    assert Codec(Schema((INCOME,))).domain_sizes == (15,)
+    assert codes == [1, 11, 11, 12, 12, 13, 14, 14, 14, 0, 10, 10, 14, 12]
+    assert (log.missing, log.clipped, log.unparseable, log.unknown) == (2, 1, 2, 0)
+    assert one(INCOME, np.array([-99.0, 5, np.nan, -98]))[0] == [12, 1, 14, 0]
+    assert one(INCOME, [-99, "N", 5.0])[0] == [12, 11, 1]
+
+
+def test_a_special_value_wins_over_missing_values():
+    assert one(INCOME, ["-99", "N", "NA"], missing_values=("", "-99", "N", "NA"))[0] == [12, 11, 14]
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_special_values_survive_files(tmp_path, required):
+    fields = (
+        replace(INCOME, required=required),
+        Field("d", "date", "2024-01-01", "2024-12-31", bins=3, special=("never", "=x")),
+        Field("t", "time", "00:00", "23:59:59", bins=24, special=("night",)),
+        Field("i", "integer", -5, 5, special=("-",)),
+    )
+    codec = Codec(Schema(fields))
+    codes = some_codes(codec, 300, 3)
+    columns = codec.decode(codes, rng())
+    assert all(series.dtype == pl.String for series in columns.values())
+    write_csv(columns, tmp_path / "t.csv")
+    write_parquet(columns, tmp_path / "t.parquet")
+    for table in (columns, tmp_path / "t.csv", tmp_path / "t.parquet"):
+        assert np.array_equal(codec.encode(table)[0], codes)
+        assert Schema(fields).validate(table) == []
+    assert {"N", "-99", "<5"} <= set(columns["x"].to_list())
+    assert "'-" not in "".join(word for word in (tmp_path / "t.csv").read_text().split(",") if word[2:].isdigit())
+
+
+def test_special_values_obey_rules_about_numbers():
+    rules = [{"less_equal": {"left": "a", "right": "b"}}, {"forbid": {"a": {"minimum": 5}, "c": True}}]
+    rules += [{"linear": {"coefficients": {"a": 1, "b": 1}, "maximum": 12}}]
+    numbers = [
+        {"name": n, "type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "covey": {"special": ["N", "-1"]}}
+        for n in "ab"
+    ]
+    schema = Schema.from_dict({"fields": [*numbers, {"name": "c", "type": "boolean"}], "covey": {"rules": rules}})
+    codec = Codec(schema)
+    codes = some_codes(codec, 3000, 1)
+    columns = codec.decode(codes, rng())
+    assert schema.validate(columns) == []
+    special = (codes[:, 0] == 10) & (codes[:, 1] == 11)
+    kept = codec.encode(columns)[0]
+    assert np.array_equal(kept[special], codes[special])  # what is no number breaks no rule about numbers
+
+
+def test_times_of_day():
+    field = Field("x", "time", "08:00", "19:59:59", bins=12)
+    cells = ["8:05", "08:05:30", "19:59:59.7", "24:00", "7:00", "23:00", "9h", "2024-03-19 10:15:00", None]
+    codes, log = one(field, cells)
+    assert codes == [0, 0, 11, 12, 0, 11, 12, 2, 12]
+    assert (log.unparseable, log.clipped, log.missing) == (2, 2, 1)
+    assert one(field, [time(9), time(23), None])[0] == [1, 11, 12]
+    assert one(field, pl.Series([time(9), None]))[0] == [1, 12]
+    assert Field.from_dict(field.to_dict()) == field
+    with pytest.raises(ParameterError, match="not a value of type time"):
+        Field("x", "time", "8", "9 pm")

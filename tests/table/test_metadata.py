@@ -23,6 +23,18 @@ SMARTNOISE = """
       pid: {type: int, private_id: true}
 """
 
+COLUMNS = {
+    "id": {"sdtype": "id"},
+    "age": {"sdtype": "numerical", "computer_representation": "Int64"},
+    "dose": {"sdtype": "numerical"},
+    "born": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d"},
+    "seen": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d %H:%M:%S"},
+    "ill": {"sdtype": "boolean"},
+    "sex": {"sdtype": "categorical"},
+    "size": {"sdtype": "categorical", "order": ["S", "M", "L"]},
+    "mail": {"sdtype": "email", "pii": True},
+}
+
 
 def test_smartnoise_metadata(tmp_path):
     file = tmp_path / "meta.yaml"
@@ -49,19 +61,6 @@ def test_smartnoise_with_several_tables_needs_a_name(tmp_path):
         from_smartnoise_yaml(file)
     with pytest.raises(ParameterError, match="yaml"):
         from_smartnoise_yaml(tmp_path / "meta.txt")
-
-
-COLUMNS = {
-    "id": {"sdtype": "id"},
-    "age": {"sdtype": "numerical", "computer_representation": "Int64"},
-    "dose": {"sdtype": "numerical"},
-    "born": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d"},
-    "seen": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d %H:%M:%S"},
-    "ill": {"sdtype": "boolean"},
-    "sex": {"sdtype": "categorical"},
-    "size": {"sdtype": "categorical", "order": ["S", "M", "L"]},
-    "mail": {"sdtype": "email", "pii": True},
-}
 
 
 @pytest.mark.parametrize("wrap", [lambda t: t, lambda t: {"tables": {"people": t}, "METADATA_SPEC_VERSION": "V1"}])

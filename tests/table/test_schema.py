@@ -3,8 +3,9 @@ from datetime import date, datetime
 import pytest
 
 from covey.errors import ParameterError
+from covey.table.codec import Codec
 from covey.table.schema import DRAFT_MARK, Schema
-from tests.table.examples import PEOPLE, field
+from tests.table.examples import PEOPLE, RULED, field, repaired, rng, some_codes
 
 
 def test_dict_and_file_round_trips(tmp_path):
@@ -107,3 +108,33 @@ def test_a_draft_is_refused_until_each_field_is_confirmed(tmp_path):
 def test_a_flag_in_the_file_confirms():
     data = {"fields": [{"name": "a", "type": "boolean", "covey": {"confirmed": True}}], "covey": {"draft": DRAFT_MARK}}
     Schema.from_dict(data).require_confirmed()
+
+
+def test_validation_sees_each_broken_rule_and_rows_that_obey_are_left_alone():
+    schema = Schema.from_dict(RULED)
+    codec = Codec(schema)
+    free = Codec(Schema.from_dict({**RULED, "covey": {}}))
+    raw = free.decode(some_codes(free, 2000, 1), rng())
+    assert len(schema.validate(raw)) == 7
+    good = repaired(codec, raw, rng())
+    again = repaired(codec, good, rng(9))
+    assert all(good[name].equals(again[name]) for name in good)
+
+
+def test_validation_names_what_is_wrong():
+    schema = Schema.from_dict(PEOPLE)
+    codec = Codec(schema)
+    good = codec.decode(some_codes(codec, 50, 0), rng())
+    assert schema.validate(good) == []
+    short = {name: series for name, series in good.items() if name != "age"}
+    assert schema.validate(short) == ["column 'age' is missing"]
+    for name, value, word in [
+        ("age", 300, "clipped"),
+        ("age", "old", "unparseable"),
+        ("sex", None, "missing"),
+        ("job", "king", "unknown"),
+        ("dose", 0.123, "decimals"),
+        ("site", "south", "constant"),
+    ]:
+        wrong = {**good, name: [value] * 50}
+        assert any(name in line and word in line for line in schema.validate(wrong)), (name, word)

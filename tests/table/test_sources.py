@@ -13,6 +13,16 @@ from covey.table.schema import Field, Schema
 from covey.table.sources import read_table, write_csv, write_parquet
 from tests.table.examples import RULED, SCHEMA, cells, some_codes
 
+FRAMES = {
+    "pandas": lambda columns: pd.DataFrame(columns),
+    "polars": lambda columns: pl.DataFrame(columns),
+    "pyarrow": lambda columns: pa.table(columns),
+}
+
+RISKY = ("=cmd()", "+1", "-1", "@x", "<script>", "../x", "a,b", 'say "hi"', "two\nlines", "a\u2028b", "plain")
+
+ODD = ["a\rb", "a\nb", "a\r\nb", "\r", "\n", "a\r", "\ra", "", " ", ",", ";", '"', '""', "a,b\rc;d"]
+
 
 def test_a_missing_file_or_a_directory(tmp_path):
     for path, words in [
@@ -28,13 +38,6 @@ def test_a_missing_file_or_a_directory(tmp_path):
 def test_frames_without_rows():
     with pytest.raises(InputError, match="no rows"):
         read_table(pl.DataFrame({"age": [], "sex": []}), SCHEMA)
-
-
-FRAMES = {
-    "pandas": lambda columns: pd.DataFrame(columns),
-    "polars": lambda columns: pl.DataFrame(columns),
-    "pyarrow": lambda columns: pa.table(columns),
-}
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -70,9 +73,6 @@ def test_other_things_are_no_tables():
             read_table(thing, SCHEMA)
     with pytest.raises(InputError, match="lengths"):
         read_table({"age": [1], "sex": ["f", "m"]}, SCHEMA)
-
-
-RISKY = ("=cmd()", "+1", "-1", "@x", "<script>", "../x", "a,b", 'say "hi"', "two\nlines", "a\u2028b", "plain")
 
 
 def test_labels_are_guarded_in_csv_and_read_back(tmp_path):
@@ -114,7 +114,6 @@ def test_a_single_column_of_any_name_is_read_as_it_was_written(tmp_path, name):
 
 # Neighbouring tables through real files: one cell of one record differs, and nothing else may.
 
-ODD = ["a\rb", "a\nb", "a\r\nb", "\r", "\n", "a\r", "\ra", "", " ", ",", ";", '"', '""', "a,b\rc;d"]
 ODD += ["\t", "\0", "é", "\u2028", "x" * 500]
 
 

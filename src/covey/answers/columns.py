@@ -20,8 +20,7 @@ from covey.html import shorten
 from covey.release.conditional import Wish
 from covey.table.attributes import Grid
 from covey.table.codec import Codec
-from covey.table.fields import Field
-from covey.table.values import BITS, FALSE_TRUE, typed
+from covey.table.fields import BITS, FALSE_TRUE, Field, typed
 
 MISSING = "missing"
 NAMED = 3  # categories of a merged group that its label names

@@ -32,11 +32,10 @@ from covey.engines.rows import Rows
 from covey.privacy.budget import DOMAINS, Budget, make_budget
 from covey.privacy.gate import Gate, Moves, selection_threshold
 from covey.table.codec import Codec
-from covey.table.fields import DEFAULT_BINS, Field
+from covey.table.fields import DEFAULT_BINS, FALSE_TRUE, Field
 from covey.table.guessing import holds_names
 from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import ORDERED_TYPES, Schema
-from covey.table.values import FALSE_TRUE
 from covey.table.zeros import structural_zeros
 
 SHARE = Fraction(1, 10)  # of the budget

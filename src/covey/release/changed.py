@@ -17,12 +17,11 @@ from covey.release.charts import percent
 from covey.release.numbers import there, word
 from covey.release.summary import point
 from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
-from covey.table.cells import MISSING_WORDS, as_text
 from covey.table.codec import Codec
-from covey.table.columns import Table, Words
-from covey.table.domain import Mask
+from covey.table.columns import MISSING_WORDS, Table, Words, as_text
 from covey.table.extras import optional
 from covey.table.fields import LARGEST
+from covey.table.rules import Mask
 
 UNKNOWN = -1  # the cell of a word that is no category: those of categories count from 0
 ROUNDED = 1e-6  # of a step of the precision: floats are off by less

@@ -21,7 +21,7 @@ from covey.synthesizers.parameters import Parameterized
 from covey.table.codec import Codec
 from covey.table.persons import without
 from covey.table.schema import Schema
-from covey.table.sparkframe import arrow_batches, spark_schema
+from covey.table.spark import arrow_batches, spark_schema
 
 
 class _Synthesizer(Parameterized):

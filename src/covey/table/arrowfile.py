@@ -16,8 +16,8 @@ import numpy as np
 from covey.core.arrays import Array
 from covey.errors import InputError
 from covey.table.columns import SizeBudget, Table, Words, check_cells, match, part_rows, plain
-from covey.table.domain import Domain
 from covey.table.extras import optional
+from covey.table.rules import Domain
 
 if TYPE_CHECKING:
     from polars import Series

@@ -15,10 +15,10 @@ import numpy as np
 
 from covey.core.arrays import Floats
 from covey.errors import ParameterError
-from covey.table.cells import parse_times
+from covey.table.columns import parse_times
 from covey.table.dialects import Dialect, Spelling
 from covey.table.extras import optional
-from covey.table.fields import LARGEST, Constant, Field
+from covey.table.fields import BITS, FALSE_TRUE, LARGEST, Constant, Field, is_whole
 from covey.table.guessing import (
     PUBLIC_CODES,
     convention,
@@ -36,7 +36,6 @@ from covey.table.guessing import (
     personal,
     strays,
 )
-from covey.table.values import BITS, FALSE_TRUE, is_whole
 
 if TYPE_CHECKING:
     from polars import Series

@@ -1,29 +1,306 @@
 """CSV in blocks: a file of any length, read with bounded memory.
 
 CSV has a header line and double quotes (RFC 4180), and a comma, semicolon, tab or pipe between cells. The header decides what
-ends a line (see `covey.table.textfile`). Every line behind it is a record, blank ones too: a record with too few cells has
+ends a line (see `covey.table.csvfile`). Every line behind it is a record, blank ones too: a record with too few cells has
 missing ones, surplus cells are ignored. What cannot be read as a table at all is an InputError.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
 
 from covey.errors import InputError
 from covey.table.columns import SizeBudget, Table, check_cells, match
-from covey.table.csv_records import last_record_end, record_end, scan
-from covey.table.dialects import PLAIN, SEPARATORS, Dialect
-from covey.table.domain import Domain
+from covey.table.dialects import PLAIN, SEPARATORS, Dialect, check_encoding
 from covey.table.extras import optional
-from covey.table.textfile import TextFile, declare
+from covey.table.rules import Domain
+
+PACKED = (".gz", ".zst", ".zstd")
+SKIPPED_LIMIT = 2**20  # bytes of the lines before a header
+
+_SWAP = bytes.maketrans(b"\r\n", b"\n\r")
+_LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
+_FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_NO_TEXT = {  # how files start that are often taken for text
+    b"PK\x03\x04": "an Excel or zip file (.xlsx, .ods, .npz)",
+    b"PK\x05\x06": "an empty zip file",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an Excel file (.xls, or protected by a password)",
+    b"\x93NUMPY": "a numpy file (.npy)",
+    b"PAR1": "a Parquet file: let its name end in .parquet",
+    b"\x1f\x8b": "compressed by gzip: let its name end in .gz",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd: let its name end in .zst",
+}
+
+Decoder = Callable[[bytes, bool, int], bytes]
+
+CHUNK = 2**18  # bytes that fit the processor's cache
+_QUOTE, _LINE = 34, 10
 
 BLOCK = 2**23  # bytes that are read at a time
 RECORD_LIMIT = 2**26  # bytes of one record
+
+
+class TextFile:
+    """A text file, perhaps packed, as pieces of UTF-8 in which every line ends with a line feed."""
+
+    def __init__(self, path: Path, encoding: str, skip_rows: int, budget: SizeBudget) -> None:
+        self.path, self.skip_rows, self.budget = path, skip_rows, budget
+        self.encoding, self._declared = check_encoding(encoding), encoding
+        self._mac: bool | None = None  # whether carriage returns end lines; the header tells
+
+    @property
+    def swapped(self) -> bool:
+        """Whether a line feed inside a cell stands there as a carriage return."""
+        return self._mac is True
+
+    def pieces(self, block: int) -> Iterator[tuple[bytes, bool]]:
+        """The text after the skipped lines, and whether a piece is the last one."""
+        if self._mac is None:
+            self._mac = self._header_ends_with_return(block)
+        held = b""
+        for piece, last in self._after_skipped(block):
+            piece, held = held + piece, b""
+            if piece.endswith(b"\r") and not last:  # half of a line end, perhaps
+                piece, held = piece[:-1], b"\r"
+            if self._mac:
+                piece = piece.replace(b"\r\n", b"\r").translate(_SWAP)
+            elif b"\r" in piece:
+                piece = piece.replace(b"\r\n", b"\n")
+            yield piece, last
+
+    def _header_ends_with_return(self, block: int) -> bool:
+        seen = b""
+        for piece, last in self._after_skipped(block):
+            seen += piece
+            place, inside = 0, False
+            while found := re.compile(rb'["\r\n]').search(seen, place):
+                place = found.end()
+                if found[0] == b'"':
+                    inside = not inside
+                elif not inside:
+                    if found[0] == b"\n":
+                        return False
+                    if place < len(seen) or last:
+                        return seen[place : place + 1] != b"\n"
+            if last or len(seen) > SKIPPED_LIMIT:
+                return False
+        return False
+
+    def _after_skipped(self, block: int) -> Iterator[tuple[bytes, bool]]:
+        """The decoded text behind the lines that are skipped, which end in any way."""
+        left, pending = self.skip_rows, b""
+        for piece, last in self._decoded(block):
+            if not left:
+                yield piece, last
+                continue
+            pending += piece
+            while left and (end := _LINE_END.search(pending)):
+                pending, left = pending[end.end() :], left - 1
+            if left and (last or len(pending) > SKIPPED_LIMIT):
+                raise InputError(f"{self.path} has fewer than {self.skip_rows} lines to skip. Check skip_rows.")
+            if not left:
+                yield pending, last
+
+    def _decoded(self, block: int) -> Iterator[tuple[bytes, bool]]:
+        text, start, line = self._decoder(), True, 1
+        for place, (raw, last) in enumerate(self.raw(block)):
+            if place == 0:
+                self._refuse_foreign(raw)
+            piece = text(raw, last, line)
+            if start and piece:
+                piece, start = piece.removeprefix(codecs.BOM_UTF8), False
+            line += piece.count(b"\n")
+            yield piece, last
+
+    def _refuse_foreign(self, raw: bytes) -> None:
+        """Refuse a file that starts like no text, or like UTF-8 where another encoding is declared."""
+        for mark, words in _NO_TEXT.items():
+            if raw.startswith(mark):
+                way_out = "" if "name end" in words else " Save the table as .xlsx, CSV or Parquet."
+                raise InputError(f"{self.path} is {words}, not text.{way_out}")
+        wide = self.encoding.startswith(("utf-16", "utf-32"))  # there these bytes are letters
+        if raw.startswith(codecs.BOM_UTF8) and not wide and self.encoding not in ("utf-8", "utf-8-sig"):
+            raise InputError(f"{self.path} starts like UTF-8, not {self._declared}. {declare('utf-8')}")
+
+    def raw(self, block: int) -> Iterator[tuple[bytes, bool]]:
+        """The bytes as they are, unpacked."""
+        seen = 0
+        try:
+            with _open(self.path) as file:
+                data = file.read(block)
+                if not data:
+                    raise InputError(f"{self.path} is empty.")
+                while data:
+                    seen += len(data)
+                    self.budget.check(seen)
+                    following = file.read(block)
+                    yield data, not following
+                    data = following
+        except (OSError, EOFError, zlib.error) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"cannot read {self.path}: {error}.") from None
+
+    def _decoder(self) -> Decoder:
+        """A step from raw bytes to UTF-8. Nothing is guessed: the encoding is what was declared."""
+        where, declared = self.path, self._declared
+        if self.encoding in ("utf-8", "utf-8-sig"):
+            check = codecs.getincrementaldecoder("utf-8")()
+
+            def same(raw: bytes, last: bool, line: int) -> bytes:
+                if line == 1 and raw.removeprefix(codecs.BOM_UTF8).startswith(_FOREIGN_MARKS):
+                    raise InputError(f"{where} starts like UTF-16 or UTF-32, not UTF-8. {declare('utf-16')}")
+                if raw.isascii() and not check.getstate()[0]:
+                    return raw
+                try:
+                    check.decode(raw, last)
+                except UnicodeDecodeError as error:
+                    line += error.object.count(b"\n", 0, error.start)
+                    raise InputError(f"{where} is not UTF-8, line {line}. {declare('windows-1252')}") from None
+                return raw
+
+            return same
+        decoder = codecs.getincrementaldecoder(self.encoding)()
+
+        def other(raw: bytes, last: bool, line: int) -> bytes:
+            try:
+                return decoder.decode(raw, last).encode()
+            except (UnicodeError, TypeError) as error:
+                raise InputError(f"{where} is not {declared}: {error}.") from None
+
+        return other
+
+
+def declare(encoding: str) -> str:
+    """The way out for a file in another encoding."""
+    return f"Declare its encoding, such as {encoding!r} (on the command line: --encoding {encoding})."
+
+
+def _open(path: Path) -> IO[bytes]:
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    if suffix in PACKED:
+        return cast("IO[bytes]", _Unpacked(path))
+    return path.open("rb")
+
+
+class _Unpacked:
+    """A file compressed by zstd, through Arrow's own library."""
+
+    def __init__(self, path: Path) -> None:
+        pa = optional("pyarrow")
+        self._stream: Any = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        return bytes(self._stream.read(size))
+
+    def __enter__(self) -> _Unpacked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+
+def record_end(data: bytes, start: int) -> int:
+    """Where the record that starts here ends, its line feed included; −1 if it does not end."""
+    end = data.find(b"\n", start)
+    while end >= 0 and data.count(b'"', start, end) % 2:
+        end = data.find(b"\n", end + 1)
+    return end + 1 if end >= 0 else -1
+
+
+def last_record_end(data: bytes) -> int:
+    """Where the last whole record ends; 0 if there is none. The data starts with a record."""
+    if b'"' not in data:
+        return data.rfind(b"\n") + 1
+    whole = np.frombuffer(data, dtype=np.uint8)
+    quotes, lines = np.flatnonzero(whole == _QUOTE), np.flatnonzero(whole == _LINE)
+    outside = lines[np.searchsorted(quotes, lines) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a block of records looks."""
+
+    records: int
+    short: int
+    long: int
+    longest: int  # bytes of the longest record
+
+
+def scan(data: bytes, width: int, separator: int, where: str, line: int) -> Shape:
+    """Count records and fields, and refuse quotes that are not where RFC 4180 has them, naming the line.
+
+    The reader that follows is fast and lenient: it would let one open quote swallow the rest of the block.
+    """
+    whole = np.frombuffer(data, dtype=np.uint8)
+    quoted = b'"' in data
+    quotes_seen, fields_before, start = 0, 0, 0
+    records = short = long = longest = 0
+    for begin in range(0, len(data), CHUNK):
+        part = whole[begin : begin + CHUNK]
+        marks = np.flatnonzero((part == _LINE) | (part == separator))
+        if quoted:
+            quotes = np.flatnonzero(part == _QUOTE)
+            _check_quotes(data, whole, begin + quotes, quotes_seen, separator, where, line)
+            marks = marks[(np.searchsorted(quotes, marks) + quotes_seen) % 2 == 0]
+            quotes_seen += len(quotes)
+        ends = np.flatnonzero(part[marks] == _LINE)
+        if len(ends):
+            fields = np.diff(ends, prepend=-1)
+            fields[0] += fields_before
+            short += int(np.count_nonzero(fields < width))
+            long += int(np.count_nonzero(fields > width))
+            places = begin + marks[ends]
+            longest = max(longest, int(np.diff(places, prepend=start - 1).max()))
+            start, fields_before = int(places[-1]) + 1, len(marks) - 1 - int(ends[-1])
+            records += len(ends)
+        else:
+            fields_before += len(marks)
+    if quotes_seen % 2:
+        raise _unbalanced(data, data.rfind(b'"'), where, line)
+    if start < len(data):  # the last line has no end
+        records += 1
+        short += fields_before + 1 < width
+        long += fields_before + 1 > width
+        longest = max(longest, len(data) - start)
+    return Shape(records, short, long, longest)
+
+
+def _check_quotes(  # everything that the message needs, and where the quotes are
+    data: bytes, whole: Any, quotes: Any, seen: int, separator: int, where: str, line: int
+) -> None:
+    """Opening quotes stand at the start of a field, closing ones at its end; a doubled one counts as both."""
+    neighbours = (_QUOTE, separator, _LINE)
+    opening, closing = quotes[seen % 2 :: 2], quotes[1 - seen % 2 :: 2]
+    before, after = whole[np.maximum(opening - 1, 0)], whole[np.minimum(closing + 1, len(whole) - 1)]
+    bad_open = opening[(opening > 0) & ~np.isin(before, neighbours)]
+    bad_close = closing[(closing + 1 < len(whole)) & ~np.isin(after, neighbours)]
+    if len(bad_open) and (not len(bad_close) or bad_open[0] < bad_close[0]):
+        raise _unbalanced(data, int(bad_open[0]), where, line)
+    if len(bad_close):
+        raise _unbalanced(data, data.rfind(b'"', 0, int(bad_close[0])), where, line)
+
+
+def _unbalanced(data: bytes, place: int, where: str, line: int) -> InputError:
+    line += data.count(b"\n", 0, max(place, 0))
+    return InputError(
+        f"{where} has an unbalanced quote in line {line}. Quote the whole field and double the quotes in it."
+    )
 
 
 @dataclass(frozen=True)

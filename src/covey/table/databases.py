@@ -22,8 +22,8 @@ from urllib.parse import quote
 
 from covey.errors import InputError, ParameterError
 from covey.table.columns import FIELD_LIMIT, Table, check_cells, match, part_rows
-from covey.table.domain import Domain
 from covey.table.extras import optional
+from covey.table.rules import Domain
 
 if TYPE_CHECKING:
     from polars import Series

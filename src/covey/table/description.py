@@ -40,8 +40,8 @@ from covey.table.resources import (
     require_key,
     require_schema,
 )
-from covey.table.rules import Forbid, LessEqual, Requires, Rule, read_rule, shown_rule
-from covey.table.schema import Schema, require_confirmed
+from covey.table.rules import Forbid, Rule
+from covey.table.schema import LessEqual, Schema, read_rule, require_confirmed
 
 OWN = ("at_most", "order", *FLAGS, "person")  # of a resource, not of the whole package
 PERSONS = "persons"  # the name of a table of persons that was made from one file
@@ -99,18 +99,16 @@ class Description:
         below = {part.name: part for part, _ in places if part.parent is not None}
         if isinstance(rule, LessEqual):
             raise ParameterError(
-                f"the rule {shown_rule(rule)} orders a field of a person and one of an event, which is not supported yet. Give "
+                f"the rule {rule} orders a field of a person and one of an event, which is not supported yet. Give "
                 f"{', '.join(below) or self.unit.name} the distance between them instead (the age at a visit, the days since "
                 "birth), as a number that is not negative."
             )
-        if not isinstance(rule, Forbid | Requires):
+        if not isinstance(rule, Forbid):
             raise ParameterError("rules across persons and events forbid or require: write forbid or requires.")
         of_unit = [part for part, _ in places if part.parent is None]
         if len(places) - len(of_unit) != 1 or not of_unit:
             tables = ", ".join(part.name for part in self.tables[1:])
-            raise ParameterError(
-                f"the rule {shown_rule(rule)} must name one field of {tables}, and fields of {self.unit.name}."
-            )
+            raise ParameterError(f"the rule {rule} must name one field of {tables}, and fields of {self.unit.name}.")
         for part, field in places:
             kept = "A rule across the tables needs an independent field."
             if part.parent is not None and field.name == part.parent.order:

@@ -6,25 +6,274 @@ A draft describes private data, so none of its fields is confirmed, and it holds
 
 from __future__ import annotations
 
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from covey.errors import InputError
-from covey.table.column_dependencies import functions, propose_links
+from covey.core.arrays import Floats
+from covey.errors import InputError, ParameterError
+from covey.table.attributes import MISSING, ColumnLog, Grid
 from covey.table.column_drafts import BLANK, CALLED, FEW, ColumnDraft, Note, Proposal, number_values, present
-from covey.table.columns import Table
-from covey.table.dialect_detection import assumptions, sniff
-from covey.table.dialects import Dialect
+from covey.table.columns import SizeBudget, Table, spelled
+from covey.table.csvfile import TextFile
+from covey.table.dialects import SEPARATORS, Dialect
 from covey.table.extras import optional
-from covey.table.fields import Field
+from covey.table.fields import ORDERED_TYPES, Field, Follows
 from covey.table.guessing import PUBLIC_CODES, is_hierarchy
+from covey.table.links import find_links
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
+from covey.table.workbook import SUFFIXES, first_rows
+
+if TYPE_CHECKING:
+    from polars import Series
+
+SAMPLE = 2**18  # bytes that are looked at
+PREAMBLE = 30  # lines at most before a header
+LINES = 200  # lines that are compared
+
+_MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_NOT_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+FEWEST = 50  # rows that have both values, before their order means anything
+KEPT = 0.995  # of these rows have the order: a few mistakes of typing are forgiven
+BY_CHANCE = 0.95  # an order that so many random pairs of values have is no rule
+NARROWER = 0.5  # times the spread of the later value is what the distance has at most; else the value says as much
+LOOKED_AT = 100_000  # rows, the first ones
+FIRST_ROWS = 1000  # of a table: they rule most functions out before whole columns are compared
+REPEATED = 20  # rows for each value of a column, on average, before it may be said to determine another
+SEARCHED_COLUMNS = 60  # columns beyond which pairs are not looked for
 
 GLANCE = 20  # cells that rule most copies out before whole columns are compared
 _TOTALS = ("total", "totals", "sum", "grand total", "subtotal", "gesamt", "summe", "total général", "totale")
+
+
+def sniff(path: Path, said: Dialect, size_limit: int) -> Dialect:
+    """The dialect of a file: what was said, and the rest as it looks."""
+    if path.suffix.lower() in SUFFIXES:
+        if said.skip_rows is not None:
+            return said
+        rows = first_rows(path, said.sheet, PREAMBLE + LINES)
+        return said.over(Dialect(skip_rows=_header_row([_filled(row) for row in rows])))
+    text = TextFile(path, said.encoding or "latin-1", 0, SizeBudget(path, size_limit))
+    encoding = said.encoding or _encoding(path, text)
+    text = TextFile(path, encoding, said.skip_rows or 0, SizeBudget(path, size_limit))
+    lines = _first_lines(text)
+    announced = re.fullmatch(r"sep=([,;|\t])", lines[0].strip(" "), re.IGNORECASE) if lines else None
+    start = 1 if announced and said.skip_rows is None else 0
+    separator = said.separator or (announced[1] if announced else _separator(lines[start:]))
+    skip = said.skip_rows
+    if skip is None:
+        skip = start + _header_row([_cells(line, separator) for line in lines[start:]])
+    if said.skip_rows is None and skip > start and not _names(lines[skip], separator):
+        separator, skip = said.separator or ",", start  # a single column whose cells hold separators
+    return said.over(Dialect(separator, encoding=encoding, skip_rows=skip))
+
+
+def assumptions(found: Dialect, said: Dialect) -> str | None:
+    """One line on what was found and not said; None if there is nothing unusual."""
+    words = []
+    if said.separator is None and found.separator not in (None, ","):
+        words.append(f"cells separated by {SEPARATORS[found.separator]}")
+    if said.encoding is None and found.encoding not in (None, "utf-8"):
+        words.append(f"text in {found.encoding}")
+    if said.skip_rows is None and found.skip_rows:
+        words.append(f"{found.skip_rows} line{'s' * (found.skip_rows > 1)} before the header")
+    return f"read with {', '.join(words)}" if words else None
+
+
+def _encoding(path: Path, text: TextFile) -> str:
+    """UTF-8 where the whole file is, else what its mark says, else Windows-1252; a mixture is refused."""
+    check, utf8, multibyte, line = codecs.getincrementaldecoder("utf-8")(), True, False, 1
+    odd = 0
+    for place, (raw, last) in enumerate(text.raw(2**22)):
+        for mark, name in _MARKS.items():
+            if place == 0 and raw.startswith(mark):
+                return name
+        if place == 0 and b"\0" in raw[:1000] and raw[:1000].count(b"\0") > len(raw[:1000]) // 4:
+            return "utf-16-le" if raw[1:2] == b"\0" else "utf-16-be"
+        multibyte = multibyte or _MULTIBYTE.search(raw) is not None
+        if utf8:
+            try:
+                check.decode(raw, last)
+            except UnicodeDecodeError as error:
+                utf8, odd = False, line + error.object.count(b"\n", 0, error.start)
+        if not utf8 and (found := _NOT_IN_1252.search(raw)):
+            where = line + raw.count(b"\n", 0, found.start())
+            raise InputError(
+                f"{path} is neither UTF-8 (line {odd}) nor Windows-1252 (line {where}). Name its encoding."
+            )
+        line += raw.count(b"\n")
+    if not utf8 and multibyte:
+        raise InputError(
+            f"{path} mixes UTF-8 with another encoding, which begins in line {odd}. Save it in one of them."
+        )
+    return "utf-8" if utf8 else "windows-1252"
+
+
+def _first_lines(text: TextFile) -> list[str]:
+    seen = b""
+    for piece, last in text.pieces(SAMPLE):
+        seen += piece
+        if last or len(seen) >= SAMPLE:
+            break
+    lines = seen.decode(errors="replace").split("\n")[: PREAMBLE + LINES]
+    return lines if len(lines) == 1 or lines[-1] else lines[:-1]
+
+
+def _separator(lines: list[str]) -> str:
+    """The separator by which most lines have the same number of cells, at least two; a comma if there is none."""
+    best, score = ",", 0
+    for mark in SEPARATORS:
+        widths = Counter(_cells(line, mark) for line in lines)
+        widths.pop(1, None), widths.pop(0, None)
+        if not widths:
+            continue
+        width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
+        if count * min(width, 3) > score and count * 2 >= len([line for line in lines if line.strip()]) - PREAMBLE:
+            best, score = mark, count * min(width, 3)
+    return best
+
+
+def _cells(line: str, separator: str) -> int:
+    """How many cells a line has; 0 if it is blank."""
+    if not line.strip():
+        return 0
+    try:
+        return len(next(csv.reader([line], delimiter=separator)))
+    except (csv.Error, StopIteration):
+        return 1
+
+
+def _names(line: str, separator: str) -> bool:
+    """Whether a line may be a header: different words, and no numbers."""
+    try:
+        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
+    except (csv.Error, StopIteration):
+        return False
+    return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[+-]?[\d.,]+", cell) for cell in cells)
+
+
+def _filled(row: list[str | None]) -> int:
+    """How far a row of a sheet is filled."""
+    return max((j + 1 for j, cell in enumerate(row) if cell is not None and cell.strip()), default=0)
+
+
+def _header_row(widths: list[int]) -> int:
+    """The lines before the first one that is as wide as most are; 0 unless these are all narrower."""
+    common = Counter(width for width in widths if width > 1)
+    if not common:
+        return 0
+    usual = max(common.items(), key=lambda item: (item[1], item[0]))[0]
+    first = next(j for j, width in enumerate(widths) if width >= usual)
+    narrow = all(width < max(2, usual) for width in widths[:first])
+    return first if 0 < first <= PREAMBLE and narrow and widths[first] == usual else 0
+
+
+def propose_links(fields: Sequence[Field], columns: Sequence[Series], missing: tuple[str, ...]) -> dict[str, Follows]:
+    """For each number or date that follows another one, which: the nearest that comes before it."""
+    values = {
+        field.name: _values(field, column.head(LOOKED_AT), missing)
+        for field, column in zip(fields, columns, strict=True)
+        if _has_limits(field)
+    }
+    if len(values) > SEARCHED_COLUMNS:
+        return {}
+    own = {field.name: field for field in fields}
+    found: dict[str, Follows] = {}
+    for end in values:
+        near = {base: gap for base in values if (gap := _gap(values[base], values[end])) is not None}
+        for base in sorted(near, key=lambda name: near[name]):
+            proposed = found | {end: Follows(base)}
+            if _alike(own[base], own[end]) and _holds(own, proposed):
+                found = proposed
+                break
+    return found
+
+
+def _has_limits(field: Field) -> bool:
+    limits = field.minimum is not None and field.maximum is not None
+    return field.type in ORDERED_TYPES and field.type != "time" and limits and field.bins is None
+
+
+def _alike(base: Field, end: Field) -> bool:
+    numbers = ("integer", "number")
+    return base.type == end.type or (base.type in numbers and end.type in numbers)
+
+
+def _values(field: Field, column: Series, missing: tuple[str, ...]) -> Floats:
+    """Values in the field's unit, NaN for none."""
+    grid = Grid(replace(field, required=False), missing)
+    cells = grid.read(spelled(column, field.spelling), ColumnLog())
+    return np.where(cells > MISSING // 2, cells / grid.scale, np.nan)
+
+
+def _gap(base: Floats, end: Floats) -> float | None:
+    """The spread of the distance from base to end, where end follows base; None where it does not."""
+    both = ~(np.isnan(base) | np.isnan(end))
+    x, y = base[both], end[both]
+    if base is end or len(x) < FEWEST or x.mean() >= y.mean() or np.mean(x <= y) < KEPT:
+        return None
+    chance = 1 - float(np.mean(np.searchsorted(np.sort(y), x, side="left") / len(y)))  # x ≤ y, were they drawn apart
+    spread = float((y - x).std())
+    return spread if chance < BY_CHANCE and 0 < spread <= NARROWER * float(y.std()) else None
+
+
+def with_links_that_hold(fields: Sequence[Field]) -> tuple[Field, ...]:
+    """The fields without proposals that others have made impossible: a base that was left out, or that has bins now."""
+    own = {field.name: replace(field, follows=None) for field in fields}
+    kept: dict[str, Follows] = {}
+    for field in fields:
+        if field.follows is not None and _holds(own, proposed := kept | {field.name: field.follows}):
+            kept = proposed
+    return tuple(replace(field, follows=kept.get(field.name)) for field in fields)
+
+
+def _holds(fields: dict[str, Field], follows: dict[str, Follows]) -> bool:
+    """Whether a schema with these links is possible: no circles, and bounds that allow them."""
+    linked = {name: replace(field, follows=follows.get(name)) for name, field in fields.items()}
+    try:
+        find_links(linked, ())
+    except ParameterError:
+        return False
+    return True
+
+
+def functions(columns: Sequence[Series], bases: Sequence[int]) -> dict[int, int]:
+    """Columns that are a function of one of the bases, by place: that with the fewest values.
+
+    A base says something only if its values repeat; both columns vary.
+    """
+    if not columns:
+        return {}
+    rows = len(columns[0])
+    first = np.stack([column.head(FIRST_ROWS).rank("dense").fill_null(0).to_numpy() for column in columns], axis=1)
+    found: dict[int, int] = {}
+    sizes = {base: columns[base].n_unique() for base in bases}
+    for base in sorted((b for b in bases if 1 < sizes[b] <= rows / REPEATED), key=lambda b: sizes[b]):
+        _, begins, place = np.unique(first[:, base], return_index=True, return_inverse=True)
+        for own in np.flatnonzero((first == first[begins[place.ravel()]]).all(axis=0)).tolist():
+            if own != base and own not in found and _is_function(columns[base], columns[own], sizes[base]):
+                found[own] = base
+    # Of two columns that say the same, the first one stays.
+    return {own: base for own, base in found.items() if found.get(base) != own or base < own}
+
+
+def _is_function(base: Series, own: Series, size: int) -> bool:
+    pair = optional("polars").DataFrame([base.alias("base"), own.alias("own")])
+    return bool(own.n_unique() > 1 and pair.n_unique() == size)
 
 
 @dataclass(frozen=True)

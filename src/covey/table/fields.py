@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as entry
-from datetime import datetime, timedelta
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from covey.core.arrays import Integers
 from covey.errors import ParameterError, whole_number
-from covey.table.axis import LARGEST as LARGEST
-from covey.table.axis import MOST_DECIMALS, Axis, enough_decimals
 from covey.table.derived_fields import Derived
 from covey.table.dialects import USUAL_FORMATS, Spelling
 from covey.table.document import (
@@ -26,13 +27,16 @@ from covey.table.document import (
     flag,
     only,
     refuse_misplaced,
+    refuse_unknown,
     section,
     shown,
     spelt_like,
 )
-from covey.table.follows import Follows
-from covey.table.values import BITS, FALSE_TRUE, as_written, below, flag_words, is_label, is_whole, read_flags, typed
-from covey.table.values import Value as Value
+
+FALSE_TRUE = ("false", "true")
+BITS = ("0", "1")
+
+Value = bool | int | float | str | date | datetime | time
 
 TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
 ORDERED_TYPES = TYPES[2:]
@@ -41,9 +45,138 @@ LEVELS = {"icd10": 3, "nace": 2}  # first letters that name the group of a code
 # A spreadsheet runs what starts like this; CSV puts an apostrophe before it. Some take full-width signs for the others, or pass
 # over characters without width that stand before them.
 GUARDED = (*"=+-@\t\r＝＋－＠", *"\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
-
 _EPOCH = datetime(1970, 1, 1)
 _READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar", "trueValues", "falseValues")
+
+LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
+MOST_DECIMALS = 15  # a float holds no more digits
+
+
+def typed(type_: str, value: Any) -> Value | None:
+    """A public value in its type; None if it is not one."""
+    if type_ == "boolean":
+        return value if isinstance(value, bool) else None
+    if type_ == "string":
+        return value if isinstance(value, str) else None
+    if type_ in ("integer", "number"):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            return None
+        if not math.isfinite(value) or (type_ == "integer" and value != int(value)):
+            return None
+        return int(value) if isinstance(value, int | np.integer) or type_ == "integer" else float(value)
+    try:
+        if type_ == "time":
+            moment_of_day = time.fromisoformat(value.strip()) if isinstance(value, str) else value
+            return moment_of_day.replace(microsecond=0, tzinfo=None) if isinstance(moment_of_day, time) else None
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value.strip())
+        if type_ == "date":
+            return value.date() if isinstance(value, datetime) else value if isinstance(value, date) else None
+        if isinstance(value, datetime):
+            moment: datetime = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            return moment.replace(microsecond=0)
+        return datetime(value.year, value.month, value.day) if isinstance(value, date) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def read_flags(data: Mapping[str, Any], name: Any) -> tuple[str, str]:
+    """Frictionless' falseValues and trueValues of a boolean field, one word each."""
+    given = data.get("falseValues"), data.get("trueValues")
+    if given == (None, None):
+        return FALSE_TRUE
+    false, true = (words if isinstance(words, list) and len(words) == 1 else [None] for words in given)
+    if data.get("type") != "boolean" or not isinstance(false[0], str) or not isinstance(true[0], str):
+        raise ParameterError(
+            f"field {name!r} has falseValues {given[0]!r} and trueValues {given[1]!r}. A boolean field may have both, a list of "
+            "one text each."
+        )
+    return false[0], true[0]
+
+
+def flag_words(flags: tuple[str, str]) -> dict[str, Any]:
+    """The same for a schema's file, where they are not the usual ones."""
+    return {} if flags == FALSE_TRUE else {"falseValues": [flags[0]], "trueValues": [flags[1]]}
+
+
+def is_label(text: str) -> bool:
+    """Whether a category survives being written to a file and read again."""
+    if not text or text != text.strip() or "\0" in text or "\r" in text:
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number, and no code that would lose a leading zero."""
+    return re.fullmatch(r"[+-]?(0|[1-9]\d{0,14})(\.0+)?", text, re.ASCII) is not None
+
+
+def as_written(value: Any) -> Decimal:
+    """The number as it is written: 0.1 means one tenth, not its nearest float."""
+    return Decimal(repr(value))
+
+
+def below(a: Any, b: Any) -> bool:
+    """Whether one value of an ordered type lies below another."""
+    return bool(a < b)
+
+
+@dataclass(frozen=True)
+class Follows:
+    """A number, date or time is measured from another field; bounds of the difference are in its unit (days, seconds).
+
+    Args:
+        base: the other field.
+        minimum: the least difference; None for 0, or if it may be negative for all that bounds allow.
+        maximum: the largest one; None for all that bounds allow.
+        signed: whether the difference may be negative.
+    """
+
+    base: str
+    minimum: float | None = None
+    maximum: float | None = None
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, str):
+            raise ParameterError(f"a field follows another one, named by text, got {self.base!r}.")
+        for bound in (self.minimum, self.maximum):
+            plain = isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound)
+            if bound is not None and not plain:
+                raise ParameterError(f"a difference is bounded by {bound!r}. Give numbers, in the field's unit.")
+        if not self.signed and self.minimum is not None and self.minimum < 0:
+            raise ParameterError(
+                'a field that comes after another one has no negative difference. Use "difference_from".'
+            )
+
+    @classmethod
+    def from_dict(cls, own: Mapping[str, Any], name: Any) -> Follows | None:
+        """Read what stands under "covey" of a field."""
+        named, bounds = (
+            [word for word in ("after", "difference_from") if own.get(word) is not None],
+            own.get("difference"),
+        )
+        if len(named) > 1:
+            raise ParameterError(
+                f"field {name!r} has after and difference_from. after is for differences that are never negative."
+            )
+        if not named and bounds is not None:
+            raise ParameterError(f"field {name!r} has a difference. Say from which field: after, or difference_from.")
+        if not named:
+            return None
+        bounds = {} if bounds is None else bounds
+        if not isinstance(bounds, Mapping):
+            raise ParameterError(
+                f"difference of field {name!r} must be an object with minimum and maximum, got {bounds!r}."
+            )
+        refuse_unknown(bounds, ("minimum", "maximum"), f"difference of field {name!r}")
+        return cls(own[named[0]], bounds.get("minimum"), bounds.get("maximum"), named == ["difference_from"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same, for a file."""
+        bounds = {"minimum": self.minimum, "maximum": self.maximum}
+        given = {word: bound for word, bound in bounds.items() if bound is not None}
+        return {"difference_from" if self.signed else "after": self.base} | ({"difference": given} if given else {})
 
 
 @dataclass(frozen=True)
@@ -420,3 +553,31 @@ class Field:
 def _levels(given: Any) -> Any:
     """A number of letters for the name of a well-known hierarchy; anything else as it is."""
     return LEVELS.get(given, given) if isinstance(given, str) else given
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Bins on the whole multiples of 10^-decimals (days for dates, seconds for times): bin b is starts[b], …, ends[b]."""
+
+    starts: Integers
+    ends: Integers
+    decimals: int
+
+    @property
+    def low(self) -> int:
+        """The least multiple."""
+        return int(self.starts[0])
+
+    @property
+    def high(self) -> int:
+        """The largest multiple."""
+        return int(self.ends[-1])
+
+
+def enough_decimals(points: list[Decimal], bins: int) -> int:
+    """Decimals for a thousand values in the narrowest bin, as far as that is exact; between two points lie `bins` of them."""
+    width = min(b - a for a, b in pairwise(points)) / bins
+    wanted = max(math.ceil(3 - math.log10(width)) if width else 0, *(-int(p.as_tuple().exponent) for p in points), 0)
+    largest = max(abs(p) for p in points)
+    room = math.floor(math.log10(LARGEST / largest)) if largest else MOST_DECIMALS
+    return max(0, min(wanted, room, MOST_DECIMALS))

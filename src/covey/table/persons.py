@@ -13,8 +13,7 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.errors import ParameterError
-from covey.table.cells import MISSING_WORDS, as_text
-from covey.table.columns import Words
+from covey.table.columns import MISSING_WORDS, Words, as_text
 from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.schema import Schema

@@ -13,7 +13,7 @@ each field is confirmed.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
 from functools import cached_property
@@ -31,6 +31,7 @@ from covey.table.document import (
     only,
     read_document,
     refuse_misplaced,
+    refuse_unknown,
     section,
     spelt_like,
     write_document,
@@ -38,63 +39,69 @@ from covey.table.document import (
 from covey.table.drafting import draft
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
-from covey.table.relations import LEARN, Relation, read_relations
+from covey.table.number_rules import BodyRule, LessEqual, Linear
 from covey.table.repair import RuleBook
-from covey.table.rules import (
-    AtMost,
-    BodyRule,
-    Condition,
-    Forbid,
-    LessEqual,
-    Linear,
-    Requires,
-    Rule,
-    Sum,
-    check_rule,
-    read_rule,
-)
+from covey.table.rules import AtMost, Condition, Domain, Forbid, Rule, Sum
+
+LEARN, NONE = "learn", "none"
 
 # The parts of a schema are found beside it.
-__all__ = [
-    "DRAFT_MARK",
-    "ORDERED_TYPES",
-    "TYPES",
-    "AtMost",
-    "BodyRule",
-    "Condition",
-    "Constant",
-    "Field",
-    "Forbid",
-    "LessEqual",
-    "Linear",
-    "Requires",
-    "Rule",
-    "Schema",
-    "Sum",
-    "Value",
-]
+__all__ = ["ORDERED_TYPES", "TYPES", "Constant", "Field", "Relation", "Schema", "Value"]
+__all__ += ["AtMost", "BodyRule", "Condition", "Forbid", "LessEqual", "Linear", "Rule", "Sum"]
 
 TRIPLES = 5  # looked for with a target, where nothing else is said: a handful, each of which makes the others noisier
 DRAFT_MARK = "draft: describes private data"
 
 
 @dataclass(frozen=True)
-class Schema:
+class Relation:
+    """A relation in words, how the schema uses it, and the noisy share of rows that break it, with its deviation."""
+
+    words: str
+    use: str  # "rule", "derived" or "expected"
+    columns: tuple[str, ...]
+    broken: float
+    sd: float
+
+    def __post_init__(self) -> None:
+        for word in ("broken", "sd"):
+            object.__setattr__(self, word, round(getattr(self, word), 6))  # as files write it
+
+    def __str__(self) -> str:
+        return f"{self.words}: {max(self.broken, 0):.1%} ± {2 * self.sd:.1%} of rows differ"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in a file."""
+        own = {"words": self.words, "use": self.use, "columns": list(self.columns)}
+        return own | {"broken": self.broken, "sd": self.sd}
+
+
+def read_relations(given: Any) -> str | tuple[Relation, ...]:
+    """What stands under "relations": a wish, or what was found."""
+    if given in (LEARN, NONE, None):
+        return str(given or "")
+    if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(x, Mapping) for x in given):
+        raise ParameterError(f'relations of a schema must be "learn" or "none", got {given!r}.')
+    for one in given:
+        refuse_unknown(one, ("words", "use", "columns", "broken", "sd"), "a relation")
+    try:
+        return tuple(
+            Relation(str(x["words"]), str(x["use"]), tuple(x["columns"]), float(x["broken"]), float(x["sd"]))
+            for x in given
+        )
+    except (KeyError, TypeError, ValueError):
+        raise ParameterError("a relation needs words, use, columns, broken and sd, as a release wrote them.") from None
+
+
+@dataclass(frozen=True)
+class Schema(Domain):
     """The public domain of a table: its fields in order, how missing cells are written, and the rules of its rows."""
 
-    fields: tuple[Field, ...]
-    missing_values: tuple[str, ...] = ("",)
-    rules: tuple[Rule, ...] = ()
     drafted: bool = False
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
-    dialect: Dialect = Dialect()  # noqa: RUF009 # frozen
     important: tuple[tuple[str, ...], ...] = ()  # columns, and pairs of columns, that get more of a budget
-    target: str | None = (
-        None  # the column that others are to predict: its pairs get more, and triples with it are looked for
-    )
-    triples: int | None = (
-        None  # how many triples of columns are chosen and measured at most; TRIPLES with a target, else none
-    )
+    target: str | None = None  # the column that others are to predict: pairs and triples with it get more
+    triples: int | None = None  # so many triples of columns are measured at most; TRIPLES with a target, else none
     relations: str | tuple[Relation, ...] = ""  # "learn" or "none", where it is said; or those that a release found
 
     def __post_init__(self) -> None:
@@ -111,12 +118,7 @@ class Schema:
                     f"lists category {min(hidden)!r}, which missingValues declares missing", "Remove it from either."
                 )
         for rule in self.rules:
-            for name in rule.fields:
-                if (
-                    self[name].learn and self[name].type != "boolean"
-                ):  # a rule could turn out impossible once the budget is spent
-                    raise self[name].wrong("is to be learned and stands in a rule", "Declare it, or drop the rule.")
-            check_rule(rule, {name: self[name] for name in rule.fields})
+            self._check_rule(rule)
         for group in self.important:
             self._check_important(group)
         if self.target is not None and not self[self.target].measured:
@@ -132,6 +134,21 @@ class Schema:
                 raise field.wrong(what, "Name such a field, or a number of letters.")
         if all(field.confirmed or field.follows is None for field in self.fields):
             _ = self.links  # circles and bounds that cannot hold are refused
+
+    def _check_rule(self, rule: Rule) -> None:
+        fields = [self[name] for name in rule.fields]
+        if len(set(rule.fields)) < len(fields) or not fields:
+            raise ParameterError(f"rule {rule} must name at least one field, and each once.")
+        for field in fields:
+            if field.learn and field.type != "boolean":  # a rule could turn out impossible once the budget is spent
+                raise field.wrong("is to be learned and stands in a rule", "Declare it, or drop the rule.")
+            if not field.measured:
+                what = "constant" if field.derived is None else "derived from others"
+                raise field.wrong(f"is {what} and stands in rule {rule}", "Leave it out of the rule.")
+        wanted = rule.check({field.name: field for field in fields})
+        for field in fields:
+            if field.type not in wanted:
+                raise field.wrong(f"has type {field.type} in rule {rule}", f"It needs type {' or '.join(wanted)}.")
 
     def _check_important(self, group: tuple[str, ...]) -> None:
         if not 1 <= len(set(group)) == len(group) <= 2:
@@ -166,16 +183,6 @@ class Schema:
             if field.name == name:
                 return field
         raise ParameterError(f"the schema has no field {name!r}. It has {', '.join(self.names)}.")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The fields' names, in order."""
-        return tuple(field.name for field in self.fields)
-
-    @property
-    def encoded(self) -> tuple[Field, ...]:
-        """The fields with more than one category, or an unknown number; the others are public constants."""
-        return tuple(field for field in self.fields if field.learn or field.categories > 1)
 
     @property
     def learns(self) -> tuple[Field, ...]:
@@ -251,7 +258,7 @@ class Schema:
         notes = {k: v for k, v in data.items() if k not in ("fields", "missingValues", "covey", "dialect", "encoding")}
         checked = tuple(read_rule(rule, by_name) for rule in rules)
         return cls(
-            *(fields, tuple(missing), checked, draft, notes, Dialect.from_dict(data), groups),
+            *(fields, tuple(missing), checked, Dialect.from_dict(data), draft, notes, groups),
             target=own.get("target"),
             triples=own.get("triples"),
             relations=read_relations(own["relations"]) if "relations" in own else "",
@@ -357,3 +364,30 @@ def spelled_as(field: Field, dialect: Dialect) -> Field:
     if field.type in ("date", "datetime", "time") and dialect.date_format is not None:
         return replace(field, spelling=Spelling(date_format=dialect.date_format))
     return field
+
+
+# Each reads what stands under its word; KeyError, TypeError, AttributeError and ValueError where that is incomplete.
+KINDS: dict[str, Callable[[Any, Mapping[str, Field]], Rule]] = {
+    "at_most": AtMost.read,
+    "less_equal": LessEqual.read,
+    "linear": Linear.read,
+    "body": BodyRule.read,
+    "forbid": Forbid.read,
+    "requires": Forbid.read_requires,
+}
+_WORDS = f"{', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}"
+
+
+def read_rule(rule: Any, fields: Mapping[str, Field]) -> Rule:
+    """A rule as it stands in a file."""
+    if not isinstance(rule, Mapping) or len(rule) != 1:
+        raise ParameterError(f"a rule is an object with one key, {_WORDS}, got {rule!r}.")
+    [(word, body)] = rule.items()
+    if word not in KINDS:
+        raise ParameterError(f"there is no rule {word!r}. Use {_WORDS}.")
+    try:
+        return KINDS[word](body, fields)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(f"rule {rule!r} is incomplete or has a wrong type: {error!r}.") from None

@@ -35,10 +35,10 @@ from covey.table.columns import (
 from covey.table.csvfile import CsvFile
 from covey.table.databases import Database, DatabaseTable, is_database
 from covey.table.dialects import Dialect, Spelling, check_encoding
-from covey.table.domain import Domain
 from covey.table.extras import optional
 from covey.table.fields import GUARDED, Field
 from covey.table.frames import FrameForm, remember
+from covey.table.rules import Domain
 from covey.table.workbook import SUFFIXES as WORKBOOK_SUFFIXES
 from covey.table.workbook import Workbook
 

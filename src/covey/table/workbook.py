@@ -15,8 +15,8 @@ from typing import Any
 from covey.errors import InputError
 from covey.table.columns import SizeBudget, Table, check_cells, match, part_rows
 from covey.table.dialects import Dialect
-from covey.table.domain import Domain
 from covey.table.extras import optional
+from covey.table.rules import Domain
 
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 

@@ -17,9 +17,8 @@ from covey.errors import ParameterError
 from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, grid_of
 from covey.table.codec import Codec
 from covey.table.description import Description
-from covey.table.domain import Condition, Rule, Sum, Zero
 from covey.table.repair import RuleBook
-from covey.table.rules.flags import MOST_ZEROS
+from covey.table.rules import MOST_ZEROS, Condition, Rule, Sum, Zero
 
 
 def structural_zeros(codec: Codec) -> Boxes:

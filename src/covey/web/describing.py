@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from covey.errors import ParameterError
-from covey.table.column_dependencies import with_links_that_hold
 from covey.table.description import Description, joint_field
+from covey.table.drafting import with_links_that_hold
 from covey.table.resources import BARE, Resource
 from covey.table.rules import Rule
 from covey.table.schema import Schema

@@ -21,7 +21,6 @@ from covey.table.schema import (
     Forbid,
     LessEqual,
     Linear,
-    Requires,
     Rule,
     Schema,
     Sum,
@@ -109,7 +108,7 @@ def read_rule(form: Form, schema: Schema) -> Rule:
     if rule == "forbid":
         return Forbid(_conditions(form, schema, range(CONDITIONS)))
     if rule == "requires":
-        return Requires(_conditions(form, schema, ("_if",)), _conditions(form, schema, ("_then",)))
+        return Forbid.requires(_conditions(form, schema, ("_if",)), _conditions(form, schema, ("_then",)))
     raise ParameterError("choose a rule.")
 
 

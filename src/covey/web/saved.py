@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from covey.errors import CoveyError, ParameterError
 from covey.table.fields import Field
-from covey.table.rules import read_rule
+from covey.table.schema import read_rule
 from covey.web.choices import Choices
 from covey.web.describing import link_form, read_link
 from covey.web.drafts import ColumnDraft

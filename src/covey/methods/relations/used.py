@@ -17,11 +17,9 @@ from covey.methods.relations.search import Accepted, Findings
 from covey.table.attributes import Grid
 from covey.table.codec import Codec
 from covey.table.derived_fields import Derived, leading_number, quoted
-from covey.table.domain import Condition, Rule
 from covey.table.fields import Field
-from covey.table.relations import NONE, Relation
-from covey.table.rules import Forbid, LessEqual, Requires
-from covey.table.schema import Schema
+from covey.table.rules import Condition, Forbid, Rule
+from covey.table.schema import NONE, LessEqual, Relation, Schema
 from covey.table.zeros import structural_zeros
 
 _EPOCH = datetime(1970, 1, 1)
@@ -168,7 +166,7 @@ class Whole:
         if any(fields[name].required for name in self.parts):
             return []
         (a, b), gone = self.parts, Condition((None,))
-        return [Requires(((a, gone),), ((b, gone),)), Requires(((b, gone),), ((a, gone),))]
+        return [Forbid.requires(((a, gone),), ((b, gone),)), Forbid.requires(((b, gone),), ((a, gone),))]
 
 
 def _from_parts(findings: Findings, accepted: list[Accepted]) -> tuple[list[Accepted], dict[str, Whole]]:
@@ -207,9 +205,9 @@ def _rules(codec: Codec, findings: Findings, what: tuple[int, int, int]) -> list
     literals = findings.of.literals
     (a, x), (b, y) = (_condition(codec, findings, literals[i]) for i in (one, two))
     if kind == IMPLIES:
-        return [Requires(((a, x),), ((b, y),))]
+        return [Forbid.requires(((a, x),), ((b, y),))]
     if kind == EQUIVALENT:
-        return [Requires(((a, x),), ((b, y),)), Requires(((b, y),), ((a, x),))]
+        return [Forbid.requires(((a, x),), ((b, y),)), Forbid.requires(((b, y),), ((a, x),))]
     return [Forbid(((a, x), (b, y)))]
 
 

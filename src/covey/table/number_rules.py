@@ -1,27 +1,37 @@
-"""One number is at most another one, and a weighted sum of numbers has a bound: judged and repaired value by value."""
+"""Rules on numbers: one is at most another one, a weighted sum has a bound, and several lie in a convex body together.
+
+A body, in a file:
+
+    {"body": {"fields": ["food", "rent", "rest"], "sum": 100}}                    parts that make a whole
+    {"body": {"fields": ["food", "rent"], "sum": {"maximum": 2000}}}              a budget
+    {"body": {"fields": ["low", "middle", "high"], "increasing": true}}           low ≤ middle ≤ high
+    {"body": {"fields": ["net", "tax", "gross"],
+              "linear": [{"coefficients": {"net": 1, "tax": 1, "gross": -1}, "equals": 0}]}}
+
+They may stand together in one body. It holds where none of its fields is missing.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Integers
 from covey.errors import ParameterError
-from covey.table.attributes import Grid, grid_of
 from covey.table.document import refuse_unknown
-from covey.table.domain import Cells, Mask, Rule, Sum, shown_rule
 from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.rules import Cells, Mask, Rule, Sum
 
 NUMBERS = ("integer", "number")
 
 
-def all_there(attributes: Mapping[str, Any], names: tuple[str, ...], cells: Mapping[str, Integers]) -> Mask:
-    """Which rows have a value of every one of these fields."""
-    return np.asarray(np.logical_and.reduce([grid_of(attributes, name).has_value(cells[name]) for name in names]))
+def _all_there(attributes: Mapping[str, Any], names: tuple[str, ...], cells: Mapping[str, Integers]) -> Mask:
+    return np.asarray(np.logical_and.reduce([attributes[name].has_value(cells[name]) for name in names]))
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,6 @@ class LessEqual(Rule):
     Two numbers that lie far apart are measured each by itself where they are not `linked`, and repaired.
     """
 
-    word = "less_equal"
     left: str
     right: str
     linked: bool = True
@@ -48,12 +57,12 @@ class LessEqual(Rule):
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as it stands in a file."""
-        return {self.word: {"left": self.left, "right": self.right} | ({} if self.linked else {"linked": False})}
+        return {"less_equal": {"left": self.left, "right": self.right} | ({} if self.linked else {"linked": False})}
 
     @classmethod
     def read(cls, body: Any, fields: Mapping[str, Field]) -> LessEqual:
         """The rule as a file states it."""
-        refuse_unknown(body, ("left", "right", "linked"), cls.word)
+        refuse_unknown(body, ("left", "right", "linked"), "less_equal")
         return cls(body["left"], body["right"], body.get("linked", True) is not False)
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
@@ -74,13 +83,13 @@ class LessEqual(Rule):
 
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
         """Which rows have the larger value first."""
-        present = all_there(attributes, self.fields, cells)
-        left, right = (grid_of(attributes, name).value(cells[name]) for name in self.fields)
+        present = _all_there(attributes, self.fields, cells)
+        left, right = (attributes[name].value(cells[name]) for name in self.fields)
         return np.asarray(present & (left > right))
 
     def mend(self, attributes: Mapping[str, Any], cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
         """Redraw inside the bins if they have room; else exchange the values; else move them together."""
-        a, b = (grid_of(attributes, name) for name in self.fields)
+        a, b = (attributes[name] for name in self.fields)
         x, y = cells[self.left][rows], cells[self.right][rows]
         bins_a, bins_b = a.bin_of(x), b.bin_of(y)
         cap = np.minimum(a.axis.ends[bins_a], a.nearest(b.value(b.axis.ends[bins_b]), up=False))
@@ -101,7 +110,6 @@ class LessEqual(Rule):
 class Linear(Rule):
     """Σ coefficient · field ≤ maximum, where none is missing."""
 
-    word = "linear"
     coefficients: tuple[tuple[str, float], ...]
     maximum: float
 
@@ -117,20 +125,18 @@ class Linear(Rule):
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as it stands in a file."""
-        return {self.word: {"coefficients": dict(self.coefficients), "maximum": self.maximum}}
+        return {"linear": {"coefficients": dict(self.coefficients), "maximum": self.maximum}}
 
     @classmethod
     def read(cls, body: Any, fields: Mapping[str, Field]) -> Linear:
         """The rule as a file states it."""
-        refuse_unknown(body, ("coefficients", "maximum"), cls.word)
+        refuse_unknown(body, ("coefficients", "maximum"), "linear")
         return cls(tuple((name, float(a)) for name, a in body["coefficients"].items()), float(body["maximum"]))
 
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Numbers, with finite coefficients."""
         if not all(math.isfinite(a) and a for _, a in self.coefficients) or not math.isfinite(self.maximum):
-            raise ParameterError(
-                f"rule {shown_rule(self)} needs finite coefficients other than 0 and a finite maximum."
-            )
+            raise ParameterError(f"rule {self} needs finite coefficients other than 0 and a finite maximum.")
         return NUMBERS
 
     @property
@@ -145,14 +151,14 @@ class Linear(Rule):
 
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
         """Which rows have a larger sum."""
-        present = all_there(attributes, self.fields, cells)
-        terms = [a * np.where(present, grid_of(attributes, n).value(cells[n]), 0.0) for n, a in self.coefficients]
+        present = _all_there(attributes, self.fields, cells)
+        terms = [a * np.where(present, attributes[n].value(cells[n]), 0.0) for n, a in self.coefficients]
         slack = 1e-12 * (abs(self.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
         return np.asarray(present & (sum(terms) > self.maximum + slack))
 
     def mend(self, attributes: Mapping[str, Any], cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
         """Move fields, in random order, toward the feasible side: first inside their bins, then inside their bounds."""
-        grids: dict[str, Grid] = {name: grid_of(attributes, name) for name in self.fields}
+        grids = {name: attributes[name] for name in self.fields}
         order = [self.coefficients[j] for j in generator.permutation(len(self.coefficients))]
         for wide in (False, True):
             for name, coefficient in order:
@@ -165,3 +171,81 @@ class Linear(Rule):
                 steps = np.ceil(np.clip(excess / abs(coefficient) * grid.scale - 1e-6, 0.0, room)).astype(np.int64)
                 moved = column - steps if coefficient > 0 else column + steps
                 cells[name][rows] = np.clip(moved, low, high)
+
+
+@dataclass(frozen=True)
+class BodyRule(Rule):
+    """Numbers that lie in a convex body together: bounds on sums, and perhaps in increasing order."""
+
+    numbers: tuple[str, ...]
+    bounds: tuple[Sum, ...] = ()
+    increasing: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.bounds and not self.increasing:
+            raise ParameterError("a body needs a sum, linear bounds, or an increasing order.")
+        strange = sorted({name for part in self.bounds for name, _ in part.coefficients} - set(self.numbers))
+        if strange:
+            raise ParameterError(f"a body has a bound on {strange[0]!r}, which is not among its fields. Name it there.")
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The numbers."""
+        return self.numbers
+
+    @property
+    def words(self) -> str:
+        """The rule in plain words."""
+        parts = [*([" ≤ ".join(self.numbers)] if self.increasing else []), *map(str, self.bounds)]
+        return f"Together: {'; '.join(parts)}."
+
+    @property
+    def orders(self) -> list[tuple[str, str]]:
+        """Which field is at most which."""
+        return list(pairwise(self.numbers)) if self.increasing else []
+
+    @property
+    def sums(self) -> tuple[Sum, ...]:
+        """All bounds, orders included."""
+        return (*self.bounds, *(Sum(((a, 1.0), (b, -1.0)), None, 0.0) for a, b in self.orders))
+
+    @classmethod
+    def read(cls, body: Any, known: Mapping[str, Field]) -> BodyRule:
+        """The rule as a file states it."""
+        refuse_unknown(body, ("fields", "sum", "increasing", "linear"), "body")
+        fields = body["fields"]
+        if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
+            raise ParameterError(f"fields of a body must be a list of names, got {fields!r}.")
+        increasing = body.get("increasing", False)
+        if not isinstance(increasing, bool):
+            raise ParameterError(f"increasing of a body must be true or false, got {increasing!r}.")
+        sums = []
+        if body.get("sum") is not None:
+            given = body["sum"]
+            bounds = given if isinstance(given, Mapping) else {"equals": given}
+            sums.append(_sum(dict.fromkeys(fields, 1.0), bounds, "sum of a body"))
+        for part in body.get("linear", []):
+            rest = {word: bound for word, bound in part.items() if word != "coefficients"}
+            sums.append(_sum(part["coefficients"], rest, "linear of a body"))
+        return cls(tuple(fields), tuple(sums), increasing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as it stands in a file."""
+        linear = [{"coefficients": dict(part.coefficients), **part.bounds} for part in self.bounds]
+        own: dict[str, Any] = {"fields": list(self.numbers)}
+        if self.increasing:
+            own["increasing"] = True
+        return {"body": own | ({"linear": linear} if linear else {})}
+
+    def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
+        """Numbers."""
+        return NUMBERS
+
+
+def _sum(coefficients: Mapping[str, Any], bounds: Mapping[str, Any], where: str) -> Sum:
+    refuse_unknown(bounds, ("minimum", "maximum", "equals"), where)
+    equals = bounds.get("equals")
+    if equals is not None and len(bounds) > 1:
+        raise ParameterError(f"{where} has equals and more. Give a number that it equals, or bounds.")
+    low, high = (equals, equals) if equals is not None else (bounds.get("minimum"), bounds.get("maximum"))
+    return Sum(tuple(coefficients.items()), low, high)

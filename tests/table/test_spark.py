@@ -2,8 +2,10 @@
 
 import re
 from dataclasses import replace
+from datetime import date
 from types import SimpleNamespace
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -11,13 +13,16 @@ import pytest
 import covey
 from covey.errors import InputError, ParameterError
 from covey.reading import Reader
-from covey.table import sparkfiles
+from covey.table import spark as sparkfiles
+from covey.table.codec import Codec
 from covey.table.columns import Words
+from covey.table.dialects import Spelling
 from covey.table.schema import Field, Schema
-from covey.table.sparkfiles import SparkParquet, plan
+from covey.table.spark import BatchEncoder, SparkParquet, arrow_batches, is_spark, needed_columns, plan, spark_schema
+from tests.table.examples import PEOPLE, SCHEMA, rng, some_codes
 from tests.test_tree import PACKAGE
 
-SCHEMA = Schema(
+OF_FILES = Schema(
     (
         Field("who", "integer", 0, 999, bins=10, required=True, confirmed=True),
         Field("mood", "string", enum=("good", "bad"), required=True, confirmed=True),
@@ -56,7 +61,7 @@ def test_every_row_group_is_read_once_by_one_task(folder, monkeypatch):
     for cells, count in ((1, 8), (20, 4), (34, 3), (90, 2), (10**9, 1)):
         monkeypatch.setattr(sparkfiles, "LEAST_CELLS", cells)
         monkeypatch.setattr(sparkfiles, "TASK_CELLS", cells)
-        made = plan(SparkParquet(SESSION, folder), SCHEMA)
+        made = plan(SparkParquet(SESSION, folder), OF_FILES)
         assert (len(made.tasks), made.n) == (count, 50)
         assert read(made) == list(range(50))
         first, *others = made.tasks
@@ -64,19 +69,19 @@ def test_every_row_group_is_read_once_by_one_task(folder, monkeypatch):
         twice = (*others, (*first, first[0]))
         assert sorted(read(replace(made, tasks=skipped))) != list(range(50))
         assert sorted(read(replace(made, tasks=twice))) != list(range(50))
-    listed = plan(SparkParquet(SESSION, [folder / "c.parquet", str(folder / "b_0")]), SCHEMA)
+    listed = plan(SparkParquet(SESSION, [folder / "c.parquet", str(folder / "b_0")]), OF_FILES)
     assert read(listed) == [*range(33, 50), *range(28, 33)]
 
 
 def test_processors_share_the_work(folder):
-    made = plan(SparkParquet(SESSION, folder), SCHEMA)
+    made = plan(SparkParquet(SESSION, folder), OF_FILES)
     assert len(made.tasks) == 7  # of at least 50 rows / (2 processors · 4), in whole row groups
 
 
 def test_what_may_not_be_the_table_is_refused(folder, tmp_path):
     def refused(path, said, kind=InputError):
         with pytest.raises(kind, match=re.escape(said)):
-            plan(SparkParquet(SESSION, path), SCHEMA)
+            plan(SparkParquet(SESSION, path), OF_FILES)
 
     refused("hdfs:///survey", "is an address", ParameterError)
     refused(3, "takes a folder or names of files, got int", ParameterError)
@@ -97,7 +102,7 @@ def test_what_may_not_be_the_table_is_refused(folder, tmp_path):
 
 
 def test_a_file_that_changes_after_it_was_looked_at_is_refused(folder):
-    made = plan(SparkParquet(SESSION, folder), SCHEMA)
+    made = plan(SparkParquet(SESSION, folder), OF_FILES)
     table(0, 28).write_parquet(folder / "a.parquet", row_group_size=9)
     with pytest.raises(InputError, match="the table changed while it was read"):
         read(made)
@@ -109,6 +114,73 @@ def test_a_file_that_changes_after_it_was_looked_at_is_refused(folder):
 def test_persons_need_a_frame(folder):
     files = SparkParquet(SESSION, folder)
     with pytest.raises(ParameterError, match=re.escape("Give the frame instead: spark.read.parquet(…)")):
-        covey.PrivateSynthesizer(1.0, schema=SCHEMA, person="who").prepare(files)
+        covey.PrivateSynthesizer(1.0, schema=OF_FILES, person="who").prepare(files)
     with pytest.raises(ParameterError, match=re.escape("Give the frame instead: spark.read.parquet(…)")):
         Reader(PACKAGE).prepare({"patients": files, "visits": files})
+
+
+class Frame:
+    """As much of a Spark frame as choosing its columns needs."""
+
+    def __init__(self, columns):
+        self.columns = columns
+
+    def mapInArrow(self):
+        """Marks a Spark frame."""
+
+    def toDF(self, *names):
+        return Frame(list(names))
+
+    def select(self, *names):
+        return list(names)
+
+
+def test_needed_columns_are_chosen_by_place():
+    frame = Frame(["name", "sex", "a.b", "age"])
+    assert is_spark(frame)
+    assert not is_spark(pl.DataFrame())
+    assert needed_columns(frame, SCHEMA) == (["c3", "c1"], ("name", "a.b"))
+
+
+def test_batches_are_encoded_as_a_frame_is():
+    columns = {"age": ["1", "x", None, "30"], "sex": ["f", "?", None, "m"]}
+    codec = Codec(SCHEMA)
+    _, log = codec.encode(pl.DataFrame(columns))
+    for known in (columns, {**columns, "sex": ["f", "m", None, "m"]}):
+        found, _ = BatchEncoder(codec, codec.encode_part, ())(pa.record_batch(known))
+        assert np.array_equal(found, codec.encode(pl.DataFrame(known))[0])
+    assert BatchEncoder(codec, codec.encode_part, ())(pa.record_batch(columns))[1] == log
+    with pytest.raises(InputError, match="'sex' has a cell of more than"):
+        BatchEncoder(codec, codec.encode_part, ())(pa.record_batch({"age": [1], "sex": ["f" * (2**20 + 1)]}))
+
+
+def test_text_is_spelled_as_the_schema_says():
+    """Dates with dots, in a column of few words and in one of many: read as in a frame on this machine."""
+    schema = Schema((Field("d", "date", "2020-01-01", "2030-12-31", spelling=Spelling(date_format="%d.%m.%Y")),))
+    codec, days = Codec(schema), pl.date_range(date(2021, 1, 1), date(2025, 1, 1), eager=True).dt.to_string("%d.%m.%Y")
+    for words in (days[:50], days):
+        wanted, log = codec.encode(pl.DataFrame({"d": words}))
+        found, seen = BatchEncoder(codec, codec.encode_part, ())(pa.record_batch({"d": words.to_list()}))
+        assert np.array_equal(found, wanted)
+        assert seen == log
+        assert not log.columns["d"].unparseable
+
+
+def test_synthetic_batches_have_the_types_that_spark_is_told():
+    schema = Schema.from_dict(PEOPLE)
+    codec = Codec(schema)
+    columns = codec.decode(some_codes(codec, 20, 1), rng())
+    [batch] = arrow_batches(columns, schema)
+    assert batch.schema.names == spark_schema(schema).names == list(schema.names)
+    assert [str(field.type) for field in batch.schema] == [
+        "string",
+        "string",
+        "int64",
+        "double",
+        "date32[day]",
+        "timestamp[us]",
+        "bool",
+        "bool",
+        "string",
+    ]
+    assert schema.validate(pa.Table.from_batches([batch])) == []
