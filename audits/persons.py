@@ -12,7 +12,6 @@ import warnings
 import numpy as np
 
 import covey.engines.persons as persons
-import covey.engines.weights as weights
 import covey.synthesizers.private
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
@@ -100,9 +99,9 @@ def whole_rows():
     """Every row weighs as much as a person."""
 
     def heavy(_):
-        return lambda rows: np.where(rows > 0, weights.WEIGHT_STEPS, 0)
+        return lambda rows: np.where(rows > 0, persons.WEIGHT_STEPS, 0)
 
-    return replaced((persons, "row_weights", heavy), (weights, "row_weights", heavy))
+    return replaced((persons, "row_weights", heavy))
 
 
 def rows_published():
@@ -171,15 +170,15 @@ def weights_per_batch():
     def within(_):
         def weigh(self, keys):
             _, place, rows = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-            return weights.row_weights(np.where(keys.any(axis=1), rows[place.ravel()], 0))
+            return persons.row_weights(np.where(keys.any(axis=1), rows[place.ravel()], 0))
 
         return weigh
 
     def unchecked(_):
         def reduce(self, kernel):
-            total = kernel(weights.public_record(self.p)).times(0)
+            total = kernel(persons.public_record(self.p)).times(0)
             for part in self._parts():
-                total = weights.weighted(kernel, *self._batch(part), total)
+                total = persons.weighted(kernel, *self._batch(part), total)
             return Exact(total)
 
         return reduce

@@ -19,11 +19,9 @@ from covey.core.arrays import Array, Integers, require_memory
 from covey.core.tables.events import Histories, timed
 from covey.core.tables.learned import Counting
 from covey.core.tables.zeros import held_in
-from covey.engines.events import EventRows
-from covey.engines.local import KEEP_BYTES, StreamRows, in_order_of_parts
-from covey.engines.persons import Keyring, Keys, PersonRows, Read
-from covey.engines.spark import SparkRows, spark_errors, task_numbers
-from covey.engines.sparkpersons import SparkPersonRows
+from covey.engines.local import KEEP_BYTES, EventRows, StreamRows, in_order_of_parts
+from covey.engines.persons import Keyring, Keys, PersonRows, new_keyring
+from covey.engines.spark import SparkPersonRows, SparkRows, spark_errors, task_numbers
 from covey.errors import CHANGED, InputError, InternalError, ParameterError
 from covey.table.codec import Codec, Coding, EncodeLog
 from covey.table.columns import Table, match
@@ -207,15 +205,15 @@ class Reader:
 
     def _of_persons(self, source: Source, person: str) -> PersonRows:
         """Rows that are counted by persons."""
-        ring, missing, encode = Keyring(), self.codec.schema.missing_values, self._encode
+        ring, missing, encode = new_keyring(), self.codec.schema.missing_values, self._encode
 
-        def read(part: Any) -> Read:
+        def read(part: Any) -> tuple[Array, EncodeLog, Keys]:
             found = source.table(part)
-            return Read(*encode(found), ring.keys(*named(found.columns[person], missing)))
+            return *encode(found), ring(*named(found.columns[person], missing))
 
         return PersonRows(source.parts, read, self._width, KEEP_BYTES)
 
-    def _on_executors(self, table: Any) -> SparkRows | SparkPersonRows:
+    def _on_executors(self, table: Any) -> SparkRows:
         """Records of a Spark frame, or of files that Spark's executors read themselves."""
         codec, encode, schema = self.codec, self._encode, self.codec.schema
         if not isinstance(table, SparkParquet):
@@ -264,7 +262,7 @@ class Reader:
 
     def open(self, given: Any) -> OpenTables:
         """Read, encode and link persons and events. What does not link is refused."""
-        own, ring = self.description, Keyring()
+        own, ring = self.description, new_keyring()
         unit, part, link = own.unit, own.events, own.link
         first, second = self._both(given)
         events = _read_keyed(second, part, ring, link.order)
@@ -310,7 +308,7 @@ def _read_keyed(table: Any, part: Resource, ring: Keyring, order: str | None = N
     def one(piece: Any) -> tuple[Array, Keys, Array, EncodeLog]:
         found = source.table(piece)
         cells, log = codec.encode_part(found, "cells")
-        keys = ring.keys(*named(found.columns[part.link], part.schema.missing_values))
+        keys = ring(*named(found.columns[part.link], part.schema.missing_values))
         # An order of one value is not encoded, and tells nothing.
         place = [codec.names.index(order)] if order in codec.names else []
         return codec.numbers(cells), keys, cells[:, place].sum(axis=1), log
@@ -350,7 +348,7 @@ def _bare(table: Any, part: Resource, ring: Keyring, events: _Keyed) -> _Keyed:
         found = read_table(table, dialect=part.schema.dialect)
         if part.link not in found.columns:
             raise InputError(f"{part.name} has no column {part.link!r}. {NOTHING}")
-        keys, origin = ring.keys(*named(found.columns[part.link], part.schema.missing_values)), found.origin
+        keys, origin = ring(*named(found.columns[part.link], part.schema.missing_values)), found.origin
     read = TableRead(FrameForm(origin), EncodeLog(), len(keys))
     return _Keyed((), np.zeros((len(keys), 1), dtype=np.int64), keys, None, read)
 

@@ -5,7 +5,7 @@ import pytest
 
 from audits.gates import opened
 from covey.core.tables.events import Histories
-from covey.engines import events as engine
+from covey.engines import local as engine
 from covey.measure.query import Factor, Query
 
 FACTORS = dict(enumerate(map(Factor.plain, (3, 4, 2, 5))))  # of a person, two of an event, and the number of events

@@ -23,8 +23,7 @@ from covey.core.tables.distance import SubsetCounts
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.core.tables.moments import moments
 from covey.engines import persons
-from covey.engines.persons import Keyring, PersonCounts
-from covey.engines.weights import classes, remainders, row_weights
+from covey.engines.persons import PersonCounts, classes, new_keyring, remainders, row_weights
 from covey.errors import InputError, InternalError, ParameterError
 from covey.reading import Reader
 from covey.table.codec import Codec
@@ -190,10 +189,10 @@ def test_persons_who_share_half_a_key_stay_apart():
 
 def test_counts_are_merged_now_and_then(monkeypatch):
     monkeypatch.setattr(persons, "MERGE_ROWS", 10)
-    ring, counts, generator = Keyring(), PersonCounts(), np.random.default_rng(0)
+    ring, counts, generator = new_keyring(), PersonCounts(), np.random.default_rng(0)
     whose = generator.integers(0, 40, (30, 7))
     names = [f"p{k}" for k in range(40)]
-    parts = [ring.keys(names, part) for part in whose]
+    parts = [ring(names, part) for part in whose]
     for part in parts:
         counts.add(part)
     counts.merge()

@@ -10,7 +10,7 @@ import pytest
 import covey.core.fit.events as fit
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.core.tables.events import WEIGHT_STEPS, Histories
-from covey.engines.events import EventRows
+from covey.engines.local import EventRows
 from covey.entropy import Streams
 from covey.measure.query import Factor, Query
 from covey.methods.model import fit as run_fit

@@ -22,8 +22,7 @@ from covey.core.arrays import Array, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.draw.rounding import bootstrap, round_bits, round_categories
 from covey.core.tables.events import Histories, places_within
-from covey.engines.events import EventRows
-from covey.engines.local import ArrayRows
+from covey.engines.local import ArrayRows, EventRows
 from covey.engines.rows import Rows
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number

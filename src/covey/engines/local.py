@@ -1,32 +1,32 @@
-"""Rows on this machine: a matrix in memory, or a source of any length that is read in parts."""
+"""Rows on this machine: a matrix or persons with events in memory, or a source of any length that is read in parts."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import vstack
 
 from covey.core.arrays import Array, blas_threads, is_bits, processors
+from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.core.tables.moments import Batch, is_sparse
-from covey.engines.rows import First, S, T
+from covey.engines.rows import NO_ROWS, First, Rows, T
 from covey.errors import CHANGED, InputError
-from covey.privacy.exact import pure
-from covey.privacy.gate import Exact
+from covey.privacy.exact import Exact, pure
 
 BATCH_ENTRIES = 1 << 23  # of a batch, as long as it keeps enough rows: some tens of megabytes at work
 KEEP_BYTES = 1 << 28  # encoded records are kept in memory up to here, so that they are read and encoded only once
 ONE_WORKER_COLUMNS = 1500  # beyond so many columns one product fills all processors, and parts are read one by one
 LEAST_BATCH_ROWS = 1 << 11  # sums of p × p products are added once per batch: fewer rows would not be worth it
+PERSONS = 1 << 16  # with events, at a time: a table of pairs of events holds counts of every code for each of them
 
 
-class ArrayRows:
+class ArrayRows(Rows):
     """A matrix in memory, dense or sparse (CSR), prepared batch by batch so that no second copy of it is made."""
-
-    steps = 1
 
     def __init__(self, X: Any, prepare: Callable[[Array], Array] = lambda batch: batch) -> None:
         self._X = X
@@ -46,23 +46,31 @@ class ArrayRows:
             return batches[0]
         return vstack(batches, format="csr") if is_sparse(batches[0]) else np.concatenate(batches)
 
-    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
-        """The sum of kernel(batch) over the batches."""
-        kernel = pure(kernel)
-        with blas_threads(processors()):
-            batches = self.batches()
-            total = kernel(next(batches))
-            for batch in batches:
-                total = total + kernel(batch)
-        return Exact(total)
-
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records)."""
         with blas_threads(processors()):
             return Exact(pure(kernel)(self.records()))
 
 
-class StreamRows:
+class EventRows(Rows):
+    """n persons, which are public, and their events, whose number is not. No person is ever taken apart."""
+
+    steps = WEIGHT_STEPS
+
+    def __init__(self, linked: Histories) -> None:
+        self._linked, self.n = linked, linked.n
+        self.p = linked.persons.shape[1] + linked.events.shape[1]
+
+    def batches(self) -> Iterator[Histories]:
+        """Some persons with all their events: what each adds is the same whoever else is in the batch."""
+        for first in range(0, self.n, PERSONS):
+            yield self._linked.some(first, PERSONS)
+
+    def __repr__(self) -> str:
+        return f"EventRows({self.n} persons)"
+
+
+class StreamRows(ArrayRows):
     """Records that are read in parts from a source, such as a file larger than memory, and encoded part by part.
 
     Args:
@@ -74,8 +82,6 @@ class StreamRows:
 
     The first reading happens here, before anything is charged: it finds n, and whatever cannot be read.
     """
-
-    steps = 1
 
     def __init__(
         self,
@@ -97,13 +103,13 @@ class StreamRows:
         for found, kept in in_order_of_parts(parts(), read, p):
             total = found if total is None else total + found
             stored += [kept] if kept is not None and not full else []
-            if sum(part.bytes for part in stored) > keep_bytes:
+            if sum(size for size, _ in stored) > keep_bytes:
                 full, stored = True, []
         if total is None or not total.n:
-            raise InputError("the table has a header and no rows. There is nothing to synthesize.")
+            raise InputError(NO_ROWS)
         # What is kept needs no source: a connection, say, is let go.
         self._parts: Callable[[], Iterator[Any]] = parts if full else lambda: iter(stored)
-        self._batch: Callable[[Any], Array] = (lambda part: encode(part)[0]) if full else Kept.batch
+        self._batch: Callable[[Any], Array] = (lambda part: encode(part)[0]) if full else lambda kept: kept[1]()
         self.n, self.log = total.n, total.log
         self._known = dict(zip(ahead, total.sums, strict=True))
 
@@ -112,33 +118,21 @@ class StreamRows:
         for part in self._parts():
             yield self._batch(part)
 
-    def records(self) -> Array:
-        """All records at once."""
-        return np.concatenate(list(self.batches()))
-
-    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
+    def reduce(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """The sum of kernel(batch) over all parts: known from the first reading, or computed in another one."""
         if kernel in self._known:
-            known: S = self._known[kernel]
-            return Exact(known)
+            return Exact(self._known[kernel])
         read, kernel = self._batch, pure(kernel)
 
-        def task(part: Any) -> tuple[int, S]:
+        def task(part: Any) -> First:
             batch = read(part)
-            return len(batch), kernel(batch)
+            return First(len(batch), 0, (kernel(batch),))
 
         results = in_order_of_parts(self._parts(), task, self.p)
-        seen, total = next(results)
-        for count, found in results:
-            seen, total = seen + count, total + found
-        if seen != self.n:
+        total = sum(results, next(results))
+        if total.n != self.n:
             raise InputError(CHANGED)
-        return Exact(total)
-
-    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
-        """kernel(all records)."""
-        with blas_threads(processors()):
-            return Exact(pure(kernel)(self.records()))
+        return Exact(total.sums[0])
 
 
 def in_order_of_parts(parts: Iterator[Any], task: Callable[[Any], T], p: int) -> Iterator[T]:
@@ -158,21 +152,12 @@ def in_order_of_parts(parts: Iterator[Any], task: Callable[[Any], T], p: int) ->
                 future.cancel()
 
 
-class Kept:
-    """A batch in little memory: bits eight to the byte, codes as they are."""
-
-    def __init__(self, data: Array, shape: tuple[int, int], packed: bool) -> None:
-        self._data, self._shape, self._packed = data, shape, packed
-        self.bytes = data.nbytes
-
-    def batch(self) -> Array:
-        """The batch as it was."""
-        if not self._packed:
-            return self._data
-        return np.unpackbits(self._data, axis=0, count=self._shape[0])
+Kept = tuple[int, Callable[[], Array]]
 
 
 def keep(batch: Array) -> Kept:
-    """Put a batch away."""
-    packed = is_bits(batch)
-    return Kept(np.packbits(batch, axis=0) if packed else batch, batch.shape, packed)
+    """A batch in little memory, bits eight to the byte, codes as they are: how many bytes it takes, and how to have it back."""
+    if not is_bits(batch):
+        return batch.nbytes, lambda: batch
+    packed = np.packbits(batch, axis=0)
+    return packed.nbytes, partial(np.unpackbits, packed, axis=0, count=len(batch))

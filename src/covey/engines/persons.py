@@ -1,5 +1,11 @@
 """Rows of persons on this machine: read in parts like any source, with the rows of a person anywhere among them.
 
+The rows of a person share one weight, so that a person counts once, however many rows there are. A person with N rows weighs
+2^20 steps in all: each row ⌊2^20/N⌋, and what rounding leaves, fewer than N steps, goes to a fixed public record, the one whose
+codes are all 0. So the weights of a person sum to 2^20 exactly, they depend on N alone and not on the order of rows, and a person
+is an average of records: whatever bounds hold for how far one replaced record moves a sum hold for one replaced person
+(docs/proofs/persons.md). A row that names no person weighs nothing.
+
 How many rows a person has is known when all have been read, so the first reading counts them, and weights are found when sums
 are computed. Persons are told apart by 128 bits of a hash under a key that nobody knows and that is not kept; two of 10⁹ persons
 would meet with probability 10⁻²¹. While a table is open the counts take 24 bytes of memory a person, and twice that while they
@@ -10,45 +16,76 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covey.core.arrays import Array, Integers, require_memory
-from covey.core.tables.events import WEIGHT_STEPS
+from covey.core.tables.events import WEIGHT_BITS, WEIGHT_STEPS
 from covey.engines.local import KEEP_BYTES, Kept, in_order_of_parts, keep
-from covey.engines.rows import S, T
-from covey.engines.weights import NO_PERSON, public_record, remainders, row_weights, weighted
-from covey.errors import CHANGED, InputError, InternalError
-from covey.privacy.exact import pure
-from covey.privacy.gate import Exact
+from covey.engines.rows import NO_ROWS, Rows, T
+from covey.errors import CHANGED, InputError
+from covey.privacy.exact import Exact, pure
 
 Keys = NDArray[np.uint64]  # two words for each row; two zeros where it names no person
+Keyring = Callable[[list[str | None], Integers], Keys]
 MERGE_ROWS = 1 << 22  # keys that are collected before they are sorted into the counts
+NO_PERSON = "the column that identifies the person is empty in every row. There is nothing to synthesize."
 
 
-class Keyring:
-    """Turns the names of persons into keys, under a secret of its own."""
+def row_weights(rows: Integers) -> Integers:
+    """What each row weighs, from the number of rows of its person; 0 for a row without one, which is given as 0."""
+    return np.where(rows > 0, WEIGHT_STEPS // np.maximum(rows, 1), 0)
 
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(32)
 
-    def keys(self, names: list[str | None], places: Integers) -> Keys:
-        """Keys of rows, each given as the place of its person's name in a list; None is nobody."""
-        digests = [bytes(16) if name is None else self._digest(name) for name in names]
-        words: Keys = np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 2)
+def remainders(rows: Integers) -> int:
+    """What rounding leaves of the weights of persons with so many rows each, all together."""
+    return int((WEIGHT_STEPS - rows * row_weights(rows)).sum())
+
+
+def weighted(kernel: Callable[[Array], Any], batch: Array, weights: Integers, total: Any) -> Any:
+    """`total` plus the sum of kernel over the rows of a batch, each as often as it weighs: Σ_w w·kernel(rows of weight w).
+
+    Rows of one weight are counted together. Where a batch has many weights, the rows whose weight has a given binary digit are.
+    """
+    for weight, chosen in classes(weights):
+        total = total + kernel(batch[chosen]).times(weight)
+    return total
+
+
+def classes(weights: Integers) -> Iterator[tuple[int, Array]]:
+    """Numbers and the rows that they count for: each row's numbers sum to its weight. At most 21 of them."""
+    values = np.unique(weights[weights > 0])
+    if len(values) <= WEIGHT_BITS:
+        yield from ((int(value), weights == value) for value in values)
+        return
+    for bit in range(WEIGHT_BITS + 1):
+        chosen = (weights >> bit) & 1 == 1
+        if chosen.any():
+            yield 1 << bit, chosen
+
+
+def public_record(p: int) -> Array:
+    """A batch of one record, the public one that takes what rounding leaves."""
+    return np.zeros((1, p), dtype=np.uint8)
+
+
+def new_keyring() -> Keyring:
+    """Turns names of persons, and the place of each row's among them, into keys under a secret of its own; None is nobody."""
+    secret = secrets.token_bytes(32)
+
+    def digest(name: str | None) -> bytes:
+        if name is None:
+            return bytes(16)
+        return blake2b(name.encode("utf-8", errors="surrogatepass"), digest_size=16, key=secret).digest()
+
+    def keys(names: list[str | None], places: Integers) -> Keys:
+        words: Keys = np.frombuffer(b"".join(map(digest, names)), dtype=np.uint64).reshape(-1, 2)
         return words[places]
 
-    def _digest(self, name: str) -> bytes:
-        return blake2b(name.encode("utf-8", errors="surrogatepass"), digest_size=16, key=self._secret).digest()
-
-
-def nameless(keys: Keys) -> int:
-    """How many rows name nobody."""
-    return int((~keys.any(axis=1)).sum())
+    return keys
 
 
 class PersonCounts:
@@ -106,16 +143,7 @@ class PersonCounts:
         return row_weights(np.where(named, self._rows[at], 0))
 
 
-@dataclass(frozen=True)
-class Read:
-    """A part of a table: its records, what encoding met, and whose they are."""
-
-    batch: Array
-    log: Any
-    keys: Keys
-
-
-class PersonRows:
+class PersonRows(Rows):
     """Records of persons that are read in parts; n counts persons, and each weighs WEIGHT_STEPS, however many rows are theirs.
 
     Args:
@@ -130,67 +158,56 @@ class PersonRows:
     def __init__(
         self,
         parts: Callable[[], Iterator[Any]],
-        read: Callable[[Any], Read],
+        read: Callable[[Any], tuple[Array, Any, Keys]],
         p: int,
         keep_bytes: int = KEEP_BYTES,
     ) -> None:
-        self.p, self._counts = p, PersonCounts()
+        self.p, counts = p, PersonCounts()
         self.log: Any = None
         self.read, self.nobodys = 0, 0  # rows, and rows that name nobody: for the owner of the table alone
         stored: list[tuple[Kept, Keys]] = []
         size = 0
-        for part in in_order_of_parts(parts(), read, p):
-            self._counts.add(part.keys)
-            self.read, self.nobodys = self.read + len(part.keys), self.nobodys + nameless(part.keys)
-            self.log = part.log if self.log is None else self.log + part.log
+        for batch, log, keys in in_order_of_parts(parts(), read, p):
+            counts.add(keys)
+            self.read, self.nobodys = self.read + len(keys), self.nobodys + int((~keys.any(axis=1)).sum())
+            self.log = log if self.log is None else self.log + log
             if size <= keep_bytes:
-                stored.append((keep(part.batch), part.keys))
-                size += stored[-1][0].bytes + part.keys.nbytes
+                stored.append((keep(batch), keys))
+                size += stored[-1][0][0] + keys.nbytes
             if size > keep_bytes:
                 stored.clear()
-        self._counts.merge()
-        self.n = self._counts.persons
+        counts.merge()
+        self.n, self._remainder = counts.persons, counts.remainder
         if self.log is None:
-            raise InputError("the table has a header and no rows. There is nothing to synthesize.")
+            raise InputError(NO_ROWS)
         if not self.n:
             raise InputError(NO_PERSON)
-        self._remainder = self._counts.remainder
-        counts = self._counts
         # What is kept needs neither source nor counts: a connection, say, is let go.
-        kept = [(batch, counts.weights(keys).astype(np.int32)) for batch, keys in stored]
-        self._parts: Callable[[], Iterator[Any]] = (lambda: iter(kept)) if kept else parts
-        self._batch: Callable[[Any], tuple[Array, Integers]] = _stored if kept else _again(read, counts)
-        del self._counts
+        kept = [(batch, counts.weights(keys).astype(np.int32)) for (_, batch), keys in stored]
 
-    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
+        def stored_part(part: Any) -> tuple[Array, Integers]:
+            return part[0](), part[1]
+
+        def read_again(part: Any) -> tuple[Array, Integers]:
+            batch, _, keys = read(part)
+            return batch, counts.weights(keys)
+
+        self._parts: Callable[[], Iterator[Any]] = (lambda: iter(kept)) if kept else parts
+        self._batch = stored_part if kept else read_again
+
+    def reduce(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """The sum of kernel over the rows, each as often as it weighs, in steps of 2^-20."""
-        kernel = pure(kernel)
-        first: Any = kernel(public_record(self.p))
+        found = pure(kernel)
+        first: Any = found(public_record(self.p))
         total, seen = first.times(self._remainder), self._remainder
         nothing, open_part = first.times(0), self._batch
 
         def task(part: Any) -> tuple[int, Any]:
             batch, weights = open_part(part)
-            return int(weights.sum(dtype=np.int64)), weighted(kernel, batch, weights, nothing)
+            return int(weights.sum(dtype=np.int64)), weighted(found, batch, weights, nothing)
 
-        for weight, found in in_order_of_parts(self._parts(), task, self.p):
-            seen, total = seen + weight, total + found
+        for weight, own in in_order_of_parts(self._parts(), task, self.p):
+            seen, total = seen + weight, total + own
         if seen != self.n * WEIGHT_STEPS:
             raise InputError(CHANGED)
         return Exact(total)
-
-    def whole(self, kernel: Callable[[Array], T]) -> NoReturn:
-        """Refused: how many rows there are is not public."""
-        raise InternalError("rows of persons are only added up, never read one by one.")
-
-
-def _stored(part: tuple[Kept, Integers]) -> tuple[Array, Integers]:
-    return part[0].batch(), part[1]
-
-
-def _again(read: Callable[[Any], Read], counts: PersonCounts) -> Callable[[Any], tuple[Array, Integers]]:
-    def open_part(part: Any) -> tuple[Array, Integers]:
-        found = read(part)
-        return found.batch, counts.weights(found.keys)
-
-    return open_part

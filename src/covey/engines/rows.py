@@ -8,47 +8,48 @@ value, which only the gate of a fit opens.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
-from covey.core.arrays import Array
-from covey.privacy.gate import Exact, Measured
+from covey.core.arrays import Array, blas_threads, processors
+from covey.errors import InternalError
+from covey.privacy.exact import Exact, pure
+from covey.privacy.gate import Measured
 
-
-class Sum(Protocol):
-    """A partial result that can be merged with another of its kind."""
-
-    def __add__(self, other: Any) -> Self: ...
-
-
-S = TypeVar("S", bound=Sum)
 T = TypeVar("T")
+NO_ROWS = "the table has a header and no rows. There is nothing to synthesize."
 
 
-class Rows(Protocol):
-    """n records, or persons with any number of them, of p coordinates, reachable only through kernels."""
+class Rows:
+    """n records, or persons with any number of them, of p coordinates, reachable only through kernels. Both are public."""
 
-    @property
-    def n(self) -> int:
-        """The number of records, or of persons, which is public."""
+    n: int
+    p: int
+    steps: int = (
+        1  # what one of the n weighs in the sums: 1 for a record; for a person, whose rows share one weight, 2^20
+    )
 
-    @property
-    def p(self) -> int:
-        """The number of coordinates."""
+    def batches(self) -> Iterator[Any]:
+        """The records, or some whole persons at a time, in order; engines that add up elsewhere have none."""
+        raise NotImplementedError
 
-    @property
-    def steps(self) -> int:
-        """What one of the n weighs in the sums: 1 for a record; for a person, whose rows share one weight, 2^20."""
-
-    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
+    def reduce(self, kernel: Callable[[Any], T]) -> Exact[T]:
         """The sum of kernel(batch) over all batches; the kernel is pure and batches come in any shape."""
+        found = pure(kernel)
+        with blas_threads(processors()):
+            batches = self.batches()
+            total: Any = found(next(batches))
+            for batch in batches:
+                total = total + found(batch)
+        return Exact(total)
 
-    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
+    def whole(self, kernel: Callable[[Any], T]) -> Exact[T]:
         """kernel(all records), in any order, where the data is: for tables that public numbers say are small.
 
-        Of persons no public number says so: there is no such thing for them.
+        Refused for persons: how many rows they have is not public.
         """
+        raise InternalError("rows of persons are only added up, never read one by one.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,67 +64,38 @@ class Then(Generic[T]):
         return self.kernel(self.step(batch))
 
 
-@dataclass(frozen=True)
-class Around:
-    """Rows with something around them."""
+class Mapped(Rows):
+    """Rows with one more step, applied record by record, before any kernel sees them; none leaves them as they are."""
 
-    rows: Rows
+    def __init__(self, rows: Rows, step: Callable[[Array], Array] | None) -> None:
+        self.rows, self._step = rows, step
+        self.n, self.p, self.steps = rows.n, rows.p, rows.steps
 
-    @property
-    def p(self) -> int:
-        """The number of coordinates."""
-        return self.rows.p
-
-    @property
-    def steps(self) -> int:
-        """What one of the n weighs."""
-        return self.rows.steps
-
-
-@dataclass(frozen=True)
-class Mapped(Around):
-    """Rows with one more step, applied record by record, before any kernel sees them."""
-
-    step: Callable[[Array], Array]
-
-    @property
-    def n(self) -> int:
-        """The number of records."""
-        return self.rows.n
-
-    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
+    def reduce(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """The sum of kernel(step(batch)) over all batches."""
-        return self.rows.reduce(Then(self.step, kernel))
+        return self.rows.reduce(kernel if self._step is None else Then(self._step, kernel))
 
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(step(all records))."""
-        return self.rows.whole(Then(self.step, kernel))
+        return self.rows.whole(kernel if self._step is None else Then(self._step, kernel))
 
 
-@dataclass(frozen=True)
-class Counted(Around):
+class Counted(Mapped):
     """Rows whose number is secret: whoever asks for it is told a noisy one, and kernels see all rows as before."""
 
-    n: int
-    size_sd: float
+    def __init__(self, rows: Rows, n: int, size_sd: float) -> None:
+        super().__init__(rows, None)
+        self.n, self.size_sd = n, size_sd
 
     @classmethod
     def of(cls, rows: Rows, size: Measured) -> Counted:
         """Rows, and a measurement of their number: at least one."""
         return cls(rows, max(1, round(float(size.values[0]))), size.sd)
 
-    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
-        """The sum of kernel(batch) over all batches."""
-        return self.rows.reduce(kernel)
-
-    def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
-        """kernel(all records)."""
-        return self.rows.whole(kernel)
-
 
 @dataclass(frozen=True)
 class First:
-    """What the first reading of a table gives: its size, what encoding met, and sums that later steps will ask for."""
+    """What one reading of a table gives: its size, what encoding met, and sums."""
 
     n: int
     log: Any

@@ -3,6 +3,10 @@
 The first tasks read, encode and sum; their sums are shuffled and merged on the executors, first in groups, then all of them; the
 driver collects one row with one binary cell. No randomness is here: noise is drawn where `fit` was called, in the driver. A
 task that dies is run again by Spark, and since a kernel is a pure function nothing changes.
+
+Rows of persons are counted by person on the executors, and each row gets its weight by a join. The driver learns the number of
+persons, which is public, and what rounding leaves of all weights, which goes into the sums. As the frame is computed anew for
+every pass, so are the counts: one shuffle more than without persons.
 """
 
 from __future__ import annotations
@@ -11,26 +15,29 @@ import pickle  # nosec B403 # only what our own tasks wrote
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Array, blas_threads, processors
+from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.local import BATCH_ENTRIES
-from covey.engines.rows import First, S, T
+from covey.engines.persons import NO_PERSON, public_record, weighted
+from covey.engines.rows import NO_ROWS, First, Rows, T
 from covey.errors import CHANGED, InputError
-from covey.privacy.exact import pure
-from covey.privacy.gate import Exact
+from covey.privacy.exact import Exact, pure
 
 BATCH_ROWS = 1 << 17  # Spark's own batches are small: a task puts them together up to so many rows
+# White space as `str.strip` knows it: Java's, and four separators of old.
+SPACE = r"(?U)^[\s\x1c-\x1f]+|[\s\x1c-\x1f]+$"
+NOBODY = ("", "nan", "null")
 
 Encode = Callable[[Any], tuple[Array, Any]]
 Read = Callable[[Iterator[Any]], Iterator[Any]]  # from the Arrow batches of a task to the parts that are encoded
 
 
-class SparkRows:
+class SparkRows(Rows):
     """The records of a Spark frame, or of files that a frame's tasks read; they stay on the executors.
 
     Args:
@@ -52,49 +59,71 @@ class SparkRows:
         read: Read | None = None,
     ) -> None:
         self._frame, self._encode, self.p = frame, encode, p
-        self._read = read or gathering(p)
-        total = self._sum(ahead)
+        self._read = read or partial(_gathered, rows=max(1, min(BATCH_ROWS, BATCH_ENTRIES // p)))
+        total = self._sum(tuple(ahead))
         self.n, self.log = total.n, total.log
         self._known = dict(zip(ahead, total.sums, strict=True))
 
-    steps = 1
-
-    def reduce(self, kernel: Callable[[Array], S]) -> Exact[S]:
+    def reduce(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """The sum of kernel(batch) over all batches: known from the first reading, or computed in another one."""
         if kernel in self._known:
-            known: S = self._known[kernel]
-            return Exact(known)
-        total = self._sum((kernel,))
-        self._check(total.n)
-        found: S = total.sums[0]
-        return Exact(found)
+            return Exact(self._known[kernel])
+        return Exact(self._unchanged(self._sum((kernel,))))
 
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(all records), inside one task; only its result comes back."""
-        found = _collect(_map(self._frame.coalesce(1), _whole_task(self._encode, self._read, pure(kernel))))
-        self._check(found.n)
-        result: T = found.value
-        return Exact(result)
+        task = _whole_task(self._encode, self._read, pure(kernel))
+        return Exact(self._unchanged(_collect(_map(self._frame.coalesce(1), task))))
 
-    def _sum(self, kernels: Sequence[Callable[[Array], Any]]) -> First:
-        return summed(self._frame, _counted(self._encode, tuple(map(pure, kernels))), self._read)
+    def _sum(self, kernels: tuple[Callable[[Array], Any], ...]) -> First:
+        return self._summed(_counted(self._encode, tuple(map(pure, kernels))))
 
-    def _check(self, n: int) -> None:
-        if n != self.n:
+    def _summed(self, part: Callable[[Any], First]) -> First:
+        """The sum of part(…) over the parts that tasks read from the Arrow batches of the frame: one value in the driver."""
+        parts = _map(self._frame, _sum_task(part, self._read), "place int, sums binary")
+        groups = _map(parts.repartition("place"), _merge_task)
+        total: First = _collect(_map(groups.repartition(1), _merge_task))
+        return total
+
+    def _unchanged(self, found: First) -> Any:
+        if found.n != self.n:
             raise InputError(CHANGED)
+        return found.sums[0]
 
 
-def summed(frame: Any, part: Callable[[Any], First], read: Read) -> First:
-    """The sum of part(…) over the parts that tasks read from the Arrow batches of a frame: one value in the driver."""
-    parts = _map(frame, _sum_task(part, read), "place int, sums binary")
-    groups = _map(parts.repartition("place"), _merge_task)
-    total: First = _collect(_map(groups.repartition(1), _merge_task))
-    return total
+class SparkPersonRows(SparkRows):
+    """The records of persons in a Spark frame whose last column names them; n counts persons.
 
+    Args:
+        frame: a Spark frame of the needed columns, and of the column of persons as its last.
+        encode: turns an Arrow batch of the needed columns into records and a log that can be added.
+        p: the number of coordinates.
+        missing: how cells that name nobody are written.
+        ahead: kernels whose sums will be asked for; they are computed during the first reading.
+    """
 
-def gathering(p: int) -> Read:
-    """Batches of rows of p coordinates put together to longer ones: Spark's own are small."""
-    return partial(_gathered, rows=max(1, min(BATCH_ROWS, BATCH_ENTRIES // p)))
+    steps = WEIGHT_STEPS
+    whole = Rows.whole
+
+    def __init__(
+        self, frame: Any, encode: Encode, p: int, missing: Sequence[str], ahead: Sequence[Callable[[Array], Any]] = ()
+    ) -> None:
+        with spark_errors():
+            persons = _rows_of_persons(_with_names(frame, missing))
+            weighed = _with_weights(_with_names(frame, missing), persons)
+            self.n, self._remainder = _totals(persons)
+        if not self.n:
+            raise InputError(NO_PERSON)
+        super().__init__(weighed, encode, p, ahead)
+
+    def _sum(self, kernels: tuple[Callable[[Array], Any], ...]) -> First:
+        kernels = tuple(map(pure, kernels))
+        total = self._summed(_weighed(self._encode, kernels, self.p))
+        if total.n + self._remainder != self.n * WEIGHT_STEPS:
+            raise InputError(CHANGED)
+        rest: list[Any] = [kernel(public_record(self.p)) for kernel in kernels]
+        sums = tuple(a + b.times(self._remainder) for a, b in zip(total.sums, rest, strict=True))
+        return First(self.n, total.log, sums)
 
 
 def task_numbers(spark: Any, count: int) -> Any:
@@ -123,21 +152,6 @@ def generate(spark: Any, parts: int, part: Callable[[int], Iterable[Any]], schem
 # What runs on the executors. Functions made here know the encoder and the kernels, and nothing of the driver.
 
 
-@dataclass(frozen=True)
-class _Result:
-    """What a kernel says about n records."""
-
-    n: int
-    value: Any
-
-
-@dataclass(frozen=True)
-class _Refusal:
-    """Part of the table cannot be read. It is carried along like a sum, so that Spark does not try again in vain."""
-
-    message: str
-
-
 def _counted(encode: Encode, kernels: tuple[Callable[[Array], Any], ...]) -> Callable[[Any], First]:
     """What the kernels find in a part."""
 
@@ -148,8 +162,26 @@ def _counted(encode: Encode, kernels: tuple[Callable[[Array], Any], ...]) -> Cal
     return part
 
 
+def _weighed(encode: Encode, kernels: tuple[Callable[[Array], Any], ...], p: int) -> Callable[[Any], First]:
+    """What the kernels find in a batch whose last column holds the weights; sent to the executors."""
+
+    def part(batch: Any) -> First:
+        width = batch.num_columns - 1
+        weights = np.asarray(batch.column(width)).astype(np.int64)
+        codes, log = encode(batch.select(list(range(width))))
+        record = public_record(p)
+        nothing: list[Any] = [kernel(record) for kernel in kernels]
+        sums = [weighted(k, codes, weights, none.times(0)) for k, none in zip(kernels, nothing, strict=True)]
+        return First(int(weights.sum()), log, tuple(sums))
+
+    return part
+
+
 def _sum_task(part: Callable[[Any], First], read: Read) -> Callable[..., Iterator[Any]]:
-    """A task that reads its parts and yields one sum."""
+    """A task that reads its parts and yields one sum.
+
+    A part that cannot be read is carried along like a sum, so that Spark does not try again in vain.
+    """
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
@@ -163,7 +195,7 @@ def _sum_task(part: Callable[[Any], First], read: Read) -> Callable[..., Iterato
                     found = part(piece)
                     total = found if total is None else total + found
             except InputError as error:
-                yield _blob(_Refusal(str(error)), place)
+                yield _blob(InputError(str(error)), place)
                 return
         if total is not None:
             yield _blob(total, place)
@@ -177,7 +209,7 @@ def _merge_task(batches: Iterator[Any]) -> Iterator[Any]:
     for batch in batches:
         for cell in batch.column("sums"):
             found = _read(cell)
-            if isinstance(found, _Refusal):
+            if isinstance(found, InputError):
                 yield _blob(found)
                 return
             total = found if total is None else total + found
@@ -192,12 +224,12 @@ def _whole_task(encode: Encode, read: Read, kernel: Callable[[Array], Any]) -> C
         try:
             records = [encode(piece)[0] for piece in read(batches)]
         except InputError as error:
-            yield _blob(_Refusal(str(error)))
+            yield _blob(InputError(str(error)))
             return
         if records:
             with blas_threads(processors()):
                 X = np.concatenate(records)
-                yield _blob(_Result(len(X), kernel(X)))
+                yield _blob(First(len(X), None, (kernel(X),)))
 
     return task
 
@@ -245,10 +277,10 @@ def _collect(frame: Any) -> Any:
     with spark_errors():
         rows = frame.collect()
     if not rows:
-        raise InputError("the table has a header and no rows. There is nothing to synthesize.")
+        raise InputError(NO_ROWS)
     found = pickle.loads(rows[0].sums)  # nosec B301 # the same
-    if isinstance(found, _Refusal):
-        raise InputError(found.message)
+    if isinstance(found, InputError):
+        raise found
     return found
 
 
@@ -263,3 +295,44 @@ def spark_errors() -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         told = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InputError(f"Spark could not read the table: {told.strip()}") from error
+
+
+# Persons, in Spark's own words.
+
+
+def _with_names(frame: Any, missing: Sequence[str]) -> Any:
+    """The frame with its last column as the name of a person, null for nobody (the rule of `table.persons`)."""
+    from pyspark.sql import functions as F
+
+    *others, last = frame.columns
+    word = F.col(last).cast("string")
+    bare = F.regexp_replace(word, SPACE, "")
+    absent = list(missing) or [""]
+    nobody = word.contains("\0") | word.isin(absent) | bare.isin(absent) | F.lower(bare).isin(list(NOBODY))
+    return frame.select(*others, F.when(~nobody, bare).alias("person"))
+
+
+def _rows_of_persons(frame: Any) -> Any:
+    """Persons, how many rows each has, and what each of them weighs."""
+    from pyspark.sql import functions as F
+
+    counted = frame.where(F.col("person").isNotNull()).groupBy("person").agg(F.count(F.lit(1)).alias("rows"))
+    return counted.withColumn("weight", F.floor(F.lit(WEIGHT_STEPS) / F.col("rows")).cast("bigint"))
+
+
+def _with_weights(frame: Any, persons: Any) -> Any:
+    """The needed columns and, last, what each row weighs."""
+    from pyspark.sql import functions as F
+
+    others = frame.columns[:-1]
+    joined = frame.join(persons.select("person", "weight"), "person", "left")
+    return joined.select(*others, F.coalesce(F.col("weight"), F.lit(0)).cast("bigint").alias("weight"))
+
+
+def _totals(persons: Any) -> tuple[int, int]:
+    """The number of persons, and what rounding leaves of all weights."""
+    from pyspark.sql import functions as F
+
+    left = F.sum(F.lit(WEIGHT_STEPS) - F.col("rows") * F.col("weight"))
+    (found,) = persons.agg(F.count(F.lit(1)).alias("persons"), left.alias("remainder")).collect()
+    return int(found.persons), int(found.remainder or 0)

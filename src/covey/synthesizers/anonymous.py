@@ -144,7 +144,7 @@ class AnonymousSynthesizer(_Synthesizer):
                 "anonymous groups need all records in the memory of this machine. Collect the frame first, if it is small."
             )
         require_memory(24 * rows.n * self.width, f"grouping {rows.n} records", "Use `covey release`, or fewer rows.")
-        return rows.records().astype(np.int64)
+        return np.asarray(rows.records(), dtype=np.int64)
 
     def homogeneity(self) -> dict[Any, int]:
         """For each column (or field of the schema) how many groups agree on it entirely. Confidential: for the steward."""

@@ -14,7 +14,7 @@ from covey.core.noise.sensitivity import (
 )
 from covey.core.tables.counts import UNIT, Coding
 from covey.core.tables.events import WEIGHT_STEPS
-from covey.engines.weights import row_weights
+from covey.engines.persons import row_weights
 
 SIZES = (3, 2, 4)
 P = 4

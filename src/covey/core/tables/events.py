@@ -15,7 +15,7 @@ import numpy as np
 from covey.core.arrays import Array, Integers
 
 WEIGHT_BITS = 20  # of a person's weight: fine against a row, and sums of two million persons stay exact
-WEIGHT_STEPS = 1 << WEIGHT_BITS  # what one person weighs, whether alone (`engines.weights`) or with a table of events
+WEIGHT_STEPS = 1 << WEIGHT_BITS  # what one person weighs, whether alone (`engines.persons`) or with a table of events
 # Where bins of the number of events begin: each of the first few numbers, then ranges that grow by a half or so.
 BIN_STARTS = (0, 1, 2, 3, 4, 5, 7, 10, 15, 21, 31)
 
