@@ -149,3 +149,36 @@ def test_what_follows_from_accepted_relations_is_not_asked_again():
     assert not any(after[i] for i, c in enumerate(formulas) if c.target == first.target)
     circle = [i for i, c in enumerate(formulas) if c.target in first.sources and first.target in c.sources]
     assert not any(after[i] for i in circle)
+
+
+def test_an_order_that_follows_from_others_is_not_asked_again():
+    cells = cells_of(COLUMNS)
+    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    formulas = proposals(COLUMNS)
+    state = State(COLUMNS, of, formulas)
+    orders = {c.orders[0]: i for i, c in enumerate(formulas) if c.formula.name == "order"}
+    i, j, k = (next(x for x, c in enumerate(COLUMNS) if c.name == name) for name in "ijk")
+    assert {(i, j), (j, k), (i, k), (k, i)} <= set(orders)
+    for pair in ((i, j), (j, k)):
+        assert state.allowed()[len(of) + orders[pair]]
+        state.learn_orders(formulas[orders[pair]])
+    after = {pair: bool(state.allowed()[len(of) + place]) for pair, place in orders.items()}
+    assert not after[i, j]
+    assert not after[i, k]  # by way of j
+    assert after[k, i]
+
+
+def test_a_part_that_is_nearly_always_the_same_is_in_no_sum():
+    """Fees that hardly anybody pays can be added to any two equal columns; small counts lie near any installment."""
+    j = next(x for x, c in enumerate(COLUMNS) if c.name == "j")
+    rare = (*COLUMNS[:j], replace(COLUMNS[j], usual=0.9), *COLUMNS[j + 1 :])
+
+    def summed(columns):
+        return [c for c in proposals(columns) if c.formula.name.startswith("sum") and j in (c.target, *c.sources)]
+
+    assert summed(COLUMNS)
+    assert summed(rare) == []
+    small = (*COLUMNS, Column("few", "number", 8, -1, 0, 8, 0.0, 1.0))
+    paid = [c for c in proposals(small) if c.formula.name == "installment"]
+    assert paid
+    assert not any(len(COLUMNS) in (c.target, c.sources[0]) for c in paid)

@@ -30,6 +30,7 @@ class Column:
         step: from one value to the next.
         labels: of a category, by code; of numbers none.
         holes: the share of missing cells, as far as it is known.
+        usual: the share of its most frequent value, as far as it is known.
         numbers: the number that each label begins with, NaN where it begins with none; nothing where few do.
     """
 
@@ -43,6 +44,7 @@ class Column:
     step: float = 1.0
     labels: tuple[str, ...] = ()
     holes: float = 0.0
+    usual: float = 0.0
     numbers: tuple[float, ...] = ()
 
     @property

@@ -28,6 +28,7 @@ YEARS = tuple(map(float, range(1980, 2031)))  # of a census or a survey: a year 
 SCALES = (1000.0, 100.0, 60.0, 24.0, 12.0, 10.0, 7.0)  # between units of money, length and time
 BASES = (10, 12, 24, 60, 100, 1000, 10000)  # of parts: digits, hours and minutes, months
 RELATIVE = (0.0, 0.1)  # products are exact, or within a tenth
+CONSTANT = 0.85  # of the rows: a part that nearly always has one value says nothing in a sum
 MOST_THREE = 8000  # candidates with three sources: beyond, there are too many numbers to look for them
 
 
@@ -65,6 +66,12 @@ class Candidate:
         """Of the rows: what a simpler or sharper formula is ahead by."""
         taken = self.formula.name.startswith("sum") and self.k < 0  # a sum is simpler than what is left of one
         return self.formula.handicap + (0.05 if self.relative else 0.0) + (0.02 if taken else 0.0)
+
+    @property
+    def orders(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of columns of which it says that the first is never above the second."""
+        both = (self.sources[0], self.target), (self.target, self.sources[0])
+        return {"equal": both, "order": both[:1] if self.k > 0 else both[1:]}.get(self.formula.name, ())
 
     def breaks(self, values: Sequence[Floats], guess: Floats) -> Array:
         """Which rows break it: those alone in which all values are there."""
@@ -343,13 +350,17 @@ def _propose_ratio(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
                         yield Candidate(formula, t, (a, b), k, columns[t].step, 0.02)
 
 
+def _parts(columns: Sequence[Column]) -> list[int]:
+    return [j for j in _pick(columns, True) if columns[j].usual < CONSTANT]
+
+
 def widest(columns: Sequence[Column], *chosen: int) -> tuple[int, ...]:
     """Some columns, the one that a sum of the others should give last: errors of small ones do not drown in it."""
     return tuple(sorted(chosen, key=lambda x: (columns[x].span, columns[x].often_missing, x)))
 
 
 def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    for chosen in combinations(_pick(columns, True), 3):
+    for chosen in combinations(_parts(columns), 3):
         a, b, t = widest(columns, *chosen)
         if columns[t].steps > LEAST_STEPS and columns[b].span > columns[t].span / 50:
             slack = HALF * max(columns[j].step for j in chosen)
@@ -361,7 +372,7 @@ def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candid
 
 
 def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    every = _pick(columns, True)
+    every = _parts(columns)
     numbers = [j for j in every if columns[j].steps > LEAST_STEPS]
     if comb(len(numbers), 4) > MOST_THREE:  # of many, those alone that have room for a sum
         numbers = [j for j in every if columns[j].steps > CLOSE_STEPS]
@@ -392,9 +403,11 @@ def _propose_clock(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
 
 
 def _propose_annuity(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    numbers = _pick(columns, True)
+    numbers = [j for j in _pick(columns, True) if columns[j].steps > CLOSE_STEPS]  # small counts lie near anything
     rates = [j for j in numbers if columns[j].high <= 100 and columns[j].step < 1]
-    terms = [j for j in numbers if 5 < columns[j].high <= 600 and columns[j].low >= 0 and columns[j].step == 1]
+    terms = [
+        j for j in _pick(columns, True) if 5 < columns[j].high <= 600 and columns[j].low >= 0 and columns[j].step == 1
+    ]
     terms += [j for j, c in enumerate(columns) if c.numbers and 5 < np.nanmax(c.numbers) <= 600]
     for rate in rates:
         for term in terms:
@@ -436,14 +449,14 @@ FORMULAS = (
     Formula("later", _moment, "{a} + {k} * {b}", "{t} lies {b} units of {k} seconds after {a}", _propose_moment),
     Formula("product", _product, "{a} * {b}", "{t} is {a} times {b}", _propose_product, 0.1),
     Formula("ratio", _ratio, "{k} * {a} / {b}", "{t} is {k} times {a} over {b}", _propose_ratio, 0.1, 0.05),
-    Formula("sum", _sum, "{a} + {k} * {b}", "{t} is {a} {side} {b}", _propose_sum),
+    Formula("sum", _sum, "{a} + {k} * {b}", "{t} is {a} {side} {b}", _propose_sum, handicap=0.01),
     Formula(
         "sum of three",
         _sum3,
         "{a} + {k} * ({b} + {c})",
         "{t} is {a} {side} {b} {side} {c}",
         _propose_sum3,
-        handicap=0.02,
+        handicap=0.03,
     ),
     Formula(
         "clock",

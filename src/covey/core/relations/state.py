@@ -27,6 +27,9 @@ class State:
         names = ["function" if not f.map else "map" for f in of.functions] + [c.formula.name for c in candidates]
         self._exact = np.array([name in ("function", "map", "equal") for name in names], dtype=bool)
         self._table = np.arange(len(names)) < len(of.functions)
+        ends = [(-1, -1) for _ in of.functions] + [c.orders[0] if len(c.orders) == 1 else (-1, -1) for c in candidates]
+        self._low, self._high = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+        self.below = np.eye(p, dtype=bool)  # [x, y]: x is never above y
         self._sharp = np.array([True for _ in of.functions] + [not c.loose for c in candidates], dtype=bool)
 
     def _single(self, columns: Sequence[Column]) -> None:
@@ -67,6 +70,7 @@ class State:
         gone = np.where(self._table, self.dropped[sources].any(axis=1), self.lost[sources].any(axis=1))
         able &= ~gone & ~self.above[sources, target[:, None]].any(axis=1)
         able &= self._exact | ~self.ruled[target]
+        able &= (self._low < 0) | ~self.below[self._low, self._high]  # an order that follows is no news
         return np.concatenate([free[one] & free[two] & ~known, able])
 
     def learn_literals(self, kind: int, i: int, j: int) -> None:
@@ -95,6 +99,11 @@ class State:
         own = self.above[:, target].copy()
         for source in sources:
             self.above[own] |= self.above[source]
+
+    def learn_orders(self, candidate: Candidate) -> None:
+        """Take the orders that a formula states as given, with all that follows."""
+        for low, high in candidate.orders:
+            self.below |= np.outer(self.below[:, low], self.below[high])
 
     def alike(self, i: int) -> Array:
         """The literals that hold in the same rows as one of them, as far as is known."""

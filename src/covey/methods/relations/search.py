@@ -167,8 +167,8 @@ class Search:
 
     def _with_holes(self, j: int, shares: Floats) -> Column:
         column, edges = self.columns[j], self.cells.edges[j]
-        place = np.flatnonzero(edges[:-1] == column.missing)
-        return replace(column, holes=float(shares[place].sum())) if column.missing >= 0 else column
+        usual = float(shares[np.diff(edges) == 1].max(initial=0.0))
+        return replace(column, holes=float(shares[edges[:-1] == column.missing].sum()), usual=usual)
 
     def _by_chance(self, shares: list[Floats], public: np.random.Generator) -> Floats:
         """How many rows would break each formula if columns were independent: on rows drawn from noisy shares."""
@@ -299,6 +299,7 @@ class Search:
             if formula.name == "close" or v > limit or self.chance[i] < ORDER_BY_CHANCE * self.n or coded:
                 return False
             self.accepted.append(Accepted(candidate, v / self.n, sd / self.n, imposed=True))  # a rule, by repair
+            self.state.learn_orders(candidate)
             return True
         exact = candidate.slack <= HALF * self.columns[target].step and not loose
         imposed = exact and v <= limit and v + holes <= 2 * limit
@@ -306,6 +307,7 @@ class Search:
         self.accepted = [a for a in self.accepted if not self._codes(a, target)]
         self.accepted.append(Accepted(candidate, v / self.n, sd / self.n, imposed))
         self.state.learn_column(target, candidate.sources, imposed, loose)
+        self.state.learn_orders(candidate)
         for source in candidate.sources if not imposed else ():
             self._follow_missing(target, source)
         return True
