@@ -40,7 +40,7 @@ import httpx
 
 import covey.cli
 import covey.synthesizers
-import covey.web.serve
+import covey.web.app
 import covey.web.worker
 from covey.demo import example_visits
 from covey.privacy.ledger import Ledger
@@ -192,7 +192,7 @@ def serve_app(place, told):
     def tell(address):
         os.write(told, address.encode() + b"\n")
 
-    covey.web.serve.serve(0, place.ledger, place.out, 2**24, False, tell)
+    covey.web.app.serve(0, place.ledger, place.out, 2**24, False, tell)
 
 
 def visit(address, place):

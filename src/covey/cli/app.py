@@ -25,7 +25,7 @@ from covey.errors import MissingExtraError
 def serve(port: int, out: Path, upload_limit: int, no_browser: bool, ledger: Path | None, as_json: bool) -> None:
     """Open the local app in a browser: the same work without a command line. Only this machine can reach it."""
     try:
-        from covey.web.serve import serve as run
+        from covey.web.app import serve as run
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"the app needs {error.name}: pip install 'covey[web]'") from None
 

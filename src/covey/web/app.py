@@ -1,4 +1,4 @@
-"""The app: its pages behind their guard, and what is said when something is refused or breaks.
+"""The app: served on this machine alone, its pages behind their guard, and what is said when something is refused or breaks.
 
 Reading a page never changes anything; every change is a form of ours (see security) that ends in a redirect, or in a piece of
 the page where htmx asked for one. Refusals are shown where the form was.
@@ -7,26 +7,36 @@ the page where htmx asked for one. Refusals are shown where the form was.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import os
+import signal
+import socket
+import sys
+import webbrowser
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import cast
+from pathlib import Path
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
-from covey.errors import CoveyError
+from covey.errors import ArgumentError, CoveyError
+from covey.privacy.ledger import Ledger, default_ledger_path
+from covey.web.folders import private_file
 from covey.web.pages import ROUTERS
 from covey.web.pages.shared import HERE, by_htmx, page, status
-from covey.web.security import App, Guard, Secrets
+from covey.web.security import Guard, Secrets, plain_page
 from covey.web.workspace import Workspace
 
 TIDY_SECONDS = 600  # between two looks for tables that nobody works on
+ENDINGS = (signal.SIGINT, signal.SIGTERM)  # Ctrl+C, and what a supervisor sends
 
 
-def make_app(workspace: Workspace, keys: Secrets, port: int) -> App:
+def make_app(workspace: Workspace, keys: Secrets, port: int) -> ASGIApp:
     """The app behind its guard."""
 
     @asynccontextmanager
@@ -44,7 +54,7 @@ def make_app(workspace: Workspace, keys: Secrets, port: int) -> App:
     app.add_exception_handler(CoveyError, _refusal)
     app.add_exception_handler(HTTPException, _unknown)
     app.add_exception_handler(Exception, _fault)
-    return Guard(cast(App, app), keys, port, workspace.upload_limit)
+    return Guard(app, keys, port, workspace.upload_limit)
 
 
 async def _tidy(workspace: Workspace) -> None:
@@ -70,3 +80,57 @@ async def _unknown(request: Request, error: Exception) -> Response:
 async def _fault(request: Request, error: Exception) -> Response:
     words = "Something went wrong inside covey. The ledger shows whether anything was charged."
     return page(request, "message.html", 500, words=words)
+
+
+def serve(
+    port: int, ledger: Path | None, out: Path, upload_limit: int, browser: bool, tell: Callable[[str], None]
+) -> None:
+    """Serve until interrupted. Only this machine can connect, and only with the address that is told."""
+    # TCP by name: only then does asyncio switch off Nagle's waiting, which costs 40 ms an answer.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise ArgumentError(
+            f"port {port} cannot be used: {error.strerror}. Choose another with ", "port", "."
+        ) from None
+    listener.listen(128)  # before the address is told, so that nobody comes too early
+    for ending in ENDINGS:
+        signal.signal(ending, _end)
+    workspace = Workspace(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
+    try:
+        _run(workspace, listener, browser, tell)
+    finally:  # at a second Ctrl+C uvicorn skips its own cleaning up, and no row may stay behind
+        workspace.close()
+
+
+def _end(*_: object) -> None:
+    """The first signal ends the app, at whatever moment (uvicorn raises it once more when it is done); more change nothing."""
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)
+    sys.exit(0)
+
+
+def _run(workspace: Workspace, listener: socket.socket, browser: bool, tell: Callable[[str], None]) -> None:
+    """Tell the address, and serve."""
+    keys, port = Secrets(), listener.getsockname()[1]
+    app = make_app(workspace, keys, port)
+    address = f"http://127.0.0.1:{port}/?token={keys.token}"
+    tell(address)
+    if browser and (sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
+        # By way of a file: the address would be seen by everyone who lists processes.
+        door = workspace.folder / "open.html"
+        with private_file(door) as file:
+            file.write(bytes(plain_page(200, "Opening covey …", refresh=address).body).decode())
+        webbrowser.open(door.as_uri())
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,  # the address holds the token
+        server_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=3,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,4 +1,4 @@
-"""The last step: the bundle."""
+"""The last step: the bundle, and an evaluation beside the true table, computed when asked for and kept nowhere."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import zipfile
 from pathlib import Path
 
 from fastapi import APIRouter, Request
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.background import BackgroundTask
 
+from covey.errors import CoveyError
 from covey.release.verify import described_by, tables_of, verify_bundle
 from covey.table.sources import read_table
 from covey.web.forms import shown
 from covey.web.jobs import Job
-from covey.web.pages.shared import CurrentWork, page, redirect_if_early
+from covey.web.pages.shared import CheckedForm, CurrentWork, page, redirect_if_early, report_of
+from covey.web.reading import with_file_names
 from covey.web.security import REPORT_POLICY, Refused
 from covey.web.work import Work
+from covey.workflow import evaluate
 
 PREVIEW_ROWS = 8  # what a screen shows without scrolling
 
@@ -58,13 +61,8 @@ def bundle_page(request: Request, work: CurrentWork) -> Response:
 
 @router.get("/work/{work_id}/bundle/report")
 def bundle_report(work: CurrentWork) -> Response:
-    """The bundle's own report, in an origin of its own."""
-    _, folder = the_bundle(work)
-    if not (folder / "report.html").is_file():
-        raise Refused(404, "This bundle has no report.")
-    return FileResponse(
-        folder / "report.html", media_type="text/html", headers={"content-security-policy": REPORT_POLICY}
-    )
+    """The bundle's own report."""
+    return report_of(the_bundle(work)[1])
 
 
 @router.get("/work/{work_id}/bundle.zip")
@@ -79,3 +77,20 @@ def bundle_zip(work: CurrentWork) -> Response:
     return FileResponse(
         place, media_type="application/zip", filename=f"{folder.name}.zip", background=BackgroundTask(place.unlink)
     )
+
+
+@router.post("/work/{work_id}/evaluate")
+def evaluation_page(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
+    """True against synthetic as a page of its own: without noise, so it is confidential, and written to no file."""
+    job, folder = the_bundle(work)
+    if not work.tables or not all(str(table.path) in job.names for table in work.tables):
+        raise Refused(409, "The real rows of this bundle are no longer here, so there is nothing to compare it with.")
+    try:
+        dialect = work.start.unit.schema.dialect
+        person = job.order.get("person")
+        found = evaluate(Path(job.order["table"]), folder, dialect=dialect, person=person, predicting=False)
+    except CoveyError as error:
+        raise with_file_names(error, *(table.file for table in work.tables)) from None
+    if found.rows is None:
+        return page(request, "evaluation.html", work=work, step="bundle", figures=found.figures)
+    return HTMLResponse(found.page(), headers={"content-security-policy": REPORT_POLICY})

@@ -1,14 +1,16 @@
-"""The first page, and the ledger."""
+"""The first page, and the ledger: bundles that were written before are found again by their checksums, after a restart too."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from covey.web.pages.history import found_bundles
-from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page
+from covey.release.places import SUMS
+from covey.release.verify import bundle_digest
+from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, report_of
+from covey.web.workspace import Workspace
 
 router = APIRouter()
 
@@ -25,15 +27,27 @@ async def alive(workspace: CurrentWorkspace) -> Response:
     return JSONResponse({"releasing": [work.id for work in workspace.works() if work.releasing]})
 
 
+def found_bundles(workspace: Workspace) -> dict[str, Path]:
+    """Every bundle in the folder that releases go to, by the digest that the ledger knows it by."""
+    if not workspace.out.is_dir():
+        return {}
+    places = sorted(p for p in workspace.out.iterdir() if not p.is_symlink() and (p / SUMS).is_file())
+    return {bundle_digest(place): place for place in places}
+
+
 @router.get("/ledger")
 def ledger_page(request: Request, workspace: CurrentWorkspace) -> Response:
     """What was promised for each dataset, and spent."""
-    found = workspace.datasets()
-    histories = {dataset.name: workspace.ledger.history(dataset.name) for dataset in found}
+    histories = {dataset: workspace.ledger.history(dataset.name) for dataset in workspace.ledger.datasets()}
     bundles, known = found_bundles(workspace), {e.digest for own in histories.values() for e in own}
-    others = [found for digest, found in bundles.items() if digest not in known]  # anonymous ones, or of another ledger
-    values: dict[str, Any] = {"histories": histories, "bundles": bundles, "others": others, "out": workspace.out}
-    return page(request, "ledger.html", datasets=found, ledger=workspace.ledger.path, **values)
+    others = {digest: place for digest, place in bundles.items() if digest not in known}
+    return page(request, "ledger.html", histories=histories, bundles=bundles, others=others, workspace=workspace)
+
+
+@router.get("/ledger/bundle/{digest}")
+def old_report(workspace: CurrentWorkspace, digest: str) -> Response:
+    """The report of a bundle that the ledger knows."""
+    return report_of(found_bundles(workspace).get(digest))  # a digest names a bundle; no path is built from it
 
 
 @router.post("/work")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import FileResponse, RedirectResponse, Response
 from starlette.templating import Jinja2Templates
 
 from covey.errors import LedgerError
@@ -16,7 +16,7 @@ from covey.version import __version__
 from covey.web import export
 from covey.web.estimate import duration_words
 from covey.web.forms import shown
-from covey.web.security import Form, Refused, checked_form, megabytes
+from covey.web.security import REPORT_POLICY, Form, Refused, checked_form, megabytes
 from covey.web.work import Work
 from covey.web.workspace import Workspace
 
@@ -65,6 +65,14 @@ def page(request: Request, name: str, code: int = 200, **values: Any) -> Respons
     values.setdefault("reachable", work.reachable() if work else set())
     values["csrf"] = request.app.state.keys.form
     return templates.TemplateResponse(request, name, values, status_code=code)
+
+
+def report_of(bundle: Path | None) -> Response:
+    """The report of a bundle, in an origin of its own."""
+    place = bundle and bundle / "report.html"
+    if place is None or not place.is_file():
+        raise Refused(404, "There is no report here. The bundle may have been moved.")
+    return FileResponse(place, media_type="text/html", headers={"content-security-policy": REPORT_POLICY})
 
 
 def go(path: str) -> Response:
