@@ -131,7 +131,7 @@ def test_persons_with_events_from_review_to_bundle(clinics, tables, tmp_path):
     assert "120 persons are too few for links" in panel
     answer = clinics.post(f"/work/{work}/privacy", CHOSEN | {"mode": "private", "person": "day", "target": "ward"})
     assert answer.status_code == 303, words(answer)
-    assert (clinics.workspace.work(work).choices.mode, clinics.workspace.work(work).choices.person) == ("private", "")
+    assert clinics.workspace.work(work).order.person is None
     review = words(clinics.get(f"/work/{work}/review"))
     assert "patients.csv and visits.csv, 120 persons, each with at most 3 events in the order of day" in review
     assert "(at_most)" in review
@@ -183,7 +183,7 @@ def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):
     assert [column.called for column in found.columns] == ["visits.day", "visits.ward"]
     assert "Rows of visits with the same who belong to one person" in words(clinics.get(f"/work/{work}/columns"))
     persons = len(set(clinic(120)["visits"]["who"]))
-    assert found.counted(found.choices) == persons != len(clinic(120)["visits"]["who"])
+    assert found.counted(found.order) == persons != len(clinic(120)["visits"]["who"])
 
 
 def test_nobody_is_guessed_where_several_columns_could_name_the_person(clinics):
@@ -241,9 +241,9 @@ def test_an_upload_does_not_take_the_rows_of_a_release_that_has_begun(clinics, t
     found = clinics.workspace.work(work)
     kept, real, waiting = [table.path for table in found.tables], reading.read_files, Job({"out": "x"}, found.folder)
 
-    def slow(given, folder, limit):
+    def slow(*given):
         found.jobs["review"] = waiting
-        return real(given, folder, limit)
+        return real(*given)
 
     monkeypatch.setattr("covey.web.work.read_files", slow)
     answer = clinics.upload(work, tables["patients"], "patients.csv", {"events": ("visits.csv", tables["visits"])})

@@ -1,32 +1,36 @@
 """What is told of the time that a release still takes: honest where the machine is slow, and never standing still."""
 
+from pathlib import Path
+
 import pytest
 
 from covey.methods.regain.predict import predict
 from covey.orders import STAGES
-from covey.web.estimate import TimeEstimate, anonymous_seconds, duration_words
+from covey.web.jobs import Job, anonymous_seconds
+from covey.web.pages.shared import duration_words
 
 EXPECTED = {"checking": 2.0, "reading": 1.0, "charging": 0.0, "measuring": 10.0, "writing": 7.0}
 
 
+def job(started=0.0, stage="", share=0.0):
+    return Job({"epsilon": "1"}, Path(), expected=EXPECTED, started=started, stage=stage, share=share)
+
+
 def test_what_is_left_follows_the_machine_and_not_the_wish():
     """Half of the measuring is done after 32 s where 8 were expected: the other 12 will take 48. A plain countdown says none."""
-    estimate = TimeEstimate(EXPECTED, 100.0, "measuring", 0.5)
-    assert estimate.done == pytest.approx(0.4)
-    assert estimate.left(132.0) == pytest.approx(48.0)
-    assert estimate.left(104.0) == pytest.approx(6.0)
-    assert max(0.0, sum(EXPECTED.values()) - 32.0) == 0.0  # the countdown
+    half = job(100.0, "measuring", 0.5)
+    assert half.done == pytest.approx(0.4)
+    assert half.left(132.0) == pytest.approx(48.0)
+    assert half.left(104.0) == pytest.approx(6.0)
 
 
 def test_every_stage_moves_the_bar_and_writing_has_an_end():
-    shares = [TimeEstimate(EXPECTED, 0.0, stage, share).done for stage in EXPECTED for share in (0.0, 0.9)]
+    shares = [job(0.0, stage, share).done for stage in EXPECTED for share in (0.0, 0.9)]
     assert shares == sorted(shares)
-    assert TimeEstimate(EXPECTED, 0.0, "writing", 0.0).done < TimeEstimate(EXPECTED, 0.0, "writing", 0.5).done < 1
-    assert TimeEstimate(EXPECTED, 0.0).left(0.0) == 20.0  # before anything is known, what was expected
-    assert TimeEstimate(EXPECTED, 0.0, "checking").left(1.0) == 19.0
-    assert (
-        TimeEstimate(EXPECTED, 0.0, "checking").left(6.0) == 54.0
-    )  # three times slower than expected: so will the rest be
+    assert job(0.0, "writing").done < job(0.0, "writing", 0.5).done < 1
+    assert job().left(0.0) == 20.0  # before anything is known, what was expected
+    assert job(0.0, "checking").left(1.0) == 19.0
+    assert job(0.0, "checking").left(6.0) == 54.0  # three times slower than expected: so will the rest be
 
 
 def test_a_plan_counts_start_and_writing_too():

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from covey.table.dialects import Dialect
+from covey.table.dialects import Dialect, Spelling
 from covey.table.fields import Field
+from covey.table.schema import Schema
 from covey.web.pictures import VISIBLE, pictures
 from tests.web.conftest import words
+
+SCHEMA = Schema((Field("cost", "integer", confirmed=False),), drafted=True, dialect=Dialect(";"))
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def table(tmp_path):
 
 def test_a_long_tail_and_a_point_mass_are_seen(table):
     fields = [Field("cost", "integer", confirmed=False), Field("ward", "string", confirmed=False)]
-    found = pictures(table, Dialect(";"), fields, ("",))
+    found = pictures(table, SCHEMA, fields)
     cost = found["cost"]
     assert cost.low < 0 < 5000 < cost.high
     assert sum(bar > 0 for bar in cost.bars) == 2
@@ -33,15 +36,13 @@ def test_a_long_tail_and_a_point_mass_are_seen(table):
 
 
 def test_dates_are_read_as_the_schema_spells_them_and_gaps_are_told(table):
-    from covey.table.dialects import Spelling
-
     seen = Field("seen", "date", spelling=Spelling(date_format="%d.%m.%Y"), confirmed=False)
-    found = pictures(table, Dialect(";"), [seen, Field("hole", "integer", confirmed=False)], ("",))
+    found = pictures(table, SCHEMA, [seen, Field("hole", "integer", confirmed=False)])
     assert found["seen"].words.startswith("half below 2024-01-1")
     assert found["hole"].words.endswith("10% missing")
     days = (np.datetime64("2024-01-01") - np.datetime64("1970-01-01")).astype(int)
     assert found["seen"].low < days < found["seen"].high
-    wrong = pictures(table, Dialect(";"), [Field("ward", "number", confirmed=False)], ("",))
+    wrong = pictures(table, SCHEMA, [Field("ward", "number", confirmed=False)])
     assert wrong["ward"].bars == ()
 
 
@@ -66,5 +67,5 @@ def test_the_page_brings_pictures_of_kept_columns_alone_and_forgets_them_with_th
         path.read_bytes() for path in page.workspace.work(work).folder.iterdir() if "table" not in path.name
     )
     assert b"half below" not in files
-    page.workspace.work(work).forget_table()
+    page.upload(work, "height\n1\n2\n")
     assert page.workspace.work(work)._pictures == {}

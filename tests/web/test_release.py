@@ -12,16 +12,18 @@ import sys
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from threading import Semaphore
 
 import httpx
 import pytest
 
 from covey.privacy.ledger import Ledger
 from covey.release.verify import verify_bundle
-from covey.web.choices import Choices
 from covey.web.export import command_line, script
-from covey.web.jobs import Job, Jobs, open_gate
+from covey.web.forms import PRIVATE
+from covey.web.jobs import Job, open_gate
 from tests.web.conftest import PUBLIC_LIMITS, opened_workspace, words
 
 
@@ -143,7 +145,7 @@ RELEASING = ("table", "columns", "columns/confirm", "rules", "privacy", "review"
 
 def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page):
     """Back, a reload or a second tab must not say that nothing was spent, and nothing can be changed from there."""
-    page.workspace.jobs = Stalled()
+    page.workspace.slots = Semaphore(0)  # no job ever gets one
     work = page.ready_work()
     key = page.review(work)
     assert page.get("/alive").json() == {"releasing": []}
@@ -197,19 +199,8 @@ def test_an_exhausted_budget_is_told_before_and_during(page):
     assert len(charges(page.workspace)) == 1
 
 
-class Stalled(Jobs):
-    """Jobs that never get a slot."""
-
-    def __init__(self):
-        super().__init__(at_once=0)
-
-    def close(self):
-        for job, _ in self._threads.values():
-            job.cancel()
-
-
 def test_a_waiting_job_can_be_cancelled_and_costs_nothing(page):
-    page.workspace.jobs = Stalled()
+    page.workspace.slots = Semaphore(0)  # no job ever gets one
     work = page.ready_work()
     page.post(f"/work/{work}/release", {"review": page.review(work)})
     assert "Waiting" in words(page.get(f"/work/{work}/release"))
@@ -226,7 +217,7 @@ def test_a_running_job_is_really_killed(page):
     # The schema is a pipe that nobody writes to: the worker waits at its first stage for as long as it lives.
     os.mkfifo(page.workspace.folder / "schema.json")
     job.order["schema"] = str(page.workspace.folder / "schema.json")
-    page.workspace.jobs.start(job)
+    page.workspace.start(job)
     while job.stage != "checking":
         assert not job.over
         time.sleep(0.005)
@@ -264,7 +255,7 @@ def test_a_worker_that_finds_the_gate_shut_spends_nothing(page):
 def test_a_worker_killed_after_the_charge_is_told_by_the_ledger(page):
     work = page.ready_work(size=10_000)
     job = page.workspace.order(page.workspace.work(work))
-    page.workspace.jobs.start(job)
+    page.workspace.start(job)
     while not charges(page.workspace) and not job.over:
         time.sleep(0.01)
     assert not job.cancel()
@@ -422,8 +413,8 @@ def test_exports_say_nothing_of_a_cell_that_does_not_fit(page):
 
 def test_exports_quote_what_a_shell_or_python_would_run():
     name, dataset = "a b; rm -rf ~ '\".csv", 'x"); import os #'
-    choices = Choices(dataset=dataset, rows=7, parquet=True, rows_per_person=3, confirm_large_epsilon=True)
-    order = choices.order(Path(name), Path("schema.json"), Path("release"), ())
+    places = {"table": Path(name), "schema": Path("schema.json"), "out": Path("release")}
+    order = replace(PRIVATE, **places, dataset=dataset, rows=7, parquet=True, confirm_large_epsilon=True)
     words_of_shell = subprocess.run(
         ["sh", "-c", f"printf '%s\\n' {command_line(order)}"],
         capture_output=True,

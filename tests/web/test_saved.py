@@ -125,7 +125,7 @@ def test_a_draft_that_cannot_be_read_is_no_obstacle(restarted, tmp_path):
     drafts = {work: page.workspace.folder / work / "draft.json" for work in works}
     drafts[works[0]].write_text("{")
     said = json.loads(drafts[works[1]].read_text())
-    drafts[works[1]].write_text(json.dumps(said | {"choices": {"another": "version"}}))
+    drafts[works[1]].write_text(json.dumps(said | {"order": {"another": "version"}}))
     page = restarted()
     assert page.get(f"/work/{works[0]}/table").status_code == 404
     assert page.upload(works[1], TABLE).status_code == 303
@@ -156,7 +156,7 @@ def test_choices_rules_and_links_come_back_too(restarted):
     page = restarted()
     assert page.upload(work, tables["patients"], "patients.csv", **given).status_code == 303
     after = page.workspace.work(work)
-    assert (after.columns, after.rules, after.choices) == (before.columns, before.rules, before.choices)
+    assert (after.columns, after.rules, after.order) == (before.columns, before.rules, before.order)
     assert len(after.rules) == 1
     assert (after.start.unit.name, after.start.events.name, after.link.at_most) == ("people", "stays", 7)
     # What is paid for is chosen once more, before the eyes of whoever pays.

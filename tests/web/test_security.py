@@ -84,7 +84,7 @@ def test_every_form_needs_its_token(page, csrf):
         assert answer.status_code == 403, path
     assert [one.id for one in page.workspace.works()] == [work]
     assert list(page.workspace.work(work).folder.iterdir()) == []
-    assert [d.name for d in page.workspace.datasets()] == ["visits"]
+    assert [d.name for d in page.workspace.ledger.datasets()] == ["visits"]
 
 
 def test_there_are_forms_to_test():

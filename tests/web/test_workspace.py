@@ -21,6 +21,10 @@ from covey.web.security import Form
 from tests.web.conftest import opened_workspace, words
 
 
+def unconfirmed(state):
+    return [column.called for column in state.kept if not column.field.confirmed]
+
+
 def mode(path):
     return path.stat().st_mode & 0o777
 
@@ -110,7 +114,7 @@ def test_drafts_are_never_shown_as_confirmed(page):
     work = page.new_work()
     page.upload(work, b"age,name\n3,Anna\n97,Bert\n")
     state = page.workspace.work(work)
-    assert state.unconfirmed == ["age", "name"]
+    assert unconfirmed(state) == ["age", "name"]
     text = page.get(f"/work/{work}/columns").text
     assert "0 of 2 columns confirmed" in text
     assert "✓ Confirmed" not in text
@@ -121,15 +125,15 @@ def test_drafts_are_never_shown_as_confirmed(page):
     age = {"type": "integer", "minimum": "0", "maximum": "120", "action": "confirm"}
     assert page.post(f"/work/{work}/columns/0", age).status_code == 422
     assert page.post(f"/work/{work}/columns/confirm").status_code == 422
-    assert state.unconfirmed == ["age", "name"]
+    assert unconfirmed(state) == ["age", "name"]
     assert page.post(f"/work/{work}/columns/0", {**age, "public": "on"}).status_code == 303
-    assert state.unconfirmed == ["name"]
+    assert unconfirmed(state) == ["name"]
     assert (state.columns[0].field.minimum, state.columns[0].field.maximum) == (0, 120)
     # Another change makes it a draft again.
     page.post(f"/work/{work}/columns/0", {**age, "maximum": "110", "action": "edit"})
-    assert state.unconfirmed == ["age", "name"]
+    assert unconfirmed(state) == ["age", "name"]
     page.post(f"/work/{work}/columns/1", {"action": "drop"})
-    assert state.schema().names == ("age",)
+    assert state.described().unit.schema.names == ("age",)
 
 
 def court_records():
@@ -158,7 +162,7 @@ def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
     assert 'name="own"' not in shown
     key = re.search(r'name="key" value="(\w+)"', shown)[1]
     page.post(f"/work/{work}/columns/confirm", {"what": "ticked", "own": ["surname", "dob"], "key": key})
-    assert state.unconfirmed == ["surname", "dob"]
+    assert unconfirmed(state) == ["surname", "dob"]
     # Other limits do not make a date of birth another one.
     dob = {"type": "date", "minimum": "1900-01-01", "maximum": "2020-12-31"}
     page.post(f"/work/{work}/columns/{list(state.columns).index(state.personal[1])}", dob)
@@ -355,7 +359,7 @@ def test_wrong_choices_are_refused_where_they_are_made(page):
         assert answer.status_code == code, choices
         assert said.lower() in words(answer).lower(), choices
         assert not page.workspace.work(work).chosen
-    assert page.workspace.datasets()[0].charges == 0
+    assert page.workspace.ledger.datasets()[0].charges == 0
 
 
 def test_a_dataset_is_opened_with_a_word_and_for_good(page):
@@ -363,8 +367,8 @@ def test_a_dataset_is_opened_with_a_word_and_for_good(page):
     form = {"name": "people", "budget": "3", "delta_budget": "1e-6", "epsilon": "0.5", "dataset": "visits"}
     assert page.post(f"/work/{work}/dataset", form).status_code == 422
     assert page.post(f"/work/{work}/dataset", {**form, "final": "on"}).status_code == 303
-    assert page.workspace.work(work).choices.dataset == "people"
-    assert page.workspace.work(work).choices.epsilon == Fraction(1, 2)
+    assert page.workspace.work(work).order.dataset == "people"
+    assert page.workspace.work(work).order.epsilon == Fraction(1, 2)
     answer = page.post(f"/work/{work}/dataset", {**form, "final": "on", "budget": "4"})
     assert answer.status_code == 409
     assert "final" in words(answer)

@@ -28,8 +28,8 @@ from covey.errors import ArgumentError, CoveyError
 from covey.privacy.ledger import Ledger, default_ledger_path
 from covey.web.folders import private_file
 from covey.web.pages import ROUTERS
-from covey.web.pages.shared import HERE, by_htmx, page, status
-from covey.web.security import Guard, Secrets, plain_page
+from covey.web.pages.shared import HERE, by_htmx, page
+from covey.web.security import Guard, Refused, Secrets, plain_page
 from covey.web.workspace import Workspace
 
 TIDY_SECONDS = 600  # between two looks for tables that nobody works on
@@ -66,20 +66,19 @@ async def _tidy(workspace: Workspace) -> None:
 
 async def _refusal(request: Request, error: Exception) -> Response:
     if by_htmx(request):
-        answer = page(request, "alert_piece.html", status(error), words=str(error))
+        answer = page(request, "alert_piece.html", error)
         answer.headers["hx-reselect"] = ".alert"  # whatever part of a page was asked for
         return answer
-    return page(request, "message.html", status(error), words=str(error))
+    return page(request, "message.html", error)
 
 
 async def _unknown(request: Request, error: Exception) -> Response:
-    code = getattr(error, "status_code", 404)
-    return page(request, "message.html", code, words="There is no such page.")
+    return page(request, "message.html", Refused(getattr(error, "status_code", 404), "There is no such page."))
 
 
 async def _fault(request: Request, error: Exception) -> Response:
     words = "Something went wrong inside covey. The ledger shows whether anything was charged."
-    return page(request, "message.html", 500, words=words)
+    return page(request, "message.html", Refused(500, words))
 
 
 def serve(

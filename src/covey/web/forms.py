@@ -1,16 +1,19 @@
-"""Forms into values: what a steward typed becomes a field, a rule or a choice, or a refusal in words."""
+"""Forms into values: what a steward typed becomes a field, a rule or an order, or a refusal in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from covey.errors import ParameterError
 from covey.html import shorten
+from covey.orders import AnonymousOrder, PrivateOrder
 from covey.privacy.budget import check_delta, check_epsilon, exact
 from covey.privacy.unit import ADD_REMOVE, REPLACE
+from covey.release.contents import About
 from covey.table.schema import (
     ORDERED_TYPES,
     TYPES,
@@ -26,10 +29,14 @@ from covey.table.schema import (
     Sum,
     Value,
 )
-from covey.web.choices import Choices
 from covey.web.security import Form
 
 CONDITIONS = 3  # rows of the form for combinations that cannot occur
+
+Order = PrivateOrder | AnonymousOrder
+# What is ordered until something else is chosen. Where the table, its schema and the bundle lie is filled in at the end.
+PRIVATE = PrivateOrder(Path(), None, Path(), Fraction(1))
+ANONYMOUS = AnonymousOrder(Path(), None, Path(), group_size=20)
 
 
 def shown(value: Any) -> str:
@@ -139,34 +146,34 @@ def _value(field: Field, text: str) -> Value:
     return field.value(typed(field.type, text), "a value in the rule,")
 
 
-def read_choices(form: Form, before: Choices) -> Choices:
+def read_order(form: Form, before: Order) -> Order:
     """What was chosen at the privacy step."""
-    mode = form.get("mode", before.mode)
+    mode = form.get("mode", "anonymous" if isinstance(before, AnonymousOrder) else "private")
     if mode not in ("private", "anonymous"):
         raise ParameterError("choose differential privacy or anonymous groups.")
-    wanted = form.get("rows")
-    chosen = replace(
-        before, mode=mode, rows=whole(wanted, "the number of synthetic rows") if wanted else None, parquet=False
-    )
-    title, owner, purpose = (shorten(form.get(n, getattr(before, n)), 300) for n in ("title", "owner", "purpose"))
-    chosen = replace(chosen, parquet=form.get("format") == "parquet", title=title, owner=owner, purpose=purpose)
+    wanted, parquet = form.get("rows"), form.get("format") == "parquet"
+    rows = whole(wanted, "the number of synthetic rows") if wanted else None
     if mode == "anonymous":
-        size = whole(form.get("group_size", str(before.group_size)), "the group size")
+        size = whole(form.get("group_size", "20"), "the group size")
         if size < 2:
             raise ParameterError("the group size must be at least 2: a group of one is a record.")
-        return replace(chosen, group_size=size, sensitive=tuple(form.all("sensitive")))
+        return replace(ANONYMOUS, group_size=size, sensitive=tuple(form.all("sensitive")), rows=rows, parquet=parquet)
+    said: Any = (shorten(form.get(name), 300) for name in ("title", "owner", "purpose"))
     pure = form.get("guarantee", "pure") == "pure"
     return replace(
-        chosen,
+        PRIVATE,
         epsilon=check_epsilon(_number(form.get("epsilon"), "epsilon")),
         delta=Fraction(0) if pure else check_delta(_number(form.get("delta"), "delta")),
-        dataset=form.get("dataset"),
-        person=form.get("person"),
+        dataset=form.get("dataset") or None,
+        rows=rows,
+        person=form.get("person") or None,
         rows_per_person=whole(form.get("rows_per_person", "1"), "the number of rows per person"),
         neighbours=ADD_REMOVE if form.get("neighbours") == ADD_REMOVE else REPLACE,
         confirm_large_epsilon=form.has("confirm_large_epsilon"),
-        important=tuple(form.all("important")),
-        target=form.get("target"),
+        important=tuple((name,) for name in form.all("important")),
+        target=form.get("target") or None,
+        parquet=parquet,
+        about=About(*said),
     )
 
 

@@ -3,6 +3,7 @@
 Before the charge a job can be cancelled, and after it never: a file, the gate, decides the race. Whoever creates it first
 has decided, the worker with "go" or the steward with "cancel". A worker whose server has died stops before the charge and
 carries on after it, because what was paid for should be written. If a worker dies, the ledger says what was charged.
+How long it will still take is what was expected of its stages, corrected by how fast it has been so far.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess  # nosec B404 # one fixed command, without a shell
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock, Semaphore, Thread
+from threading import Lock, Semaphore
 from time import monotonic
 from typing import Any, Literal
 
@@ -23,11 +24,16 @@ from covey.errors import CoveyError
 from covey.orders import STAGES
 from covey.privacy.ledger import Ledger
 from covey.release.places import SUMS
-from covey.web.estimate import TimeEstimate
+from covey.web.folders import private_file
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
-FINAL = ("done", "failed", "cancelled")
-AT_ONCE = 1  # a release may want the memory of the whole machine
+TRUSTED = 0.15  # of the work, after which the machine's own pace counts and the expected one does not
+MOST = 0.99  # of the bar, while it is not over
+
+
+def anonymous_seconds(cells: int) -> dict[str, float]:
+    """Of an anonymous release of a table with so many cells (docs/benchmarks/growth.md)."""
+    return {"checking": 2.0, "reading": 0.1 + 2e-7 * cells, "measuring": 1 + 6e-7 * cells, "writing": 1 + 2e-6 * cells}
 
 
 def open_gate(gate: Path, word: str) -> bool:
@@ -76,7 +82,7 @@ class Job:
     @property
     def over(self) -> bool:
         """Whether nothing more will happen."""
-        return self.state in FINAL
+        return self.state in ("done", "failed", "cancelled")
 
     @property
     def can_cancel(self) -> bool:
@@ -88,11 +94,25 @@ class Job:
         """The stages this job goes through."""
         return tuple(stage for stage in STAGES if self.private or stage != "charging")
 
+    def expected_upto(self, share: float) -> float:
+        """Expected seconds up to this share of its stage."""
+        before = self.stages[: self.stages.index(self.stage)] if self.stage else ()
+        return sum(self.expected[name] for name in before) + share * self.expected[self.stage or self.stages[0]]
+
     @property
-    def estimate(self) -> TimeEstimate:
-        """How far it has come in all, and how long it will still take."""
-        expected = self.expected or dict.fromkeys(self.stages, 1.0)
-        return TimeEstimate(expected, self.started or self.begun, self.stage or self.stages[0], self.share)
+    def done(self) -> float:
+        """The part of the whole work that is done, 0 to 1."""
+        return min(MOST, self.expected_upto(self.share) / sum(self.expected.values()))
+
+    def left(self, now: float | None = None) -> float:
+        """Seconds to go. A stage that tells no share, and one that takes longer than expected, still moves."""
+        whole, done = sum(self.expected.values()), self.done
+        past = (monotonic() if now is None else now) - self.started
+        if done >= TRUSTED:
+            return (1 - done) * past / done
+        end = self.expected_upto(1.0)  # of this stage: if it is late, so will the others be
+        pace = max(1.0, past / end)
+        return max(whole * pace - past, (whole - end) * pace)
 
     @property
     def bundle(self) -> Path:
@@ -108,6 +128,16 @@ class Job:
             if self.process is not None:
                 self.process.kill()
         return True
+
+    def follow(self, slots: Semaphore) -> None:
+        """Run as soon as there is room, whatever comes of it."""
+        with slots:
+            try:
+                self.run()
+            except Exception as error:  # a disk that is full, say
+                with self.lock:
+                    if not self.over:
+                        self._end("failed", f"The release could not be followed ({type(error).__name__}).")
 
     def run(self) -> None:
         """Start the worker and follow it to its end."""
@@ -130,7 +160,7 @@ class Job:
             if self.over:
                 return
             place = self.folder / f"{self.id}.json"
-            with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            with private_file(place) as file:
                 json.dump({"order": order, "gate": str(self.gate)}, file)
             # -P: a folder named like one of our imports, where covey was started, must not be run.
             self.process = subprocess.Popen(  # nosec B603 # our own worker, our own file name
@@ -166,52 +196,14 @@ class Job:
         """The message with names instead of private paths, and what it cost."""
         for path, name in self.names.items():
             words = words.replace(path, name)
-        cost = self._cost()
-        return words if "othing was charged" in words or CHARGE_STAYS in words else f"{words} {cost}".strip()
-
-    def _cost(self) -> str:
-        """What a job that failed has cost: before the gate nothing, after it the ledger is what counts."""
-        if not self.private:
-            return ""
-        try:
+        if not self.private or "othing was charged" in words or CHARGE_STAYS in words:
+            return words
+        try:  # before the gate it has cost nothing, after it the ledger is what counts
             events = Ledger(self.order["ledger"]).history(self.order["dataset"]) if self.gate.exists() else []
         except CoveyError as error:
-            return str(error)
+            return f"{words} {error}"
         self.charged = any(event.purpose == self.order["purpose"] for event in events)
-        if not self.charged:
-            return "Nothing was charged."
-        return CHARGE_STAYS
+        return f"{words} {CHARGE_STAYS if self.charged else 'Nothing was charged.'}"
 
     def _end(self, state: State, message: str) -> None:
         self.state, self.message, self.seconds = state, message, monotonic() - self.begun
-
-
-class Jobs:
-    """All jobs of this start, a few at a time."""
-
-    def __init__(self, at_once: int = AT_ONCE) -> None:
-        self._slots = Semaphore(at_once)
-        self._threads: dict[str, tuple[Job, Thread]] = {}
-
-    def start(self, job: Job) -> Job:
-        """Run a job as soon as there is room."""
-        thread = Thread(target=self._follow, args=(job,), name=f"job {job.id}", daemon=True)
-        self._threads[job.id] = (job, thread)
-        thread.start()
-        return job
-
-    def _follow(self, job: Job) -> None:
-        with self._slots:
-            try:
-                job.run()
-            except Exception as error:  # a disk that is full, say
-                with job.lock:
-                    if not job.over:
-                        job._end("failed", f"The release could not be followed ({type(error).__name__}).")
-
-    def close(self) -> None:
-        """Cancel what can be cancelled, and wait for what has been charged."""
-        for job, _ in self._threads.values():
-            job.cancel()
-        for _, thread in self._threads.values():
-            thread.join()

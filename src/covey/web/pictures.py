@@ -15,8 +15,8 @@ from covey.core.arrays import Floats
 from covey.table.attributes import Grid
 from covey.table.column_drafts import present
 from covey.table.columns import spelled
-from covey.table.dialects import Dialect
 from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.schema import Schema
 from covey.table.sources import read_table, spelling_in
 
 BARS = 30  # as many as can be told apart in a picture the width of a thumb
@@ -54,9 +54,9 @@ class Picture:
         return None
 
 
-def pictures(path: Path, dialect: Dialect, fields: Sequence[Field], missing: tuple[str, ...]) -> dict[str, Picture]:
-    """A picture of each of these columns of a table."""
-    table = read_table(path, dialect=dialect)
+def pictures(path: Path, schema: Schema, fields: Sequence[Field]) -> dict[str, Picture]:
+    """A picture of each of these columns of a table, which is read as its schema says."""
+    table, missing = read_table(path, dialect=schema.dialect), schema.missing_values
     out = {}
     kept = table.rows * len(fields) <= KEPT
     for field in fields:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,35 +13,15 @@ from covey.errors import CoveyError, ParameterError
 from covey.table.column_drafts import Note
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
-from covey.table.resources import Resource
-from covey.table.schema import Schema
-from covey.table.sources import ARROW_SUFFIXES, check_encoding, read_table
+from covey.table.resources import BARE
+from covey.table.sources import ARROW_SUFFIXES, read_table
 from covey.web.drafts import ColumnDraft, drafts
 from covey.workflow import draft
 
-SUFFIXES = (
-    ".csv",
-    ".csv.gz",
-    ".csv.zst",
-    ".tsv",
-    ".txt",
-    ".xlsx",
-    *ARROW_SUFFIXES,
-)  # what the reader of the command line takes from files
+# What the reader of the command line takes from files.
+SUFFIXES = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".txt", ".xlsx", *ARROW_SUFFIXES)
 
 File = tuple[Path, str]  # a private copy, and the name that its owner knows it by
-
-
-@dataclass(frozen=True)
-class GivenFiles:
-    """What a steward gave at the first step; `whose` names the column that says whose each event is."""
-
-    table: File
-    encoding: str = "utf-8"
-    schema: File | None = None
-    events: File | None = None
-    whose: str = ""
-    said: Dialect = Dialect()  # noqa: RUF009 # frozen; marks of numbers and the format of dates
 
 
 @dataclass(frozen=True)
@@ -50,11 +31,6 @@ class UploadedTable:
     path: Path
     name: str
     rows: int
-
-    @property
-    def file(self) -> File:
-        """Where it lies, and its name."""
-        return self.path, self.name
 
 
 def remove(tables: Iterable[UploadedTable]) -> None:
@@ -73,35 +49,47 @@ class ReadTables:
     assumed: str = ""
 
 
-def read_files(given: GivenFiles, folder: Path, limit: int) -> ReadTables:
-    """Move files to their place in the workspace and read them; what cannot be read is removed, in words of its owner."""
-    check_encoding(given.encoding)
-    files = [given.table, *([given.events] if given.events else [])]
-    endings = [_ending(*file) for file in files]
-    known = None if given.schema is None else _load_schema(*given.schema)
+NOTHING = ReadTables((), (), Description.of(BARE))  # before a table is taken
+
+
+def read_files(files: Mapping[str, File], said: Dialect, whose: str, folder: Path, limit: int) -> ReadTables:
+    """Move files to their place in the workspace and read them; what cannot be read is removed, in words of its owner.
+
+    They go by the names of the form's fields: table, events and schema. `said` is what the steward says of how they are
+    written, and `whose` names the column that says whose each event is.
+    """
+    given = [files[name] for name in ("table", "events") if name in files]
+    endings = [_ending(*file) for file in given]
+    known = _load_schema(*files["schema"]) if "schema" in files else None
     places = [folder / f"table-{secrets.token_hex(4)}{ending}" for ending in endings]
-    for (path, _), place in zip(files, places, strict=True):
-        os.replace(path, place)
-    named = [(place, name) for place, (_, name) in zip(places, files, strict=True)]
+    by_name = {name: place for place, (_, name) in zip(places, given, strict=True)}
     try:
-        by_name = {name: place for place, name in named}
-        if len(by_name) < len(named):
+        for (path, _), place in zip(given, places, strict=True):
+            os.replace(path, place)
+        if len(by_name) < len(given):
             raise ParameterError(
-                f"both files are called {named[0][1]!r}. Rename one: a table goes by the name of its file."
+                f"both files are called {given[0][1]!r}. Rename one: a table goes by the name of its file."
             )
-        return _drafted(given, by_name, limit) if known is None else _as_described(given, by_name, known, limit)
+        return (
+            _drafted(by_name, said, whose, limit)
+            if known is None
+            else _as_described(by_name, said, whose, known, limit)
+        )
     except BaseException as error:
         for place in places:
             place.unlink(missing_ok=True)
         if isinstance(error, CoveyError):
-            raise with_file_names(error, *named) from None
+            raise with_file_names(error, by_name) from None
         raise
 
 
 def _ending(path: Path, name: str) -> str:
     """The ending of a table's name, by which it is read."""
     found = next((ending for ending in SUFFIXES if name.lower().endswith(ending)), None)
-    if found is None and _is_package(path, name):
+    package = False
+    with suppress(CoveyError):  # what cannot be read describes nothing
+        package = found is None and is_package(path, name)
+    if package:
         raise ParameterError(
             f"{name!r} describes tables and holds none. Choose the table of persons, under “Persons and their events” that of "
             "the events, and this file as the schema, under “More choices”."
@@ -114,22 +102,23 @@ def _ending(path: Path, name: str) -> str:
     return found
 
 
-def _drafted(given: GivenFiles, files: dict[str, Path], limit: int) -> ReadTables:
+def _drafted(files: Mapping[str, Path], said: Dialect, whose: str, limit: int) -> ReadTables:
     """Tables that are described by a draft."""
-    found = draft(files, _written(given), 4 * limit, given.whose or None)
+    found = draft(files, said, 4 * limit, whose or None)
     tables = [UploadedTable(files[name], name, one.table.rows) for name, one in zip(files, found.found, strict=True)]
-    assumed = [_assumed(name, own) for name, own in zip(files, found.by_table, strict=True)]
-    columns = columns_of(found.description, found.by_table)
-    return ReadTables(tuple(tables), columns, found.description, "; ".join(filter(None, assumed)))
+    notes = zip(files, found.by_table, strict=True)
+    read_so = {name: "; ".join(note.choice for note in own if note.field is None) for name, own in notes}
+    assumed = "; ".join(f"{name}: {words}" for name, words in read_so.items() if words)
+    return ReadTables(tuple(tables), _columns(found.description, found.by_table), found.description, assumed)
 
 
-def _as_described(given: GivenFiles, files: dict[str, Path], known: Description, limit: int) -> ReadTables:
+def _as_described(files: Mapping[str, Path], said: Dialect, whose: str, known: Description, limit: int) -> ReadTables:
     """Tables that were described before: by the names that a package gives their files, or persons first.
 
     A schema that is whole names the columns that must be there; an unfinished one is finished later.
     """
     link = None if known.schema is not None else known.events.link
-    if given.whose not in ("", link):
+    if whose not in ("", link):
         named = "no column" if link is None else repr(link)
         raise ParameterError(
             f"the schema already names {named} as the column that identifies the person. Leave this empty."
@@ -138,28 +127,21 @@ def _as_described(given: GivenFiles, files: dict[str, Path], known: Description,
     if len(parts) != len(files):
         both = "persons and events in two tables: give both" if len(parts) == 2 else "one table: give that alone"
         raise ParameterError(f"the schema describes {both}.")
-    names = [part.path for part in parts]
-    ordered = [name for name in names if name in files] if set(names) == set(files) else list(files)
-    placed = [
-        replace(part, path=name, table=None, schema=_read_as(part, _written(given)))
-        for part, name in zip(parts, ordered, strict=True)
-    ]
-    tables = []
-    for part, name in zip(placed, ordered, strict=True):
-        whole = part.schema if not part.bare and all(field.confirmed for field in part.schema.fields) else None
-        rows = read_table(files[name], whole, given.encoding, size_limit=4 * limit).rows
+    names = [part.path or "" for part in parts]
+    ordered = names if set(names) == set(files) else list(files)
+    placed, tables = [], []
+    for part, name in zip(parts, ordered, strict=True):
+        own = part.schema  # persons without attributes have no cells to spell
+        own = replace(own, dialect=said.of_file.over(own.dialect)) if part.bare else own.read_as(said)
+        whole = own if not part.bare and all(field.confirmed for field in own.fields) else None
+        rows = read_table(files[name], whole, said.encoding or "utf-8", size_limit=4 * limit).rows
         tables.append(UploadedTable(files[name], name, rows))
+        placed.append(replace(part, path=name, table=None, schema=own))
     package = replace(known, tables=(*known.tables[: known.alone], *placed))
-    return ReadTables(tuple(tables), columns_of(package), package)
+    return ReadTables(tuple(tables), _columns(package), package)
 
 
-def _read_as(part: Resource, dialect: Dialect) -> Schema:
-    """The schema of a table that is written so; persons without attributes have no cells to spell."""
-    own = part.schema
-    return replace(own, dialect=dialect.of_file.over(own.dialect)) if part.bare else own.read_as(dialect)
-
-
-def columns_of(described: Description, notes: Sequence[Sequence[Note]] = ()) -> tuple[ColumnDraft, ...]:
+def _columns(described: Description, notes: Sequence[Sequence[Note]] = ()) -> tuple[ColumnDraft, ...]:
     """The columns of all tables, the unit's first; notes are those of the tables that have a file."""
     told = {part.name: own for part, own in zip(described.given, notes, strict=bool(notes))}
     several = len(described.tables) > 1
@@ -171,29 +153,11 @@ def columns_of(described: Description, notes: Sequence[Sequence[Note]] = ()) -> 
     )
 
 
-def _written(given: GivenFiles) -> Dialect:
-    return given.said.over(Dialect(encoding=None if given.encoding == "utf-8" else given.encoding))
-
-
-def _assumed(name: str, notes: Sequence[Note]) -> str:
-    """How a file was read, where it is not plain."""
-    said = "; ".join(note.choice for note in notes if note.field is None)
-    return f"{name}: {said}" if said else ""
-
-
-def with_file_names(error: CoveyError, *files: File) -> CoveyError:
+def with_file_names(error: CoveyError, places: Mapping[str, Path]) -> CoveyError:
     """A refusal with the names that their owner knows instead of paths of ours."""
-    for path, name in files:
-        error.args = (str(error).replace(str(path), name),)
+    for name, place in places.items():
+        error.args = (str(error).replace(str(place), name),)
     return error
-
-
-def _is_package(path: Path, name: str) -> bool:
-    """Whether an uploaded file describes tables; what cannot be read does not."""
-    try:
-        return is_package(path, name)
-    except CoveyError:
-        return False
 
 
 def _load_schema(path: Path, name: str) -> Description:
@@ -204,6 +168,6 @@ def _load_schema(path: Path, name: str) -> Description:
         found = Description.load(place)
         return found if found.schema is None else Description.of(found.schema)  # its file has another name here
     except CoveyError as error:
-        raise with_file_names(error, (place, name)) from None
+        raise with_file_names(error, {name: place}) from None
     finally:
         place.unlink()

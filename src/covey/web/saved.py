@@ -11,17 +11,15 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from covey.errors import CoveyError, ParameterError
+from covey.orders import as_words, from_words
 from covey.table.fields import Field
 from covey.table.schema import read_rule
-from covey.web.choices import Choices
-from covey.web.describing import link_form, read_link
-from covey.web.drafts import ColumnDraft
+from covey.web.drafts import ColumnDraft, link_form, read_link, rules_of
 from covey.web.folders import DRAFT, private_file
 from covey.web.security import Form
 
@@ -43,17 +41,18 @@ def save(work: Work) -> None:
 
 def said(work: Work) -> bool:
     """Whether the steward has said anything about this table."""
-    return (work.columns, work.start, work.rules) != work.taken or work.chosen or bool(work.jobs)
+    fresh = work.taken.columns, work.taken.described, rules_of(work.taken.described)
+    return (work.columns, work.start, work.rules) != fresh or work.chosen or bool(work.jobs)
 
 
 def _words(work: Work) -> dict[str, Any]:
-    before = {column.called: column for column in work.taken[0]}
+    before = {column.called: column for column in work.taken.columns}
     return {
         "tables": [table.name for table in work.tables],
         "columns": [_column(column) for column in work.columns if column != before.get(column.called)],
         "rules": [rule.to_dict() for rule in work.rules],
         "link": link_form(work.start) if work.link else None,
-        "choices": asdict(work.choices) | {"epsilon": str(work.choices.epsilon), "delta": str(work.choices.delta)},
+        "order": as_words(work.order),
         "release": {key: work.job.order.get(key) for key in ("dataset", "purpose")} if work.job else work.begun,
     }
 
@@ -73,7 +72,7 @@ def load(place: Path) -> dict[str, Any] | None:
     """What an earlier start has written down; None where it cannot be read."""
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
-        return found if {"tables", "columns", "rules", "link", "choices", "release"} <= found.keys() else None
+        return found if {"tables", "columns", "rules", "link", "order", "release"} <= found.keys() else None
     except (OSError, ValueError, AttributeError):
         return None
 
@@ -89,21 +88,18 @@ def require_same(words: Mapping[str, Any], columns: Iterable[ColumnDraft]) -> No
 
 def resume(work: Work, words: Mapping[str, Any]) -> None:
     """Say again what was said of a table whose rows are here again; nothing of it where it cannot be read any more."""
-    fresh = work.columns, work.start, work.rules, work.choices
+    fresh = work.columns, work.start, work.rules, work.order
     try:
         if work.link and words["link"]:
             work.set_link(read_link(Form({name: [value] for name, value in words["link"].items()}), work.start))
         known = {one["called"]: one for one in words["columns"]}
-        work.set_columns(tuple(_resumed(c, known[c.called]) if c.called in known else c for c in work.columns))
-        choices = dict(words["choices"])
-        choices |= {key: Fraction(choices[key]) for key in ("epsilon", "delta")}
-        choices |= {key: tuple(choices[key]) for key in ("important", "sensitive")}
-        work.choose(Choices(**choices))
+        work.change(tuple(_resumed(c, known[c.called]) if c.called in known else c for c in work.columns))
+        work.choose(from_words(words["order"]))
         with suppress(CoveyError):  # a rule about a column that is no longer there goes with it
             fields = {field.name: field for field in work.joint().fields}
-            work.set_rules(tuple(read_rule(rule, fields) for rule in words["rules"]))
+            work.change(rules=tuple(read_rule(rule, fields) for rule in words["rules"]))
     except (CoveyError, KeyError, TypeError, ValueError):  # of another version, say
-        work.columns, work.start, work.rules, work.choices = fresh
+        work.columns, work.start, work.rules, work.order = fresh
 
 
 def _resumed(column: ColumnDraft, words: Mapping[str, Any]) -> ColumnDraft:

@@ -218,6 +218,9 @@ class Form:
         return name in self.values
 
 
+NO_FORM = Form({})  # where nothing was typed yet
+
+
 async def checked_form(request: Request) -> Form:
     """The fields of a form without files, refused unless they carry the token that stands in our forms."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):

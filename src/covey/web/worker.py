@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
@@ -21,12 +20,8 @@ from covey.workflow import AnonymousOrder, Released, anonymize, release, resume
 PAUSE = 0.1  # seconds between two reports of the same stage
 
 
-class Cancelled(Exception):
-    """The steward said no before the charge."""
-
-
 class Reporter:
-    """Speaks to the server. Before the charge a server that is gone ends the job; after it the job goes on alone."""
+    """Speaks to the server. Before the charge a server that is gone ends the process; after it the job goes on alone."""
 
     def __init__(self, gate: Path) -> None:
         self._gate, self._decided, self._last = gate, False, 0.0
@@ -38,7 +33,7 @@ class Reporter:
             sys.stdout.flush()
         except OSError:
             if not self._decided:
-                raise Cancelled from None
+                sys.exit(0)
 
     def stage(self, name: str) -> None:
         """A stage begins; what is not charged can be cancelled until it is written."""
@@ -47,11 +42,11 @@ class Reporter:
         self.say(stage=name)
 
     def decide(self) -> None:
-        """Take the decision to go ahead, unless the steward was first."""
+        """Take the decision to go ahead, or end if the steward has said no before."""
         if self._decided:
             return
         if not open_gate(self._gate, "go"):
-            raise Cancelled
+            sys.exit(0)
         self._decided = True
         self._held = self._gate.open("rb")
         hold(self._held)  # as long as this process lives: a new start of the app leaves its table alone
@@ -73,11 +68,11 @@ def carry_out(words: dict[str, Any], reporter: Reporter) -> Released:
     return release(order, reporter.stage, reporter.decide)
 
 
-def main(place: str) -> int:
+def main(place: str) -> None:
     """Read the order and do it. Every end is told in words; none shows a traceback."""
     job = json.loads(Path(place).read_text(encoding="utf-8"))
     reporter = Reporter(Path(job["gate"]))
-    with suppress(Cancelled), warnings.catch_warnings(record=True) as caught, listening(reporter.share):
+    with warnings.catch_warnings(record=True) as caught, listening(reporter.share):
         warnings.simplefilter("always", CoveyWarning)
         try:
             done = carry_out(job["order"], reporter)
@@ -87,15 +82,12 @@ def main(place: str) -> int:
             reporter.say(error=f"{error.strerror or 'The disk cannot be used'}.")
         except MemoryError:
             reporter.say(error="This machine has too little memory for this table.")
-        except Cancelled:
-            raise
         except Exception as error:  # its text might hold a value: only its kind is told
             reporter.say(error=f"The release failed inside covey ({type(error).__name__}). Please report this.")
         else:
             advice = [str(w.message) for w in caught if issubclass(w.category, CoveyWarning)]
             reporter.say(advice=list(dict.fromkeys(advice)), done={**asdict(done), "bundle": str(done.bundle)})
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    main(sys.argv[1])

@@ -14,20 +14,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Semaphore, Thread
 
 from covey.errors import CoveyError
 from covey.orders import PrivateOrder, as_words
-from covey.privacy.ledger import DatasetStatus, Ledger
-from covey.web.describing import placed
+from covey.privacy.ledger import Ledger
 from covey.web.folders import DRAFT, close_folder, private_file, private_folder
-from covey.web.jobs import Job, Jobs
+from covey.web.jobs import Job
 from covey.web.saved import load, save
 from covey.web.security import Refused
 from covey.web.work import Work
 
 MOST_WORKS = 200  # a steward has a few; more are a script gone wrong, and each may hold a table
 IDLE_SECONDS = 4 * 3600  # longer than a lunch, shorter than a night: true rows should not lie about
+AT_ONCE = 1  # releases: one may want the memory of the whole machine
 
 
 class Workspace:
@@ -35,7 +35,8 @@ class Workspace:
 
     def __init__(self, ledger: Ledger, out: Path, upload_limit: int) -> None:
         self.ledger, self.out, self.upload_limit = ledger, out, upload_limit
-        self.jobs = Jobs()
+        self.slots = Semaphore(AT_ONCE)
+        self._running: list[tuple[Job, Thread]] = []
         self._works: dict[str, Work] = {}
         self._lock = Lock()
         self.folder, self._hold = private_folder(ledger.path.parent / "workspace")
@@ -82,26 +83,24 @@ class Workspace:
             if time.monotonic() - work.touched > IDLE_SECONDS and not work.releasing:
                 self.close_work(work)
 
-    def datasets(self) -> list[DatasetStatus]:
-        """What the ledger knows."""
-        return self.ledger.datasets()
-
     def order(self, work: Work, misfits_seen: bool = False) -> Job:
         """Write down what was chosen, as the worker and the command line understand it."""
-        work.require_table()
         described = work.described()
         described.require_confirmed()  # also in anonymous mode: the schema goes out with the bundle
+        parts = zip(described.given, work.tables, strict=True)
+        placed = (replace(part, path=table.path.name) for part, table in parts)
+        described = replace(described, tables=(*described.tables[: described.alone], *placed))
         key = secrets.token_hex(4)
         schema = work.folder / f"schema-{key}.json"
         with private_file(schema) as file:
-            json.dump(placed(described, work.tables).to_dict(), file, indent=2, ensure_ascii=False)
+            json.dump(described.to_dict(), file, indent=2, ensure_ascii=False)
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        order = work.order(schema, self.out / f"release-{stamp}-{key}")
+        order = work.placed_order(schema, self.out / f"release-{stamp}-{key}")
         if isinstance(order, PrivateOrder):
             seen, purpose = Fraction(int(misfits_seen)), f"release (app, {key})"
             order = replace(order, accept_misfits=seen, ledger=self.ledger.path, purpose=purpose)
         names = {str(table.path): table.name for table in work.tables} | {str(schema): "the schema"}
-        return Job(as_words(order), work.folder, names, expected=work.seconds(work.choices))
+        return Job(as_words(order), work.folder, names, expected=work.seconds())
 
     def release(self, work: Work, key: str, misfits_seen: bool = False) -> Job:
         """Start the release of a review; the same review again gives the same job, so it is charged once.
@@ -116,7 +115,14 @@ class Workspace:
             work.require_idle()
             work.jobs[key] = job = self.order(work, misfits_seen)
             save(work)
-        return self.jobs.start(job)
+        return self.start(job)
+
+    def start(self, job: Job) -> Job:
+        """Run a job as soon as there is room."""
+        thread = Thread(target=job.follow, args=(self.slots,), name=f"job {job.id}", daemon=True)
+        self._running.append((job, thread))
+        thread.start()
+        return job
 
     def aftermath(self, work: Work) -> str:
         """What became of a release that an earlier start began, as the ledger has it."""
@@ -126,20 +132,17 @@ class Workspace:
             events = self.ledger.history(work.begun["dataset"])
         except CoveyError as error:
             return str(error)
+        began = "A release of this table had begun before covey was restarted."
         paid = next((event for event in events if event.purpose == work.begun["purpose"]), None)
         if paid is None:
-            return "A release of this table had begun before covey was restarted. Nothing was charged for it."
+            return f"{began} Nothing was charged for it."
         done = any(event.charge == paid.sequence for event in events)
-        end = (
-            "its bundle is complete"
-            if done
-            else "its bundle is not complete; a release that was charged goes on by itself"
-        )
-        return (
-            f"A release of this table had begun before covey was restarted. It was charged, and {end}. See the ledger."
-        )
+        end = "complete" if done else "not complete; a release that was charged goes on by itself"
+        return f"{began} It was charged, and its bundle is {end}. See the ledger."
 
     def close(self) -> None:
         """End all jobs that can be ended, wait for the others, and remove every row."""
-        self.jobs.close()
+        waited_for = [thread for job, thread in self._running if not job.cancel()]
+        for thread in waited_for:
+            thread.join()
         close_folder(self.folder, self._hold)

@@ -47,8 +47,7 @@ def previews(folder: Path) -> dict[str, dict[str, list[str]]]:
 @router.get("/work/{work_id}/bundle")
 def bundle_page(request: Request, work: CurrentWork) -> Response:
     """What was released."""
-    away = redirect_if_early(work, "bundle")
-    if away is not None:
+    if (away := redirect_if_early(work, "bundle")) is not None:
         return away
     job, folder = the_bundle(work)
     if "verified" not in job.result:
@@ -83,14 +82,14 @@ def bundle_zip(work: CurrentWork) -> Response:
 def evaluation_page(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """True against synthetic as a page of its own: without noise, so it is confidential, and written to no file."""
     job, folder = the_bundle(work)
-    if not work.tables or not all(str(table.path) in job.names for table in work.tables):
+    if not work.tables or not all(str(place) in job.names for place in work.places.values()):
         raise Refused(409, "The real rows of this bundle are no longer here, so there is nothing to compare it with.")
     try:
         dialect = work.start.unit.schema.dialect
         person = job.order.get("person")
         found = evaluate(Path(job.order["table"]), folder, dialect=dialect, person=person, predicting=False)
     except CoveyError as error:
-        raise with_file_names(error, *(table.file for table in work.tables)) from None
+        raise with_file_names(error, work.places) from None
     if found.rows is None:
         return page(request, "evaluation.html", work=work, step="bundle", figures=found.figures)
     return HTMLResponse(found.page(), headers={"content-security-policy": REPORT_POLICY})

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, ParameterError
-from covey.web.describing import read_link
-from covey.web.drafts import confirmed, reopened, to_learn
-from covey.web.pages.shared import CheckedForm, CurrentWork, by_htmx, go, page, redirect_if_early, status
+from covey.web.drafts import ColumnDraft, confirmed, read_link, reopened, to_learn
+from covey.web.pages.shared import CheckedForm, CurrentWork, by_htmx, go, page, redirect_if_early
 from covey.web.security import Form, Refused
 from covey.web.work import Work
 
@@ -20,10 +19,14 @@ OPEN = 8  # columns up to which all stand open: they fit a few screens, and nobo
 router = APIRouter()
 
 
-def columns_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
+def columns_page_with(request: Request, work: Work, error: CoveyError | None = None) -> Response:
     """Every column, with what is known and typed about it."""
-    few = sum(column.kept for column in work.columns) <= OPEN
-    return page(request, "columns.html", code, work=work, step="columns", error=error, opened=few)
+    return page(request, "columns.html", error, work=work, step="columns", opened=len(work.kept) <= OPEN)
+
+
+def confirm_page_with(request: Request, work: Work, error: CoveyError | None = None) -> Response:
+    """Exactly what becomes public, with the key of what is shown."""
+    return page(request, "confirm.html", error, work=work, step="columns", key=work.shown_key())
 
 
 @router.get("/work/{work_id}/columns")
@@ -40,39 +43,33 @@ def save_all(request: Request, work: CurrentWork, form: CheckedForm) -> Response
             for place, typed in read_typed(form.get("typed", "{}")).items():
                 if place < len(work.columns) and work.columns[place].kept and not work.columns[place].field.confirmed:
                     work.edit_column(place, typed)
-            wrong = [column for column in work.columns if column.kept and column.problem]
-        if wrong:
-            raise ParameterError(f"{wrong[0].called}: {wrong[0].problem}")
+            for column in work.kept:
+                column.require_sound()
     except CoveyError as error:
-        return columns_page_with(request, work, str(error), status(error))
+        return columns_page_with(request, work, error)
     return go(f"/work/{work.id}/columns/confirm")
 
 
 def read_typed(text: str) -> dict[int, Form]:
     """The forms of a page, by the column they belong to, as our script gathers them."""
+    found: dict[int, Form] = {}
     try:
-        forms = {
-            int(place): [(str(name), str(value)) for name, value in pairs] for place, pairs in json.loads(text).items()
-        }
+        for place, pairs in json.loads(text).items():
+            values: dict[str, list[str]] = {}
+            for name, value in pairs:
+                values.setdefault(str(name), []).append(str(value))
+            found[int(place)] = Form(values)
     except (ValueError, TypeError, AttributeError):
         raise Refused(400, "This form cannot be read.") from None
-    return {
-        place: Form({name: [v for n, v in pairs if n == name] for name, _ in pairs}) for place, pairs in forms.items()
-    }
+    return found
 
 
 @router.get("/work/{work_id}/columns/confirm")
 def confirm_page(request: Request, work: CurrentWork) -> Response:
-    """Exactly what becomes public if the rest is confirmed with one word."""
-    away = redirect_if_early(work, "columns")
-    if away is not None:
+    """Confirm the rest with one word."""
+    if (away := redirect_if_early(work, "columns")) is not None:
         return away
     return confirm_page_with(request, work) if work.together or work.apart else go(f"/work/{work.id}/columns")
-
-
-def confirm_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
-    """The page that names what becomes public, with the key of what it shows."""
-    return page(request, "confirm.html", code, work=work, step="columns", key=work.shown_key(), error=error)
 
 
 @router.post("/work/{work_id}/columns/confirm")
@@ -85,72 +82,71 @@ def confirm_together(request: Request, work: CurrentWork, form: CheckedForm) -> 
         with work.lock:
             work.confirm_shown(form.get("key"), form.all("own") if one_by_one else ())
     except CoveyError as error:
-        return confirm_page_with(request, work, str(error), status(error))
+        return confirm_page_with(request, work, error)
     left = "columns/confirm" if one_by_one and work.together else "columns"
     return go(f"/work/{work.id}/{'rules' if work.confirmed else left}")
+
+
+def attempt(request: Request, work: Work, change: Callable[[], None]) -> Response | None:
+    """Change columns, or the page with the reason why that cannot be."""
+    try:
+        with work.lock:
+            change()
+    except CoveyError as error:
+        return columns_page_with(request, work, error)
+    return None
 
 
 @router.post("/work/{work_id}/columns/learn")
 def learn_rest(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Learn with noise what is kept and not confirmed, except what may point to persons."""
-    try:
-        with work.lock:
-            work.learn_rest()
-    except CoveyError as error:
-        return columns_page_with(request, work, str(error), status(error))
-    return go(f"/work/{work.id}/{'rules' if work.confirmed else 'columns'}")
+    refusal = attempt(request, work, work.learn_rest)
+    return refusal or go(f"/work/{work.id}/{'rules' if work.confirmed else 'columns'}")
 
 
 @router.post("/work/{work_id}/columns/drop")
 def drop_shown(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Leave out the columns that the filter shows."""
-    places = [int(word) for word in form.get("places").split() if word.isdecimal()]
-    try:
-        with work.lock:
-            for place in places:
-                work.set_column(the_place(work, place), reopened(work.columns[place], False))
-    except CoveyError as error:
-        return columns_page_with(request, work, str(error), status(error))
-    return go(f"/work/{work.id}/columns")
+    places = {int(word) for word in form.get("places").split() if word.isdecimal()}
+
+    def drop() -> None:
+        work.change(tuple(reopened(c, False) if place in places else c for place, c in enumerate(work.columns)))
+
+    return attempt(request, work, drop) or go(f"/work/{work.id}/columns")
 
 
 @router.post("/work/{work_id}/columns/link")
 def change_link(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
     """Say how events hang together."""
-    try:
-        with work.lock:
-            if work.link is None:
-                raise Refused(404, "This table stands by itself.")
-            work.set_link(read_link(form, work.start))
-    except CoveyError as error:
-        return columns_page_with(request, work, str(error), status(error))
-    return go(f"/work/{work.id}/columns")
+    if work.link is None:
+        raise Refused(404, "This table stands by itself.")
+    refusal = attempt(request, work, lambda: work.set_link(read_link(form, work.start)))
+    return refusal or go(f"/work/{work.id}/columns")
 
 
 @router.post("/work/{work_id}/columns/{place}")
 def change_column(request: Request, work: CurrentWork, place: int, form: CheckedForm) -> Response:
     """Change, confirm, leave out or take back one column."""
-    error = ""
+    the_column(work, place)
+    error: CoveyError | None = None
     try:
         with work.lock:
-            act(work, the_place(work, place), form)
+            act(work, place, form)
     except CoveyError as refusal:
-        error = str(refusal)
-    error = error or work.columns[place].problem
-    code = 422 if error else 200
+        error = refusal
+    if error is None and work.columns[place].problem:
+        error = ParameterError(work.columns[place].problem)
     if by_htmx(request):
-        values: dict[str, Any] = {"place": place, "column": work.columns[place], "error": error, "opened": True}
-        return page(request, "column_piece.html", code, work=work, step="columns", **values)
-    if error:
-        return columns_page_with(request, work, error, code)
-    return go(f"/work/{work.id}/columns#column-{place}")
+        values = {"place": place, "column": work.columns[place], "opened": True}
+        return page(request, "column_piece.html", error, work=work, step="columns", **values)
+    return columns_page_with(request, work, error) if error else go(f"/work/{work.id}/columns#column-{place}")
 
 
-def the_place(work: Work, place: int) -> int:
-    """The place of a column that is there."""
+def the_column(work: Work, place: int) -> ColumnDraft:
+    """A column that is there."""
     if not 0 <= place < len(work.columns):
         raise Refused(404, "There is no such column.")
-    return place
+    return work.columns[place]
 
 
 def act(work: Work, place: int, form: Form) -> None:
@@ -158,31 +154,29 @@ def act(work: Work, place: int, form: Form) -> None:
     action, column = form.get("action", "edit"), work.columns[place]
     if action in ("drop", "keep", "reopen"):
         work.set_column(place, reopened(column, action != "drop"))
-        return
-    if action == "learn":
+    elif action == "learn":
         work.set_column(place, to_learn(column, work.said))
-        return
-    work.edit_column(place, form)
-    if action == "confirm":
-        work.set_column(place, confirmed(work.columns[place], form))
+    else:
+        work.edit_column(place, form)
+        if action == "confirm":
+            work.set_column(place, confirmed(work.columns[place], form))
 
 
 @router.get("/work/{work_id}/columns/{place}/picture")
 def picture_piece(request: Request, work: CurrentWork, place: int) -> Response:
     """What the true column looks like, for its owner's eyes."""
-    picture = work.picture(the_place(work, place))
-    return page(request, "picture_piece.html", work=work, picture=picture, field=work.columns[place].field)
+    field = the_column(work, place).field
+    return page(request, "picture_piece.html", work=work, picture=work.picture(place), field=field)
 
 
 @router.post("/work/{work_id}/columns/{place}/typed")
 def keep_typed(request: Request, work: CurrentWork, place: int, form: CheckedForm) -> Response:
     """Keep what is being typed, and say quietly what is wrong with it."""
     with work.lock:
-        column = work.columns[the_place(work, place)]
+        column = the_column(work, place)
         if column.kept and not column.field.confirmed and form.get("type", column.field.type) == column.field.type:
             work.edit_column(place, form)
         column = work.columns[place]
         picture = None if column.problem else work.picture(place)
     outside = picture.outside(column.field) if picture is not None else None
-    values: dict[str, Any] = {"problem": column.problem, "field": column.field, "outside": outside}
-    return page(request, "typed_piece.html", work=work, **values)
+    return page(request, "typed_piece.html", work=work, column=column, field=column.field, outside=outside)

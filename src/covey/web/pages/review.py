@@ -25,7 +25,6 @@ from covey.web.pages.shared import (
     go,
     page,
     redirect_if_early,
-    status,
 )
 from covey.web.reading import with_file_names
 from covey.web.work import Work
@@ -39,8 +38,8 @@ def exports(workspace: Workspace, work: Work) -> tuple[str, str]:
 
     Whether cells fit the schema is a fact about true rows, and a file that people keep and hand on does not tell it.
     """
-    name = Path(work.table.name if work.table else "table.csv")
-    order = work.order(export.SCHEMA, export.OUT, name) if not work.link else work.order(export.PACKAGE, export.OUT)
+    described = export.PACKAGE if work.link else export.SCHEMA
+    order = work.placed_order(described, export.OUT, Path(work.table.name))
     if isinstance(order, PrivateOrder) and workspace.ledger.path != Path(os.path.realpath(default_ledger_path())):
         order = replace(order, ledger=workspace.ledger.path)
     return export.command_line(order), export.script(order)
@@ -48,33 +47,24 @@ def exports(workspace: Workspace, work: Work) -> tuple[str, str]:
 
 def fit_values(work: Work) -> dict[str, Any]:
     """What the review shows of the fit: misfits, or why the table cannot be read as the schema says."""
-    if work.table is None:
-        return {"misfits": [], "fit_error": ""}
     try:
-        found = work.fit(work.choices.person).findings
+        found = work.fit(getattr(work.order, "person", None)).findings
         return {"misfits": [finding for finding in found if finding.name], "fit_error": ""}
     except CoveyError as error:
-        return {"misfits": [], "fit_error": str(with_file_names(error, *(table.file for table in work.tables)))}
+        return {"misfits": [], "fit_error": str(with_file_names(error, work.places))}
 
 
 def review_page_with(
-    request: Request, workspace: Workspace, work: Work, error: str = "", code: int = 200, wanted: Sequence[str] = ()
+    request: Request, workspace: Workspace, work: Work, error: CoveyError | None = None, wanted: Sequence[str] = ()
 ) -> Response:
     """Everything that is about to happen; `wanted` are the columns about persons that were ticked."""
     with work.lock:  # the key is that of what is shown
         key = work.review_key()
-        values = privacy_values(workspace, work, work.choices)
+        values = privacy_values(workspace, work, work.order)
         command, script = exports(workspace, work)
         values |= fit_values(work)
-    values |= {
-        "command": command,
-        "script": script,
-        "key": key,
-        "job": work.jobs.get(key),
-        "error": error,
-        "wanted": wanted,
-    }
-    return page(request, "review.html", code, step="review", folder=workspace.out, **values)
+    values |= {"command": command, "script": script, "key": key, "job": work.jobs.get(key), "wanted": wanted}
+    return page(request, "review.html", error, step="review", folder=workspace.out, **values)
 
 
 @router.get("/work/{work_id}/review")
@@ -140,7 +130,7 @@ def release(request: Request, workspace: CurrentWorkspace, work: CurrentWork, fo
     except CoveyError as error:
         if work.releasing:  # another page has begun it meanwhile
             return moved(request, f"/work/{work.id}/release")
-        return review_page_with(request, workspace, work, str(error), status(error), form.all("wanted"))
+        return review_page_with(request, workspace, work, error, form.all("wanted"))
     return moved(request, f"/work/{work.id}/release")
 
 

@@ -6,21 +6,19 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError
+from covey.web.drafts import describe
 from covey.web.forms import CONDITIONS, read_rule
-from covey.web.pages.shared import CheckedForm, CurrentWork, go, page, redirect_if_early, status
-from covey.web.security import Form
+from covey.web.pages.shared import CheckedForm, CurrentWork, go, page, redirect_if_early
+from covey.web.security import NO_FORM, Form
 from covey.web.work import Work
 
 router = APIRouter()
 
 
-def rules_page_with(
-    request: Request, work: Work, error: str = "", form: Form | None = None, code: int = 200
-) -> Response:
+def rules_page_with(request: Request, work: Work, error: CoveyError | None = None, form: Form = NO_FORM) -> Response:
     """The rules, and a form for another; after a refusal it holds what was typed."""
-    given = form or Form({})
-    values = {"step": "rules", "error": error, "said": given.get, "chosen": given.all, "places": range(CONDITIONS)}
-    return page(request, "rules.html", code, work=work, fields=work.joint().fields, **values)
+    values = {"step": "rules", "said": form.get, "chosen": form.all, "places": range(CONDITIONS)}
+    return page(request, "rules.html", error, work=work, fields=work.joint().fields, **values)
 
 
 @router.get("/work/{work_id}/rules")
@@ -34,9 +32,11 @@ def add_rule(request: Request, work: CurrentWork, form: CheckedForm) -> Response
     """Add a rule."""
     try:
         with work.lock:
-            work.set_rules((*work.rules, read_rule(form, work.joint())))
+            rules = (*work.rules, read_rule(form, work.joint()))
+            _ = describe(work.start, work.columns, rules).codecs  # rules that contradict each other are refused
+            work.change(rules=rules)
     except CoveyError as error:
-        return rules_page_with(request, work, str(error), form, status(error))
+        return rules_page_with(request, work, error, form)
     return go(f"/work/{work.id}/rules")
 
 
@@ -44,5 +44,5 @@ def add_rule(request: Request, work: CurrentWork, form: CheckedForm) -> Response
 def remove_rule(work: CurrentWork, place: int, form: CheckedForm) -> Response:
     """Take a rule away."""
     with work.lock:
-        work.set_rules(tuple(rule for i, rule in enumerate(work.rules) if i != place))
+        work.change(rules=tuple(rule for i, rule in enumerate(work.rules) if i != place))
     return go(f"/work/{work.id}/rules")

@@ -14,7 +14,6 @@ from covey.errors import LedgerError
 from covey.table.schema import TYPES
 from covey.version import __version__
 from covey.web import export
-from covey.web.estimate import duration_words
 from covey.web.forms import shown
 from covey.web.security import REPORT_POLICY, Form, Refused, checked_form, megabytes
 from covey.web.work import Work
@@ -25,13 +24,6 @@ STEPS = ("table", "columns", "rules", "privacy", "review", "release", "bundle")
 
 templates = Jinja2Templates(HERE / "templates")
 templates.env.trim_blocks = templates.env.lstrip_blocks = True
-templates.env.filters["shown"] = shown
-templates.env.filters["number"] = export.number
-templates.env.filters["left"] = export.left
-templates.env.filters["megabytes"] = megabytes
-templates.env.filters["duration_words"] = duration_words
-templates.env.filters["fraction"] = Fraction
-templates.env.filters["rows"] = lambda columns: list(zip(*columns, strict=True))
 KINDS = {
     "boolean": "Yes or no",
     "string": "Categories",
@@ -49,21 +41,42 @@ def sentence(words: str) -> str:
     return words[:1].upper() + words[1:] if words.split(" ")[0].isalpha() else words
 
 
-templates.env.filters["sentence"] = sentence
+def duration_words(seconds: float) -> str:
+    """A duration as a person says it, no finer than it is known."""
+    if seconds < 5:
+        return "a few seconds"
+    if seconds < 55:
+        return f"about {5 * round(seconds / 5)} seconds"
+    if seconds < 90:
+        return "about a minute"
+    return f"about {round(seconds / 60)} minutes" if seconds < 5400 else f"about {seconds / 3600:.1f} hours"
 
 
-def status(error: Exception) -> int:
-    """The HTTP status of a refusal."""
+templates.env.filters |= {
+    "shown": shown,
+    "number": export.number,
+    "left": export.left,
+    "megabytes": megabytes,
+    "duration_words": duration_words,
+    "fraction": Fraction,
+    "rows": lambda columns: list(zip(*columns, strict=True)),
+    "sentence": sentence,
+}
+
+
+def status(error: Exception | None) -> int:
+    """The HTTP status of an answer, or of a refusal."""
     if isinstance(error, Refused):
         return error.status
-    return 409 if isinstance(error, LedgerError) else 422
+    return 200 if error is None else 409 if isinstance(error, LedgerError) else 422
 
 
-def page(request: Request, name: str, code: int = 200, **values: Any) -> Response:
-    """A page, with what every page needs."""
+def page(request: Request, name: str, error: Exception | None = None, **values: Any) -> Response:
+    """A page, with what every page needs, and what was wrong with the form that came."""
     work: Work | None = values.get("work")
-    values.setdefault("reachable", work.reachable() if work else set())
-    values["csrf"] = request.app.state.keys.form
+    values |= {"error": str(error or ""), "csrf": request.app.state.keys.form}
+    values["reachable"] = work.reachable() if work else set()
+    code = values.pop("code", 0) or status(error)
     return templates.TemplateResponse(request, name, values, status_code=code)
 
 

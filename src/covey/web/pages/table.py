@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
@@ -11,18 +9,9 @@ from starlette.concurrency import run_in_threadpool
 from covey.demo import example_visits
 from covey.errors import CoveyError, ParameterError
 from covey.table.dialects import DECIMALS, Dialect
-from covey.web.pages.shared import (
-    CheckedForm,
-    CurrentWork,
-    CurrentWorkspace,
-    go,
-    page,
-    redirect_if_early,
-    status,
-    workspace_of,
-)
-from covey.web.reading import GivenFiles
-from covey.web.uploads import Upload
+from covey.web.folders import private_file
+from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, redirect_if_early, workspace_of
+from covey.web.security import Upload
 from covey.web.work import Work
 
 MARKS = {"point": ".", "comma": ",", "space": " ", "apostrophe": "'", "none": ""}
@@ -31,19 +20,12 @@ ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")  # those that spreadsheets 
 router = APIRouter()
 
 
-def table_page_with(request: Request, work: Work, error: str = "", code: int = 200) -> Response:
+def table_page_with(request: Request, work: Work, error: CoveyError | None = None) -> Response:
     """The first step."""
     workspace = workspace_of(request)
-    values = {
-        "step": "table",
-        "encodings": ENCODINGS,
-        "decimals": DECIMALS,
-        "marks": tuple(MARKS),
-        "limit": workspace.upload_limit,
-        "error": error,
-    }
-    values["aftermath"] = workspace.aftermath(work)
-    return page(request, "table.html", code, work=work, **values)
+    values = {"encodings": ENCODINGS, "decimals": DECIMALS, "marks": tuple(MARKS), "limit": workspace.upload_limit}
+    aftermath = workspace.aftermath(work)
+    return page(request, "table.html", error, work=work, step="table", aftermath=aftermath, **values)
 
 
 @router.get("/work/{work_id}/table")
@@ -58,27 +40,21 @@ async def upload_table(request: Request, workspace: CurrentWorkspace, work: Curr
     upload = Upload(request, work.folder)
     await upload.receive()
     try:
-        files = {
-            part: file for part, file in upload.files.items() if file[1]
-        }  # an empty field is a file without a name
+        # An empty field is a file without a name.
+        files = {part: file for part, file in upload.files.items() if file[1]}
         if "table" not in files:
             raise ParameterError("choose a table first.")
-        said = upload.fields.get
-        given = GivenFiles(
-            files["table"],
-            said("encoding", "utf-8"),
-            files.get("schema"),
-            files.get("events"),
-            said("whose", "").strip(),
-            Dialect(
-                decimal=said("decimal") or None,
-                thousands=MARKS.get(said("thousands", "")),
-                date_format=said("date_format", "").strip() or None,
-            ),
+        told = {name: text.strip() for name, text in upload.fields.items()}
+        encoding = told.get("encoding", "utf-8")
+        said = Dialect(
+            encoding=None if encoding == "utf-8" else encoding,
+            decimal=told.get("decimal") or None,
+            thousands=MARKS.get(told.get("thousands", "")),
+            date_format=told.get("date_format") or None,
         )
-        await run_in_threadpool(work.read, given, workspace.upload_limit)
+        await run_in_threadpool(work.read, files, workspace.upload_limit, said, told.get("whose", ""))
     except CoveyError as error:
-        return await run_in_threadpool(table_page_with, request, work, str(error), status(error))
+        return await run_in_threadpool(table_page_with, request, work, error)
     finally:
         upload.discard()
     return go(f"/work/{work.id}/columns")
@@ -88,7 +64,7 @@ async def upload_table(request: Request, workspace: CurrentWorkspace, work: Curr
 def example_table(workspace: CurrentWorkspace, work: CurrentWork, form: CheckedForm) -> Response:
     """Try everything on a table of people who do not exist."""
     path = work.folder / "example"
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-    example_visits(path)
-    work.read(GivenFiles((path, "visits.csv")), workspace.upload_limit)
+    with private_file(path):
+        example_visits(path)
+    work.read({"table": (path, "visits.csv")}, workspace.upload_limit, Dialect())
     return go(f"/work/{work.id}/columns")
