@@ -26,6 +26,7 @@ LINKED_KINDS = (
     "rate by",
     "rate of",
     "wait",
+    "position",
     "gap",
 )
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import covey
+from covey.answers.asking import ask
 from covey.answers.evidence import Evidence
 from covey.core.arrays import symmetric
 from covey.core.noise.pairlaw import PairLaw
@@ -175,5 +176,7 @@ def test_what_numbers_cannot_answer(released):
         release.share({"left": ("2024-06-01", None)})
     with pytest.raises(ParameterError, match="have no mean"):
         release.mean("admitted")
+    with pytest.raises(ParameterError, match=r"no column 'ward'.* Try: "):  # not that 'left' cannot be an example
+        ask(release, "share ward=a")
     found = release.share({"admitted": ("2024-07-01", None)}, confidence=0.999)
     assert found.low <= (days >= np.datetime64("2024-07-01")).mean() <= found.high

@@ -188,7 +188,7 @@ def _difference(release: Release, own: list[str], by: str | None, where: list[st
 
 def _dates(columns: Columns) -> str:
     """The one column of dates, by which trends go."""
-    found = [name for name in columns.called if columns.field(name).type in ("date", "datetime")]
+    found = [name for name in columns.askable if columns.field(name).type in ("date", "datetime")]
     if len(found) != 1:
         known = f"the table has {', '.join(map(repr, found))}: name one after by" if found else "the table has none"
         raise ParameterError(f"a trend needs one column of dates, and {known}.")
@@ -200,7 +200,7 @@ def _near(release: Release, question: str) -> list[str]:
     columns, seen = release.columns, list[str]()
     with suppress(ParameterError):
         question = plain(columns, question)
-    known = [columns.called[j] for j in columns.places]
+    known = columns.askable
     given: list[str] = []
     for word in question.replace("'", "").split():
         name = next((word.partition(sign)[0] for sign in SIGNS if sign in word), word)
@@ -211,13 +211,14 @@ def _near(release: Release, question: str) -> list[str]:
 
     def kind(name: str) -> str:
         try:
-            return "number" if columns.field(name).type in ("integer", "number") and columns.scale(name) else "group"
-        except CannotAnswerError:
+            scale = columns.scale(name)
+        except CannotAnswerError:  # measured by its distance from another column
             return ""
+        return "group" if scale is None else "number" if columns.field(name).type in ("integer", "number") else ""
 
     kinds = {name: kind(name) for name in seen[:50]}
     numbers = [name for name in kinds if kinds[name] == "number"]
-    groups = [name for name in kinds if kinds[name] == "group" and columns.scale(name) is None]
+    groups = [name for name in kinds if kinds[name] == "group"]
     found = []
     if given:
         found += [f"share {' '.join(given[:2])}", f"share {given[0]}"]

@@ -88,6 +88,11 @@ class Columns:
         """Of all columns that can be asked about: persons without columns have one that stands for them."""
         return tuple(first + j for first, _, codec in self._known for j in range(len(codec.names)))
 
+    @property
+    def askable(self) -> list[str]:
+        """The names of these columns."""
+        return [self.called[j] for j in self.places]
+
     @cached_property
     def _known(self) -> list[tuple[int, str, Codec]]:
         """Where the columns of a table begin, its name and its codec, of all that have columns."""

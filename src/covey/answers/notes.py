@@ -74,7 +74,7 @@ def of_conditions(columns: Columns, wanted: Conditions | None, but: str | None =
 def of_all(columns: Columns) -> list[str]:
     """Of every column of a release."""
     out = []
-    for name in (columns.called[j] for j in columns.places):
+    for name in columns.askable:
         try:
             out += of_column(columns, name)
         except CannotAnswerError:  # measured by its distance from another column

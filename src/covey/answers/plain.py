@@ -111,7 +111,7 @@ def _meant(columns: Columns, word: str) -> str:
     if word in columns.spoken or word in FILLERS or any(sign in word for sign in SIGNS):
         return word
     found = []
-    for name in columns.called:
+    for name in columns.askable:
         try:
             if columns.scale(name) is not None or columns.field(name).type == "boolean":
                 continue
