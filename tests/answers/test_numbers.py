@@ -147,8 +147,8 @@ def test_answers_are_in_the_columns_own_values(released):
 
 def test_a_loaded_bundle_with_numbers_answers_alike(released, tmp_path):
     again = covey.load(write_bundle(released, tmp_path / "b"))
-    for ask in (lambda r: r.mean("cost", by="ward"), lambda r: r.share({"age": (65, None), "ward": "geriatrics"})):
-        assert repr(ask(again)) == repr(ask(released))
+    for asked in (lambda r: r.mean("cost", by="ward"), lambda r: r.share({"age": (65, None), "ward": "geriatrics"})):
+        assert repr(asked(again)) == repr(asked(released))
     assert again.sample(20, {"age": None})["age"].null_count() == 20
 
 

@@ -180,7 +180,7 @@ def answers(  # one for each number of an estimate
 
     An impossible estimate is moved before its interval is laid around it: cut afterwards, next to nothing would be left of it.
     """
-    half, se = estimate.half(confidence), np.sqrt(estimate.variance)
+    half, se = estimate.half(confidence), estimate.sd
     value = np.clip(estimate.value, *within)
     low, high = np.clip([value - estimate.below - half, value + estimate.above + half], *within)
     low, high = np.minimum(low, value), np.maximum(high, value)  # whatever their last digits

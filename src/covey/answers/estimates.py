@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit, ndtri, stdtrit
 
 from covey.answers.moments import Feature, Moments, with_products
 from covey.core.arrays import Array, Floats
@@ -35,17 +35,29 @@ class Estimate:
     below: Floats
     above: Floats
     opened: str = field(default="; wider where bins are cut", kw_only=True)  # what is said of bounds that leave it open
+    rms: Floats | None = (
+        None  # of the errors of replicates, where the value is an average with the centres' own; else NaN
+    )
+    replicates: int = 0
 
     @property
-    def note(self) -> str:
-        """What else is to be said of how it was made."""
-        return ""
+    def sd(self) -> Floats:
+        """The standard error; of an average the mean of both."""
+        own = np.sqrt(self.variance)
+        return own if self.rms is None else np.where(np.isnan(self.rms), own, (own + self.rms) / 2)
 
     def half(self, confidence: float) -> Floats:
-        """The half-width of the interval: a normal quantile, longer where the noise has longer tails (Cornish and Fisher)."""
+        """The half-width of the interval: a normal quantile, longer where the noise has longer tails (Cornish and Fisher).
+
+        Of an average it is the mean of both half-widths.
+        """
         z = float(ndtri((1 + confidence) / 2))
         kurtosis = np.divide(self.fourth, self.variance**2, out=np.zeros_like(self.fourth), where=self.variance > 0)
-        return np.asarray((z + max(z**3 - 3 * z, 0.0) / 24 * kurtosis) * np.sqrt(self.variance))
+        own = np.asarray((z + max(z**3 - 3 * z, 0.0) / 24 * kurtosis) * np.sqrt(self.variance))
+        if self.rms is None:
+            return own
+        other = float(stdtrit(self.replicates, (1 + confidence) / 2)) * self.rms
+        return np.where(np.isnan(self.rms), own, (own + other) / 2)
 
 
 def slopes_of(function: Function, mean: Floats, second: Floats) -> tuple[Floats, Floats]:

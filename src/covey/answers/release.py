@@ -15,11 +15,20 @@ from covey.answers import replicates as again
 from covey.answers.answer import About, Answer, AnswerTable, answers
 from covey.answers.bands import ReportBands
 from covey.answers.columns import Columns, Conditions, named, said
-from covey.answers.estimates import Estimate, Function, correlation, delta, logistic, paired_correlation, ratio
+from covey.answers.estimates import (
+    Estimate,
+    Function,
+    correlation,
+    delta,
+    logistic,
+    logistic_coefficients,
+    paired_correlation,
+    ratio,
+)
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.persons import Per, Persons
-from covey.answers.source import Source
+from covey.answers.source import Source, streams_of
 from covey.answers.steps import (
     LOST,
     Factor,
@@ -37,10 +46,9 @@ from covey.answers.steps import (
     words,
 )
 from covey.answers.triples import share_of_three
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.tables.events import Histories
+from covey.core.arrays import Floats, Integers
 from covey.entropy import Streams
-from covey.errors import CannotAnswerError, ParameterError
+from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
 
 DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
@@ -62,6 +70,8 @@ class Release(Source):
 
     Answers are about the population that the confidential table was drawn from, or with about="table" about that table itself.
     """
+
+    runs: tuple[again.Replicate, ...] = ()  # of a release that was sharpened: what regressions are averaged with
 
     # What answers rest on.
 
@@ -97,19 +107,20 @@ class Release(Source):
     def drawn(self) -> Rows:
         """Rows of codes from the model; the same each time. Of persons each with one of their events, -1 where there is none."""
         streams = Streams.from_seed(0).child("answers")
-        if not self.several:
-            return self.in_units(again.Mechanism(self).table(DRAWN, streams))
-        return self.with_event(again.OfPersons(self).table(DRAWN, streams), streams.postprocessing("one event"))
+        return self.in_units(again.Mechanism(self).table(DRAWN, streams), streams)
 
-    def with_event(self, persons: Histories, public: np.random.Generator) -> Rows:
-        """Persons as rows of units, each with a random one of their events."""
-        counts = persons.counts
-        at = np.cumsum(counts) - counts + np.floor(public.random(len(counts)) * counts).astype(np.int64)
-        some = persons.events[np.minimum(at, len(persons.events) - 1)]
-        return self.in_units(np.column_stack([persons.persons, np.where(counts[:, None] > 0, some, -1)]))
+    @cached_property
+    def centres_rows(self) -> Rows:
+        """Balanced rows of the centres, for averages with replicates."""
+        return again.centres_rows(self, self.fitted, Streams.from_seed(0).child("sharper"))
 
-    def in_units(self, codes: Array) -> Rows:
-        """Rows of codes by the units that numbers were measured in."""
+    def in_units(self, codes: Any, streams: Streams) -> Rows:
+        """Rows of codes by the units that numbers were measured in; of persons each with a random one of their events."""
+        if self.several:
+            counts, public = codes.counts, streams.postprocessing("one event")
+            at = np.cumsum(counts) - counts + np.floor(public.random(len(counts)) * counts).astype(np.int64)
+            some = codes.events[np.minimum(at, len(codes.events) - 1)]
+            codes = np.column_stack([codes.persons, np.where(counts[:, None] > 0, some, -1)])
         units = codes.astype(np.int64)
         for j in self.cells:
             units[:, j] = np.searchsorted(self.evidence.units[j].edges, units[:, j], side="right") - 1
@@ -440,7 +451,8 @@ class Release(Source):
         functions are covered nearly as often as it says; a model's score may not be.
         """
         self.sampled(about)
-        found = again.interval(again.mechanism_of(self, library), function, replicates, check(confidence), about, seed)
+        mechanism, streams = again.Mechanism(self, library), streams_of(seed)
+        found = again.interval(mechanism, function, replicates, check(confidence), about, streams)
         return replace(found, note=notes.together(notes.of_all(self.columns)))
 
     def sharpened(self, replicates: int = 8, *, seed: int | None = None) -> Release:
@@ -448,13 +460,12 @@ class Release(Source):
 
         It takes as long as so many fits; then every question is answered at once.
         """
-        from covey.answers.sharper import sharpened  # which is a release too
-
-        return sharpened(self, replicates, seed)
+        return again.sharpened(self, replicates, streams_of(seed))
 
     def replicates(self, count: int, *, library: str = "polars", seed: int | None = None) -> list[again.Replicate]:
         """Tables drawn from the centres, each with the synthetic rows of a release of it: for studies of one's own."""
-        return again.replicates(again.mechanism_of(self, library), count, seed)
+        mechanism = again.Mechanism(self, library)
+        return mechanism.runs(whole_number(count, "replicates", 1), streams_of(seed), mechanism.again)
 
     # Steps.
 
@@ -537,11 +548,24 @@ class Release(Source):
 
     def fit_linear(self, moments: Moments, function: Function, about: About) -> Estimate:
         """Coefficients of least squares, a function of moments, with their errors."""
-        return delta(moments, function, self.sampled(about))
+
+        def of(rows: Rows) -> Floats:
+            F = rows.columns(moments.features)
+            inside = [0.0 if f.within is None else float(self.shares[f.attribute] @ f.within) for f in moments.features]
+            second = F.T @ F / len(F) + np.diag(inside)
+            return np.atleast_1d(function(F.mean(axis=0).astype(complex), second.astype(complex)).real)
+
+        own = delta(moments, function, self.sampled(about))
+        return again.averaged(self, own, of, about) if self.runs else own
 
     def fit_logistic(self, moments: Moments, about: About) -> Estimate:
         """Coefficients of a logistic regression, with their errors."""
-        return logistic(moments, self.sampled(about))
+
+        def of(rows: Rows) -> Floats:
+            return logistic_coefficients(rows.columns(moments.features))
+
+        own = logistic(moments, self.sampled(about))
+        return again.averaged(self, own, of, about) if self.runs else own
 
     def number_feature(self, name: str) -> tuple[Feature, Floats]:
         """A number as a feature, 0 where it is missing, and where it is there."""

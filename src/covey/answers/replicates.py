@@ -3,6 +3,11 @@
 Each replicate draws as many rows as the confidential table has, measures them with the same budget, fits from scratch and draws
 synthetic rows again: what a function of these rows misses of the truth is what it may have missed before. Starting a fit
 at the centres would be quicker and wrong: they are the truth that it should not know (docs/proofs/intervals.md).
+
+Regressions can be averaged with what the centres say. A regression inverts measured moments, which magnifies their noise; the
+centres' own coefficients have less of it and an error that only replicates tell, approximately. A coefficient for which that
+error is the larger one keeps its measured interval, so that no interval becomes longer. Shares, means and correlations gain
+nothing: the centres are no better there than the measurements (same page, "Averaging with replicates").
 """
 
 from __future__ import annotations
@@ -17,13 +22,13 @@ import numpy as np
 from scipy.special import stdtrit
 
 from covey.answers.answer import About, Answer, in_library
-from covey.answers.source import streams_of
-from covey.core.arrays import Array, processors
+from covey.answers.estimates import Estimate
+from covey.answers.moments import Rows
+from covey.core.arrays import Array, Floats, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.draw.rounding import bootstrap, round_bits, round_categories
 from covey.core.tables.events import Histories, places_within
 from covey.engines.local import ArrayRows, EventRows
-from covey.engines.rows import Rows
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.methods.model import Fitted, Model, fit, planned
@@ -39,16 +44,19 @@ if TYPE_CHECKING:
     from covey.answers.release import Release
 
 T = TypeVar("T")
+Statistic = Callable[[Rows], Floats]  # of rows of units
 NONE = Fraction(0)  # no certificate is bought: nobody reads it
 TRUTH_ROWS = 8  # times n: what a function says of the centres themselves is read off so many rows
 TICK = 0.5  # seconds between two looks at how far replicates have come
 POOL = 4  # times as many persons as are wanted: what their balance hides is a quarter of what sampling adds, at most
 FEWEST = 4  # replicates: fewer say next to nothing of their own spread
+CENTRES_ROWS = 50_000  # balanced rows that a function of centres is read off: their own error is small beside the noise
+LARGE = 200_000  # rows; of more, a table is as good as its population, and its own rows are not kept
 
 
 @dataclass(frozen=True)
 class Replicate:
-    """A table drawn from the centres, and the synthetic rows of a release of it."""
+    """A table drawn from the centres, and the synthetic rows of a release of it: as frames, or as rows of units."""
 
     table: Any
     rows: Any
@@ -56,7 +64,7 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """What made a release, to be run again on public tables."""
+    """What made a release, to be run again on public tables; of persons with events frames are by the names of their tables."""
 
     release: Release
     library: str = "polars"  # of the frames that a function is given
@@ -69,8 +77,10 @@ class Mechanism:
         return privacy.budget.part(spent / privacy.budget.amount)
 
     def method(self) -> Model:
-        """The method for bits, or for categories and numbers, as public facts decide it."""
+        """The method for bits, for categories and numbers, or for persons, as public facts decide it."""
         codec = self.release.codec
+        if self.release.several:
+            return method_of(self.release.described, NONE)
         if self.release.flags:
             width = len(codec.names)
             declared = declared_coding(width, codec.limits) if codec.limits else None
@@ -88,9 +98,11 @@ class Mechanism:
         shares = self.method().shares(privacy.n, len(self.release.columns.names), budget)
         return privacy.prior is None and {c.purpose for c in privacy.charges} <= {*shares, "certificate", DOMAINS}
 
-    def table(self, m: int, streams: Streams) -> Array:
-        """Rows of codes as independent as people are. Balanced rows, which a release draws, would hide what sampling adds."""
+    def table(self, m: int, streams: Streams) -> Any:
+        """Codes of units as independent as people are. Balanced ones, which a release draws, would hide what sampling adds."""
         release, public = self.release, streams.postprocessing("table")
+        if release.several:
+            return _some(release.persons.drawn(POOL * m, public, public), m, public)
         cloud, codec, numbers = release.centres, release.codec, release.numbers
         chosen = bootstrap(cloud, m, public)
         if release.flags:
@@ -98,18 +110,20 @@ class Mechanism:
             return keep_limits(bits, codec.limits, public) if codec.limits else bits
         sizes = codec.domain_sizes if numbers is None else numbers.domain.sizes
         codes = round_categories(cloud.points, chosen, sizes, public)
-        for j, cells in ({} if numbers is None else numbers.cells).items():
+        for j, cells in release.cells.items():
             codes[:, j] = cells.values(codes[:, j], public)
         return codes
 
-    def rows(self, table: Any) -> Rows:
-        """A table behind kernels."""
-        return ArrayRows(table)
-
     def frame(self, codes: Any, streams: Streams) -> Any:
         """Codes as a frame of values."""
-        public, coding = streams.postprocessing("decode"), self.release.codec.coding
-        return in_library(self.release.codec.decode(codes.astype(np.int64), public, coding), self.library)
+        public, release = streams.postprocessing("decode"), self.release
+        if not release.several:
+            return in_library(release.codec.decode(codes.astype(np.int64), public, release.codec.coding), self.library)
+        names, columns = (
+            [part.name for part in release.described.tables],
+            drawn_columns(release.described, codes, public),
+        )
+        return {name: in_library(own, self.library) for name, own in zip(names, columns, strict=True)}
 
     def truth(self, streams: Streams) -> Any:
         """What the law itself says: many of its units, which are balanced."""
@@ -120,7 +134,7 @@ class Mechanism:
         """A table drawn from the law, and what the mechanism makes of it."""
         n, model, budget, own = self.release.privacy.n, self.method(), self.budget, streams.child("fit")
         table = self.table(n, streams.child("table"))
-        rows = self.rows(table)
+        rows: Any = EventRows(table) if self.release.several else ArrayRows(table)
         with silent():
             gate = Gate(budget, planned(model, n, rows.p, budget), own, "covey", rows.steps)
             return table, fit(model, rows, gate, own.postprocessing)
@@ -131,72 +145,39 @@ class Mechanism:
         rows = fitted.law.draw(self.release.parts.m or self.release.privacy.n, own)
         return Replicate(self.frame(table, drawn), self.frame(rows, own))
 
+    def runs(self, count: int, streams: Streams, run: Callable[[Streams], T]) -> list[T]:
+        """What a run gives, so many times, as many at a time as there are processors."""
+        if self.release.measurements is None:
+            raise CannotAnswerError("this release does not say how it was measured, so it cannot be run again.")
+        if not self.known:
+            raise CannotAnswerError(
+                "this release was made with a prior, or with triples, that its folder does not hold, so it cannot be run again. "
+                "Shares, means, correlations and regressions can be answered without."
+            )
+        done = np.zeros(count)
 
-@dataclass(frozen=True)
-class OfPersons(Mechanism):
-    """The same of persons with events; frames are by the names of their tables."""
+        def one(k: int) -> T:
+            def heard(share: float, _: str) -> None:
+                done[k] = share
 
-    def method(self) -> Model:
-        """The method for their description."""
-        return method_of(self.release.described, NONE)
+            with listening(heard):
+                return run(streams.child(f"replicate {k}"))
 
-    def rows(self, table: Any) -> Any:
-        """Persons behind kernels."""
-        return EventRows(table)
-
-    def table(self, m: int, streams: Streams) -> Any:
-        """Persons as independent as people are: some of many, for those that a law draws are balanced."""
-        public = streams.postprocessing("table")
-        many = self.release.persons.drawn(POOL * m, public, public)
-        chosen = np.sort(public.integers(0, many.n, m))
-        counts = many.counts
-        owner = np.repeat(np.arange(m), counts[chosen])
-        rows = (np.cumsum(counts) - counts)[chosen][owner] + places_within(owner)
-        return Histories(many.persons[chosen], many.events[rows], owner, many.most)
-
-    def frame(self, codes: Any, streams: Streams) -> Any:
-        """Codes as frames of values."""
-        described = self.release.described
-        columns = drawn_columns(described, codes, streams.postprocessing("decode"))
-        names = [part.name for part in described.tables]
-        return {name: in_library(own, self.library) for name, own in zip(names, columns, strict=True)}
+        with Progress((("replicates", 1.0),)) as progress, ThreadPoolExecutor(min(count, processors())) as pool:
+            progress.next()
+            found = [pool.submit(one, k) for k in range(count)]
+            while wait(found, timeout=TICK).not_done:
+                progress.tick(float(done.mean()))
+        return [own.result() for own in found]
 
 
-def mechanism_of(release: Release, library: str = "polars") -> Mechanism:
-    """What made a release."""
-    return (OfPersons if release.several else Mechanism)(release, library)
-
-
-def replicates(mechanism: Mechanism, count: int, seed: int | None = None) -> list[Replicate]:
-    """So many replicates, as many at a time as there are processors."""
-    count = whole_number(count, "replicates", 1)
-    return each(mechanism, count, streams_of(seed), mechanism.again)
-
-
-def each(mechanism: Mechanism, count: int, streams: Streams, run: Callable[[Streams], T]) -> list[T]:
-    """What a run of the mechanism gives, so many times."""
-    if mechanism.release.measurements is None:
-        raise CannotAnswerError("this release does not say how it was measured, so it cannot be run again.")
-    if not mechanism.known:
-        raise CannotAnswerError(
-            "this release was made with a prior, or with triples, that its folder does not hold, so it cannot be run again. "
-            "Shares, means, correlations and regressions can be answered without."
-        )
-    done = np.zeros(count)
-
-    def one(k: int) -> T:
-        def heard(share: float, _: str) -> None:
-            done[k] = share
-
-        with listening(heard):
-            return run(streams.child(f"replicate {k}"))
-
-    with Progress((("replicates", 1.0),)) as progress, ThreadPoolExecutor(min(count, processors())) as pool:
-        progress.next()
-        found = [pool.submit(one, k) for k in range(count)]
-        while wait(found, timeout=TICK).not_done:
-            progress.tick(float(done.mean()))
-    return [own.result() for own in found]
+def _some(many: Histories, m: int, public: np.random.Generator) -> Histories:
+    """Some of many persons: those that a law draws are balanced."""
+    chosen = np.sort(public.integers(0, many.n, m))
+    counts = many.counts
+    owner = np.repeat(np.arange(m), counts[chosen])
+    rows = (np.cumsum(counts) - counts)[chosen][owner] + places_within(owner)
+    return Histories(many.persons[chosen], many.events[rows], owner, many.most)
 
 
 def interval(  # the function, and how its interval is wanted
@@ -205,15 +186,15 @@ def interval(  # the function, and how its interval is wanted
     count: int,
     confidence: float,
     about: About,
-    seed: int | None = None,
+    streams: Streams,
 ) -> Answer:
     """value ± t·rms of the errors of replicates: approximate, because the centres are not the population."""
     whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
     if not callable(function):
         raise ParameterError(f"function must take a frame and give one number, got {function!r}.")
     value = _number(function(mechanism.release.rows(mechanism.library)))
-    found = replicates(mechanism, count, seed)
-    truth = _number(function(mechanism.truth(streams_of(seed)))) if about == "population" else None
+    found = mechanism.runs(count, streams, mechanism.again)
+    truth = _number(function(mechanism.truth(streams))) if about == "population" else None
     name = getattr(function, "__name__", "function")
     plain = Answer("function" if name == "<lambda>" else name, value, value, value, 0.0, confidence, about, "")
     return around(plain, function, found, truth)
@@ -230,7 +211,6 @@ def around(plain: Answer, function: Callable[[Any], float], found: Sequence[Repl
 
 
 def _number(value: Any) -> float:
-    """What the function gave, as one number."""
     try:
         found = float(value)
     except (TypeError, ValueError):
@@ -240,3 +220,51 @@ def _number(value: Any) -> float:
     if not np.isfinite(found):
         raise CannotAnswerError("the function has no finite value for these rows, so no interval can be given.")
     return found
+
+
+# Averages with the centres.
+
+
+def sharpened(release: Release, count: int, streams: Streams) -> Release:
+    """The release with so many replicates: it takes as long as so many fits."""
+    whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
+    mechanism = Mechanism(release)
+
+    def run(own: Streams) -> Replicate:
+        table, fitted = mechanism.refit(own)
+        rows = centres_rows(release, fitted, own.child("rows"))
+        return Replicate(_small(release.in_units(table, own)) if release.privacy.n <= LARGE else None, _small(rows))
+
+    return replace(release, runs=tuple(mechanism.runs(count, streams, run)))
+
+
+def centres_rows(release: Release, fitted: Fitted, streams: Streams) -> Rows:
+    """Balanced rows of what was fitted, or persons each with one event."""
+    return release.in_units(fitted.law.draw(max(CENTRES_ROWS, min(release.privacy.n, LARGE)), streams), streams)
+
+
+def _small(rows: Rows) -> Rows:
+    """The same rows in the smallest integers that hold them, -1 among them."""
+    codes: Array = rows.codes
+    return Rows(codes.astype(np.min_scalar_type(-1 - int(codes.max(initial=0)))))
+
+
+def averaged(release: Release, own: Estimate, statistic: Statistic, about: About) -> Estimate:
+    """The average with the centres' answer; the measured one alone where theirs is no number, or further off."""
+    try:
+        with np.errstate(all="ignore"):
+            truth = statistic(release.centres_rows)
+            tables = [run.table if about == "table" else None for run in release.runs]
+            truths = [truth if table is None else statistic(table) for table in tables]
+            errors = np.array([statistic(run.rows) - true for run, true in zip(release.runs, truths, strict=True)])
+    except (CannotAnswerError, np.linalg.LinAlgError):
+        return own
+    rms, count = np.sqrt(np.mean(errors**2, axis=0)), len(errors)
+    if not np.all(np.isfinite(rms)) or not np.all(np.isfinite(truth)):
+        return own
+    # Where the centres are further off, their part would make the interval longer.
+    taken = float(stdtrit(count, 0.975) / stdtrit(np.inf, 0.975)) * rms < own.sd
+    if not taken.any():
+        return own
+    value = np.where(taken, (own.value + truth) / 2, own.value)
+    return replace(own, value=value, rms=np.where(taken, rms, np.nan), replicates=count)

@@ -166,4 +166,5 @@ def check(confidence: float) -> float:
 def words(estimate: Estimate, note: str = "measured") -> str:
     """How an estimate was made."""
     open_ = bool((estimate.below + estimate.above > 0).any())
-    return note + estimate.opened * open_ + estimate.note
+    averaged = f"; averaged with {estimate.replicates} replicates, approximate" if estimate.replicates else ""
+    return note + estimate.opened * open_ + averaged
