@@ -23,7 +23,7 @@ from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.errors import CoveyWarning
 from covey.evaluating import _resampled, compared_tables
 from covey.measure.law import mean_variation
-from covey.methods.persons.certify import Reference
+from covey.methods.persons.law import Reference
 from covey.table.description import Description
 from covey.table.fields import Field
 from covey.table.resources import Parent, Resource

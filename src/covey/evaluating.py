@@ -15,10 +15,11 @@ from covey.core.tables.events import Histories as Persons
 from covey.core.tables.events import places_within
 from covey.errors import ArgumentError, InputError, ParameterError
 from covey.measure.query import Factor, Query
-from covey.methods.persons.certify import WORDS, Reference
+from covey.methods.persons.law import Reference
 from covey.methods.persons.measure import count_factor
 from covey.orders import OF_ONE_TABLE
 from covey.preparing import PLAIN, fit_of
+from covey.privacy.certificate import WORDS
 from covey.reading import Reader
 from covey.release import evaluation
 from covey.release.changed import changed_words

@@ -13,7 +13,8 @@ from covey.core.arrays import Integers
 from covey.core.tables.events import Histories
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.persons.method import PersonsLaw, RegainPersons
+from covey.methods.persons.law import PersonsLaw
+from covey.methods.persons.method import RegainPersons
 from covey.methods.persons.plan import PersonsPlan
 from covey.methods.regain.important import Important
 from covey.release.conditional import FEWEST, PATIENCE, Wish

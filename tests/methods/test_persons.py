@@ -14,14 +14,15 @@ from covey.engines.local import EventRows
 from covey.entropy import Streams
 from covey.measure.query import Factor, Query
 from covey.methods.model import fit as run_fit
-from covey.methods.persons.certify import WORDS, Reference
 from covey.methods.persons.goal import Margins, lag_shares, shrunk
+from covey.methods.persons.law import Reference
 from covey.methods.persons.measure import count_factor
 from covey.methods.persons.method import RegainPersons
 from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
 from covey.methods.regain.important import Important
 from covey.methods.regain.tables import Prior
 from covey.privacy.budget import make_budget
+from covey.privacy.certificate import WORDS
 from covey.privacy.gate import Gate
 
 PERSONS = Category(3, True), Category(2)
@@ -74,12 +75,11 @@ def test_sequences_keep_links_within_the_certificate():
     assert "two events of one person" in found.certificate.sentence
     # A bound is about a draw of many: forty persons lie beyond it, and within the one that is stated of them.
     few = found.law.drawn(40, np.random.default_rng(3), np.random.default_rng(4))
-    reference = found.certificate.reference
-    stated = found.certificate.of(few)
+    reference = found.law.reference
+    stated = found.certificate.for_table(found.law.distances(few))
     apart = replace(reference, drawn=reference.sums(few), n=few.n).distances(truth)
     assert apart["event"] > found.certificate.bound["event"]
-    assert all(apart[kind] <= stated.bound[kind] for kind in WORDS)
-    assert stated.persons == 40
+    assert all(apart[kind] <= stated[kind] for kind in WORDS)
     own = np.array([drawn.events[drawn.events[:, 0] == k, 1].mean() for k in range(3)])
     assert own == pytest.approx(np.array([100, 300, 500]), abs=40)
     assert sum(charge.amount for charge in gate.spent) <= gate.budget.amount

@@ -18,7 +18,7 @@ from covey.entropy import Streams
 from covey.errors import InputError, ParameterError
 from covey.methods.laws import BitLaw
 from covey.methods.model import Fitted
-from covey.methods.persons.method import PersonsLaw
+from covey.methods.persons.law import PersonsLaw
 from covey.privacy.budget import make_budget
 from covey.progress import listening
 from covey.release import bundle as module
@@ -239,7 +239,7 @@ def test_only_public_types_have_a_way_out():
     """The fields of a release are a closed list; what is private can neither be put in nor written."""
     allowed = {
         PrivateRelease: {"Parts", "Description", "Fitted", "PrivacyStatement", "str", "Bounds"},
-        Fitted: {"Law", "Measurements | None", "Spectrum | None", "Any", "tuple[int, float] | None"},
+        Fitted: {"Law", "Measurements | None", "Spectrum | None", "Certificate | None", "tuple[int, float] | None"},
         BitLaw: {"WeightedPoints", "Limits"},
         PersonsLaw: {"SequenceLaw", "Mapping[int, Cells]", "int", "Reference | None"},
     }

@@ -13,9 +13,8 @@ import numpy as np
 from covey.answers.release import Release
 from covey.core.arrays import Integers
 from covey.errors import InputError
-from covey.methods.persons.certify import WORDS, PersonsCertificate
 from covey.privacy.budget import NOISE, Charge, PrivacyStatement
-from covey.privacy.certificate import Certificate, OutOfPlace, TableBounds
+from covey.privacy.certificate import WORDS, Certificate, OutOfPlace, TableBounds
 from covey.release.contents import AnonymousRelease, AnyRelease, Bounds
 from covey.release.model import read_model
 from covey.release.reading import read_json
@@ -115,14 +114,15 @@ def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
     )
 
 
-def read_certificate(said: Mapping[str, Any], unit: str) -> tuple[Certificate | PersonsCertificate, Bounds]:
+def read_certificate(said: Mapping[str, Any], unit: str) -> tuple[Certificate, Bounds]:
     """The certificate of a bundle, and what it says of the very tables that lie beside it."""
     charge, confidence = Charge("certificate", Fraction(said["cost"]["amount"]), unit), said["confidence"]
     if "persons" in said:
         kinds = {words: kind for kind, words in WORDS.items()}
         bounds = [{kinds[w]: float(b) for w, b in own.get("bound", {}).items()} for own in (said, said["this_table"])]
-        persons = PersonsCertificate(bounds[0], float(said["estimate"]), charge, int(said["persons"]), confidence)
-        return persons, replace(persons, bound=bounds[1], persons=said["this_table"]["persons"]) if bounds[1] else None
+        same = dict.fromkeys(bounds[0], float(said["estimate"]))
+        found = Certificate(bounds[0], same, charge, False, confidence, persons=int(said["persons"]))
+        return found, TableBounds(bounds[1]) if bounds[1] else None
     bound, estimate = ({int(d): float(v) for d, v in said[name].items()} for name in ("bound", "estimate"))
     misplaced = None
     if (own := said.get("average_total_variation")) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from covey.answers.answer import in_library
@@ -11,7 +11,7 @@ from covey.answers.columns import Columns, Conditions, named
 from covey.drawing import Drawn
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, whole_number
-from covey.methods.persons.certify import PersonsCertificate
+from covey.privacy.certificate import TableBounds
 from covey.reading import Reader
 from covey.release.conditional import Centres, Wish, draw_rows
 from covey.release.contents import Bounds, PrivateRelease
@@ -74,13 +74,14 @@ class Source(PrivateRelease):
 
     def certified(self, tables: Sequence[Mapping[str, Any]]) -> Bounds:
         """The certificate for these very tables, if they are all persons that there are."""
-        found: PersonsCertificate | None = self.fitted.certificate
-        if self.own is not None or found is None or found.reference is None or self.parts.m > PART_PERSONS:
-            return self.own or found
+        found = self.certificate
+        if self.own is not None or found is None or self.persons.reference is None or self.parts.m > PART_PERSONS:
+            return self.own
         if not len(tables[1][self.described.events.link]):  # nothing to compare, and nothing to claim
-            return replace(found, bound=dict.fromkeys(found.bound, 1.0), persons=self.parts.m, reference=None)
+            return TableBounds(dict.fromkeys(found.bound, 1.0))
         names = [part.name for part in self.described.tables]
-        return found.of(Reader(self.described.plain()).open(dict(zip(names, tables, strict=True))).linked)
+        drawn = Reader(self.described.plain()).open(dict(zip(names, tables, strict=True))).linked
+        return found.for_table(self.persons.distances(drawn))
 
     @property
     def codecs(self) -> tuple[Codec, ...]:

@@ -17,7 +17,7 @@ from covey.answers.release import Release
 from covey.core.arrays import Integers
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.query import Columns
-from covey.methods.persons.certify import WORDS
+from covey.privacy.certificate import WORDS
 from covey.release.model import NUMBER
 
 COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"

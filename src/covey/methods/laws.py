@@ -44,7 +44,7 @@ from covey.measure.query import Query
 from covey.methods.model import Comparison, Setting, Statistic, together
 from covey.methods.regain.measure import bit_sums
 from covey.methods.regain.measure_tables import OneWayCounts, Tables, farthest_numbers
-from covey.privacy.certificate import Certificate, Distances
+from covey.privacy.certificate import Distances
 
 Limits = Sequence[tuple[list[int], int]]
 COUNTED = 100_000  # rows of the fixed public draw that answers queries without a closed form
@@ -77,10 +77,6 @@ class RowLaw:
     def distances(self, rows: Array) -> Distances:
         """How far public rows are from it: exact."""
         raise CannotAnswerError("rows of this method have no certificate.")
-
-    def certified(self, found: Certificate) -> Certificate:
-        """Certificates of rows are what was released."""
-        return found
 
 
 @dataclass(frozen=True)
@@ -245,11 +241,7 @@ class BodyLaw(RowLaw):
         """Means, and means of products of two columns, each between 0 and 1."""
         inside = np.clip(self.grid.scaled(self.cloud.points), 0.0, 1.0)
         far = Statistic.sum(moment_sums).map(real_distances, told.n, inside, self.cloud.weights).map(largest)
-        return Comparison([1, 2] if told.p > 1 else [1], far, categorical=False)
-
-    def certified(self, found: Certificate) -> Certificate:
-        """Its bounds are about means of products."""
-        return replace(found, products=True)
+        return Comparison([1, 2] if told.p > 1 else [1], far, categorical=False, products=True)
 
     def distances(self, rows: Array) -> Distances:
         """By degree."""

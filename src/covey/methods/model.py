@@ -26,7 +26,7 @@ from covey.measure.law import mean_variation
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query
 from covey.privacy.budget import Budget
-from covey.privacy.certificate import certify
+from covey.privacy.certificate import Certificate, certify
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves
 from covey.progress import Progress
 
@@ -224,14 +224,18 @@ class Comparison:
         columns: of a typical table, for it.
         numbers: whether it covers distribution functions.
         categorical: whether tables have all their cells, and not those of flags or products alone.
+        products: whether they are means of products of real numbers.
+        persons: of the draw that persons with events are compared with.
     """
 
-    degrees: Sequence[int]
+    degrees: Sequence[int | str]
     farthest: Statistic
     misplaced: Statistic | None = None
     columns: int = 2
     numbers: bool = False
     categorical: bool = True
+    products: bool = False
+    persons: int = 0
 
 
 class Law(Protocol):
@@ -246,9 +250,6 @@ class Law(Protocol):
     def compared(self, told: Setting) -> Comparison:
         """What a certificate compares units with."""
 
-    def certified(self, found: Any) -> Any:
-        """A certificate, as units of this kind have it."""
-
 
 @dataclass(frozen=True)
 class Fitted:
@@ -257,7 +258,7 @@ class Fitted:
     law: Law
     measurements: Measurements | None = None
     spectrum: Spectrum | None = None
-    certificate: Any = None
+    certificate: Certificate | None = None
     size: tuple[int, float] | None = None  # a better noisy n and its deviation, where the model found one
 
 
@@ -427,7 +428,7 @@ def _tables_of(queries: Sequence[Query]) -> Asking[list[Measurement]]:
     return (yield [Ask(FURTHER, parts, Moves.histograms(count))])
 
 
-def _certificate(law: Law, units: _Units, told: Setting, gate: Gate, queries: Sequence[Query]) -> Any:
+def _certificate(law: Law, units: _Units, told: Setting, gate: Gate, queries: Sequence[Query]) -> Certificate:
     """How far the units are from the law, with noise: the same for every law.
 
     Of further queries the mean total variation of their tables counts among the shares out of place (docs/proofs/certificate.md).
@@ -443,4 +444,4 @@ def _certificate(law: Law, units: _Units, told: Setting, gate: Gate, queries: Se
     found = certify(seen.degrees, farthest, told.n, gate, seen.categorical, misplaced, told.size_sd)
     if found.misplaced is not None:
         found = replace(found, misplaced=replace(found.misplaced, columns=seen.columns, numbers=seen.numbers))
-    return law.certified(found)
+    return replace(found, products=seen.products, persons=seen.persons)

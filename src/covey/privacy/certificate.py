@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, exp, floor, log, log10, sqrt
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -34,6 +35,18 @@ SIZE_QUANTILE = (
 CUBE_SCALE = (
     1 << 52
 )  # beyond it, at ε below 10⁻¹¹ or so, the cube's noise cannot be drawn, and each number gets Laplace noise
+
+
+# What each group of tables of persons with events is about, as a steward reads it.
+WORDS = {
+    "events": "the number of events",
+    "person": "two attributes of a person",
+    "across": "an attribute of a person and one of an event",
+    "event": "two attributes of one event",
+    "step": "an attribute of an event and of the next",
+    "two": "an attribute of two events of one person",
+    "numbers": "the distribution function of a number",
+}
 
 
 @dataclass(frozen=True)
@@ -57,20 +70,27 @@ class OutOfPlace:
 class Certificate:
     """Bounds on the error of a release, measured with noise; they hold together with 95% confidence.
 
-    `print(certificate)` says them in words. `bound[d]` bounds the root mean square error of proportions of d columns.
+    `print(certificate)` says them in words. `bound[d]` bounds the root mean square error of proportions of d columns; of persons
+    with events `bound[kind]` bounds the mean total variation, in a group of tables, of a draw from the model.
     """
 
-    bound: Mapping[int, float]
-    estimate: Mapping[int, float]
+    bound: Mapping[Any, float]
+    estimate: Mapping[Any, float]
     charge: Charge
     categorical: bool
     confidence: float = float(CONFIDENCE)
     misplaced: OutOfPlace | None = None  # the yardstick; real records have none
     products: bool = False  # of real records: means of products of columns, each scaled to lie between 0 and 1
+    persons: int = 0  # of the draw that persons with events were compared with; 0 for rows
 
     @property
     def sentence(self) -> str:
         """What a steward reads."""
+        if self.persons:
+            side = " The distribution functions of numbers keep the same bound." if "numbers" in self.bound else ""
+            groups = "; ".join(WORDS[kind] for kind in self.bound if kind != "numbers")
+            kinds = f"This holds for each kind of table: {groups}. Numbers are compared in the bins that were measured."
+            return f"{would_move(max(self.bound.values()), 'table', 'persons')} {kinds}{side}"
         degrees = sorted(self.bound)
         main = 2 if 2 in self.bound else degrees[0]
         if self.products:
@@ -105,7 +125,7 @@ class Certificate:
             rows.append(("Average total variation distance", [meter(seen.estimate / seen.bound), words]))
         rows += [
             (
-                f"{d}-way",
+                WORDS[d] if self.persons else f"{d}-way",
                 [
                     meter(self.estimate[d] / self.bound[d]),
                     f"{self.estimate[d]:.2g} estimated with noise, ≤ {_show(self.bound[d])}",
@@ -134,14 +154,15 @@ class Certificate:
 class Distances:
     """How far public rows are from a law: by degree, rows out of place, and the largest distance of a distribution function."""
 
-    by_degree: Mapping[int, float]
+    by_degree: Mapping[Any, float]
     misplaced: float | None = None
     functions: float | None = None
 
 
-class TableBounds(dict[int, float]):
-    """95% bounds by degree for one table, which must be public: they hold the table's exact distance from the centres.
+class TableBounds(dict[Any, float]):
+    """95% bounds for one table by degree, for persons with events by group of tables.
 
+    What is bounded must be public: bounds hold its exact distance from the centres, or from the draw that was compared.
     `misplaced` bounds the share of its rows that are out of place, and `numbers` the share of rows below any value of any
     number; None where the certificate has no such part. Of a synthetic table these numbers are public anyway. Of true rows they
     would be exact numbers about true data: keep them to yourself.
@@ -149,7 +170,7 @@ class TableBounds(dict[int, float]):
 
     numbers: float | None = None
 
-    def __init__(self, bounds: Mapping[int, float], misplaced: float | None = None) -> None:
+    def __init__(self, bounds: Mapping[Any, float], misplaced: float | None = None) -> None:
         super().__init__(bounds)
         self.misplaced = misplaced
 
@@ -160,7 +181,7 @@ class TableBounds(dict[int, float]):
 
 
 def certify(  # distances, what they are of, and who opens them
-    degrees: Sequence[int],
+    degrees: Sequence[int | str],
     farthest: Exact[float],
     n: int,
     gate: Gate,
@@ -187,8 +208,8 @@ def certify(  # distances, what they are of, and who opens them
     if yardstick is not None:
         misplaced = OutOfPlace(bounds[1], estimates[1])
     return Certificate(
-        bound=dict.fromkeys(sorted(degrees), bounds[0]),
-        estimate=dict.fromkeys(sorted(degrees), estimates[0]),
+        bound=dict.fromkeys(degrees, bounds[0]),
+        estimate=dict.fromkeys(degrees, estimates[0]),
         charge=found.charge,
         categorical=categorical,
         misplaced=misplaced,

@@ -11,9 +11,8 @@ from covey.core.tables.distance import DEGREES, bit_distances, category_distance
 from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
 from covey.core.tables.moments import moments
 from covey.html import Html, tag
-from covey.methods.persons.certify import WORDS, PersonsCertificate
 from covey.methods.regain.predict import small_groups
-from covey.privacy.certificate import Certificate, Distances, OutOfPlace, TableBounds, of_hundred
+from covey.privacy.certificate import WORDS, Certificate, Distances, OutOfPlace, TableBounds, of_hundred
 from covey.release import charts
 from covey.release.charts import number
 from covey.release.contents import Bounds, PrivateRelease
@@ -35,9 +34,9 @@ def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
     small = [] if groups is None else [tag("p", groups.sentence)]
     if certificate is None:
         return section("accuracy", title, tag("p", NO_CERTIFICATE), *small)
-    if isinstance(certificate, PersonsCertificate):
-        return _of_persons(whole if isinstance(whole, PersonsCertificate) else certificate, title)
-    whole = whole if isinstance(whole, TableBounds) else TableBounds({})
+    if certificate.persons:
+        return _of_persons(replace(certificate, bound=whole or certificate.bound), title)
+    whole = TableBounds({}) if whole is None else whole
     paid = "The bound was measured on the real data with noise and paid for from the same budget. It is private too."
     parts = [tag("p", stated(certificate, whole), class_="statement")]
     if certificate.misplaced is not None:
@@ -45,7 +44,7 @@ def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
     return section("accuracy", title, *parts, *small, tag("p", paid), technical(certificate, whole))
 
 
-def _of_persons(found: PersonsCertificate, title: str) -> Part:
+def _of_persons(found: Certificate, title: str) -> Part:
     """The certificate of persons with events, by group of tables."""
     rows = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in found.bound.items()]
     words = (
@@ -59,24 +58,24 @@ def _of_persons(found: PersonsCertificate, title: str) -> Part:
 
 def headline(release: PrivateRelease, whole: Bounds) -> list[tuple[str, str]]:
     """The certificate in one number."""
-    if isinstance(release.certificate, PersonsCertificate):
-        found = whole if isinstance(whole, PersonsCertificate) else release.certificate
-        return [
-            ("of the persons would have to move in an average table", f"≤ {of_hundred(max(found.bound.values()))}%")
-        ]
-    own = release.certificate.misplaced if isinstance(release.certificate, Certificate) else None
-    if own is None:
+    found = release.certificate
+    if found is not None and found.persons:
+        most = max((whole or found.bound).values())
+        return [("of the persons would have to move in an average table", f"≤ {of_hundred(most)}%")]
+    if found is None or found.misplaced is None:
         return []
-    most = own.bound if not isinstance(whole, TableBounds) or whole.misplaced is None else whole.misplaced
+    most = found.misplaced.bound if whole is None or whole.misplaced is None else whole.misplaced
     return [("of the rows would have to move in an average two-column table", f"≤ {of_hundred(most)}%")]
 
 
-def stated(certificate: Certificate | PersonsCertificate | None, whole: Bounds) -> str | None:
+def stated(certificate: Certificate | None, whole: Bounds) -> str | None:
     """The bound in words: for these very rows where it was computed, otherwise for the model that they were drawn from."""
-    if certificate is None or isinstance(certificate, PersonsCertificate):
-        return None if certificate is None else (whole or certificate).sentence  # type: ignore[union-attr]
+    if certificate is None:
+        return None
+    if certificate.persons:
+        return replace(certificate, bound=whole or certificate.bound).sentence
     own = certificate.misplaced
-    if own is None or not isinstance(whole, TableBounds) or whole.misplaced is None:
+    if own is None or whole is None or whole.misplaced is None:
         return certificate.sentence
     return replace(own, bound=whole.misplaced, numbers=False).sentence
 
@@ -158,7 +157,7 @@ def technical(certificate: Certificate, whole: TableBounds) -> Html:
 def table_bounds(release: PrivateRelease, codes: Integers) -> TableBounds:
     """Bounds for these very rows, if all are here, for as many degrees as their distance to the centres is cheap to find."""
     certificate = release.certificate
-    if not isinstance(certificate, Certificate) or len(codes) < release.parts.m:
+    if certificate is None or len(codes) < release.parts.m:
         return TableBounds({})
     q, step = codes.shape[1], len(codes) * len(release.centres)
     degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]

@@ -35,9 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import CoveyWarning
-from covey.methods.persons.certify import WORDS as KINDS
-from covey.methods.persons.certify import PersonsCertificate
-from covey.privacy.certificate import Certificate, TableBounds
+from covey.privacy.certificate import WORDS as KINDS
 from covey.progress import Progress
 from covey.release.accuracy import stated
 from covey.release.claim import claimed
@@ -176,7 +174,7 @@ def _fill(
     write_model(release, folder)
     whole = _bounds(release, seen)
     if release.certificate is not None:
-        facts = certificate_facts(release.certificate) | {"this_table": _own_facts(release.certificate, whole)}
+        facts = certificate_facts(release.certificate) | {"this_table": _own_facts(release, whole)}
         if release.privacy.budget.epsilon > LARGE_EPSILON:
             facts["note"] = WEAK
         write_document(folder / "certificate.json", facts)
@@ -203,12 +201,13 @@ def _bounds(release: PrivateRelease, seen: Seen) -> Bounds:
         return None
 
 
-def _own_facts(certificate: Certificate | PersonsCertificate, whole: Bounds) -> dict[str, Any]:
+def _own_facts(release: PrivateRelease, whole: Bounds) -> dict[str, Any]:
     """What a certificate says of the very rows that lie beside it."""
-    said: dict[str, Any] = {"sentence": stated(certificate, whole)}
-    if isinstance(whole, PersonsCertificate):
-        return said | {"bound": {KINDS[kind]: value for kind, value in whole.bound.items()}, "persons": whole.persons}
-    return said | {"average_total_variation": whole.misplaced if isinstance(whole, TableBounds) else None}
+    said: dict[str, Any] = {"sentence": stated(release.certificate, whole)}
+    if release.described.schema is not None:
+        return said | {"average_total_variation": None if whole is None else whole.misplaced}
+    bound = {KINDS[kind]: value for kind, value in (whole or {}).items()}
+    return said | ({"bound": bound, "persons": release.parts.m} if bound else {})
 
 
 # The words.

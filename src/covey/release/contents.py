@@ -14,8 +14,7 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.measure.measurement import Measurements
 from covey.methods.laws import CodeLaw, RowLaw
 from covey.methods.model import Fitted
-from covey.methods.persons.certify import PersonsCertificate
-from covey.methods.persons.method import PersonsLaw
+from covey.methods.persons.law import PersonsLaw
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.release.summary import Column
@@ -92,7 +91,7 @@ class Bands(Protocol):
         """The table of a pair that was measured, small enough to be read."""
 
 
-Bounds = TableBounds | PersonsCertificate | None  # what a certificate says of these very rows, as far as that is known
+Bounds = TableBounds | None  # what a certificate says of these very rows, as far as that is known
 
 
 @dataclass(frozen=True)
@@ -112,10 +111,9 @@ class PrivateRelease:
         return self.described.unit.schema
 
     @property
-    def certificate(self) -> Certificate | PersonsCertificate | None:
+    def certificate(self) -> Certificate | None:
         """The private accuracy certificate, if one was bought."""
-        found: Certificate | PersonsCertificate | None = self.fitted.certificate
-        return found
+        return self.fitted.certificate
 
     @property
     def measurements(self) -> Measurements | None:

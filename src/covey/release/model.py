@@ -28,7 +28,7 @@ from covey.errors import InputError
 from covey.measure.measurement import Measurements
 from covey.methods.laws import BitLaw, CodeLaw, RowLaw
 from covey.methods.model import Fitted
-from covey.methods.persons.method import PersonsLaw
+from covey.methods.persons.law import PersonsLaw
 from covey.release.contents import PrivateRelease
 from covey.release.measurements import read_measurements, write_measurements
 from covey.release.reading import read_arrays

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.methods.persons.certify import WORDS, PersonsCertificate
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
-from covey.privacy.certificate import Certificate
+from covey.privacy.certificate import WORDS, Certificate
 from covey.privacy.gaussian import epsilon_above
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
 from covey.release.reading import read_json
@@ -157,9 +156,9 @@ def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
     }
 
 
-def certificate_facts(certificate: Certificate | PersonsCertificate) -> dict[str, Any]:
+def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     """certificate.json."""
-    if isinstance(certificate, PersonsCertificate):
+    if certificate.persons:
         return _persons_facts(certificate)
     own = certificate.misplaced
     yardstick: dict[str, Any] = {}
@@ -192,7 +191,7 @@ def certificate_facts(certificate: Certificate | PersonsCertificate) -> dict[str
     }
 
 
-def _persons_facts(found: PersonsCertificate) -> dict[str, Any]:
+def _persons_facts(found: Certificate) -> dict[str, Any]:
     return {
         "sentence": found.sentence,
         "confidence": found.confidence,
@@ -200,7 +199,7 @@ def _persons_facts(found: PersonsCertificate) -> dict[str, Any]:
         "measure": "average total variation distance of the tables of a group, numbers in bins of about equal mass; "
         "for numbers the largest distance of a distribution function, averaged by person",
         "bound": {WORDS[kind]: bound for kind, bound in found.bound.items()},
-        "estimate": found.estimate,
+        "estimate": max(found.estimate.values()),
         "about": f"a draw of {found.persons} persons from the model",
         "persons": found.persons,
         "cost": {"amount": str(found.charge.amount), "unit": found.charge.unit},

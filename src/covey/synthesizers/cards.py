@@ -6,7 +6,6 @@ from typing import Any
 
 from covey.entropy import SEEDED_MARK
 from covey.html import card, meter, tag
-from covey.methods.persons.certify import PersonsCertificate
 from covey.privacy.budget import Budget, PrivacyStatement
 from covey.privacy.certificate import Certificate
 from covey.synthesizers.base import columns_facts, promise_words
@@ -18,7 +17,7 @@ def private_card(
     budget: Budget,
     seeded: bool,
     described: Description | None,
-    fitted: tuple[PrivacyStatement, Certificate | PersonsCertificate | None] | None,
+    fitted: tuple[PrivacyStatement, Certificate | None] | None,
 ) -> str:
     """Parameters before fitting; guarantee, budget and certificate after it."""
     facts: list[tuple[str, Any]] = [("Guarantee asked for", promise_words(budget)), ("Method", method)]

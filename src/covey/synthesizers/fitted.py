@@ -17,7 +17,6 @@ from covey.measure.measurement import Measurements
 from covey.methods.laws import CodeLaw
 from covey.methods.model import Fitted
 from covey.methods.paper import PaperParameters
-from covey.methods.persons.certify import PersonsCertificate
 from covey.privacy.budget import Budget, PrivacyStatement
 from covey.privacy.certificate import Certificate, TableBounds
 from covey.synthesizers.base import _Synthesizer
@@ -51,7 +50,7 @@ class _Private(_Synthesizer):
         return self.privacy.n
 
     @property
-    def certificate(self) -> Certificate | PersonsCertificate | None:
+    def certificate(self) -> Certificate | None:
         """The private accuracy certificate, if one was bought."""
         return None if self._fitted is None else self._fitted.certificate
 
@@ -99,7 +98,7 @@ class _Private(_Synthesizer):
         Give it rows that were drawn from these centres, or any other public table. The distance is exact: of true rows it would
         be an exact number about true data, which no noise protects.
         """
-        if not isinstance(self.certificate, Certificate):
+        if self.certificate is None or self._persons is not None:
             raise NotFittedError(
                 "there is no certificate: fit one table with method='regain' and certificate_share > 0."
             )

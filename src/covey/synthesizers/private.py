@@ -32,7 +32,8 @@ from covey.methods.learning import (
 )
 from covey.methods.model import SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
 from covey.methods.paper import Algorithm4, check_options
-from covey.methods.persons.method import PersonsLaw, RegainPersons
+from covey.methods.persons.law import PersonsLaw
+from covey.methods.persons.method import RegainPersons
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.important import Important

@@ -7,7 +7,7 @@ about equal mass, bins of cells for tables of two attributes. Centres are fitted
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,21 +15,19 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats, blas_threads
-from covey.core.draw.events import SequenceLaw, laid_in_order
+from covey.core.draw.events import SequenceLaw
 from covey.core.fit.events import EventModel, fit_events
-from covey.core.numbers.cells import Cells, comparison_edges
+from covey.core.numbers.cells import comparison_edges
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import WEIGHT_STEPS, Histories, count_bins
+from covey.core.tables.events import count_bins
 from covey.core.tables.histograms import denoise_histogram
 from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
-from covey.entropy import Streams
-from covey.errors import CannotAnswerError
 from covey.measure.measurement import Measurements, joined
 from covey.measure.query import Factor, Query
-from covey.methods.model import Asking, Comparison, Fitted, Setting, Statistic
-from covey.methods.persons.certify import PersonsCertificate, Reference
+from covey.methods.model import Asking, Fitted, Setting
 from covey.methods.persons.goal import make_goal
+from covey.methods.persons.law import COMPARED, PersonsLaw, Reference
 from covey.methods.persons.measure import (
     AveragedCounts,
     count_factor,
@@ -41,69 +39,6 @@ from covey.methods.persons.plan import PersonsPlan
 from covey.methods.regain.measure_tables import measure_one_way
 from covey.methods.regain.tables import OneWayModel, Prior, RegainTables
 from covey.privacy.budget import Budget
-from covey.privacy.certificate import Certificate
-
-COMPARED = (20_000, 100_000)  # persons of the draw that a certificate is about: enough that their own spread is small
-
-
-@dataclass(frozen=True)
-class PersonsLaw:
-    """A law of persons with their events: sequences of cells, and what the cells of numbers are.
-
-    Args:
-        sequences: persons and events over categories and cells.
-        cells: of numbers, by attribute.
-        last: the largest code of the order column.
-        reference: a public draw, in the tables that a certificate compares.
-    """
-
-    sequences: SequenceLaw
-    cells: Mapping[int, Cells]
-    last: int = 0
-    reference: Reference | None = field(default=None, repr=False, compare=False)
-
-    def draw(self, units: int, streams: Streams, mended: Callable[[int], None] = lambda _: None) -> Histories:
-        """So many persons with their events, as codes."""
-        return self.drawn(units, streams.postprocessing("rows"), streams.postprocessing("values"), mended)
-
-    def drawn(
-        self,
-        units: int,
-        public: np.random.Generator,
-        values: np.random.Generator,
-        mended: Callable[[int], None] = lambda _: None,
-    ) -> Histories:
-        """The same from two generators: numbers get values from their private measures, and the order column rises."""
-        drawn = self.sequences.draw(units, public, mended)
-        first = drawn.persons.shape[1]
-        tables = [drawn.persons.astype(np.int64), drawn.events.astype(np.int64)]
-        for j, cells in self.cells.items():
-            of, column = (tables[0], j) if j < first else (tables[1], j - first)
-            if len(of):
-                of[:, column] = cells.values(of[:, column], values)
-        return laid_in_order(drawn.recoded(*tables), self.sequences.timing, self.last)
-
-    @cached_property
-    def _counted(self) -> Histories:
-        return self.draw(COMPARED[0], Streams.from_seed(0).child("queries"))
-
-    def table(self, query: Query) -> Floats:
-        """Shares of persons: sequences have no closed form, so a fixed public draw is counted."""
-        return np.asarray(query.kernel()(self._counted).integers()[0] / (self._counted.n * WEIGHT_STEPS))
-
-    def compared(self, told: Setting) -> Comparison:
-        """Every group of tables, and distribution functions of numbers."""
-        if self.reference is None:
-            raise CannotAnswerError("a law that was read from a file has no persons to be compared with.")
-        return Comparison([2], Statistic.sum(self.reference.sums).map(self.reference.farthest), categorical=False)
-
-    def certified(self, found: Certificate) -> PersonsCertificate:
-        """By group of tables."""
-        own = self.reference
-        assert own is not None
-        return PersonsCertificate(
-            dict.fromkeys(own.kinds, found.bound[2]), found.estimate[2], found.charge, own.n, reference=own
-        )
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from covey.core.draw.events import NOT_TIMED
 from covey.core.numbers.grid import Attribute, NumberGrid
 from covey.core.tables.events import Timing, count_bins
 from covey.measure.query import Columns
-from covey.methods.persons.certify import WORDS
 from covey.methods.regain.important import NOTHING, Important
 from covey.methods.regain.plan import CERTIFICATE_SHARE
 from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import Budget, shown
+from covey.privacy.certificate import WORDS
 from covey.privacy.gate import Moves
 
 # Of the budget, for the number of events, by whether the guarantee is pure: it shapes every person.

@@ -13,10 +13,10 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.methods.learning import expected_sizes, with_known_domains
-from covey.methods.persons.certify import WORDS
 from covey.methods.regain.predict import predicted_misplaced
 from covey.orders import AnonymousOrder, PrivateOrder
 from covey.privacy.budget import Budget, budget_for, exact
+from covey.privacy.certificate import WORDS
 from covey.release.agreement import risks, why
 from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
