@@ -10,7 +10,7 @@ import numpy as np
 import audits.gates
 import audits.mechanisms
 import covey.core.noise.integers
-import covey.core.paper.bingham
+import covey.core.paper.subspace
 import covey.methods.paper
 import covey.methods.regain.bits
 import covey.methods.regain.measure
@@ -82,7 +82,7 @@ def envelope_inverted():
 
         return log_acceptance
 
-    return replaced((covey.core.paper.bingham.Envelope, "log_acceptance", upside_down))
+    return replaced((covey.core.paper.subspace.Envelope, "log_acceptance", upside_down))
 
 
 def size_leaked():

@@ -19,9 +19,8 @@ import covey.synthesizers.private
 from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Coding
+from covey.core.tables.counts import Coding, moments
 from covey.core.tables.distance import low_bit_distances
-from covey.core.tables.moments import moments
 from covey.entropy import Streams
 from covey.methods.persons.plan import PersonsPlan
 from covey.privacy.budget import Budget

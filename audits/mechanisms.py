@@ -21,9 +21,9 @@ from covey.core.noise.integers import CoveyNoise
 from covey.core.noise.matrix import degrees
 from covey.core.noise.normals import Chi
 from covey.core.numbers.grid import Category
-from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import BlockSums
 from covey.core.paper.bodies import Ball
+from covey.core.paper.subspace import sample_bingham
 from covey.core.tables.counts import Coding, integer_squares, joined
 from covey.core.tables.domain import Domain
 from covey.methods import paper

@@ -19,8 +19,8 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
+import covey.core.fit.factors
 import covey.core.fit.reals
-import covey.core.fit.stack
 import covey.methods.regain.bits
 import covey.methods.regain.reals
 import covey.methods.regain.tables
@@ -347,7 +347,7 @@ def cheap_fits():
         stack.enter_context(patch.object(tables, "fit_steps", lambda *_: 10))
         stack.enter_context(patch.object(covey.methods.regain.reals, "POINTS", 40))
         stack.enter_context(patch.object(covey.core.fit.reals, "ROUNDS", 2))
-        stack.enter_context(patch.object(covey.core.fit.stack, "DRAWS", 1))
+        stack.enter_context(patch.object(covey.core.fit.factors, "DRAWS", 1))
         for home, name, value in events.CHEAP:
             stack.enter_context(patch.object(home, name, value))
         yield

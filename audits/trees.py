@@ -13,7 +13,7 @@ import covey.methods.regain.measure_tables as measure
 import covey.methods.regain.plan_tables as plan
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
-from covey.core.numbers.differences import Difference
+from covey.core.numbers.grid import Difference
 from covey.core.numbers.tree import Tree
 from covey.measure.query import Factor, Query
 from covey.methods.regain.important import Important

@@ -12,7 +12,7 @@ import numpy as np
 
 import covey
 from covey.core.fit.targets import DensePairs
-from covey.core.tables.moments import moments
+from covey.core.tables.counts import moments
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -14,12 +14,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from audits.gates import paper_gate
-from covey.core.draw.rounding import bootstrap, round_bits
-from covey.core.paper.bingham import tries_per_draw
+from covey.core.paper.blocks import bootstrap, round_bits
 from covey.core.paper.bodies import Cube
-from covey.core.paper.covering import LatticeCovering
-from covey.core.paper.partition import nearest_point_partition
-from covey.core.tables.moments import EXACT_ROWS, moments
+from covey.core.paper.covering import LatticeCovering, nearest_point_partition
+from covey.core.paper.subspace import tries_per_draw
+from covey.core.tables.counts import EXACT_ROWS, moments
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.paper import paper_parameters, private_centres

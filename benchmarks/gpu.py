@@ -25,9 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from covey.core.arrays import hollow
 from covey.core.fit.devices import PROCESSOR, find_device
 from covey.core.fit.factors import denoise
-from covey.core.fit.lowrank import BASIS, SWEEPS, leading_eigenvectors
 from covey.core.fit.targets import NoisyMoments, fit_centres
-from covey.core.fit.wide import LowRankPairs
+from covey.core.fit.wide import BASIS, SWEEPS, LowRankPairs, leading_eigenvectors
 from covey.core.tables.counts import Coding
 
 CENTRES, FACTORS, STEPS = 200, 12, 150

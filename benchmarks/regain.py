@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey.core.tables.marginals import marginals, subset_sample
+from covey.core.tables.distance import marginals, subset_sample
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.model import run

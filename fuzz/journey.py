@@ -126,7 +126,7 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
             for home in ("factors", "targets"):
                 stack.enter_context(patch(f"covey.core.fit.{home}.descend", _few))
             stack.enter_context(patch("covey.methods.regain.tables.fit_steps", lambda *_: 20))
-            stack.enter_context(patch("covey.core.fit.stack.DRAWS", 1))
+            stack.enter_context(patch("covey.core.fit.factors.DRAWS", 1))
             stack.enter_context(patch("covey.answers.bands.DRAWS", 20))
             stack.enter_context(patch("covey.answers.release.DRAWN", 1000))
             stack.enter_context(patch("covey.core.draw.balanced.LOOKUPS", 10**5))

@@ -26,7 +26,7 @@ def few_steps(monkeypatch):
         module = f"covey.core.fit.{home}.descend"
         monkeypatch.setattr(module, lambda device, goal, start, steps: descend(device, goal, start, min(steps, 5)))
     monkeypatch.setattr("covey.methods.regain.tables.fit_steps", lambda *_: 20)
-    monkeypatch.setattr("covey.core.fit.stack.DRAWS", 1)
+    monkeypatch.setattr("covey.core.fit.factors.DRAWS", 1)
     monkeypatch.setattr("covey.answers.bands.DRAWS", 20)
 
 

@@ -16,9 +16,8 @@ from covey.core.arrays import is_bits
 from covey.core.noise.integers import CLAMP, SATURATION, add_noise
 from covey.core.paper.bodies import Ball, Cube
 from covey.core.paper.subspace import DIRECTION_BITS
-from covey.core.tables.counts import MAX_ROWS, integer_squares, joined, require_exact
+from covey.core.tables.counts import MAX_ROWS, integer_squares, joined, moments, require_exact
 from covey.core.tables.domain import Domain
-from covey.core.tables.moments import moments
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import ParameterError

@@ -24,7 +24,6 @@ import pytest
 
 TESTS = {
     "covey.core.noise.gumbel": ["tests/core/noise/test_gumbel.py"],
-    "covey.core.noise.helmert": ["tests/core/noise/test_helmert.py"],
     "covey.core.noise.integers": [
         "tests/core/noise/test_gaussian.py",
         "tests/core/noise/test_integers.py",
@@ -36,7 +35,7 @@ TESTS = {
         "tests/core/noise/test_wishart.py",
     ],
     "covey.core.noise.normals": ["tests/core/noise/test_chi.py", "tests/core/noise/test_normals.py"],
-    "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py"],
+    "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py", "tests/core/noise/test_helmert.py"],
     "covey.core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py", "tests/core/noise/test_persons.py"],
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
     "covey.privacy.budget": ["tests/privacy/test_budget.py", "tests/privacy/test_selection.py"],

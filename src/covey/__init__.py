@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from covey.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from covey import core, errors, paper
+    from covey import errors, paper
     from covey.answers.load import load
-    from covey.core.paper import bingham, bodies
-    from covey.core.tables.marginals import covariance_loss, marginal_error
+    from covey.core.paper import bodies
+    from covey.core.tables.distance import covariance_loss, marginal_error
     from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
     from covey.table.databases import Database
     from covey.table.description import Description
@@ -26,9 +26,7 @@ __all__ = [
     "PrivateSynthesizer",
     "Schema",
     "SparkParquet",
-    "bingham",
     "bodies",
-    "core",
     "covariance_loss",
     "errors",
     "load",
@@ -44,13 +42,11 @@ _HOMES = {
     "Schema": "covey.table.schema",
     "SparkParquet": "covey.table.spark",
     "load": "covey.answers.load",
-    "covariance_loss": "covey.core.tables.marginals",
-    "marginal_error": "covey.core.tables.marginals",
+    "covariance_loss": "covey.core.tables.distance",
+    "marginal_error": "covey.core.tables.distance",
 }
 _MODULES = {
-    "bingham": "covey.core.paper.bingham",
     "bodies": "covey.core.paper.bodies",
-    "core": "covey.core",
     "errors": "covey.errors",
     "paper": "covey.paper",
 }

@@ -15,16 +15,13 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Bits, Floats, Integers, is_bits
-from covey.core.draw.rounding import bootstrap, round_bits
 from covey.core.groups.tree import mdav, median_tree, spectral_tree
 from covey.core.paper import blocks, hilbert
-from covey.core.paper.bingham import sample_bingham
-from covey.core.paper.blocks import WeightedPoints, project_weights
+from covey.core.paper.blocks import WeightedPoints, bootstrap, project_weights, round_bits
 from covey.core.paper.bodies import Body, Cube
-from covey.core.paper.covering import LatticeCovering
-from covey.core.paper.partition import equipartition, nearest_point_partition
-from covey.core.paper.subspace import principal_directions, private_directions
-from covey.core.tables.marginals import marginal_error
+from covey.core.paper.covering import LatticeCovering, equipartition, nearest_point_partition
+from covey.core.paper.subspace import principal_directions, private_directions, sample_bingham
+from covey.core.tables.distance import marginal_error
 from covey.entropy import Streams
 from covey.errors import ParameterError, whole_number
 from covey.methods.paper import PaperParameters, paper_parameters, private_centres

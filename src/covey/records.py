@@ -16,8 +16,8 @@ from scipy.sparse import csr_array, vstack
 
 from covey.core.arrays import Array, Integers
 from covey.core.paper.bodies import Body, ProductOfSimplices
+from covey.core.tables.counts import Batch, canonical, is_sparse
 from covey.core.tables.domain import Domain
-from covey.core.tables.moments import Batch, canonical, is_sparse
 from covey.errors import InputError, ParameterError, whole_number
 from covey.table.frames import NumberFrame, frame_origin, numbers_of
 

@@ -9,7 +9,7 @@ from covey.answers import release as answering
 from covey.answers.answer import answers
 from covey.answers.estimates import Estimate
 from covey.answers.moments import Feature
-from covey.core.draw.ties import Ties
+from covey.core.draw.balanced import Ties
 from covey.table.schema import Field, Schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")

@@ -13,6 +13,7 @@ from covey.core.tables.counts import (
     Coding,
     coded_moments,
     column_counts,
+    moments,
     norm_counts,
     parity_sums,
     score_counts,
@@ -21,7 +22,6 @@ from covey.core.tables.counts import (
 from covey.core.tables.crosstabs import CodeCounts, PairTables, RangeCounts
 from covey.core.tables.distance import SubsetCounts
 from covey.core.tables.events import WEIGHT_STEPS
-from covey.core.tables.moments import moments
 from covey.engines import persons
 from covey.engines.persons import PersonCounts, classes, new_keyring, remainders, row_weights
 from covey.errors import InputError, InternalError, ParameterError

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from audits.gates import paper_gate
-from covey.core.paper.bingham import sample_bingham
 from covey.core.paper.blocks import BlockSums, block_sums
 from covey.core.paper.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
 from covey.core.paper.covering import LatticeCovering
-from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
+from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions, sample_bingham
 from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import covey
-from covey.core.tables.histograms import denoise_histogram
+from covey.core.fit.shrinkage import denoise_histogram
 from covey.errors import InputError, ParameterError
 from covey.release.bundle import write_bundle
 from covey.release.verify import bundle_digest

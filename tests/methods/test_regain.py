@@ -11,10 +11,9 @@ from audits.gates import a_budget, a_gate, asked, fit_bits
 from covey.core.noise import integers as noise_module
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.numbers.grid import Category
-from covey.core.tables.counts import UNIT, wide_enough
+from covey.core.tables.counts import UNIT, moments, wide_enough
+from covey.core.tables.distance import misplaced_bits
 from covey.core.tables.domain import Domain
-from covey.core.tables.misplaced import misplaced_bits
-from covey.core.tables.moments import moments
 from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams

@@ -12,10 +12,9 @@ import pytest
 import covey
 from covey.core.paper.blocks import block_sums, damped_means, project_weights
 from covey.core.paper.bodies import Ball
-from covey.core.paper.covering import LatticeCovering
-from covey.core.paper.partition import nearest_point_partition
+from covey.core.paper.covering import LatticeCovering, nearest_point_partition
 from covey.core.paper.subspace import principal_directions, private_directions
-from covey.core.tables.marginals import covariance_loss
+from covey.core.tables.distance import covariance_loss
 from covey.methods import paper
 from covey.methods.paper import anonymous_centres, anonymous_parameters
 from covey.methods.records import real_records

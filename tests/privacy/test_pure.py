@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import covey.privacy.exact
+from covey.core.tables.counts import moments
 from covey.core.tables.crosstabs import CodeCounts, PairTables
-from covey.core.tables.moments import moments
 from covey.engines.rows import Then
 from covey.errors import InternalError
 from covey.privacy.exact import frozen, pure

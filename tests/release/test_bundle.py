@@ -10,8 +10,7 @@ import pytest
 import covey
 from audits.gates import fitted
 from covey.core.paper.blocks import BlockSums
-from covey.core.tables.counts import Counts
-from covey.core.tables.moments import Moments
+from covey.core.tables.counts import Counts, Moments
 from covey.demo import example_visits
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import covey
 from covey.cli import main
-from covey.core.tables.marginals import covariance_loss, subset_sample
+from covey.core.tables.distance import covariance_loss, subset_sample
 from covey.demo import example_visits
 from covey.errors import MissingExtraError, ParameterError
 from covey.release import evaluation

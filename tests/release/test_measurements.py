@@ -7,7 +7,7 @@ import pytest
 
 import covey
 from audits.gates import asked
-from covey.core.tables.moments import moments
+from covey.core.tables.counts import moments
 from covey.entropy import Streams
 from covey.errors import InputError
 from covey.measure.measurement import Measurements

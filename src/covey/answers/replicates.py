@@ -26,7 +26,7 @@ from covey.answers.estimates import Estimate
 from covey.answers.moments import Rows
 from covey.core.arrays import Array, Floats, processors
 from covey.core.draw.balanced import keep_limits
-from covey.core.draw.rounding import bootstrap, round_bits, round_categories
+from covey.core.paper.blocks import bootstrap, round_bits, round_categories
 from covey.core.tables.events import Histories, places_within
 from covey.engines.local import ArrayRows, EventRows
 from covey.entropy import Streams

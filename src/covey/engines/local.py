@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import vstack
 
 from covey.core.arrays import Array, blas_threads, is_bits, processors
+from covey.core.tables.counts import Batch, is_sparse
 from covey.core.tables.events import WEIGHT_STEPS, Histories
-from covey.core.tables.moments import Batch, is_sparse
 from covey.engines.rows import NO_ROWS, First, Rows, T
 from covey.errors import CHANGED, InputError
 from covey.privacy.exact import Exact, pure

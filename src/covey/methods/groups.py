@@ -16,7 +16,7 @@ from covey.core.groups.tree import mdav, spectral_tree
 from covey.core.paper import hilbert
 from covey.core.paper.blocks import WeightedPoints, block_sums, microaggregate
 from covey.core.paper.bodies import Body, Box
-from covey.core.tables.marginals import covariance_loss
+from covey.core.tables.distance import covariance_loss
 from covey.errors import ParameterError
 from covey.methods.paper import AnonymousCentres, anonymous_centres
 from covey.methods.records import Records

@@ -13,12 +13,11 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import Kept, keep_limits, sample_bits, sample_categories, share_out
-from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories, spread_copies
 from covey.core.fit.triples import Triples
 from covey.core.numbers.cells import Cells, comparison_edges, kolmogorov_bound, released_below
-from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.blocks import WeightedPoints, bootstrap, one_hot, round_bits, round_categories, spread_copies
 from covey.core.paper.bodies import Body, ProductOfSimplices
-from covey.core.tables.counts import part
+from covey.core.tables.counts import Moments, moments, part
 from covey.core.tables.distance import (
     DEGREES,
     GRAM_LIMIT,
@@ -30,11 +29,11 @@ from covey.core.tables.distance import (
     category_distances,
     largest,
     low_bit_distances,
+    misplaced_bits,
+    misplaced_rows,
     subset_distance,
 )
 from covey.core.tables.domain import Domain
-from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
-from covey.core.tables.moments import Moments, moments
 from covey.core.tables.reals import RealGrid, distances_between, moment_sums, real_distances
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams

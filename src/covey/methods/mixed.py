@@ -13,8 +13,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import sample_mixed
-from covey.core.draw.rounding import one_hot
-from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.blocks import WeightedPoints, one_hot
 from covey.core.tables.domain import Domain
 from covey.entropy import Streams
 from covey.table.codec import Codec, Grid

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, require_memory
-from covey.core.paper.bingham import slack
 from covey.core.paper.blocks import (
     BlockSums,
     WeightedPoints,
@@ -27,17 +26,15 @@ from covey.core.paper.blocks import (
     project_weights,
 )
 from covey.core.paper.bodies import Body, Box, l1_radius
-from covey.core.paper.covering import LatticeCovering
-from covey.core.paper.partition import equipartition
+from covey.core.paper.covering import LatticeCovering, equipartition
 from covey.core.paper.subspace import (
     DIRECTION_BITS,
-    integer_scores,
     principal_directions,
     quantise_directions,
+    slack,
 )
-from covey.core.tables.counts import Counts, integer_squares, joined
-from covey.core.tables.marginals import covariance_loss
-from covey.core.tables.moments import moments_of
+from covey.core.tables.counts import Counts, integer_scores, integer_squares, joined, moments_of
+from covey.core.tables.distance import covariance_loss
 from covey.errors import ParameterError, whole_number
 from covey.methods.records import Records
 from covey.privacy.budget import Budget, Charge, exact, split

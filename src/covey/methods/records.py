@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from covey.core.arrays import Array, Floats
 from covey.core.paper.bodies import Body, bounding_box, l1_radius
-from covey.core.tables.moments import Batch, dense, is_sparse
+from covey.core.tables.counts import Batch, dense, is_sparse
 from covey.core.tables.reals import RealGrid
 from covey.engines.local import BATCH_ENTRIES, ArrayRows
 from covey.errors import ParameterError

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from covey.core.arrays import Integers, blas_threads
-from covey.core.tables.distance import DEGREES, bit_distances, category_distances
-from covey.core.tables.misplaced import misplaced_bits, misplaced_rows
-from covey.core.tables.moments import moments
+from covey.core.tables.counts import moments
+from covey.core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
 from covey.html import Html, tag
 from covey.methods.regain.predict import small_groups
 from covey.privacy.certificate import WORDS, Certificate, Distances, OutOfPlace, TableBounds, of_hundred

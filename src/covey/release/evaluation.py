@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Bits, Floats, Integers
-from covey.core.draw.rounding import one_hot
-from covey.core.tables.moments import moments
+from covey.core.paper.blocks import one_hot
+from covey.core.tables.counts import moments
 from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.methods.regain.predict import small_groups
 from covey.privacy.unit import ALL_ROWS

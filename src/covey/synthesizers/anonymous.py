@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from covey.core.arrays import Array, Integers, blas_threads, processors, require_memory
-from covey.core.draw.rounding import one_hot
+from covey.core.paper.blocks import one_hot
 from covey.core.paper.bodies import Body, Cube, ProductOfSimplices
 from covey.engines.local import StreamRows
 from covey.engines.rows import Rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from covey.answers.release import Release
 from covey.core.fit.spectrum import Spectrum
-from covey.core.tables.moments import canonical, is_sparse
+from covey.core.tables.counts import canonical, is_sparse
 from covey.drawing import Maker
 from covey.entropy import SEEDED_MARK
 from covey.errors import NotFittedError, ParameterError

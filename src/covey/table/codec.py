@@ -4,7 +4,7 @@ Each field is an attribute. There are three codings. *Cells*: the label's place,
 MISSING for none. *Bins*: the category, in order the labels (false and true; the enum, then "other") or the bins, and last of all
 "missing", unless the field is required. *Numbers*: the same, but numbers and dates without declared bins have their place on the
 public grid of their field, special values and missing first; one that comes after another field, or that a rule holds above
-another one, is coded by its distance from that one (`core.numbers.differences`), so that order holds in every decoded row.
+another one, is coded by its distance from that one (`core.numbers.grid`), so that order holds in every decoded row.
 A field with an expectation is coded by its distance from that, or by whether it is as expected.
 
 How text is read, everywhere: white space around it is dropped; a number has a decimal point and may have an exponent, so

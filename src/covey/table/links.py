@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.core.numbers.differences import Difference
-from covey.core.numbers.grid import FINEST
+from covey.core.numbers.grid import FINEST, Difference
 from covey.errors import ParameterError
 from covey.table.fields import ORDERED_TYPES, Field, Follows
 from covey.table.rules import Cells, Domain, Mask, Rule

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from covey.core.draw.balanced import keep_limits, round_table, sample_bits, sample_categories, share_out
-from covey.core.draw.rounding import bootstrap, round_bits
-from covey.core.draw.ties import Ties
-from covey.core.paper.blocks import WeightedPoints
+from covey.core.draw.balanced import Ties, keep_limits, round_table, sample_bits, sample_categories, share_out
+from covey.core.paper.blocks import WeightedPoints, bootstrap, round_bits
 from covey.core.tables.domain import Domain
 
 

@@ -3,8 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.draw.rounding import bootstrap, one_hot, round_bits, round_categories, spread_copies
-from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.blocks import WeightedPoints, bootstrap, one_hot, round_bits, round_categories, spread_copies
 
 
 def test_lemma_4_7_rounding_is_unbiased_off_the_diagonal():

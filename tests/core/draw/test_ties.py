@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.draw.ties import THREE, TIE, Ties, TripleTies
+from covey.core.draw.balanced import THREE, TIE, Ties, TripleTies
 from covey.core.fit.triples import Triples
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-import covey.core.fit.copula as copula
-from covey.core.fit.copula import ANGLES, NormalTables, Sharpened, sharpened
+import covey.core.fit.ordered as copula
+from covey.core.fit.ordered import ANGLES, NormalTables, Sharpened, sharpened
 from covey.core.fit.spectrum import Denoisers
 from covey.core.tables.domain import Domain
 

@@ -6,9 +6,8 @@ from scipy.special import expit
 
 from covey.core.fit.devices import DOUBLE
 from covey.core.fit.factors import Factors, Prior, denoise, estimate_prior, fit_factors, latent_points
-from covey.core.fit.lowrank import core
 from covey.core.fit.targets import DensePairs, DenseTarget, moment_term, total
-from covey.core.fit.wide import LowRankTarget
+from covey.core.fit.wide import LowRankTarget, core
 from tests.core.fit.examples import noisy_table, quiet
 
 

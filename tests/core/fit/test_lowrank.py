@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from covey.core.arrays import hollow
-from covey.core.fit.lowrank import core, imputed_directions, leading_eigenvectors, moment_gap
+from covey.core.fit.wide import core, imputed_directions, leading_eigenvectors, moment_gap
 from tests.core.fit.examples import basis
 
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from covey.core.arrays import hollow, pair_index
-from covey.core.fit.factors import denoise
-from covey.core.fit.shrinkage import empirical_bayes
-from covey.core.fit.stack import (
+from covey.core.fit.factors import (
     Bounds,
     Candidates,
     atomic_bayes,
     beyond_edge,
+    denoise,
     mean_weight,
     rotation_invariant,
     stack_weights,
@@ -22,6 +21,7 @@ from covey.core.fit.stack import (
     with_diagonal,
     without_cut,
 )
+from covey.core.fit.shrinkage import empirical_bayes
 from covey.core.fit.targets import DensePairs, NoisyMoments
 from covey.core.tables.counts import Coding
 from tests.core.fit.examples import noisy_table, quiet

@@ -7,7 +7,6 @@ from scipy.special import expit
 from covey.core.arrays import hollow
 from covey.core.fit.devices import DOUBLE
 from covey.core.fit.factors import denoise
-from covey.core.fit.lowrank import core
 from covey.core.fit.targets import (
     DensePairs,
     DenseTarget,
@@ -20,7 +19,7 @@ from covey.core.fit.targets import (
     size_term,
     total,
 )
-from covey.core.fit.wide import LowRankTarget, StrongPairs
+from covey.core.fit.wide import LowRankTarget, StrongPairs, core
 from covey.core.tables.counts import UNIT, Coding
 from tests.core.fit.examples import basis, noisy_table, quiet
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core.groups import exchange as module
-from covey.core.groups.exchange import _disjoint, _Groups, exchange
-from covey.core.tables.marginals import covariance_loss
+from covey.core.groups import tree as module
+from covey.core.groups.tree import _disjoint, _Groups, exchange
+from covey.core.tables.distance import covariance_loss
 
 
 def inside(points, labels):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from covey.core.groups import tree as groups
 from covey.core.groups.tree import mdav, median_tree, spectral_tree
 from covey.core.paper import hilbert
-from covey.core.tables.marginals import covariance_loss
+from covey.core.tables.distance import covariance_loss
 from covey.errors import ParameterError
 from covey.privacy import bounds
 from covey.privacy.bounds import proposition_3_14, theorem_1_2_equal

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.differences import Difference
+from covey.core.numbers.grid import Difference
 from covey.errors import ParameterError
 
 YEAR = Difference(0, 365, 1000, 9000)

@@ -5,7 +5,7 @@ import pytest
 
 from covey.core.draw.balanced import Kept, sample_categories
 from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.numbers.ranks import UNIT, flips, rank_matrix, rank_scores, restore_ranks
+from covey.core.fit.ordered import UNIT, flips, rank_matrix, rank_scores, restore_ranks
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.crosstabs import pair_matrix
 from covey.core.tables.domain import Domain

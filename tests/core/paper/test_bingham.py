@@ -5,18 +5,19 @@ import pytest
 from mpmath import hyp1f1, mp
 from scipy.special import ive
 
-from covey.core.paper.bingham import (
+from covey.core.paper.subspace import (
     BACKWARD,
+    DIRECTION_BITS,
     GRID_BITS,
     ROUNDING,
     Envelope,
     Slack,
     _draw,
+    _reflect,
     sample_bingham,
     slack,
     tries_per_draw,
 )
-from covey.core.paper.subspace import DIRECTION_BITS, _reflect
 
 DRAWS = 20_000
 

@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core.paper.covering import LatticeCovering
-from covey.core.paper.partition import nearest_point_partition
+from covey.core.paper.covering import LatticeCovering, nearest_point_partition
 from covey.errors import ParameterError
 from covey.privacy.bounds import proposition_3_7
 

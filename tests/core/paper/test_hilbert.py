@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from covey.core.paper import hilbert
-from covey.core.tables import marginals
+from covey.core.tables import distance as marginals
 from covey.errors import ParameterError
 
 GENERATOR = np.random.default_rng(1)

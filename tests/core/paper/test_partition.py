@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.paper.partition import equipartition, nearest_point_partition
-from covey.core.tables.marginals import covariance_loss
+from covey.core.paper.covering import equipartition, nearest_point_partition
+from covey.core.tables.distance import covariance_loss
 
 
 @given(st.integers(1, 200), st.integers(1, 60), st.integers(1, 30), st.integers(0, 2**32 - 1))

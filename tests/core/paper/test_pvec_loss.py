@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from mpmath import hyp1f1, mp, mpf
 
-from covey.core.paper.bingham import sample_bingham
-from covey.core.paper.subspace import private_directions
+from covey.core.paper.subspace import private_directions, sample_bingham
 from covey.privacy.bounds import lemma_5_1, lemma_5_2, lemma_5_5
 
 DRAWS = 4000

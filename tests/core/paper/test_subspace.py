@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from covey.core.paper.bingham import sample_bingham
-from covey.core.paper.subspace import integer_scores, principal_directions, private_directions, quantise_directions
+from covey.core.paper.subspace import principal_directions, private_directions, quantise_directions, sample_bingham
+from covey.core.tables.counts import integer_scores
 from tests.audit import epsilon_lower_bound
 from tests.core.paper.test_bingham import planar
 

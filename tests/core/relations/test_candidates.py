@@ -7,8 +7,7 @@ import pytest
 
 from covey.core.relations.columns import DAY, Column, cells_of
 from covey.core.relations.formulas import FORMULAS, YEAR, Broken, proposals
-from covey.core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, tabled
-from covey.core.relations.state import State
+from covey.core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, State, tabled
 from covey.core.tables.crosstabs import PairTables
 
 COLUMNS = (

@@ -11,13 +11,13 @@ from covey.core.tables.counts import (
     Coding,
     coded_moments,
     column_counts,
+    moments,
     norm_counts,
     parity_sums,
     score_counts,
     shifted_moments,
     size_counts,
 )
-from covey.core.tables.moments import moments
 
 
 def bits(seed, n, p):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from covey.core.paper.blocks import block_sums, microaggregate
-from covey.core.tables.marginals import covariance_loss
+from covey.core.tables.distance import covariance_loss
 from covey.privacy.bounds import lemma_2_1, proposition_3_14, remark_3_13, theorem_3_10
 
 

@@ -3,8 +3,14 @@ import pytest
 
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables import distance
-from covey.core.tables.distance import bit_distances, bit_self_products, category_distances, overlap_histogram
-from covey.core.tables.marginals import marginals, subset_sample
+from covey.core.tables.distance import (
+    bit_distances,
+    bit_self_products,
+    category_distances,
+    marginals,
+    overlap_histogram,
+    subset_sample,
+)
 
 
 def cloud_of(generator, k, p):

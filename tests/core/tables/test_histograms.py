@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.tables.histograms import (
+from covey.core.fit.shrinkage import (
     denoise_histogram,
     denoisers,
     group_counts,

@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.tables.marginals import marginal_error, marginals, subset_kernel, subset_sample
+from covey.core.tables.distance import marginal_error, marginals, subset_kernel, subset_sample
 from covey.errors import ParameterError
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from covey.core.numbers.cells import category_bins
-from covey.core.tables.domain import Domain
-from covey.core.tables.merging import (
+from covey.core.tables.domain import (
+    Domain,
     merge_nominal,
     merge_ordered,
     nearest_end,

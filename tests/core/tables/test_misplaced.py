@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.counts import moments
 from covey.core.tables.crosstabs import pair_matrix
-from covey.core.tables.domain import Domain
-from covey.core.tables.misplaced import (
+from covey.core.tables.distance import (
     LEAST,
     MOST,
     RANGES,
@@ -18,7 +18,7 @@ from covey.core.tables.misplaced import (
     misplaced_codes,
     misplaced_rows,
 )
-from covey.core.tables.moments import moments
+from covey.core.tables.domain import Domain
 
 
 def a_cloud(sizes, k=5, seed=1):

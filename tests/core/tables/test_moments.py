@@ -12,15 +12,18 @@ from covey.core.paper.subspace import quantise_directions
 from covey.core.tables.counts import (
     UNIT,
     Coding,
+    canonical,
     coded_moments,
     column_counts,
+    moments,
     norm_counts,
     parity_sums,
+    row_ones,
     score_counts,
     size_counts,
+    worth_it,
 )
 from covey.core.tables.distance import bit_distances, overlap_histogram
-from covey.core.tables.moments import canonical, moments, row_ones, worth_it
 from covey.engines.local import ArrayRows
 from covey.methods.records import Limit
 

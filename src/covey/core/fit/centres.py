@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.fit.lowrank import (
+from covey.core.fit.triples import TripleGoal, tilted, triple_pull
+from covey.core.fit.wide import (
     BASIS,
     LOW_RANK_CATEGORIES,
     SWEEPS,
@@ -18,7 +19,6 @@ from covey.core.fit.lowrank import (
     leading_eigenvectors,
     moment_gap,
 )
-from covey.core.fit.triples import TripleGoal, tilted, triple_pull
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import Zeros

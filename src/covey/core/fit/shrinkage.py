@@ -6,13 +6,16 @@ measurements whose noise they have not seen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.special import expit
 
-from covey.core.arrays import Floats
+from covey.core.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -77,3 +80,196 @@ def thinning_weights(gram: Floats, moment: Floats, ridge: float) -> Floats:
     root = np.linalg.cholesky(gram + ridge * np.eye(len(gram)))
     weights, _ = nnls(root.T, np.linalg.solve(root, moment))
     return np.asarray(weights / max(1.0, float(weights.sum())))
+
+
+# One-way tables from noisy counts: several denoisers, weighed against each other by thinning the noise.
+#
+# Categories in public groups (diagnoses in chapters, communes in counties) have two noisy histograms, one of the groups and one
+# of the categories. Sums of many noisy categories are far noisier than a group's own count; and a rare category is better
+# described by its group than by all that is rare.
+
+# (noisy counts, noise sd, total) → non-negative counts with that total
+Denoiser = Callable[[Floats, float, float], Floats]
+
+
+def denoise_histogram(
+    v: Floats, sd: float, total: float, ordered: bool, public: np.random.Generator, prior: Floats | None = None
+) -> Floats:
+    """An exponentially weighted mean of the candidates, scored by thinning.
+
+    v + ξ and v − ξ, with ξ of the noise's own variance, have independent errors (for Gaussian noise) of twice the
+    variance: each candidate runs on the one and is scored on the other. Weights exp(−loss/(4·sd²)), the temperature of
+    Leung and Barron (2006). Shares that are expected, from public information, give candidates of their own.
+    """
+    candidates = denoisers(len(v), ordered, prior)
+    losses = np.zeros(len(candidates))
+    draws = 8
+    for _ in range(draws):
+        xi = sd * public.standard_normal(len(v))
+        losses += [np.sum((f(v + xi, sd * np.sqrt(2), total) - (v - xi)) ** 2) / draws for f in candidates]
+    weights = np.exp(-(losses - losses.min()) / (4 * sd**2))
+    weights /= weights.sum()
+    found = np.sum([w * f(v, sd, total) for w, f in zip(weights, candidates, strict=True)], axis=0)
+    # Where the noise drowns the whole table no candidate knows anything: the answer is the uniform table.
+    trust = 1 / (1 + (len(v) * (sd / total) ** 2) ** 2)
+    return np.asarray(trust * found + (1 - trust) * total / len(v))
+
+
+def denoisers(size: int, ordered: bool, prior: Floats | None = None) -> list[Denoiser]:
+    """The candidates for an attribute with so many categories, and with shares that are expected, if any are."""
+    out: list[Denoiser] = [lambda v, sd, n: project_to_total(v, n)]
+    out += [partial(_cut, t) for t in (1.0, 2.0, 3.0)]
+    if ordered and size >= 12:
+        out += [partial(_haar, t) for t in (2.0, 3.0)]
+        out += [partial(_haar_cut, t) for t in (2.0, 3.0)]
+        out += [lambda v, sd, n: project_to_total(trend_smooth(v, sd), n)]
+    if prior is not None:
+        out += [lambda v, sd, n: n * prior, partial(_toward, prior)]
+        out += [partial(_apart, prior, t) for t in (2.0, 3.0)]
+    return out
+
+
+def _toward(prior: Floats, v: Floats, sd: float, total: float) -> Floats:
+    """Shrunk toward the expected counts, as far as the noise explains the difference (James and Stein)."""
+    gap = v - total * prior
+    return project_to_total(total * prior + beyond_noise(gap, (len(v) - 1) * sd**2) * gap, total)
+
+
+def _apart(prior: Floats, t: float, v: Floats, sd: float, total: float) -> Floats:
+    """The expected counts, but for those that stand t deviations apart."""
+    expected = total * prior
+    return project_to_total(np.where(np.abs(v - expected) > t * sd, v, expected), total)
+
+
+def _cut(t: float, v: Floats, sd: float, total: float) -> Floats:
+    return threshold(v, t * sd, total)
+
+
+def _haar(t: float, v: Floats, sd: float, total: float) -> Floats:
+    return project_to_total(haar_smooth(v, sd, t), total)
+
+
+def _haar_cut(t: float, v: Floats, sd: float, total: float) -> Floats:
+    return threshold(haar_smooth(v, sd, t), sd / 3, total)
+
+
+def project_to_total(v: Floats, total: float) -> Floats:
+    """The nearest non-negative vector with the given sum."""
+    u = np.sort(v)[::-1]
+    excess = np.cumsum(u) - total
+    # The first entry always qualifies; in floating point a huge one may absorb the total.
+    k = int(np.flatnonzero(np.r_[True, (u * np.arange(1, len(u) + 1) > excess)[1:]])[-1])
+    return np.asarray(np.maximum(v - excess[k] / (k + 1), 0))
+
+
+def threshold(v: Floats, cut: float, total: float) -> Floats:
+    """Zero at or below the cut; what is left is projected."""
+    keep = v > cut
+    if not keep.any():
+        return np.full(len(v), total / len(v))
+    out = np.zeros(len(v))
+    out[keep] = project_to_total(v[keep], total)
+    return out
+
+
+def haar_smooth(v: Floats, sd: float, t: float) -> Floats:
+    """Translation-invariant Haar wavelets with mirrored ends; details below t noise deviations become zero."""
+    smooth = np.concatenate([v, v[::-1]])
+    details = []
+    for level in range(int(np.log2(len(v)))):
+        shifted = np.roll(smooth, -(1 << level))
+        detail = (smooth - shifted) / 2
+        details.append(np.where(np.abs(detail) > t * sd / np.sqrt(2.0 ** (level + 1)), detail, 0))
+        smooth = (smooth + shifted) / 2
+    for level in reversed(range(len(details))):
+        d = details[level]
+        smooth = (smooth + d + np.roll(smooth - d, 1 << level)) / 2
+    return np.asarray(smooth[: len(v)])
+
+
+@lru_cache(maxsize=8)  # one attribute asks for its own a dozen times; of 600 categories it holds three megabytes
+def second_differences(size: int) -> tuple[Floats, Floats]:
+    """Eigenvalues and eigenvectors of the squared second differences of so many numbers in a row."""
+    difference = np.diff(np.eye(size), 2, axis=0)
+    w, basis = np.linalg.eigh(difference.T @ difference)
+    return w, basis
+
+
+def trend_smooth(v: Floats, sd: float) -> Floats:
+    """A Whittaker trend (second differences, penalty by Stein's estimate); cells 3 deviations off it keep their value."""
+    w, basis = second_differences(len(v))
+    filters = 1 / (1 + 10.0 ** np.arange(-2, 7, 0.5)[:, None] * w)
+    inlier, trend = v, v
+    for _ in range(4):
+        z = basis.T @ inlier
+        stein = (((1 - filters) * z) ** 2).sum(axis=1) + 2 * sd**2 * filters.sum(axis=1)
+        trend = np.asarray(basis @ (filters[np.argmin(stein)] * z))
+        inlier = np.where(np.abs(v - trend) > 3 * sd, trend, v)
+    return np.asarray(np.where(inlier == v, trend, v))
+
+
+def group_counts(counts: Integers, groups: Integers) -> Integers:
+    """Exact counts of groups from those of categories."""
+    out = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    np.add.at(out, groups, counts)
+    return out
+
+
+def grouped_histogram(
+    fine: tuple[Floats, float],
+    coarse: tuple[Floats, float],
+    groups: Integers,
+    total: float,
+    public: np.random.Generator,
+) -> Floats:
+    """Denoised counts of categories whose sums are the denoised counts of their groups.
+
+    Args:
+        fine: noisy counts of categories, and the deviation of their noise.
+        coarse: the same of the groups.
+        groups: the group of each category.
+        total: the number of records.
+        public: randomness of the denoisers.
+
+    A group's count is the mean of the two measurements by their variances.
+    """
+    (v, sd), (g, coarse_sd) = fine, coarse
+    members = np.bincount(groups)
+    own, summed = 1 / coarse_sd**2, 1 / (sd**2 * np.maximum(members, 1))
+    both = (own * g + summed * np.bincount(groups, v)) / (own + summed)
+    wide = float(np.sqrt(np.mean(1 / (own + summed))))
+    held = denoise_histogram(both, wide, total, False, public)
+    out = np.zeros(len(v))
+    for group in np.flatnonzero(members):
+        inside = np.flatnonzero(groups == group)
+        if held[group] > 0:
+            out[inside] = denoise_histogram(v[inside], sd, held[group], False, public)
+    return out
+
+
+def grouped_bins(share: Floats, groups: Integers, cut: float, most: int, classes: Integers) -> Integers:
+    """Category → bin: common categories alone, the rest of a common group together, all other ones together.
+
+    At most `most` bins, half of them for single categories, for each class that rules tell apart.
+    """
+    out, base = np.zeros(len(share), dtype=np.int64), 0
+    half = max(2, most // 2)
+    for one in np.unique(classes):
+        own = np.flatnonzero(classes == one)
+        alone = _largest(share[own], cut, half)
+        rest = np.where(alone, 0.0, share[own])
+        mass = np.bincount(groups[own], rest, minlength=int(groups.max()) + 1).astype(np.float64)
+        kept = _largest(mass, cut, half - 1)
+        place = np.where(kept, np.cumsum(kept) - 1, kept.sum())[groups[own]]  # the group's bin, or that of all others
+        names = np.where(alone, len(kept) + np.arange(len(own)), place)
+        found = np.unique(names, return_inverse=True)[1].ravel()
+        out[own] = base + found
+        base += int(found.max()) + 1
+    return out
+
+
+def _largest(share: Floats, cut: float, most: int) -> NDArray[np.bool_]:
+    """Which shares lie above the cut, and are among the largest."""
+    above = np.zeros(len(share), dtype=bool)
+    above[np.argsort(-share, kind="stable")[:most]] = True
+    return np.asarray(above & (share > cut))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey.core.arrays import Array, Floats
-from covey.core.fit.copula import NormalTables
-from covey.core.fit.lowrank import BASIS, LOW_RANK_CATEGORIES, SWEEPS, imputed_directions, leading_eigenvectors
+from covey.core.fit.ordered import NormalTables
 from covey.core.fit.shrinkage import thinning_weights
+from covey.core.fit.wide import BASIS, LOW_RANK_CATEGORIES, SWEEPS, imputed_directions, leading_eigenvectors
 from covey.core.tables.domain import Domain
 
 LEADING = 40  # so many eigenvalues of a noisy covariance are kept for the report

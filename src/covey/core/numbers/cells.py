@@ -17,7 +17,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.numbers.grid import Measure
-from covey.core.tables.merging import by_run, merge_nominal, merge_ordered
+from covey.core.tables.domain import by_run, merge_nominal, merge_ordered
 
 CELLS = 48  # more hardly change a rank, and make the pair tables that rows are swapped toward sparse
 LIGHT = 1 / 16  # of a bin's mass: what is lighter has no bin of its own

@@ -15,15 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import comb, fsum
+from typing import Literal
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers, above_diagonal, packed_columns, strips
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Counts
+from covey.core.arrays import Array, Floats, Integers, above_diagonal, is_bits, packed_columns, strips
+from covey.core.paper.blocks import WeightedPoints, block_sums, microaggregate
+from covey.core.tables.counts import Batch, Counts, Moments, column_ones, dense, is_sparse, moments, overlaps, worth_it
 from covey.core.tables.crosstabs import FULL_TABLES, pair_matrix
-from covey.core.tables.domain import Domain
-from covey.core.tables.moments import Batch, Moments, column_ones, dense, is_sparse, moments, overlaps, worth_it
+from covey.core.tables.domain import Domain, merge_nominal, merge_ordered
+from covey.errors import ParameterError
 
 DEGREES = (1, 2, 3, 4)  # sizes of subsets that a certificate covers; five columns at once are dear and seldom asked for
 # Work limits, in elementary steps of a nanosecond or so; beyond them a degree is left out.
@@ -338,3 +339,201 @@ def _sorted_self_product(X: Integers, sizes: Sequence[int], degree: int) -> floa
             counts = np.diff(np.flatnonzero(np.r_[True, code[1:] != code[:-1], True]))
         total += float(np.sum(counts.astype(np.float64) ** 2))
     return total / float(n) ** 2
+
+
+# Rows out of place: the share of rows that stand in the wrong cell of a typical table of two columns. It is the mean, over all
+# pairs of columns, of the total variation between two tables: half the sum of the differences of their cells. One replaced row
+# moves each table by 1/n at most, hence the mean too (docs/proofs/certificate.md). It means the same for flags, categories and
+# numbers; numbers, and columns of very many categories, are looked at in a few dozen public ranges.
+
+RANGES = 20  # of an ordered column, of about equal mass: as fine as a picture of it
+ROOM = 1600  # codes of all columns together, about: all pair tables of so many fit a small machine
+LEAST, MOST = 12, 64  # codes of one column, whatever the room
+
+
+@dataclass(frozen=True)
+class Glass:
+    """How tables are looked at: codes → ranges, column by column. A public function of released shares and sizes."""
+
+    maps: tuple[Integers, ...]
+
+    @classmethod
+    def of(cls, cloud: WeightedPoints, domain: Domain) -> Glass:
+        """Small columns as they are; of larger ones ranges of about a twentieth, or the commonest and the rest together."""
+        share = cloud.weights @ cloud.points
+        most = int(np.clip(ROOM // max(1, len(domain.sizes)), LEAST, MOST))
+        maps = []
+        for a, (size, ordered) in enumerate(zip(domain.sizes, domain.ordered, strict=True)):
+            own = share[domain.block(a)]
+            if size <= (RANGES if ordered else most):
+                maps.append(np.arange(size))
+            elif ordered:
+                maps.append(merge_ordered(own, max(1 / RANGES, 2 / most)))
+            else:
+                maps.append(merge_nominal(own, -1.0, most))
+        return cls(tuple(maps))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Ranges of every column."""
+        return tuple(int(m.max()) + 1 for m in self.maps)
+
+    def rows(self, codes: Integers) -> Integers:
+        """The ranges of a table of codes."""
+        return np.stack([m[codes[:, a]] for a, m in enumerate(self.maps)], axis=1)
+
+    def cloud(self, cloud: WeightedPoints) -> WeightedPoints:
+        """The same centres, over ranges."""
+        starts = np.cumsum([0, *self.sizes])
+        place = np.concatenate([m + start for m, start in zip(self.maps, starts[:-1], strict=True)])
+        points = np.zeros((len(cloud), int(starts[-1])))
+        np.add.at(points.T, place, cloud.points.T)
+        return WeightedPoints(cloud.weights, points)
+
+
+def columns_of(sizes: Sequence[int]) -> int:
+    """How many columns a typical table has: two, or one where no second column varies."""
+    return min(2, max(1, sum(size > 1 for size in sizes)))
+
+
+def misplaced_codes(pairs: Integers, total: int, sizes: Sequence[int], cloud: WeightedPoints) -> float:
+    """Mean total variation of two-way tables, from exact pair tables of `total` records and a cloud over the same ranges.
+
+    Columns of a single code cannot be wrong and do not count.
+    """
+    domain = Domain(tuple(sizes), (False,) * len(sizes))
+    live = np.flatnonzero(domain.counts > 1)
+    if len(live) < 2:
+        gap = np.abs(pairs.diagonal() / total - cloud.weights @ cloud.points)
+        return float(gap.sum() / 2)
+    weighted, parts = cloud.points * cloud.weights[:, None], []
+    for a in live[:-1]:
+        block, behind = domain.block(a), int(domain.starts[a + 1])
+        gap = np.abs(pairs[block, behind:] / total - weighted[:, block].T @ cloud.points[:, behind:])
+        lively = domain.counts[domain.block_of[behind:]] > 1
+        parts.append(float(gap[:, lively].sum()))
+    return fsum(parts) / 2 / comb(len(live), 2)
+
+
+def misplaced_bits(rows: Moments, cloud: WeightedPoints) -> float:
+    """The same of 0/1 columns: the four cells of a pair follow from two shares and how often both are set."""
+    p = len(rows.first)
+    means = rows.first / rows.n - cloud.weights @ cloud.points
+    if p < 2:
+        return float(np.abs(means).sum())
+    y, weighted, parts = cloud.points, cloud.points * cloud.weights[:, None], []
+    for begin, end in strips(p):
+        both = rows.second[begin:end] / rows.n - weighted[:, begin:end].T @ y
+        one, other = means[begin:end, None] - both, means[None] - both
+        cells = np.abs(both) + np.abs(one) + np.abs(other) + np.abs(both + one + other)
+        parts.append(float(cells[above_diagonal(begin, end, p)].sum()))
+    return fsum(parts) / 2 / comb(p, 2)
+
+
+def misplaced_rows(codes: Integers, domain: Domain, cloud: WeightedPoints) -> float:
+    """The same of a table of codes, which must be public for the number to be: synthetic rows against their centres."""
+    glass = Glass.of(cloud, domain)
+    pairs = pair_matrix(glass.rows(codes), glass.sizes)
+    return misplaced_codes(pairs, len(codes), glass.sizes, glass.cloud(cloud))
+
+
+# True against synthetic rows: the marginal error δ_d of (1.2) and the covariance loss of a partition. Not private.
+
+SUBSETS = 10_000  # in a sample: its root mean square is then within a few per cent of that over all
+SUBSET_SEED = 20_221  # the same subsets for everybody, so that errors can be compared
+
+
+def marginal_error(
+    X: Array,
+    Z: Array,
+    degree: int = 2,
+    *,
+    how: Literal["auto", "exact", "sample"] = "auto",
+    subsets: int = SUBSETS,
+    seed: int = SUBSET_SEED,
+) -> float:
+    """δ_d: root mean square, over all d-subsets of columns, of true minus synthetic marginal.
+
+    Exact for d ≤ 2 and whenever there are at most `subsets` subsets; otherwise over a sample of that many, the
+    same for the same seed. `how="exact"` covers all subsets for every d through Gram kernels, at a cost that
+    grows with the square of the number of distinct rows.
+    """
+    X, Z = np.asarray(X), np.asarray(Z)
+    if X.ndim != 2 or Z.ndim != 2 or X.shape[1] != Z.shape[1] or not len(X) or not len(Z):
+        raise ParameterError(f"X and Z must be matrices with the same columns, got {X.shape} and {Z.shape}.")
+    p = X.shape[1]
+    if not 1 <= degree <= p:
+        raise ParameterError(f"degree must lie between 1 and the number of columns, {p}, got {degree}.")
+    if how == "exact" and degree > 2:
+        return _gram_error(X, Z, degree)
+    if degree == 1:
+        return float(np.sqrt(np.mean((X.mean(axis=0, dtype=float) - Z.mean(axis=0, dtype=float)) ** 2)))
+    if degree == 2 and how != "sample":
+        E = moments(X).second_moment_matrix - moments(Z).second_moment_matrix
+        return float(np.sqrt(np.mean(E[np.triu_indices(p, 1)] ** 2)))
+    picks = subset_sample(p, degree, subsets, seed)
+    return float(np.sqrt(np.mean((marginals(X, picks) - marginals(Z, picks)) ** 2)))
+
+
+def subset_sample(p: int, degree: int, count: int, seed: int = SUBSET_SEED) -> Integers:
+    """`count` independent uniform d-subsets of p columns, or every subset once where there are no more."""
+    if comb(p, degree) <= count:
+        return np.array(list(combinations(range(p), degree)), dtype=np.int64)
+    generator = np.random.default_rng(seed)
+    return np.argsort(generator.random((count, p)), axis=1)[:, :degree]
+
+
+def marginals(X: Array, subsets: Integers) -> Floats:
+    """(1/n) Σ_i x_i(j_1)⋯x_i(j_d) for each subset (a row of column numbers)."""
+    n = len(X)
+    out = np.empty(len(subsets))
+    if is_bits(X):
+        columns: Array = packed_columns(X)
+        for i, subset in enumerate(subsets):
+            out[i] = int(np.bitwise_count(np.bitwise_and.reduce(columns[subset], axis=0)).sum()) / n
+    else:
+        columns = np.ascontiguousarray(X.T, dtype=np.float64)
+        for i, subset in enumerate(subsets):
+            out[i] = columns[subset].prod(axis=0).sum() / n
+    return out
+
+
+def _gram_error(X: Array, Z: Array, degree: int) -> float:
+    """δ_d over all subsets: ‖P_sym E‖² is a sum of kernels e_d(x∘x') over pairs of rows."""
+    (x, u), (z, v) = _distinct(X), _distinct(Z)
+    points, weights = np.vstack([x, z]), np.r_[u, -v]
+    total = 0.0
+    for i in range(0, len(points), 512):
+        total += float(weights[i : i + 512] @ subset_kernel(points[i : i + 512], points, degree) @ weights)
+    return float(np.sqrt(max(total, 0.0) / comb(X.shape[1], degree)))
+
+
+def subset_kernel(X: Floats, Y: Floats, degree: int) -> Floats:
+    """K(x, y) = Σ over d-subsets of ∏ x_i y_i: the elementary symmetric polynomial e_d of x∘y.
+
+    Newton's identities turn power sums ⟨xʲ, yʲ⟩ into e_d; for 0/1 rows e_d is the binomial C(⟨x, y⟩, d).
+    """
+    if np.isin(X, (0, 1)).all() and np.isin(Y, (0, 1)).all():
+        common = X @ Y.T
+        value = np.ones_like(common)
+        for j in range(degree):
+            value *= np.maximum(common - j, 0) / (j + 1)
+        return value
+    return elementary([X**j @ (Y**j).T for j in range(1, degree + 1)])[degree]
+
+
+def _distinct(X: Array) -> tuple[Floats, Floats]:
+    """Distinct rows and their shares."""
+    rows, counts = np.unique(np.asarray(X, dtype=np.float64), axis=0, return_counts=True)
+    return rows, counts / len(X)
+
+
+def covariance_loss(X: Array, labels: Array) -> float:
+    """‖Σ_X − Σ_Y‖₂, Y the block means of a partition of the rows (Lemma 3.1), for rows scaled as given."""
+    X, labels = np.asarray(X), np.asarray(labels)
+    if X.ndim != 2 or labels.shape != (len(X),) or not len(X):
+        raise ParameterError(f"labels must give one group per row of X, got {labels.shape} for {X.shape}.")
+    groups, numbers = np.unique(labels, return_inverse=True)
+    cloud = microaggregate(block_sums(X, numbers, len(groups)))
+    centred = cloud.points * np.sqrt(cloud.weights)[:, None]
+    return float(np.linalg.norm(moments(X).second_moment_matrix - centred.T @ centred))

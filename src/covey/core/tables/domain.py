@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -9,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -84,3 +85,109 @@ class Domain:
                 out[start + j, column] = -j / np.sqrt(j * (j + 1))
                 column += 1
         return out
+
+
+# Rare and neighbouring categories are merged before pairs are measured, and taken apart again afterwards. Decisions rest on
+# denoised one-way tables alone; merging a record is a public map applied to it.
+
+TINY = 1e-12  # what is divided by is never less
+
+
+def merge_ordered(p: Floats, tau: float) -> Integers:
+    """Sweep neighbouring categories into bins of mass about tau; a heavy category starts its own bin."""
+    bins = np.zeros(len(p), dtype=np.int64)
+    current, mass = 0, 0.0
+    for v, share in enumerate(p):
+        if mass > 0.25 * tau and mass + share > 1.5 * tau:
+            current, mass = current + 1, 0.0
+        bins[v] = current
+        mass += share
+        if mass >= tau:
+            current, mass = current + 1, 0.0
+    last = bins[-1]
+    if last > 1 and p[bins == last].sum() < 0.5 * tau:  # never down to a single bin
+        bins[bins == last] = last - 1
+    return bins
+
+
+def merge_nominal(p: Floats, cut: float, most: int) -> Integers:
+    """Every category at or below the cut, and all but the `most` − 1 largest, go into one common bin."""
+    small = p <= cut
+    if len(p) > most:
+        small |= p < np.sort(p)[-(most - 1)]
+    if small.sum() <= 1:
+        return np.arange(len(p))
+    bins = np.cumsum(~small) - 1
+    bins[small] = (~small).sum()
+    return bins
+
+
+def by_run(run: Integers, merge: Callable[[Integers], Integers]) -> Integers:
+    """Bins inside each run, numbered on from run to run."""
+    out, base = np.zeros(len(run), dtype=np.int64), 0
+    for r in np.unique(run):
+        own = np.flatnonzero(run == r)
+        found = merge(own)
+        out[own] = base + found
+        base += int(found.max()) + 1
+    return out
+
+
+def unmerge(y: Floats, weights: Floats, shares: Sequence[Floats], maps: Sequence[Integers], merged: Domain) -> Floats:
+    """Centres over bins → centres over categories, attribute by attribute."""
+    found = []
+    for a, (p, bins) in enumerate(zip(shares, maps, strict=True)):
+        own = without_empty(y[:, merged.block(a)], np.bincount(bins, p, minlength=merged.sizes[a]))
+        found.append(unmerge_block(own, weights, p, bins, merged.ordered[a]))
+    return np.hstack(found)
+
+
+def without_empty(y: Floats, mass: Array) -> Floats:
+    """Laws of bins that give nothing to a bin without one-way mass.
+
+    A fit to noisy pairs leaves false mass where the one-way table, with less noise, sees nobody: in far tails, in missing values.
+    A law of nothing but empty bins, as rules may want it, stays as it is.
+    """
+    found = np.where(mass > 0, y, 0.0)
+    total = found.sum(axis=1, keepdims=True)
+    return np.where(total > TINY, found / np.maximum(total, TINY), y)
+
+
+def unmerge_block(y: Floats, weights: Floats, p: Floats, bins: Integers, ordered: bool) -> Floats:
+    """Nominal bins split by the one-way table; ordered ones bend with their neighbours.
+
+    For ordered attributes the ratio of a centre's bin to the mean is interpolated between bin midpoints in rank, then
+    raked so that every centre keeps its bins and the mixture its one-way table. A bin that is almost one category
+    neither bends nor serves its neighbours as a knot.
+    """
+    size = y.shape[1]
+    mass, members = np.bincount(bins, p, minlength=size), np.bincount(bins, minlength=size)
+    empty = nearest_end(bins, p) if ordered else 1 / members[bins]
+    within = np.where(mass[bins] > 0, p / np.where(mass[bins] > 0, mass[bins], 1), empty)
+    if not ordered or size < 3 or size == len(p):
+        return np.asarray(y[:, bins] * within)
+    w = p + 1e-12
+    rank = np.cumsum(w) - w / 2
+    knots = np.bincount(bins, w * rank) / np.bincount(bins, w)
+    atom = np.bincount(bins, within**2) > 0.7
+    right = np.clip(np.searchsorted(knots, rank), 0, size - 1)
+    left = np.maximum(right - 1, 0)
+    left = np.where(atom[left] | atom[bins], bins, left)
+    right = np.where(atom[right] | atom[bins], bins, right)
+    gap = knots[right] - knots[left]
+    t = np.where(gap > 0, (rank - knots[left]) / np.where(gap > 0, gap, 1), 0).clip(0, 1)
+    mean = np.maximum(weights @ y, 1e-12)
+    ratio = y / mean
+    fine = (ratio[:, left] * (1 - t) + ratio[:, right] * t) * within
+    edges = np.flatnonzero(np.diff(bins, prepend=-1))
+    for _ in range(4):
+        fine *= within * mean[bins] / np.maximum(weights @ fine, 1e-15)
+        fine *= (y / np.maximum(np.add.reduceat(fine, edges, axis=1), 1e-15))[:, bins]
+    return np.asarray(fine)
+
+
+def nearest_end(bins: Integers, p: Floats) -> Floats:
+    """1 for the end of every ordered bin that looks towards the mass: its first category, or its last if all mass lies above."""
+    below = np.arange(len(p)) < np.argmax(p > 0)
+    first, last = np.diff(bins, prepend=-1) > 0, np.diff(bins, append=bins[-1] + 1) > 0
+    return np.where(below[last][bins], last, first).astype(np.float64)

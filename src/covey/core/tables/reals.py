@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.tables.counts import Counts, integer_squares, into_ball
-from covey.core.tables.moments import EXACT_ROWS
+from covey.core.tables.counts import EXACT_ROWS, Counts, integer_squares, into_ball
 
 CODE_BITS = 20  # of a column between its bounds: `integer_squares` sums products of such codes exactly
 UNIT = 1 << 10  # coded rows are integers in steps of 1/1024 of a column's spread

@@ -17,11 +17,10 @@ import numpy as np
 from covey.core.arrays import Floats, blas_threads
 from covey.core.draw.events import SequenceLaw
 from covey.core.fit.events import EventModel, fit_events
+from covey.core.fit.shrinkage import denoise_histogram
 from covey.core.numbers.cells import comparison_edges
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, unmerge
 from covey.core.tables.events import count_bins
-from covey.core.tables.histograms import denoise_histogram
-from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
 from covey.measure.measurement import Measurements, joined
 from covey.measure.query import Factor, Query

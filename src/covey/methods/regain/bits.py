@@ -12,11 +12,9 @@ from scipy.special import logit
 
 from covey.core.arrays import Array, Floats, blas_threads, hollow, processors
 from covey.core.fit.devices import PROCESSOR, Device
-from covey.core.fit.factors import Denoised, Factors, denoise, fit_factors
-from covey.core.fit.lowrank import LOW_RANK_COLUMNS
+from covey.core.fit.factors import Denoised, Factors, denoise, fit_factors, stacked, with_atoms
 from covey.core.fit.shrinkage import empirical_bayes
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
-from covey.core.fit.stack import stacked, with_atoms
 from covey.core.fit.targets import (
     CLOSE,
     DensePairs,
@@ -28,11 +26,10 @@ from covey.core.fit.targets import (
     score_term,
     size_term,
 )
-from covey.core.fit.wide import LowRankPairs
+from covey.core.fit.wide import LOW_RANK_COLUMNS, LowRankPairs
 from covey.core.noise.matrix import pair_deviation, simulated_matrix, simulated_signs
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Coding
-from covey.core.tables.moments import moments
+from covey.core.tables.counts import Coding, moments
 from covey.measure.measurement import Measurement, Measurements
 from covey.methods.laws import BitLaw, Limits
 from covey.methods.model import Asking, Fitted, Setting, with_certificate

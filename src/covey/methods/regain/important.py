@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.fit.copula import Sharpened
+from covey.core.fit.ordered import Sharpened
 from covey.core.fit.shrinkage import beyond_noise
 from covey.core.fit.triples import Levels, TripleGoal, Triples, deviations, level_map, shrunken
 from covey.core.paper.blocks import WeightedPoints

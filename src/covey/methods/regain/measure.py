@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips, symmetric
-from covey.core.fit.lowrank import LOW_RANK_COLUMNS
 from covey.core.fit.targets import NoisyMoments, Scores, parity_masks
+from covey.core.fit.wide import LOW_RANK_COLUMNS
 from covey.core.noise.sensitivity import (
     added_in_ball,
     added_parities,
@@ -28,8 +28,10 @@ from covey.core.tables.counts import (
     UNIT,
     Coding,
     Counts,
+    Moments,
     coded_moments,
     column_counts,
+    moments,
     norm_counts,
     parity_sums,
     part,
@@ -39,7 +41,6 @@ from covey.core.tables.counts import (
     size_counts,
     wide_enough,
 )
-from covey.core.tables.moments import Moments, moments
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
 from covey.methods.model import CUBE, INDEPENDENT, Ask, Asking, Noise, Part, Setting, Statistic, entries

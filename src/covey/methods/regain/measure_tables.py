@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.noise import helmert
+from covey.core.fit.ordered import UNIT, RankScores, flips, rank_matrix
+from covey.core.fit.shrinkage import group_counts
 from covey.core.noise.integers import loose_deviations
-from covey.core.noise.pairlaw import PairLaw
+from covey.core.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
 from covey.core.noise.sensitivity import (
     added_pair_tables,
     dependence_sensitivity,
@@ -26,7 +27,6 @@ from covey.core.noise.sensitivity import (
 )
 from covey.core.numbers.cells import Cells, comparison_edges, kolmogorov_bound, released_below
 from covey.core.numbers.grid import Attribute, Category, NumberGrid, grids
-from covey.core.numbers.ranks import UNIT, RankScores, flips, rank_matrix
 from covey.core.numbers.tree import Tree
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part, side_by_side
@@ -41,10 +41,16 @@ from covey.core.tables.crosstabs import (
     merge_pairs,
     ranges_of,
 )
-from covey.core.tables.distance import HighTables, affordable_tables, one_way_distance, pair_distances
+from covey.core.tables.distance import (
+    Glass,
+    HighTables,
+    affordable_tables,
+    columns_of,
+    misplaced_codes,
+    one_way_distance,
+    pair_distances,
+)
 from covey.core.tables.domain import Domain
-from covey.core.tables.histograms import group_counts
-from covey.core.tables.misplaced import Glass, columns_of, misplaced_codes
 from covey.engines.rows import Then
 from covey.measure.law import Mixture
 from covey.measure.measurement import NOTHING, Measurement
@@ -293,10 +299,10 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw) -> Asking[
         return Measurement(query, np.zeros(0), 0.0, NOTHING, tables.n, "pairs")
     exact = tables.pairs(maps)
     if law.family == "matrix":
-        own, noise = exact.map(helmert.contrasts, d), Noise("matrix", helmert.weights(d))
+        own, noise = exact.map(contrasts, d), Noise("matrix", contrast_weights(d))
         part = Part(query, own, (slice(None), slice(None)))
         (found,) = yield [Ask("pairs", [part], pair_moves(d), noise=noise)]
-        values = d.off_blocks(helmert.tables(found.values, d))
+        values = d.off_blocks(from_contrasts(found.values, d))
     else:
         gaussian = law.family != "laplace"
         noisy = yield from _on_cells(exact.map(centred_counts, d) if gaussian else exact, query, law)

@@ -18,19 +18,17 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, blas_threads
 from covey.core.fit.centres import Directions, Goal, fit_category_centres
-from covey.core.fit.copula import NormalTables, Sharpened, sharpened
+from covey.core.fit.ordered import NormalTables, Sharpened, rank_scores, restore_ranks, sharpened
+from covey.core.fit.shrinkage import denoise_histogram, grouped_bins, grouped_histogram
 from covey.core.fit.spectrum import Denoisers, Spectrum, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.cells import Cells, category_bins, cell_bins, make_cells
 from covey.core.numbers.grid import Attribute, Category, grids
-from covey.core.numbers.ranks import rank_scores, restore_ranks
 from covey.core.numbers.tree import tree_measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.crosstabs import pair_matrix
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, unmerge
 from covey.core.tables.events import Histories
-from covey.core.tables.histograms import denoise_histogram, grouped_bins, grouped_histogram
-from covey.core.tables.merging import unmerge
 from covey.core.tables.zeros import NO_BOXES, Boxes
 from covey.measure.measurement import NOTHING as UNMEASURED
 from covey.measure.measurement import Measurement, Measurements, joined_by_law

@@ -17,13 +17,12 @@ from math import log, pi, sqrt
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
+from covey.core.fit.shrinkage import denoise_histogram
 from covey.core.relations.columns import Column, cells_of
 from covey.core.relations.formulas import CLOSE, HALF, Broken, Candidate, proposals
-from covey.core.relations.literals import EQUIVALENT, IMPLIES, THRESHOLD, Function, Tabled, tabled
-from covey.core.relations.state import State
+from covey.core.relations.literals import EQUIVALENT, IMPLIES, THRESHOLD, Function, State, Tabled, tabled
 from covey.core.tables.counts import Counts, part
 from covey.core.tables.crosstabs import PairTables
-from covey.core.tables.histograms import denoise_histogram
 from covey.engines.rows import Mapped, Rows
 from covey.methods.model import entries
 from covey.privacy.budget import RELATIONS, Budget
