@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from covey.cli.app import main
+from covey.cli import main
 
 FIELDS = [{"name": f"c{j}", "type": "string", "constraints": {"enum": list("ab"), "required": j < 5}} for j in range(6)]
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from covey.cli.app import main
+from covey.cli import main
 from covey.table.schema import Schema
 
 FIELDS = [

@@ -6,6 +6,6 @@ happen inside commands, so that `covey --help` is quick. What a command does is 
 """
 
 from covey.cli.group import main  # isort: skip  # first: it says what to install where click is missing
-from covey.cli import app, ask, bundle, demo, ledger, plan, release, schema
+from covey.cli import app, bundle, ledger, release, schema
 
-__all__ = ["app", "ask", "bundle", "demo", "ledger", "main", "plan", "release", "schema"]
+__all__ = ["app", "bundle", "ledger", "main", "release", "schema"]

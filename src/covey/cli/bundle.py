@@ -1,21 +1,20 @@
-"""What is done with a bundle: checked, held against the true table, drawn from, cited."""
+"""What is done with a bundle: checked, held against the true table, drawn from, asked, cited."""
 
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
-from covey.cli.group import counted, example, main, say
-from covey.cli.options import force_option, json_option, person_option, table_options
+from covey.cli.group import command, counted, number, options, say, table_options
 from covey.errors import ParameterError
 
 
-@main.command(epilog=example("covey verify release/"))
-@click.argument("folder", type=Path)
-@json_option
+@command("covey verify release/")
+@options("folder", "json")
 def verify(folder: Path, as_json: bool) -> None:
     """Check a bundle: checksums, validity of every row, arithmetic of the budget. Needs no true data."""
     from covey.release.verify import verify_bundle
@@ -32,9 +31,8 @@ def verify(folder: Path, as_json: bool) -> None:
     say(as_json, {**facts, "privacy": dict(found.facts)}, words)
 
 
-@main.command(epilog=example("covey resume release/"))
-@click.argument("folder", type=Path)
-@json_option
+@command("covey resume release/")
+@options("folder", "json")
 def resume(folder: Path, as_json: bool) -> None:
     """Finish a bundle whose report is missing, from the bundle alone. Needs no true data, and costs no privacy."""
     from covey.workflow import resume as finish
@@ -43,30 +41,18 @@ def resume(folder: Path, as_json: bool) -> None:
     say(as_json, {"bundle": str(done.bundle), "rows": done.rows}, f"bundle → {done.bundle}\n{done.privacy}")
 
 
-@main.command(
-    epilog=example(
-        "covey evaluate patients.csv release/",
-        "covey evaluate patients.csv release/ --report evaluation.html --target readmitted",
-    )
+@command(
+    "covey evaluate patients.csv release/",
+    "covey evaluate patients.csv release/ --report evaluation.html --target readmitted",
 )
 @table_options
-@click.argument("folder", type=Path)
+@options("folder")
 @click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file, as JSON.")
 @click.option("--report", type=Path, help="Write a confidential page, real beside synthetic, to this file.")
 @click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
-@person_option
-@force_option
-@json_option
-def evaluate(  # click passes each option by its name
-    source: Any,
-    folder: Path,
-    out: Path | None,
-    report: Path | None,
-    targets: tuple[str, ...],
-    person: str | None,
-    dialect: Any,
-    force: bool,
-    as_json: bool,
+@options("person", "force", "json")
+def evaluate(
+    source: Any, folder: Path, out: Path | None, report: Path | None, force: bool, as_json: bool, **said: Any
 ) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
     from covey.release.confidential import write_confidential
@@ -79,23 +65,21 @@ def evaluate(  # click passes each option by its name
         if path is not None:
             refuse_in_bundle(path)
             check_new_file(path, source, force)
-    found = compare(source, folder, targets, dialect, person)
-    page = None if report is None else found.page()
+    found = compare(source, folder, **said)
+    words = list(found.words)
+    if report is not None:
+        write_confidential(report, found.page())
+        words.append(f"report → {report}")
     if out is not None:
         write_confidential(out, json.dumps(found.figures, indent=2, ensure_ascii=False) + "\n")
-    if report is not None and page is not None:
-        write_confidential(report, page)
-    told = [f"report → {report}"] if report is not None else []
-    say(as_json, found.figures, "\n".join([*found.words, *told]))
+    say(as_json, found.figures, "\n".join(words))
 
 
-@main.command(
-    epilog=example(
-        "covey sample release/ --rows 100000 -o more.csv",
-        "covey sample release/ --rows 500 --where ward=surgery --where 'age>=65' -o s.csv",
-    )
+@command(
+    "covey sample release/ --rows 100000 -o more.csv",
+    "covey sample release/ --rows 500 --where ward=surgery --where 'age>=65' -o s.csv",
 )
-@click.argument("folder", type=Path)
+@options("folder")
 @click.option("--rows", "m", type=int, required=True, help="Synthetic rows to draw.")
 @click.option(
     "--where",
@@ -106,8 +90,7 @@ def evaluate(  # click passes each option by its name
 )
 @click.option("-o", "--out", "out", type=Path, required=True, help="File to write: .csv or .parquet.")
 @click.option("--seed", type=int, help="A number that makes the draw repeatable.")
-@force_option
-@json_option
+@options("force", "json")
 def sample(  # click passes each option by its name
     folder: Path, m: int, conditions: tuple[str, ...], out: Path, seed: int | None, force: bool, as_json: bool
 ) -> None:
@@ -153,9 +136,8 @@ def sample(  # click passes each option by its name
     say(as_json, {**facts, "where": list(conditions)}, f"{drawn}{given} → {', '.join(map(str, parts))}")
 
 
-@main.command(epilog=example("covey cite release/"))
-@click.argument("folder", type=Path)
-@json_option
+@command("covey cite release/")
+@options("folder", "json")
 def cite(folder: Path, as_json: bool) -> None:
     """Say how to cite a bundle, in words and as BibTeX."""
     from covey.release.cite import cite as citation
@@ -163,3 +145,63 @@ def cite(folder: Path, as_json: bool) -> None:
     found = citation(folder)
     facts = {"sentence": found.sentence, "bibtex": found.bibtex, "sha256": found.digest}
     say(as_json, facts, f"{found.sentence}\n\n{found.bibtex}")
+
+
+@command(
+    'covey ask release/ "share ward=surgery age>=60"',
+    'covey ask release/ "average cost of women"',
+    'covey ask release/ "top 5 ward"',
+    'covey ask release/ "regress cost ~ age + ward" --json',
+    'covey ask release/ "mean cost by ward per person"',
+)
+@options("folder")
+@click.argument("question", nargs=-1, required=True)
+@click.option("--confidence", callback=number, default="0.95", show_default=True, help="Confidence of the intervals.")
+@click.option(
+    "--about",
+    type=click.Choice(["population", "table"]),
+    default="population",
+    show_default=True,
+    help="What the answer is about: the population that the real table is a sample of, or that table itself.",
+)
+@click.option(
+    "--replicates",
+    type=int,
+    help="Regressions only: run the mechanism again so many times (such as 8) for shorter, approximate intervals.",
+)
+@options("json")
+def ask(  # click passes each option by its name
+    folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, replicates: int | None, as_json: bool
+) -> None:
+    """Ask a private bundle a QUESTION: a proportion, count, mean, percentile, difference, correlation or regression.
+
+    The answer comes with an interval that includes the noise. It costs no privacy and needs no real data. If no interval would
+    be honest, covey says why and shows the nearest question that works.
+    """
+    from covey.answers.asking import ask as answer
+    from covey.answers.load import load
+
+    release, words = load(folder), " ".join(question)
+    if replicates is not None:
+        if words.split()[:1] not in (["regress"], ["logistic"]):
+            raise ParameterError("--replicates is for regressions only. Leave it out.")
+        answer(release, words)  # what cannot be answered is refused before it takes minutes
+        release = release.sharpened(replicates)
+    found = answer(release, words, confidence=float(confidence), about=about)
+    say(as_json, found.as_dict(), repr(found))
+
+
+@command("covey tables release/ -o tables/")
+@options("folder")
+@click.option("-o", "--out", "out", type=Path, required=True, help="Folder to write the tables to.")
+@options("json")
+def tables(folder: Path, out: Path, as_json: bool) -> None:
+    """Write the noisy counts of a private bundle, of columns, pairs and chosen triples, with their noise's deviation, as CSV."""
+    from covey.answers.load import load
+    from covey.answers.tables import write_tables
+    from covey.release.places import is_bundle
+
+    if is_bundle(out.parent):
+        raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
+    written = write_tables(load(folder), out)
+    say(as_json, {"files": [str(path) for path in written]}, "\n".join(f"→ {path}" for path in written))

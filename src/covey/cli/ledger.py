@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from covey.cli.group import example, grid, main, say
-from covey.cli.options import json_option, ledger_at, ledger_option, neighbours_option, number
+from covey.cli.group import example, grid, ledger_at, main, number, options, say
 
 if TYPE_CHECKING:
     from covey.privacy.ledger import Composition
@@ -24,13 +23,9 @@ def ledger() -> None:
 
 @ledger.command("open", epilog=example("covey ledger open patients --budget 3"))
 @click.argument("name")
-@click.option("--budget", callback=number("budget"), required=True, help="Cap on the ε of all releases together.")
+@click.option("--budget", callback=number, required=True, help="Cap on the ε of all releases together.")
 @click.option(
-    "--delta-budget",
-    callback=number("delta-budget"),
-    default="1e-6",
-    show_default=True,
-    help="Cap on the δ of all releases together.",
+    "--delta-budget", callback=number, default="1e-6", show_default=True, help="Cap on the δ of all releases together."
 )
 @click.option(
     "--composition",
@@ -40,9 +35,7 @@ def ledger() -> None:
         "default the first release decides."
     ),
 )
-@neighbours_option
-@ledger_option
-@json_option
+@options("neighbours", "ledger", "json")
 def ledger_open(  # click passes each option by its name
     name: str,
     budget: Fraction,
@@ -61,8 +54,7 @@ def ledger_open(  # click passes each option by its name
 
 
 @ledger.command("show", epilog=example("covey ledger show"))
-@ledger_option
-@json_option
+@options("ledger", "json")
 def ledger_show(ledger: Path | None, as_json: bool) -> None:
     """Show every dataset with what is spent and left."""
     found = ledger_at(ledger).datasets()
@@ -105,8 +97,7 @@ def ledger_show(ledger: Path | None, as_json: bool) -> None:
 
 @ledger.command("history", epilog=example("covey ledger history patients"))
 @click.argument("name")
-@ledger_option
-@json_option
+@options("ledger", "json")
 def ledger_history(name: str, ledger: Path | None, as_json: bool) -> None:
     """List every charge of a dataset."""
     from covey.privacy.budget import shown

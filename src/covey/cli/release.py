@@ -1,33 +1,87 @@
-"""Releases: differentially private, or anonymous."""
+"""Releases: planned before any data is opened, differentially private, or anonymous."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
-from covey.cli.group import advice, example, main, say
-from covey.cli.options import (
-    bundle_options,
-    delta_option,
-    epsilon_option,
-    focus_options,
-    ledger_option,
-    neighbours_option,
-    number,
-    person_option,
-    table_options,
+from covey.cli.group import BUNDLE, FOCUS, advice, command, number, options, say, table_options
+from covey.errors import ArgumentError, ParameterError
+
+
+@command(
+    "covey plan schema.json --rows 20000 --epsilon 1",
+    "covey plan schema.json --rows 20000 --target-error 0.03",
+    "covey plan schema.json --persons 8000 --epsilon 1",
 )
+@click.argument("schema_path", metavar="SCHEMA", type=Path)
+@click.option("--rows", type=int, help="Rows of the confidential table (public).")
+@click.option("--persons", type=int, help="Persons in it, for a release with --person (public).")
+@click.option("--rows-per-person", type=int, default=1, show_default=True, help="As for a release.")
+@options("person", "neighbours", *FOCUS, "epsilon", "delta")
+@click.option(
+    "--target-error",
+    callback=number,
+    help="Find the ε for this average total variation distance: 0.03 means that 3% of the rows would have to move.",
+)
+@options("json")
+def plan(  # click passes each option by its name
+    schema_path: Path,
+    rows: int | None,
+    persons: int | None,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    target_error: Fraction | None,
+    as_json: bool,
+    **said: Any,
+) -> None:
+    """Predict accuracy, time and memory from public sizes alone. Opens no data."""
+    from covey.orders import not_taken
+    from covey.table.persons import without
+    from covey.workflow import Description
+    from covey.workflow import plan as predicted
+
+    if (epsilon is None) == (target_error is None):
+        raise ParameterError("give --epsilon, or --target-error to find it.")
+    n = persons if rows is None else rows
+    if n is None or (rows is not None and persons is not None):
+        raise ParameterError("give --rows, or --persons for a release with --person.")
+    if persons is not None and said["rows_per_person"] != 1:
+        raise ParameterError(
+            "give --persons or --rows-per-person, not both: --persons already protects all rows of a person."
+        )
+    if said["person"] is not None and persons is None:
+        raise ParameterError(
+            "with --person give --persons, the number of persons. The number of rows is not public then."
+        )
+    described = Description.load(schema_path)
+    if described.schema is None and persons is None:
+        raise ParameterError("for a package give --persons, the public number of persons.")
+    for name, why in not_taken(described).items():
+        if said.get(name) not in (None, (), 1):
+            raise ArgumentError(f"{why}: leave out ", name, ".")
+    if described.schema is not None:
+        schema = described.schema.only(said["columns"]).focus(
+            *said["important"], target=said["target"], triples=said["triples"]
+        )
+        described = Description.of(schema if said["person"] is None else without(schema, said["person"]))
+    else:
+        described = described.focus(*said["important"], target=said["target"])
+    unit: Any = said["rows_per_person"] if persons is None else "all"
+    found = predicted(described, n, epsilon, delta, target_error, unit, said["neighbours"])
+    table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)
+    after = f"Next: covey release {table} --epsilon {found.prediction.epsilon:g} --dataset NAME --out release"
+    say(as_json, found.facts, "\n".join([*found.words, after]))
 
 
-@main.command(
-    epilog=example(
-        "covey release patients.csv --schema schema.json --epsilon 1 --dataset patients --out release/",
-        "covey release patients.csv --learn --epsilon 1 --delta 1e-9 --dataset patients --out release/",
-        "covey release package.json --epsilon 1 --delta 1e-9 --dataset patients --out release/",
-        "covey release postgresql://localhost/clinic --table patients --schema schema.json …",
-    )
+@command(
+    "covey release patients.csv --schema schema.json --epsilon 1 --dataset patients --out release/",
+    "covey release patients.csv --learn --epsilon 1 --delta 1e-9 --dataset patients --out release/",
+    "covey release package.json --epsilon 1 --delta 1e-9 --dataset patients --out release/",
+    "covey release postgresql://localhost/clinic --table patients --schema schema.json …",
 )
 @table_options
 @click.option(
@@ -43,12 +97,9 @@ from covey.cli.options import (
     is_flag=True,
     help="Find relations between the columns of a schema with noise, for a tenth of the budget, and keep them; so does --learn.",
 )
-@epsilon_option
-@delta_option
+@options("epsilon", "delta")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
-@person_option
-@neighbours_option
-@focus_options
+@options("person", "neighbours", *FOCUS)
 @click.option(
     "--prior",
     type=Path,
@@ -65,7 +116,7 @@ from covey.cli.options import (
 @click.option("--confirm-large-epsilon", is_flag=True, help="Allow ε above 10.")
 @click.option(
     "--accept-misfits",
-    callback=number("accept-misfits"),
+    callback=number,
     default="0.05",
     show_default=True,
     metavar="SHARE",
@@ -74,8 +125,7 @@ from covey.cli.options import (
 @click.option("--title", default="", help="Title on the first page of the report.")
 @click.option("--owner", default="", help="Who is responsible for the release, on the same page.")
 @click.option("--purpose", default="", help="Its purpose, on the same page.")
-@ledger_option
-@bundle_options
+@options("ledger", *BUNDLE)
 def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **said: Any) -> None:
     """Make a differentially private bundle from TABLE, and charge the ledger for it.
 
@@ -87,12 +137,7 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
 
     with advice():
         done = carry_out(PrivateOrder(table=source, about=About(title, owner, purpose), **said))
-    facts = {
-        "bundle": str(done.bundle),
-        "rows": done.rows,
-        "certificate": done.certificate,
-        "privacy": done.privacy,
-    }
+    facts = {"bundle": str(done.bundle), "rows": done.rows, "certificate": done.certificate, "privacy": done.privacy}
     words = [f"bundle → {done.bundle}", done.privacy, *([done.certificate] if done.certificate else [])]
     if done.mended is not None:
         facts |= {"rows_altered_by_rules": done.mended}
@@ -110,7 +155,7 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
     say(as_json, facts, "\n".join(words))
 
 
-@main.command(epilog=example("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/"))
+@command("covey anonymize patients.csv --schema schema.json --group-size 20 --out anonymous/")
 @table_options
 @click.option("--group-size", type=int, required=True, help="Smallest number of rows in a group.")
 @click.option(
@@ -123,7 +168,7 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
 @click.option(
     "--sensitive", multiple=True, metavar="FIELD", help="Print how many groups agree on this field (confidential)."
 )
-@bundle_options
+@options(*BUNDLE)
 def anonymize(source: Any, group_size: int, as_json: bool, **said: Any) -> None:
     """Make an anonymous bundle from TABLE by microaggregation. It is NOT differentially private."""
     from covey.workflow import AnonymousOrder
@@ -131,9 +176,6 @@ def anonymize(source: Any, group_size: int, as_json: bool, **said: Any) -> None:
 
     done = carry_out(AnonymousOrder(table=source, group_size=group_size, **said))
     for name, agreeing in done.agreeing:  # to the steward's eyes alone: standard error, never the bundle
-        click.echo(
-            f"confidential: {agreeing} of {done.groups} groups agree on {name!r} and disclose it",
-            err=True,
-        )
+        click.echo(f"confidential: {agreeing} of {done.groups} groups agree on {name!r} and disclose it", err=True)
     facts = {"bundle": str(done.bundle), "groups": done.groups, "group_size": group_size, "private": False}
     say(as_json, facts, f"bundle → {done.bundle}\n{done.privacy}")

@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from covey.cli.group import counted, example, grid, main, say
-from covey.cli.options import file_options, force_option, json_option, person_option, source_of, table_options
+from covey.cli.group import command, counted, file_options, grid, options, say, source_of, table_options
 from covey.errors import ParameterError
 
 if TYPE_CHECKING:
     from covey.workflow import Drafted
 
 
-@main.command(
-    epilog=example(
-        "covey init patients.csv -o schema.json",
-        "covey init patients.csv visits.csv -o package.json",
-        "covey init visits.csv --person patient -o package.json",
-    )
+@command(
+    "covey init patients.csv -o schema.json",
+    "covey init patients.csv visits.csv -o package.json",
+    "covey init visits.csv --person patient -o package.json",
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE [EVENTS]")
 @click.option("-o", "--out", "out", type=Path, required=True, help="Where to write the draft.")
@@ -36,8 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--explain", is_flag=True, help="Say why each column was read as it was.")
 @file_options
-@force_option
-@json_option
+@options("force", "json")
 def init(  # click passes each option by its name
     tables: tuple[str, ...],
     out: Path,
@@ -139,11 +135,11 @@ def _alike(warnings: Mapping[str, str]) -> dict[str, list[str]]:
     return alike
 
 
-@main.command(epilog=example("covey confirm schema.json age sex", "covey confirm schema.json --all"))
+@command("covey confirm schema.json age sex", "covey confirm schema.json --all")
 @click.argument("schema_path", metavar="SCHEMA", type=Path)
 @click.argument("fields", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Confirm every field that carries no warning.")
-@json_option
+@options("json")
 def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Say that what SCHEMA tells about these fields is public knowledge."""
     from covey.workflow import Description
@@ -181,11 +177,9 @@ def _limits(field: Any) -> str:
     return "" if field.minimum is None or field.maximum is None else f" (from {field.minimum} to {field.maximum})"
 
 
-@main.command(epilog=example("covey check patients.csv --schema schema.json"))
+@command("covey check patients.csv --schema schema.json")
 @table_options
-@click.option("--schema", type=Path, help="The public schema (JSON or YAML); a package has its own.")
-@person_option
-@json_option
+@options("schema", "person", "json")
 def check(source: Any, schema: Path | None, person: str | None, dialect: Any, as_json: bool) -> None:
     """Read TABLE as the schema says and count the cells that do not fit. Confidential, and nothing is charged."""
     from dataclasses import asdict

@@ -17,15 +17,7 @@ from covey.orders import PrivateOrder
 from covey.privacy.ledger import default_ledger_path
 from covey.web import export
 from covey.web.pages.privacy import privacy_values
-from covey.web.pages.shared import (
-    CheckedForm,
-    CurrentWork,
-    CurrentWorkspace,
-    by_htmx,
-    go,
-    page,
-    redirect_if_early,
-)
+from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, by_htmx, go, page, redirect_if_early
 from covey.web.reading import with_file_names
 from covey.web.work import Work
 from covey.web.workspace import Workspace
