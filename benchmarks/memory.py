@@ -136,8 +136,7 @@ def peak() -> float:
 def release(case: Case, path: Path, folder: Path, found) -> None:
     """Release a table in this process."""
     warnings.simplefilter("ignore")
-    from covey.orders import PrivateOrder
-    from covey.workflow import release
+    from covey.workflow import PrivateOrder, release
 
     schema = folder / "schema.json"
     schema.write_text(json.dumps(schema_of(case).to_dict()))

@@ -24,13 +24,13 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from covey.charging import CHARGE_STAYS
 from covey.cli import main
 from covey.release import bundle as bundles
 from covey.table import csvfile
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import GUARDED, open_source
+from covey.workflow import CHARGE_STAYS
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 

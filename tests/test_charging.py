@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner
 
 import covey
-from covey.charging import Account
 from covey.cli import main
 from covey.demo import example_visits
 from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, ParameterError
@@ -28,7 +27,7 @@ from covey.release.verify import bundle_digest, file_digest, verify_bundle
 from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.table.sources import read_table
-from covey.workflow import AnonymousOrder, PrivateOrder, anonymize, release, resume
+from covey.workflow import Account, AnonymousOrder, PrivateOrder, anonymize, release, resume
 from tests.test_tables import write as write_linked
 from tests.test_tree import SMALL, clinic
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from covey.charging import CHARGE_STAYS
 from covey.demo import example_visits
 from covey.errors import InputError, LedgerError, LostReleaseError, ParameterError
 from covey.privacy.ledger import Ledger
@@ -21,7 +20,7 @@ from covey.release.verify import verify_bundle
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Schema
 from covey.table.sources import read_table
-from covey.workflow import PrivateOrder, release
+from covey.workflow import CHARGE_STAYS, PrivateOrder, release
 
 ROOT = Path(__file__).parents[1]
 pytestmark = [
@@ -82,7 +81,7 @@ def test_kills_at_random_points_leave_nothing_broken():
     ("plant", "alarm"),
     [
         (
-            "import covey.charging as w; w.publish = lambda release, folder, claim, written, **options: (folder.mkdir("
+            "import covey.workflow as w; w.publish = lambda release, folder, claim, written, **options: (folder.mkdir("
             "exist_ok=True), b._fill(release, folder, False, b.NOTHING_SAID), b._write_sums(folder), written(folder))[1]",
             "InputError",
         ),

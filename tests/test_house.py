@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import covey
-from covey.orders import PrivateOrder
-from covey.workflow import release
+from covey.workflow import PrivateOrder, release
 from trust.mutants import TESTS as MUTANTS
 
 SOURCE = Path(covey.__file__).parent

@@ -45,7 +45,7 @@ def test_accepted_releases_are_finished_refusals_cost_nothing_and_rows_keep_thei
         (817, "covey.table.repair.RuleBook.obey", lambda book, cells, _: cells, "rows break the rule"),
         (650, "covey.answers.asking.conditions", lambda *_: 1 / 0, "ZeroDivisionError"),
         (650, "covey.release.bundle.report_html", lambda *_: None, "report was not made(?s:.)*TypeError"),
-        (650, "covey.charging.claim_target", lambda *_: None, "traceback"),
+        (650, "covey.workflow.claim_target", lambda *_: None, "traceback"),
     ],
     ids=["rules that are not kept", "a question", "a report that cannot be made", "a failure before the charge"],
 )

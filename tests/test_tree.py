@@ -8,11 +8,11 @@ import pytest
 
 import covey
 from covey.core.tables.events import Histories
+from covey.drawing import drawn_columns
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
 from covey.preparing import check
 from covey.reading import Reader
 from covey.table.description import Description
-from covey.tree import drawn_columns
 from tests.table.examples import sqlite_table
 from tests.table.test_description import GOOD, changed
 
@@ -64,7 +64,7 @@ def test_two_frames_come_back_linked_numbered_and_in_order():
 
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_an_order_that_counts_is_written_anew_and_parts_go_on_numbering(monkeypatch):
-    monkeypatch.setattr("covey.tree.PART_PERSONS", 50)
+    monkeypatch.setattr("covey.drawing.PART_PERSONS", 50)
     package = Description.from_dict(changed(lambda _, v: v["covey"].update(numbered=True)))
     found = synthesizer(package).fit(clinic()).sample(120)
     who, day = (np.array(found["visits"][name]) for name in ("who", "day"))
@@ -84,7 +84,7 @@ def test_which_events_of_a_database_are_kept_follows_from_their_person_alone(tmp
         rows = list(zip(*visits.values(), strict=True))
         sqlite_table(tmp_path / name, "visits (day, who, ward)", [rows[k] for k in g.permutation(len(rows))])
         table = covey.Database(str(tmp_path / name), table="visits")
-        found.append(Reader(package).open({"patients": patients, "visits": table}).linked)
+        found.append(Reader(package).open({"patients": patients, "visits": table})[0])
     assert found[0].counts.max() == 2
     assert np.array_equal(found[0].events, found[1].events)
     assert np.array_equal(found[0].owner, found[1].owner)
@@ -148,8 +148,8 @@ def test_tables_of_a_database_are_those_of_a_file(tmp_path):
     )
     assert Description.from_dict(package.to_dict()) == package
     assert "clinic.db" not in str(package.plain().to_dict())
-    found = Reader(package).open(package.places(tmp_path / "package.json")).linked
-    same = Reader(PACKAGE).open(tables).linked
+    found = Reader(package).open(package.places(tmp_path / "package.json"))[0]
+    same = Reader(PACKAGE).open(tables)[0]
     assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
     for resource, words in (
         ({"path": "clinic.db"}, "Say which table"),
@@ -168,8 +168,8 @@ def test_tables_of_a_server_are_those_of_a_file(postgresql, tmp_path):
         changed(lambda p, v: (p.update(place, table=names["patients"]), v.update(place, table=names["visits"])))
     )
     assert postgresql.password not in str(package.plain().to_dict())
-    found = Reader(package).open(package.places(tmp_path / "package.json")).linked
-    same = Reader(PACKAGE).open(tables).linked
+    found = Reader(package).open(package.places(tmp_path / "package.json"))[0]
+    same = Reader(PACKAGE).open(tables)[0]
     assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
 
 

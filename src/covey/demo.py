@@ -196,11 +196,12 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
     tell(f"1  wrote a table of {rows:,} fictitious patients → {table}")
 
     drafted = draft(table)
-    left = [note for note in drafted.notes if note.field is not None and note.field not in drafted.schema.names]
-    tell(f"2  drafted {len(drafted.schema.fields)} columns; left out because they identify persons:")
+    first = drafted.description.unit.schema
+    left = [note for note in drafted.notes if note.field is not None and note.field not in first.names]
+    tell(f"2  drafted {len(first.fields)} columns; left out because they identify persons:")
     for note in left:
         tell(f"      {note.field}: {note.reason}")
-    public = public_schema(drafted.schema)
+    public = public_schema(first)
     public.save(schema)
     tell(f"   replaced limits from the data by limits that anyone could know: {', '.join(PUBLIC_LIMITS)} → {schema}")
 

@@ -1,40 +1,34 @@
-"""Synthetic units that come part by part, so that there may be more of them than the memory holds."""
+"""Synthetic units that come part by part, so that there may be more than the memory holds: rows, or persons with events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from covey.core.arrays import blas_threads
 from covey.core.draw.balanced import REFINE_CATEGORIES
+from covey.core.tables.events import Histories
 from covey.entropy import Streams
+from covey.errors import ParameterError
 from covey.methods.laws import CodeLaw
+from covey.methods.persons.law import PersonsLaw
 from covey.methods.regain.predict import CODE
-from covey.records import Form
+from covey.release.conditional import FEWEST, PATIENCE, Wish
+from covey.table.attributes import ColumnLog
 from covey.table.codec import Codec, Coding
+from covey.table.columns import made
+from covey.table.description import Description
+
+if TYPE_CHECKING:
+    from polars import Series
+
+    Both = tuple[dict[str, Series], dict[str, Series]]  # columns of persons and of their events
 
 PART_ROWS = 1 << 18  # synthetic rows that are drawn, decoded and written at a time: some hundred MiB for wide tables
-
-
-class Maker(Protocol):
-    """Draws units and gives them the caller's type."""
-
-    @property
-    def size(self) -> int:
-        """How many are drawn at a time."""
-
-    def memory(self, units: int) -> int:
-        """Bytes that a sample of so many units takes."""
-
-    @property
-    def mended(self) -> int:
-        """Rows that were altered, or drawn anew, because they broke a rule: all so far."""
-
-    def __call__(self, count: int, first: int, streams: Streams) -> Any:
-        """So many units, numbered from `first`, from 0: an array, columns, or columns of several tables."""
+PART_PERSONS = 1 << 16  # synthetic persons that are drawn, decoded and written at a time, with up to 50 events each
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class Drawn:
     """m synthetic units in parts. A part comes from a stream of its own: it is the same whenever and wherever it is drawn."""
 
     m: int
-    _make: Maker
+    _make: MakeRows | MakePersons
     _streams: Streams
 
     @property
@@ -67,10 +61,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class MakeRows:
-    """Rows of one table, or of an array, from their law."""
+    """Rows from their law: of a table where a codec decodes them, or else of an array, in the form that the caller's had."""
 
     law: Any
-    restore: Callable[[Any, np.random.Generator], Any]
+    codec: Codec | None
+    coding: Coding
+    form: Any  # that of arrays, `reading.Form`, gives them their type back
 
     @property
     def size(self) -> int:
@@ -88,31 +84,81 @@ class MakeRows:
     @property
     def mended(self) -> int:
         """Rows that were altered after drawing."""
-        return self.restore.codec.book.mended if isinstance(self.restore, Decode) else 0
+        return 0 if self.codec is None else self.codec.book.mended
 
     def __call__(self, count: int, first: int, streams: Streams) -> Any:
         """Rows have no numbers."""
-        return self.restore(self.law.draw(count, streams), streams.postprocessing("decode"))
+        rows = self.law.draw(count, streams)
+        if self.codec is None:
+            return self.form.restore(rows)
+        return self.codec.decode(rows.astype(np.int64), streams.postprocessing("decode"), self.coding)
 
 
 @dataclass(frozen=True)
-class Decode:
-    """Codes or cells become columns of values."""
+class MakePersons:
+    """Synthetic persons with their events, from their fitted law: columns of both tables."""
 
-    codec: Codec
-    coding: Coding
+    described: Description
+    law: PersonsLaw
+    book: dict[int, int] = field(default_factory=dict)  # events that were drawn anew, by the first person of a part
 
-    def __call__(self, rows: Any, generator: np.random.Generator) -> Any:
-        """Columns of decoded rows."""
-        return self.codec.decode(rows.astype(np.int64), generator, self.coding)
+    @property
+    def size(self) -> int:
+        """Persons of a part."""
+        return PART_PERSONS
+
+    def memory(self, units: int) -> int:
+        """Bytes of the codes of persons, each with as many events as there may be."""
+        persons, events = self.described.kinds
+        return 8 * units * (len(persons) + self.described.link.at_most * len(events))
+
+    @property
+    def mended(self) -> int:
+        """Events that were drawn anew because their person cannot have such ones."""
+        return sum(self.book.values())
+
+    def __call__(self, count: int, first: int, streams: Streams) -> Both:
+        """Persons are numbered from 1."""
+        again: list[int] = []
+        codes = self.law.draw(count, streams, again.append)
+        self.book[first] = sum(again)
+        return drawn_columns(self.described, codes, streams.postprocessing("decode"), first + 1)
 
 
-@dataclass(frozen=True)
-class Restore:
-    """Drawn rows get the caller's type."""
+def draw_persons(make: MakePersons, m: int, wishes: Sequence[Wish], streams: Streams) -> Iterator[Both]:
+    """m persons who meet the wishes, with their events, part by part: others are passed over, and those who stay are numbered."""
+    unit, link, codec = make.described.unit.link, make.described.events.link, make.described.codecs[0]
+    left, part, idle = m, 0, 0
+    while left:
+        persons, events = make(max(FEWEST, min(PART_PERSONS, left)), 0, streams.child(f"part {part}"))
+        cells, _ = codec.encode({name: persons[name] for name in codec.schema.names}, "cells")
+        keep = np.all([wish.met(codec, cells[:, wish.attribute]) for wish in wishes], axis=0)
+        keep &= np.cumsum(keep) <= left
+        part, idle = part + 1, 0 if keep.any() else idle + 1
+        if idle == PATIENCE:
+            raise ParameterError("next to nobody whom this release draws meets these conditions: nothing can be drawn.")
+        ids, owner = m - left + np.cumsum(keep), events[link].to_numpy() - 1
+        its = keep[owner]
+        people = {name: column.filter(keep) for name, column in persons.items()}
+        visits = {name: column.filter(its) for name, column in events.items()}
+        left -= int(keep.sum())
+        if keep.any():
+            yield {**people, unit: made(unit, ids[keep])}, {**visits, link: made(link, ids[owner[its]])}
 
-    form: Form
 
-    def __call__(self, rows: Any, _: np.random.Generator) -> Any:
-        """Rows of the caller's type."""
-        return self.form.restore(rows)
+def drawn_columns(described: Description, drawn: Histories, public: np.random.Generator, first: int = 1) -> Both:
+    """Drawn codes as columns of both tables; persons are numbered from `first`. All rules of both schemas hold."""
+    unit, part, link, (persons, events) = described.unit, described.events, described.link, described.codecs
+    people = {} if unit.bare else persons.decode(drawn.persons.astype(np.int64), public, "numbers")
+    visits = events.decode(drawn.events.astype(np.int64), public, "numbers")
+    visits = {name: visits[name] for name in visits if name in part.written.names}
+    if link.order is not None and link.order in visits:  # values inside declared bins, and rules, may have moved it
+        cells = events.attributes[link.order].read(visits[link.order], ColumnLog())
+        rows = np.lexsort((cells, drawn.owner))
+        visits = {name: column.gather(rows) for name, column in visits.items()}
+    ids = np.arange(first, first + drawn.n)
+    visits = {part.link: made(part.link, ids[drawn.owner]), **visits}
+    if link.numbered and link.order is not None:  # it counts a person's events
+        visits[link.order] = made(link.order, drawn.places + 1)
+        visits = {name: visits[name] for name in (part.link, *part.schema.names)}
+    return {unit.link: made(unit.link, ids), **people}, visits

@@ -17,7 +17,6 @@ from covey.errors import ArgumentError, InputError, ParameterError
 from covey.measure.query import Factor, Query
 from covey.methods.persons.law import Reference
 from covey.methods.persons.measure import count_factor
-from covey.orders import OF_ONE_TABLE
 from covey.preparing import PLAIN, fit_of
 from covey.privacy.certificate import WORDS
 from covey.reading import Reader
@@ -68,7 +67,9 @@ def evaluate(  # what is compared, and how
     own = described_by(bundle)
     if own.schema is None:
         if person:
-            raise ArgumentError(f"{OF_ONE_TABLE['person']}: leave out ", "person", ".")
+            raise ArgumentError(
+                "the package already names the column that identifies the person: leave out ", "person", "."
+            )
         return _of_persons(table, bundle, own, targets)
     if targets:
         evaluation.check_targets(Codec(own.schema).names, targets)
@@ -115,10 +116,9 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: 
     if [part.name for part in described.tables] != [part.name for part in own.tables]:
         raise InputError("the package and the bundle name different tables.")
     reader = Reader(described)
-    read = reader.open(described.places(file))
-    changed = list(map(str, fit_of(reader.sealed(read)).findings))
-    drawn = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
-    true, synthetic = read.linked, drawn.linked
+    true, read = reader.open(described.places(file))
+    changed = list(map(str, fit_of(reader.sealed(true, read)).findings))
+    synthetic, _ = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
     groups = compared_tables(true, synthetic, own.link.order is not None)
     found = Reference.of(synthetic, groups).distances(true)
     again = Reference.of(_resampled(true), groups).distances(true)

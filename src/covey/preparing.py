@@ -1,18 +1,41 @@
-"""Before a release: a description drafted from tables, and how tables fit a description. Confidential, and nothing is charged."""
+"""Before a release: a description drafted from tables, how tables fit a description, and what a release would be like.
+
+Drafts and fits are confidential, a plan follows from public sizes alone. Nothing is charged.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from covey.errors import InputError, ParameterError, nearest
+from covey.errors import ArgumentError, InputError, ParameterError, nearest
+from covey.methods.learning import (
+    check_learning,
+    expected_attributes,
+    expected_sizes,
+    learning_cost,
+    too_wide,
+    with_known_domains,
+)
+from covey.methods.persons.plan import PersonsPlan, PersonsPrediction, predict_persons
+from covey.methods.regain.predict import (
+    Prediction,
+    expected_focus,
+    expected_triples,
+    focus_words,
+    predict,
+    triple_words,
+)
+from covey.methods.regain.tables import RegainTables
+from covey.privacy.budget import budget_for, check_delta, shown
+from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.reading import Prepared, Reader
 from covey.table import metadata
-from covey.table.codec import EncodeLog
+from covey.table.codec import Codec, EncodeLog
 from covey.table.column_drafts import CALLED, Note
 from covey.table.databases import Database
 from covey.table.description import Description, persons_beside, require_one_branch
@@ -20,7 +43,7 @@ from covey.table.dialects import Dialect
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
 from covey.table.persons import named, without
-from covey.table.resources import BARE, LONGEST, MOST_EVENTS, UNNAMED, Parent, Resource
+from covey.table.resources import BARE, LONGEST, MOST_EVENTS, Parent, Resource
 from covey.table.rules import Rule
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT
@@ -44,18 +67,13 @@ class Drafted:
     links: tuple[str, ...] = ()  # what was chosen between tables, and why
 
     @property
-    def schema(self) -> Schema:
-        """That of the first table."""
-        return self.description.unit.schema
-
-    @property
     def by_table(self) -> list[tuple[Note, ...]]:
         """What was chosen and why, of each table that there is, but for the columns that link them."""
         several = len(self.description.tables) > 1
-        own = [part.link if several else None for part in self.description.given]
+        links = [part.link if several else "" for part in self.description.given]
         return [
-            tuple(note for note in one.notes if note.field is None or note.field != link)
-            for one, link in zip(self.found, own, strict=bool(self.found))
+            tuple(note for note in one.notes if note.field != link)
+            for one, link in zip(self.found, links, strict=bool(self.found))
         ]
 
     @property
@@ -88,19 +106,20 @@ def draft(
     file; of two files the only one that could be is taken. `at_most` is the largest number there is, whatever the tables hold:
     it is public, and nobody is asked to confirm it. With `learning` a single table is to be learned.
     """
-    named_ = tables if isinstance(tables, Mapping) else {}
-    files = list(named_)
-    found = tuple(look(one, dialect, size_limit, learning) for one in (named_.values() if named_ else (tables,)))
+    by_file = tables if isinstance(tables, Mapping) else {"": tables}
+    files = list(by_file)
+    found = tuple(look(one, dialect, size_limit, learning) for one in by_file.values())
     if len(found) == 1 and person is None:
         schema = Schema(found[0].fields, found[0].missing_values, drafted=True, dialect=found[0].dialect)
         return Drafted(Description.of(schema), found)
     require_one_branch(files[1:] or files)
-    names = [_called(file) for file in files]
+    names = [re.sub(r"[^\w-]+", "_", file.split(".")[0])[:LONGEST] or "table" for file in files]
     if len(found) == 1:
-        _require_column(person or "", found[0], files[0])
-        persons, key, link = persons_beside(names[0]), "id", person or ""
+        link, columns = person or "", list(found[0].table.columns)
+        if link not in columns:
+            raise ParameterError(f"{files[0]} has no column {link!r}. {nearest(link, columns, 'columns')}")
         said = f"{names[0]}.{link}: identifies the person; it is left out, and synthetic persons are numbered"
-        unit = Resource(persons, BARE, key)
+        unit = Resource(persons_beside(names[0]), BARE, "id")
     else:
         key, link = find_key(found[0].table.columns, found[1].table.columns, names, person)
         said = f"{names[1]}.{link} → {names[0]}.{key}: the key; both columns are left out, and synthetic persons are numbered"
@@ -108,18 +127,6 @@ def draft(
     parent = Parent(unit.name, link, MOST_EVENTS)
     events = Resource(names[-1], _without(found[-1], link), parent=parent, path=files[-1])
     return Drafted(Description((unit, events), alone=len(found) == 1), found, (said, *OF_EVENTS))
-
-
-def _called(file: str) -> str:
-    """The name of a table in a package, from that of its file."""
-    return re.sub(r"[^\w-]+", "_", file.split(".")[0])[:LONGEST] or "table"
-
-
-def _require_column(person: str, found: Draft, file: str) -> None:
-    if person not in found.table.columns:
-        raise ParameterError(
-            f"{file} has no column {person!r}. {nearest(person, list(found.table.columns), 'columns')}"
-        )
 
 
 def _without(found: Draft, column: str) -> Schema:
@@ -136,12 +143,17 @@ def find_key(persons: Any, events: Any, names: list[str], person: str | None = N
     Whom a release protects hangs on it, so that nothing is guessed: of several that could be, `person` names the events', and
     where it could refer to several of persons also which ("patient=id").
     """
-    sets = {name: _values(column) for name, column in persons.items()}
+
+    def values(column: Any) -> list[str | None]:
+        words, places = named(column, ("",))
+        return [words[place] for place in places]
+
+    sets = {name: values(column) for name, column in persons.items()}
     keys = {name: set(found) for name, found in sets.items() if None not in found and len(set(found)) == len(found)}
     link, _, key = (person or "").partition("=")
     links = []
     for name, column in events.items():
-        own = set(_values(column)) - {None}
+        own = set(values(column)) - {None}
         links += [(key, name) for key, there in keys.items() if own and own <= there]
     if not links:
         raise InputError(
@@ -158,11 +170,6 @@ def find_key(persons: Any, events: Any, names: list[str], person: str | None = N
             "command line): it decides which rows are protected together."
         )
     return left[0]
-
-
-def _values(column: Any) -> list[str | None]:
-    words, places = named(column, ("",))
-    return [words[place] for place in places]
 
 
 def imported(path: Path) -> Schema:
@@ -275,13 +282,12 @@ class Fit:
 def fit_of(prepared: Prepared) -> Fit:
     """How tables that were prepared fit."""
     reader, described = prepared.reader, prepared.reader.description
-    several, n = described.schema is None, prepared.n if prepared.reader.by_person else None
+    several = described.schema is None
     tables = [
         TableFit(part.name if several else "", read.rows, read.log, part.schema)
         for part, read in zip(described.tables, prepared.tables, strict=True)
     ]
-    broken = [(table, rule, table.log.broken[rule]) for table in tables for rule in table.schema.rules]
-    broken = [found for found in broken if found[-1]]
+    broken = [(table, rule, n) for table in tables for rule in table.schema.rules if (n := table.log.broken[rule])]
     rest = [
         Finding(table.name, count, table.rows, f"rows break the rule {rule}; no synthetic row will")
         for table, rule, count in broken
@@ -295,7 +301,8 @@ def fit_of(prepared: Prepared) -> Fit:
     elif reader.person is not None:
         nobody = "rows name no person and are left out"
         rest.append(Finding(reader.person, prepared.left_out, prepared.records, nobody, left_out=True))
-    return Fit(tuple(tables), n, tuple(rest), tuple((rule, count) for _, rule, count in broken))
+    persons = prepared.n if reader.by_person else None
+    return Fit(tuple(tables), persons, tuple(rest), tuple((rule, count) for _, rule, count in broken))
 
 
 def check(tables: Any, described: Schema | Description, person: str | None = None) -> Fit:
@@ -307,4 +314,71 @@ def check(tables: Any, described: Schema | Description, person: str | None = Non
     return fit_of(Reader(whole, "cells", person=person).prepare(tables))
 
 
-__all__ = ["PLAIN", "UNNAMED", "Drafted", "Fit", "check", "draft", "fit_of", "imported"]
+# A plan.
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A prediction, in words and for JSON."""
+
+    prediction: Prediction | PersonsPrediction
+    words: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+def plan(  # what is described, how many there are, and what is promised
+    described: Schema | Description,
+    n: int,
+    epsilon: Fraction | None,
+    delta: Fraction,
+    target_error: Fraction | None = None,
+    unit: Unit = 1,
+    neighbours: Neighbours = REPLACE,
+) -> Plan:
+    """What a release would be like, from public sizes alone; with a target error instead of ε, also that ε.
+
+    n counts rows, or persons where there are persons with events or `unit` is "all", as in a release with a column of persons.
+    """
+    whole = Description.of(described)
+    if (epsilon is None) == (target_error is None):
+        raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
+    if whole.schema is None:
+        if epsilon is None:
+            raise ArgumentError("covey cannot find an epsilon for persons with events. Give ", "epsilon", ".")
+        check_delta(delta, n)
+        persons = predict_persons(PersonsPlan.of(whole), n, budget_for(epsilon, delta, ALL_ROWS, neighbours=neighbours))
+        return Plan(persons, tuple(persons.words), persons.as_dict())
+    schema = with_known_domains(whole.schema)
+    if schema.learns and unit == ALL_ROWS:
+        raise ArgumentError(
+            "limits and categories cannot be learned by person. Declare them, or leave out ", "persons", "."
+        )
+    check_learning(schema, delta)
+    sizes, learns = expected_sizes(schema), bool(schema.learns)
+    found = predict(sizes, n, epsilon, delta, target_error, unit, neighbours)
+    budget = budget_for(found.epsilon, delta, unit, labels=learns, neighbours=neighbours)
+    found = found.described(expected_attributes(schema), n, budget)
+    cost, wide = learning_cost(schema, n, budget), too_wide(schema, n, budget)
+    own = None if learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
+    focus = expected_focus(own, n, budget) if own and own.important.pairs else None
+    triples = expected_triples(own, n, budget) if own and own.important.triples else None
+    flags = all(size == 2 for size in sizes)  # these have a plan of their own
+    noise = "" if own is None or flags else own.noise_words(n, budget)
+    more = {"learning": None if cost is None else asdict(cost), "important": focus, "triples": triples}
+    words = [
+        found.sentence,
+        f"  {'persons' if unit == ALL_ROWS else 'rows':9} {n:,}",
+        f"  columns   {len(sizes)}, of {sum(sizes):,} categories or bins in all",
+        f"  guarantee ε = {found.epsilon:g}, δ = {shown(delta)}, {neighbours}",
+        f"  time      about {found.seconds:.0f} s",
+        f"  memory    about {found.memory_gib:.2g} GiB",
+        f"  noise     {noise}" if noise else "",
+        "" if found.groups is None else found.groups.sentence,
+        "" if cost is None else cost.words(),
+        wide,
+        "" if focus is None else focus_words(focus, sizes),
+        "" if triples is None else triple_words(triples),
+        *(f"warning: {warning}" for warning in found.warnings),
+    ]
+    facts = found.as_dict() | {name: one for name, one in more.items() if one is not None}
+    return Plan(found, tuple(filter(None, words)), facts)

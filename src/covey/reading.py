@@ -1,8 +1,8 @@
-"""Tables of a description become rows of whole numbers: one table in parts, or persons and events, linked.
+"""What a caller gives becomes rows of whole numbers or bits: an array, one table in parts, or persons and events, linked.
 
-Reading happens on the owner's machine before any budget is spent, so it may fail and its messages may speak of the tables. What
-is remembered of them is their form alone. Persons are told apart, and events linked to them, by 128 bits of a hash under a key
-that is drawn for each reading and not kept, as in `engines.persons`.
+Reading happens on the owner's machine before any budget is spent, so it may fail and its messages may speak of the data. What
+is remembered of them is their form alone: type, sparseness, frames. Persons are told apart, and events linked to them, by 128
+bits of a hash under a key that is drawn for each reading and not kept, as in `engines.persons`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from covey.core.arrays import Array, Integers, require_memory
+from covey.core.paper.bodies import Body, ProductOfSimplices
+from covey.core.tables.counts import Batch, canonical, is_sparse
+from covey.core.tables.domain import Domain
 from covey.core.tables.events import Histories, timed
 from covey.core.tables.learned import Counting
 from covey.core.tables.zeros import held_in
@@ -27,7 +32,7 @@ from covey.table.codec import Codec, Coding, EncodeLog
 from covey.table.columns import Table, match
 from covey.table.databases import Database
 from covey.table.description import Description
-from covey.table.frames import FrameForm
+from covey.table.frames import FrameForm, NumberFrame, frame_origin, numbers_of
 from covey.table.persons import beside, named
 from covey.table.provisional import Provisional
 from covey.table.resources import Resource
@@ -90,6 +95,11 @@ class Prepared:
         """Rows of that table: where they are counted by persons this is for its owner alone."""
         return self.tables[-1].rows
 
+    @property
+    def form(self) -> TableForm:
+        """What is remembered of the tables: the kinds of their frames."""
+        return TableForm(self.reader.description, tuple(table.form for table in self.tables))
+
     def read_again(self, reader: Reader) -> Prepared:
         """The same table under a schema that was learned from it."""
         if self.again is None:
@@ -101,17 +111,6 @@ class Prepared:
 
     def __repr__(self) -> str:
         return f"Prepared({self.n} {'persons' if self.reader.by_person else 'rows'})"
-
-
-@dataclass(frozen=True)
-class OpenTables:
-    """Persons with their events as codes, open to the owner of the tables: for checks and evaluations. Private."""
-
-    linked: Histories
-    tables: tuple[TableRead, TableRead]
-
-    def __repr__(self) -> str:
-        return f"OpenTables({self.linked.n} persons)"
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ class Reader:
     def prepare(self, given: Any, encoding: str = "utf-8") -> Prepared:
         """Read and encode tables; one table is read in parts, and again where it is too large to be kept."""
         if self.description.schema is None:
-            return self.sealed(self.open(given))
+            return self.sealed(*self.open(given))
         table, codec, person = self._only(given), self.codec, self.person
         learned = isinstance(codec, Provisional)
 
@@ -177,11 +176,6 @@ class Reader:
         if found.reader._key != self._key:
             raise ParameterError(OTHER_SYNTHESIZER)
         return found
-
-    def read(self, given: Any) -> tuple[Any, TableForm]:
-        """Rows of tables, prepared or not; only the kinds of frames are remembered."""
-        found = self.prepared(given)
-        return found.rows, TableForm(self.description, tuple(table.form for table in found.tables))
 
     @property
     def _key(self) -> Any:
@@ -233,10 +227,10 @@ class Reader:
 
     # Persons and events.
 
-    def sealed(self, found: OpenTables) -> Prepared:
+    def sealed(self, linked: Histories, tables: tuple[TableRead, ...]) -> Prepared:
         """Tables that were read, for a fit."""
-        cut = found.tables[1].rows - len(found.linked.owner)
-        return Prepared(EventRows(found.linked), found.tables, self, cut, self._broken(found.linked))
+        cut = tables[1].rows - len(linked.owner)
+        return Prepared(EventRows(linked), tables, self, cut, self._broken(linked))
 
     def _broken(self, linked: Histories) -> int:
         """How many events break a rule across the tables."""
@@ -260,8 +254,8 @@ class Reader:
             raise ParameterError(PERSONS)
         return (None if self.description.alone else given[names[0]]), given[names[-1]]
 
-    def open(self, given: Any) -> OpenTables:
-        """Read, encode and link persons and events. What does not link is refused."""
+    def open(self, given: Any) -> tuple[Histories, tuple[TableRead, ...]]:
+        """Persons with their events as codes, open to the owner of the tables. What does not link is refused."""
         own, ring = self.description, new_keyring()
         unit, part, link = own.unit, own.events, own.link
         first, second = self._both(given)
@@ -286,7 +280,7 @@ class Reader:
             more = [place] * link.positions + [gap] * link.gaps
             codes = np.column_stack([codes, *more]).astype(np.int64)
         linked = Histories.capped(persons.codes, codes, owner[order], link.at_most)
-        return OpenTables(linked, (persons.table, events.table))
+        return linked, (persons.table, events.table)
 
 
 @dataclass(frozen=True)
@@ -413,3 +407,98 @@ class TableForm:
             kept = FrameForm(form.origin, {part.link: None, **types} if types else {})
             out[part.name] = kept.restore(joined([one[j] for one in parts]), (*part.schema.fields, part.key_field))
         return out
+
+
+# Arrays: bits, category codes, and real vectors in a body K.
+
+
+@dataclass(frozen=True)
+class Form:
+    """The type that arrays came in, and go out in."""
+
+    dtype: np.dtype[Any]
+    sparse: bool = False
+    frame: NumberFrame | None = None
+    own_types: bool = True  # whether each column of a frame gets its own type back
+
+    def restore(self, rows: Array) -> Any:
+        """One part of synthetic rows in the caller's type."""
+        return (csr_array(rows) if self.sparse else rows).astype(self.dtype, copy=False)
+
+    def join(self, parts: list[Any]) -> Any:
+        """All parts together."""
+        if self.sparse:
+            return vstack(parts, format="csr")
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return rows if self.frame is None else self.frame.restore(rows, self.own_types)
+
+
+def read_matrix(X: Any, sparse: bool = False) -> tuple[Batch, Form]:
+    """Numbers with a row per record: an array, a frame, or where the method allows it a sparse matrix."""
+    frame, thin = None, is_sparse(X)
+    if isinstance(X, str | PathLike):
+        raise InputError(
+            f"X is the path {str(X)!r}, and a file needs a schema that says what its columns hold: give schema=…, for example "
+            "covey.Schema.draft(path), checked and confirmed."
+        )
+    if thin and not sparse:
+        raise InputError(
+            "X is sparse, which method='regain' takes for records of 0 and 1. Here write it out: fit(X.toarray())."
+        )
+    if (origin := frame_origin(X)) is not None:
+        X, frame = numbers_of(X, origin)
+    # The type of an array is its owner's choice. That of a list would follow from the values: it becomes int64.
+    typed = thin or isinstance(X, np.ndarray)
+    try:
+        X = X if thin else np.asarray(X)
+    except ValueError:
+        raise InputError("X must be a matrix; its rows have different lengths.") from None
+    if X.ndim != 2:
+        raise InputError(f"X must be a matrix with a row per record, got an array of shape {X.shape}.")
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"X must hold numbers, got an array of type {X.dtype}.")
+    if not X.shape[0] or not X.shape[1]:
+        raise InputError(f"X must have at least one row and one column, got shape {X.shape}.")
+    form = Form(X.dtype if typed else np.dtype(np.int64), thin, frame)
+    try:
+        X = canonical(X) if thin else X
+    except (ValueError, TypeError, IndexError) as error:
+        raise InputError(f"X is not a valid sparse matrix: {error}") from None
+    if X.dtype.kind == "f" and not np.isfinite(X.data if thin else X).all():
+        raise InputError("X holds NaN or infinite values. Replace them before fitting.")
+    return X, form
+
+
+def read_bits(X: Any, sparse: bool = False) -> tuple[Batch, Form]:
+    """Records of 0 and 1; sparse ones are treated as the dense matrix with the same entries would be."""
+    matrix, form = read_matrix(X, sparse)
+    cells = matrix.data if form.sparse else matrix
+    if matrix.dtype.kind != "b" and not ((cells == 0) | (cells == 1)).all():
+        raise InputError(
+            "X must hold only 0 and 1. For categories give their numbers, domain=[…]; for real-valued records the "
+            "convex set they lie in, for example body=covey.bodies.Box(lower, upper)."
+        )
+    return (matrix.astype(np.uint8) if form.sparse or matrix.dtype.kind == "f" else matrix), form
+
+
+def read_reals(X: Any, body: Body) -> tuple[Array, Form]:
+    """Real vectors, which need not lie in the body: they are projected onto it later, one by one."""
+    matrix, form = read_matrix(X)
+    if matrix.shape[1] != body.dimension:
+        raise InputError(f"X has {matrix.shape[1]} columns and body has dimension {body.dimension}.")
+    if form.dtype.kind == "f" or not isinstance(body, ProductOfSimplices):
+        # Averages of integers are not integers.
+        form = Form(np.dtype(np.float64), frame=form.frame, own_types=False)
+    return np.asarray(matrix), form
+
+
+def read_codes(X: Any, domain: Domain) -> tuple[Integers, Form]:
+    """Category codes; they come back in the type they came in, where that holds the whole domain."""
+    matrix, form = read_matrix(X)
+    if matrix.shape[1] != len(domain.sizes):
+        raise InputError(f"X has {matrix.shape[1]} columns and domain names {len(domain.sizes)} attributes.")
+    codes = matrix.astype(np.int64)
+    if (codes != matrix).any() or (codes < 0).any() or (codes >= domain.counts).any():
+        raise InputError("X must hold category codes 0, …, c − 1 of the declared domain.")
+    dtype = np.promote_types(form.dtype, np.min_scalar_type(max(domain.sizes) - 1))
+    return codes, Form(dtype if dtype.kind in "iu" else np.dtype(np.int64), frame=form.frame, own_types=False)

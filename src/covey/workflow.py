@@ -18,59 +18,166 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from covey.answers.load import stored
-from covey.charging import Account, carry_out, requested_budget
-from covey.errors import ArgumentError, CoveyError, CoveyWarning, InputError, InternalError, ParameterError
-from covey.evaluating import Evaluated, evaluate
+from covey.errors import (
+    ArgumentError,
+    CoveyError,
+    CoveyWarning,
+    InputError,
+    InternalError,
+    LostReleaseError,
+    ParameterError,
+)
+from covey.evaluating import evaluate
 from covey.methods.learning import too_wide
-from covey.orders import AnonymousOrder, OnStage, PrivateOrder, Released, always_proceed, ignore_stage, not_taken, said
-from covey.planning import Plan, plan
-from covey.preparing import Drafted, Fit, TableFit, check, draft, fit_of, imported
+from covey.preparing import PLAIN, Drafted, Fit, TableFit, check, draft, fit_of, imported, plan
 from covey.privacy.budget import exact, make_budget
-from covey.privacy.unit import ADD_REMOVE, ALL_ROWS
+from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
+from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
+from covey.reading import Prepared
 from covey.release.accuracy import stated
 from covey.release.bundle import Told, add_words, claim_target, publish
 from covey.release.claim import claimed
-from covey.release.contents import About, AnonymousRelease, AnyRelease
+from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.places import WORDS_SUMS, check_disk, check_output, check_target, refuse_in_bundle, refuse_same
-from covey.release.verify import read_facts, verify_bundle
+from covey.release.verify import bundle_digest, read_facts, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
-from covey.table.column_drafts import TWO_READINGS, Note
+from covey.table.column_drafts import TWO_READINGS
 from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
+from covey.table.dialects import Dialect
 from covey.table.persons import without
 from covey.table.schema import LEARN
 
-__all__ = [
-    "AnonymousOrder",
-    "Description",
-    "Drafted",
-    "Evaluated",
-    "Fit",
-    "Plan",
-    "PrivateOrder",
-    "Released",
-    "anonymize",
-    "check",
-    "described",
-    "draft",
-    "evaluate",
-    "imported",
-    "plan",
-    "public_description",
-    "release",
-    "resume",
-    "synthesizer",
-]
+__all__ = ["Description", "Drafted", "Fit", "check", "draft", "evaluate", "imported", "plan"]  # from elsewhere
 
-# Before a release: `draft` and `check` are those of `preparing`, `plan` is that of `planning`.
+MISFITS = Fraction(1, 20)  # of a column's cells: more than stray errors, less than a wrong unit or a wrong limit
+STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymous releases have no charge
+
+# What orders of persons with events do not say, and why: whoever releases, plans or asks in a form reads it here.
+OF_ONE_TABLE = {
+    "person": "the package already names the column that identifies the person",
+    "rows_per_person": "a package protects all rows of a person, however many there are",
+    "group_size": (
+        "anonymous groups of linked tables would protect nobody. Use covey release, which protects persons with all their events"
+    ),
+    "sensitive": "anonymous groups need a single table",
+    **dict.fromkeys(("learn", "learn_relations"), "a package does not take this yet"),
+    "columns": "the schemas of a package already name the columns that are released",
+    "triples": "persons with events are fitted to tables of two columns, so a table of three would cost budget and not be used",
+}
+
+OnStage = Callable[[str], None]  # is told each stage as it begins
+CHARGE_STAYS = (
+    "The charge was made before this happened. It is not refunded, because noise may already have been drawn."
+)
+
+# Orders.
+
+
+@dataclass(frozen=True)
+class PrivateOrder:
+    """A differentially private release, as a steward asks for it.
+
+    With `learn`, limits and categories of all fields that the schema does not confirm are learned with noise; without a schema,
+    those of all columns, of which names and types are then public.
+    """
+
+    table: Path | Database
+    schema: Path | None
+    out: Path
+    epsilon: Fraction | float | None
+    delta: Fraction | float = 0
+    dataset: str | None = None
+    rows: int | None = None
+    person: str | None = None
+    columns: tuple[str, ...] = ()  # to keep; all, if none is named
+    important: tuple[tuple[str, ...], ...] = ()
+    target: str | None = None
+    triples: int | None = None
+    prior: Path | None = None
+    rows_per_person: int = 1
+    neighbours: Neighbours = REPLACE
+    parquet: bool = False
+    confirm_large_epsilon: bool = False
+    accept_misfits: Fraction | float = MISFITS
+    seed: int | None = None
+    log: Path | None = None
+    dialect: Dialect = PLAIN
+    ledger: Path | None = None
+    force: bool = False
+    purpose: str = "release"
+    learn: bool = False
+    learn_relations: bool = False
+    about: About = NOTHING_SAID
+
+
+@dataclass(frozen=True)
+class AnonymousOrder:
+    """An anonymous release: groups of at least `group_size` rows, not differentially private."""
+
+    table: Path | Database
+    schema: Path | None
+    out: Path
+    group_size: int
+    method: Literal["tree", "paper", "mdav", "best"] = "tree"
+    sensitive: tuple[str, ...] = ()
+    rows: int | None = None
+    parquet: bool = False
+    seed: int | None = None
+    log: Path | None = None
+    dialect: Dialect = PLAIN
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Released:
+    """What came of an order. `agreeing` (sensitive field, groups that agree on it) is confidential, for the steward."""
+
+    bundle: Path
+    rows: int
+    privacy: str
+    certificate: str | None = None
+    groups: int | None = None
+    agreeing: tuple[tuple[str, int], ...] = ()
+    learned: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    mended: int | None = None  # rows that were altered after drawing for the rules' sake; None where there are no rules
+
+
+def not_taken(described: Description | None) -> Mapping[str, str]:
+    """What an order of these tables does not say, and why."""
+    return {} if described is None or described.schema is not None else OF_ONE_TABLE
+
+
+def said(order: PrivateOrder | AnonymousOrder) -> dict[str, Any]:
+    """What an order says beside what holds where nothing is said, by name."""
+    own = {field.name: (getattr(order, field.name), field.default) for field in fields(order)}
+    return {name: value for name, (value, plain) in own.items() if plain is MISSING or value != plain}
+
+
+def as_words(order: PrivateOrder | AnonymousOrder) -> dict[str, Any]:
+    """What an order says, in types that JSON has: for whoever carries it out elsewhere."""
+    plain = {name: value.to_dict() if isinstance(value, About) else value for name, value in said(order).items()}
+    return {name: str(value) if isinstance(value, Path | Fraction) else value for name, value in plain.items()}
+
+
+def from_words(words: Mapping[str, Any]) -> PrivateOrder | AnonymousOrder:
+    """The order that was written down so."""
+    read: dict[str, Callable[[Any], Any]] = dict.fromkeys(("table", "schema", "out", "ledger"), Path)
+    read |= {"epsilon": Fraction, "delta": Fraction, "accept_misfits": Fraction, "about": About.from_dict}
+    read |= {"important": lambda pairs: tuple(map(tuple, pairs)), "sensitive": tuple, "columns": tuple}
+    own = {name: read[name](value) if name in read and value is not None else value for name, value in words.items()}
+    return PrivateOrder(**own) if "epsilon" in own else AnonymousOrder(**own)
 
 
 def described(table: Path | Database, schema: Path | None) -> tuple[Description | None, Any]:
@@ -96,7 +203,7 @@ def described(table: Path | Database, schema: Path | None) -> tuple[Description 
 
 
 def release(
-    order: PrivateOrder, listen: OnStage = ignore_stage, before_charge: Callable[[], None] = always_proceed
+    order: PrivateOrder, listen: OnStage = lambda _: None, before_charge: Callable[[], None] = lambda: None
 ) -> Released:
     """Check, read, charge, measure, write. An exception from `before_charge` ends the order with nothing spent."""
     listen("checking")
@@ -108,16 +215,12 @@ def release(
     found = None if found is None else public_description(found.read_as(order.dialect), order)
     synth = None if found is None else synthesizer(order, found)
     _check_places(order, tables)
-    account = Account.of(order, ALL_ROWS if persons else order.rows_per_person)
+    account = Account(order, ALL_ROWS if persons else order.rows_per_person)
     account.check(None if synth is None else synth.rho)
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
     if found is None or synth is None:
-        drafted = draft(order.table, order.dialect, learning=True)
-        refuse_two_readings(drafted.notes)
-        for name in drafted.twice:
-            warnings.warn(renamed(name), CoveyWarning, stacklevel=2)
-        found = public_description(drafted.description, order)
+        found = public_description(_learned_draft(order), order)
         synth = synthesizer(order, found)
     prepared = synth.prepare(tables)
     fit = fit_of(prepared)
@@ -138,16 +241,22 @@ def release(
     return released(order.out, *carry_out(account, synth, prepared, asked, listen, before_charge))
 
 
+def requested_budget(order: PrivateOrder) -> tuple[Fraction, Fraction]:
+    """ε and δ of an order, exactly; a weak guarantee needs a word of its own."""
+    if order.epsilon is None:
+        raise ArgumentError("give ", "epsilon", ", the privacy budget of this release.")
+    epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
+    if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
+        weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
+        raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
+    return epsilon, delta
+
+
 def _check_asked(order: PrivateOrder, found: Description | None) -> None:
     """Refuse what does not go together."""
     if found is None and not order.learn:
-        raise ArgumentError(
-            "give ",
-            "schema",
-            ", the public description of the table, or ",
-            "learn",
-            " to learn limits and categories with noise.",
-        )
+        way_out = " to learn limits and categories with noise."
+        raise ArgumentError("give ", "schema", ", the public description of the table, or ", "learn", way_out)
     if order.learn and order.person is not None:
         raise ArgumentError(
             "limits and categories cannot be learned by person. Leave out ", "learn", ", or ", "person", "."
@@ -155,6 +264,19 @@ def _check_asked(order: PrivateOrder, found: Description | None) -> None:
     for name, why in not_taken(found).items():
         if name in said(order):
             raise ArgumentError(f"{why}: leave out ", name, ".")
+
+
+def _learned_draft(order: PrivateOrder) -> Description:
+    """Names and types of a table that is to be learned. Dates that could be read in two ways are refused: no record may say."""
+    drafted = draft(order.table, order.dialect, learning=True)
+    for note in drafted.notes:
+        if note.reason.startswith(TWO_READINGS):
+            raise InputError(
+                f"the dates of {note.field!r} are not ISO 8601. Give their format with ", "date_format", "."
+            )
+    for name in drafted.twice:
+        warnings.warn(renamed(name), CoveyWarning, stacklevel=3)
+    return drafted.description
 
 
 def released(bundle: Path, release: AnyRelease, told: Told) -> Released:
@@ -206,6 +328,112 @@ def synthesizer(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
     )
 
 
+# The charge.
+
+
+class Account:
+    """The ledger that pays for an order, and for whose protection; a seeded run, which is not private, has none."""
+
+    def __init__(self, order: PrivateOrder, unit: Unit) -> None:
+        self.order, self.unit, self.dataset = order, unit, order.dataset or ""
+        if order.seed is not None and order.dataset is not None:
+            raise ArgumentError(
+                "a seeded run is not private and cannot be charged: leave out ", "dataset", ", or the seed."
+            )
+        if order.seed is None and order.dataset is None:
+            raise ArgumentError("give ", "dataset", ", the name under which the ledger keeps this table's budget.")
+        self.ledger = Ledger(order.ledger or default_ledger_path()) if order.seed is None else None
+
+    def check(self, rho: Fraction | None) -> None:
+        """Refuse now what a charge would refuse."""
+        if self.ledger is not None:
+            self.ledger.check(self.dataset, *requested_budget(self.order), self.unit, rho, self.order.neighbours)
+
+    def charge(self, rho: Fraction | None) -> Receipt | None:
+        """Spend."""
+        if self.ledger is None:
+            return None
+        asked = (self.dataset, *requested_budget(self.order), self.order.purpose)
+        return self.ledger.charge(*asked, self.unit, rho, self.order.neighbours)
+
+    @property
+    def about(self) -> About:
+        """What the owner says, and what the ledger says is used up of how much: both go onto the report's first page."""
+        if self.ledger is None:
+            return self.order.about
+        try:
+            status = next(status for status in self.ledger.datasets() if status.name == self.dataset)
+        except (CoveyError, OSError):  # the report does without; the charge is in the ledger
+            return self.order.about
+        return replace(self.order.about, spent=status.spent.epsilon, cap=status.budget.epsilon, used=status.used)
+
+    def mark(self, receipt: Receipt | None, bundle: Path) -> None:
+        """Write down which bundle the charge paid for. If that fails, the charge and the bundle stand all the same."""
+        if self.ledger is None or receipt is None:
+            return
+        try:
+            self.ledger.mark_released(receipt, bundle_digest(bundle))
+        except (CoveyError, OSError) as error:
+            warnings.warn(
+                f"the bundle {bundle} is written and its charge stands, but the ledger could not note which bundle it paid for: "
+                f"{error}",
+                CoveyWarning,
+                stacklevel=2,
+            )
+
+
+def carry_out(  # the one passage that spends a budget: whose, on what, and who is told or asked
+    account: Account,
+    synth: PrivateSynthesizer,
+    prepared: Prepared,
+    rows: int | None,
+    listen: OnStage,
+    before_charge: Callable[[], None],
+) -> tuple[PrivateRelease, Told]:
+    """Charge, measure, write and mark: what is in the bundle. `listen` is told of stages, and `before_charge` may refuse.
+
+    All that may fail on the table has happened before; after the charge nothing depends on what a record holds, except through
+    noise. The charge is marked with its bundle as soon as the data are safe. What comes then, the words, cannot lose it any more.
+    """
+    order = account.order
+    with claim_target(order.out, order.force) as claim:
+        if account.ledger is not None:
+            listen("charging")
+            before_charge()
+        receipt = account.charge(synth.rho)
+        # From here on nothing depends on what a record holds.
+        with charge_told(receipt):
+            listen("measuring")
+            synth.fit(prepared)
+            listen("writing")
+            release = synth.release(rows)
+            told = publish(
+                release,
+                order.out,
+                claim,
+                parquet=order.parquet,
+                force=order.force,
+                about=account.about,
+                written=lambda bundle: account.mark(receipt, bundle),
+            )
+            return release, told
+
+
+@contextmanager
+def charge_told(receipt: Receipt | None) -> Iterator[None]:
+    """What fails after a charge says that the charge stays: a disk that is full, a file or a connection that is gone."""
+    try:
+        yield
+    except (CoveyError, OSError) as error:
+        if receipt is None:
+            raise
+        words = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise LostReleaseError(f"{words.rstrip('.')}. {CHARGE_STAYS}") from error
+
+
+# A bundle without a report, and anonymous bundles.
+
+
 def resume(bundle: Path) -> Released:
     """Finish a bundle whose data are whole and whose report is missing, from the bundle alone; a finished one stays as it is.
 
@@ -238,7 +466,7 @@ def resume(bundle: Path) -> Released:
     return done
 
 
-def anonymize(order: AnonymousOrder, listen: OnStage = ignore_stage) -> Released:
+def anonymize(order: AnonymousOrder, listen: OnStage = lambda _: None) -> Released:
     """Check, read, group, write. Nothing is charged: this is not differential privacy."""
     listen("checking")
     found, table = described(order.table, order.schema)
@@ -279,15 +507,6 @@ def _check_places(order: PrivateOrder | AnonymousOrder, tables: Any) -> None:
         check_log(order.log, place, order.out)
 
 
-def refuse_two_readings(notes: Sequence[Note]) -> None:
-    """Stop before the charge where the dates of a column could be read in two ways: no record may say which."""
-    for note in notes:
-        if note.reason.startswith(TWO_READINGS):
-            raise InputError(
-                f"the dates of {note.field!r} are not ISO 8601. Give their format with ", "date_format", "."
-            )
-
-
 def refuse_other_spelling(fit: TableFit, most: Fraction, unsaid: bool) -> None:
     """Stop before the charge where cells of a learned column are spelled otherwise than the call has said.
 
@@ -299,26 +518,16 @@ def refuse_other_spelling(fit: TableFit, most: Fraction, unsaid: bool) -> None:
         seen = fit.log.columns.get(field.name)
         if seen is None:
             continue
-        share = Fraction(seen.unparseable, fit.rows)
-        if field.type not in ("integer", "number"):
-            if share > most:
-                raise InputError(
-                    f"{float(share):.1%} of the cells of {field.name!r} are not dates in the given format. Nothing was charged. "
-                    "Give the format with ",
-                    "date_format",
-                    ".",
-                )
-        elif share > most or (semicolons and 2 * seen.grouped > fit.rows - seen.missing):
-            what = "not numbers in the given format" if share > most else "numbers such as 1.234, or thousands"
-            part = share if share > most else Fraction(seen.grouped, fit.rows)
-            raise InputError(
-                f"{float(part):.1%} of the cells of {field.name!r} are {what}. Nothing was charged. Give the decimal and "
-                "thousands marks with ",
-                "decimal",
-                " and ",
-                "thousands",
-                ".",
-            )
+        numbers, share = field.type in ("integer", "number"), Fraction(seen.unparseable, fit.rows)
+        what = f"not {'numbers' if numbers else 'dates'} in the given format"
+        if share <= most and numbers and semicolons and 2 * seen.grouped > fit.rows - seen.missing:
+            share, what = Fraction(seen.grouped, fit.rows), "numbers such as 1.234, or thousands"
+        elif share <= most:
+            continue
+        told = f"{float(share):.1%} of the cells of {field.name!r} are {what}. Nothing was charged. Give the "
+        if numbers:
+            raise InputError(f"{told}decimal and thousands marks with ", "decimal", " and ", "thousands", ".")
+        raise InputError(f"{told}format with ", "date_format", ".")
 
 
 def refuse_misfits(misfits: Mapping[str, Fraction], most: Fraction) -> None:

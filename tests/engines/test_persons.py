@@ -300,7 +300,7 @@ def test_persons_and_events_in_spark_are_linked_as_those_of_files(spark):
         name: spark.createDataFrame(pl.DataFrame({**columns, "more": columns[key]}).to_arrow()).repartition(3)
         for (name, columns), key in zip(clinic(40).items(), ("id", "who"), strict=True)
     }
-    found, same = Reader(PACKAGE).open(tables).linked, Reader(PACKAGE).open(clinic(40)).linked
+    found, same = Reader(PACKAGE).open(tables)[0], Reader(PACKAGE).open(clinic(40))[0]
 
     def told(linked):
         own = [tuple(map(tuple, linked.events[linked.owner == k])) for k in range(linked.n)]

@@ -14,7 +14,6 @@ from covey.errors import LostReleaseError, ParameterError
 from covey.methods.learning import expected_attributes
 from covey.methods.regain.plan_tables import MOST_MERGED, TablePlan
 from covey.methods.regain.predict import NO_ROOM, release_memory
-from covey.orders import PrivateOrder
 from covey.privacy.budget import make_budget
 from covey.privacy.ledger import Ledger
 from covey.release.looks import distributions
@@ -22,7 +21,7 @@ from covey.release.summary import MOST_LABELS, describe
 from covey.table.codec import Codec
 from covey.table.persons import without
 from covey.table.schema import Field, Schema
-from covey.workflow import plan, release
+from covey.workflow import PrivateOrder, plan, release
 
 TABLE = Path("docs/benchmarks/memory.csv")
 RECORDED = {

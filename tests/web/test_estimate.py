@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from covey.methods.regain.predict import predict
-from covey.orders import STAGES
 from covey.web.jobs import Job, anonymous_seconds
 from covey.web.pages.shared import duration_words
+from covey.workflow import STAGES
 
 EXPECTED = {"checking": 2.0, "reading": 1.0, "charging": 0.0, "measuring": 10.0, "writing": 7.0}
 

@@ -28,17 +28,18 @@ from covey.core.arrays import Array, Floats, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.paper.blocks import bootstrap, round_bits, round_categories
 from covey.core.tables.events import Histories, places_within
+from covey.drawing import drawn_columns
 from covey.engines.local import ArrayRows, EventRows
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.methods.model import Fitted, Model, fit, planned
+from covey.methods.persons.method import RegainPersons
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.plan import declared_coding
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget
 from covey.privacy.gate import Gate
 from covey.progress import Progress, listening, silent
-from covey.tree import drawn_columns, method_of
 
 if TYPE_CHECKING:
     from covey.answers.release import Release
@@ -80,7 +81,7 @@ class Mechanism:
         """The method for bits, for categories and numbers, or for persons, as public facts decide it."""
         codec = self.release.codec
         if self.release.several:
-            return method_of(self.release.described, NONE)
+            return RegainPersons.of(self.release.described, NONE)
         if self.release.flags:
             width = len(codec.names)
             declared = declared_coding(width, codec.limits) if codec.limits else None

@@ -8,7 +8,7 @@ from typing import Any
 
 from covey.answers.answer import in_library
 from covey.answers.columns import Columns, Conditions, named
-from covey.drawing import Drawn
+from covey.drawing import PART_PERSONS, Drawn, MakePersons, draw_persons
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, whole_number
 from covey.privacy.certificate import TableBounds
@@ -17,7 +17,6 @@ from covey.release.conditional import Centres, Wish, draw_rows
 from covey.release.contents import Bounds, PrivateRelease
 from covey.table.codec import Codec
 from covey.table.sources import joined
-from covey.tree import PART_PERSONS, MakePersons, draw_persons
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Source(PrivateRelease):
         if not len(tables[1][self.described.events.link]):  # nothing to compare, and nothing to claim
             return TableBounds(dict.fromkeys(found.bound, 1.0))
         names = [part.name for part in self.described.tables]
-        drawn = Reader(self.described.plain()).open(dict(zip(names, tables, strict=True))).linked
+        drawn, _ = Reader(self.described.plain()).open(dict(zip(names, tables, strict=True)))
         return found.for_table(self.persons.distances(drawn))
 
     @property

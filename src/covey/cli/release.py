@@ -39,9 +39,8 @@ def plan(  # click passes each option by its name
     **said: Any,
 ) -> None:
     """Predict accuracy, time and memory from public sizes alone. Opens no data."""
-    from covey.orders import not_taken
     from covey.table.persons import without
-    from covey.workflow import Description
+    from covey.workflow import Description, not_taken
     from covey.workflow import plan as predicted
 
     if (epsilon is None) == (target_error is None):

@@ -184,10 +184,9 @@ def check(source: Any, schema: Path | None, person: str | None, dialect: Any, as
     """Read TABLE as the schema says and count the cells that do not fit. Confidential, and nothing is charged."""
     from dataclasses import asdict
 
-    from covey.orders import not_taken
     from covey.release.evaluation import WATERMARK
     from covey.workflow import check as fit_to
-    from covey.workflow import described
+    from covey.workflow import described, not_taken
 
     found, tables = described(source, schema)
     if found is None:

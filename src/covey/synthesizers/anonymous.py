@@ -19,22 +19,15 @@ from covey.methods.groups import METHODS, Likeness, group_centres
 from covey.methods.laws import PaperLaw, balanced
 from covey.methods.mixed import MixedCoding, MixedLaw
 from covey.methods.records import Records, boolean_records, plain_records
-from covey.reading import Reader
-from covey.records import (
-    Form,
-    check_domain,
-    read_bits,
-    read_codes,
-    read_reals,
-)
+from covey.reading import Form, Reader, read_bits, read_codes, read_reals
 from covey.release.contents import AnonymousRelease
-from covey.synthesizers.base import _Synthesizer, columns_facts
+from covey.synthesizers.base import Synthesizer, check_domain
 from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.version import __version__
 
 
-class AnonymousSynthesizer(_Synthesizer):
+class AnonymousSynthesizer(Synthesizer):
     """Anonymous synthetic data by microaggregation: every centre is the mean of at least `group_size` records.
 
     This is r-anonymity, NOT differential privacy: a group whose members agree on a column discloses it.
@@ -100,8 +93,8 @@ class AnonymousSynthesizer(_Synthesizer):
         if likeness is not None and self._mixed is not None:
             raise ParameterError("weights and gram need an array, or a schema without numbers and dates.")
         if self._codec is not None:
-            rows, self._form = self._table_reader().read(X)
-            X = self._collected(rows)
+            found = self._table_reader().prepared(X)
+            X, self._form = self._collected(found.rows, self._codec.width), found.form
             mixed = None if self._mixed is None else self._mixed.encode(X)
             X = one_hot(X, self._codec.domain_sizes) if mixed is None else mixed.records
             records, rounded = self._records(X)[0], mixed is None
@@ -109,8 +102,8 @@ class AnonymousSynthesizer(_Synthesizer):
             codes, self._form = read_codes(X, self.domain)
             records, rounded = self._records(one_hot(codes, self.domain.sizes))[0], True
         else:
-            records, self._form = self._records(X)
-            rounded = self._form.dtype.kind in "biu"
+            records, form = self._records(X)
+            self._form, rounded = form, form.dtype.kind in "biu"
         if self.group_size > records.rows.n:
             raise ParameterError(
                 f"group_size must not exceed the number of rows, {records.rows.n}, got {self.group_size}."
@@ -137,13 +130,13 @@ class AnonymousSynthesizer(_Synthesizer):
         reals, form = read_reals(X, self.body)
         return plain_records(reals, self.body), form
 
-    def _collected(self, rows: Rows) -> Integers:
+    def _collected(self, rows: Rows, width: int) -> Integers:
         """All records: grouping looks at every one of them again and again, so they must fit the memory."""
         if not isinstance(rows, StreamRows):
             raise ParameterError(
                 "anonymous groups need all records in the memory of this machine. Collect the frame first, if it is small."
             )
-        require_memory(24 * rows.n * self.width, f"grouping {rows.n} records", "Use `covey release`, or fewer rows.")
+        require_memory(24 * rows.n * width, f"grouping {rows.n} records", "Use `covey release`, or fewer rows.")
         return np.asarray(rows.records(), dtype=np.int64)
 
     def homogeneity(self) -> dict[Any, int]:
@@ -198,6 +191,5 @@ class AnonymousSynthesizer(_Synthesizer):
             facts.append(("Seed", SEEDED_MARK))
         facts.append(("Caution", "not differentially private: a group that agrees on a column discloses it"))
         mark = "not fitted" if self._law is None else "not differentially private"
-        return card(
-            "AnonymousSynthesizer", mark, [*facts, *columns_facts(() if self.schema is None else self.schema.names)]
-        )
+        columns = () if self.schema is None else self.schema.names
+        return card("AnonymousSynthesizer", mark, [*facts, *self._columns_facts(columns)])

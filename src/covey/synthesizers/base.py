@@ -1,33 +1,46 @@
-"""What both synthesizers of single tables share: sampling rows of the kind that was read."""
+"""What both synthesizers share: remembered parameters, randomness, and sampling rows of the kind that was read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import inspect
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from covey.core.arrays import require_memory
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body
-from covey.drawing import Decode, Drawn, Maker, MakeRows, Restore
+from covey.core.tables.domain import Domain
+from covey.drawing import Drawn, MakePersons, MakeRows
 from covey.engines.spark import generate
+from covey.entropy import Streams
 from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
-from covey.privacy.budget import Budget
-from covey.reading import Prepared, Reader, TableForm
-from covey.records import Form
-from covey.synthesizers.parameters import Parameterized
+from covey.reading import Form, Prepared, Reader, TableForm
 from covey.table.codec import Codec
-from covey.table.persons import without
 from covey.table.schema import Schema
 from covey.table.spark import arrow_batches, spark_schema
 
+NOT_FITTED = "this synthesizer is not fitted yet. Call fit(X) first."
 
-class _Synthesizer(Parameterized):
-    """What both synthesizers share: sampling rows of the kind that was read."""
 
+class Synthesizer:
+    """Remembers what it was made with, as scikit-learn's tools ask for it, and samples rows of the kind that was read."""
+
+    _given: dict[str, Any]
     _learns = False  # whether limits and categories can be learned
+    _of_paper: tuple[str, ...] = ()  # parameters that are taken together as **paper
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Any:
+        """Remember what was given, so that a clone can be given the same."""
+        made = super().__new__(cls)
+        if arguments or options:
+            given = inspect.signature(cls.__init__).bind(made, *arguments, **options)
+            given.apply_defaults()
+            made._given = {name: value for name, value in given.arguments.items() if name not in ("self", "paper")}
+            made._given |= dict.fromkeys(cls._of_paper) | given.arguments.get("paper", {})
+        return made
 
     def __init__(self, body: Body | None, seed: int | None, schema: Schema | None) -> None:
         if body is not None and not isinstance(body, Body):
@@ -40,48 +53,67 @@ class _Synthesizer(Parameterized):
         self.schema = schema
         self._codec = None if schema is None or (self._learns and schema.learns) else Codec(schema)
         self._reader: Reader | None = None
-        self._learning: Reader | None = None
-        self._seed_with(seed)
+        self._seed = None if seed is None else whole_number(seed, "seed", 0)
+        self._streams_taken = 0
         self._law: Any = None
         self._form: Form | TableForm = Form(np.dtype(np.uint8))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters that this synthesizer was made with."""
+        return dict(self._given)
+
+    def set_params(self, **changes: Any) -> Self:
+        """Start again, not fitted, with some parameters changed."""
+        unknown = sorted(set(changes) - set(self._given))
+        if unknown:
+            raise ParameterError(f"{type(self).__name__} has no parameter {unknown[0]!r}: {', '.join(self._given)}.")
+        given = self._given | changes
+        type(self).__init__(self, **given)
+        self._given = given
+        return self
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a seed was given. Whatever a seeded run makes is not private."""
+        return self._seed is not None
+
+    def _next_streams(self) -> Streams:
+        """Fresh randomness for one fit or sample. No key is kept, so that copies of a synthesizer share no noise."""
+        self._streams_taken += 1
+        if self._seed is None:
+            return Streams.from_system()
+        return Streams.from_seed(self._seed).child(f"call {self._streams_taken}")
 
     @property
     def centres(self) -> WeightedPoints:
         """The weighted centres in K that rows are drawn from."""
-        cloud: WeightedPoints = self._fitted_law().cloud
-        return cloud
-
-    def _fitted_law(self) -> Any:
-        """The law that rows are drawn from."""
         if self._law is None:
-            raise NotFittedError("this synthesizer is not fitted yet. Call fit(X) first.")
-        return self._law
+            raise NotFittedError(NOT_FITTED)
+        cloud: WeightedPoints = self._law.cloud
+        return cloud
 
     def sample(self, m: int) -> Any:
         """Draw m synthetic rows: an array of the kind that was fitted, or with a schema a frame of that kind.
 
         Costs no privacy, however often it is called.
         """
-        rows = whole_number(m, "m", 1, "It counts the synthetic rows.")
-        size = self._maker().memory(rows)
-        require_memory(size, f"a sample of {rows} rows", "Draw fewer rows at a time, or use draw(m).")
-        return self._form.join(list(self.draw(rows)))
+        drawn = self.draw(m)
+        require_memory(
+            self._maker().memory(drawn.m), f"a sample of {drawn.m} rows", "Draw fewer rows at a time, or use draw(m)."
+        )
+        return self._form.join(list(drawn))
 
     def draw(self, m: int) -> Drawn:
         """m synthetic rows that are drawn part by part when they are asked for, so m may be larger than the memory."""
         maker = self._maker()
         return Drawn(whole_number(m, "m", 1, "It counts the synthetic rows."), maker, self._next_streams())
 
-    def _maker(self) -> Maker:
+    def _maker(self) -> MakeRows | MakePersons:
         """What draws rows."""
-        return MakeRows(self._fitted_law(), self._restore())
-
-    def _restore(self) -> Callable[[Any, np.random.Generator], Any]:
-        """From drawn rows to the caller's type: codes or cells are decoded under the schema, arrays get their type back."""
-        if self._codec is not None:
-            return Decode(self._codec, self._table_reader().coding)
-        assert isinstance(self._form, Form)  # without a schema there are no frames
-        return Restore(self._form)
+        if self._law is None:
+            raise NotFittedError(NOT_FITTED)
+        coding = "bins" if self._reader is None else self._reader.coding
+        return MakeRows(self._law, self._codec, coding, self._form)
 
     def sample_spark(self, spark: Any, m: int) -> Any:
         """m synthetic rows as a Spark frame: its executors draw the parts when they are needed, and the same ones each time."""
@@ -90,45 +122,35 @@ class _Synthesizer(Parameterized):
         schema, drawn = self.schema, self.draw(m)
         return generate(spark, drawn.parts, lambda k: arrow_batches(drawn.part(k), schema), spark_schema(schema))
 
-    @property
-    def width(self) -> int:
-        """Encoded columns under the schema, which are public: what a sample's memory depends on."""
-        if self._codec is None:
-            raise ParameterError("only a synthesizer with a schema knows its width before fitting: give schema=….")
-        return self._codec.width
-
     def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
-        """Read and encode a table under the schema. May fail on the table; spends nothing; what it returns is private.
+        """Read and encode a table under the schema, or tables by name. May fail on them; spends nothing; the answer is private.
 
-        The table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
+        A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """
-        return (self._learning or self._table_reader()).prepare(table, encoding)
+        return self._table_reader().prepare(table, encoding)
 
     def _table_reader(self) -> Reader:
         if self._reader is None:
             raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
         return self._reader
 
-
-def promise_words(budget: Budget) -> str:
-    """The guarantee that was asked for."""
-    return f"differential privacy with {budget.parameters}{', pure' if budget.pure else ''}"
-
-
-def synthesized(schema: Any, person: Any) -> Any:
-    """The schema of what is synthesized: without the column of persons."""
-    if person is None:
-        return schema
-    if not isinstance(schema, Schema):
-        raise ParameterError("person names a column of a table, so it needs schema=….")
-    own = without(schema, person)
-    if own.learns:
-        raise ParameterError("limits and categories cannot be learned by person. Declare them, or leave out person.")
-    return own
+    def _columns_facts(self, columns: Sequence[str]) -> list[tuple[str, Any]]:
+        """The columns, the first few by name, for a notebook."""
+        names = [shorten(name, 30) for name in columns[:8]]
+        more = f" and {len(columns) - len(names):,} more" if len(columns) > len(names) else ""
+        return [("Columns", f"{', '.join(names)}{more}")] if names else []
 
 
-def columns_facts(columns: Sequence[str]) -> list[tuple[str, Any]]:
-    """The columns, the first few by name."""
-    names = [shorten(name, 30) for name in columns[:8]]
-    more = f" and {len(columns) - len(names):,} more" if len(columns) > len(names) else ""
-    return [("Columns", f"{', '.join(names)}{more}")] if names else []
+def check_domain(domain: Sequence[int] | None, ordinal: Sequence[int]) -> Domain | None:
+    """The public domain, or a refusal."""
+    if domain is None:
+        if len(ordinal):
+            raise ParameterError("ordinal names attributes of a domain: give domain=[…] as well.")
+        return None
+    sizes = tuple(whole_number(c, "domain", 1, "Each entry counts an attribute's categories.") for c in domain)
+    if not sizes:
+        raise ParameterError("domain must name at least one attribute.")
+    places = {whole_number(a, "ordinal", 0) for a in ordinal}
+    if places and max(places) >= len(sizes):
+        raise ParameterError(f"ordinal names attribute {max(places)}, and domain has {len(sizes)}, counted from 0.")
+    return Domain(sizes, tuple(a in places for a in range(len(sizes))))

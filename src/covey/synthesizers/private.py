@@ -9,18 +9,25 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import numpy as np
+
+from covey.answers.release import Release
 from covey.core.fit.devices import find_device
+from covey.core.fit.spectrum import Spectrum
 from covey.core.numbers.cells import MOST_BINS
 from covey.core.numbers.grid import Category
 from covey.core.paper.bodies import Body, Cube
-from covey.core.tables.counts import require_exact
+from covey.core.tables.counts import canonical, is_sparse, require_exact
 from covey.core.tables.events import WEIGHT_STEPS
+from covey.drawing import MakePersons, MakeRows
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Counted, Mapped, Rows
-from covey.entropy import Streams
-from covey.errors import CoveyWarning, ParameterError, whole_number
+from covey.entropy import SEEDED_MARK, Streams
+from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_number
+from covey.html import card, meter, tag
+from covey.measure.measurement import Measurements
 from covey.measure.query import Query
-from covey.methods.laws import PaperLaw
+from covey.methods.laws import CodeLaw, PaperLaw
 from covey.methods.learning import (
     SHARE,
     Learned,
@@ -31,49 +38,44 @@ from covey.methods.learning import (
     with_known_domains,
 )
 from covey.methods.model import SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
-from covey.methods.paper import Algorithm4, check_options
+from covey.methods.paper import Algorithm4, PaperParameters, check_options
 from covey.methods.persons.law import PersonsLaw
 from covey.methods.persons.method import RegainPersons
+from covey.methods.persons.plan import few_persons
 from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.important import Important
 from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
-from covey.methods.regain.predict import refuse_too_large
-from covey.methods.regain.reals import RegainBody
+from covey.methods.regain.predict import (
+    mostly_noise,
+    predicted_error,
+    predicted_misplaced,
+    refuse_too_large,
+    remedies,
+)
+from covey.methods.regain.reals import RegainBody, plan_reals
 from covey.methods.regain.tables import Prior, RegainTables
 from covey.methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
 from covey.methods.relations.used import columns_of, with_relations
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
-from covey.privacy.gate import WHOLE, Gate, Measured
+from covey.privacy.certificate import Certificate, TableBounds
+from covey.privacy.gate import WHOLE, Gate
 from covey.privacy.unit import REPLACE, Neighbours
-from covey.reading import Prepared, Reader, TableForm
-from covey.records import (
-    Form,
-    Limits,
-    check_domain,
-    check_limits,
-    read_bits,
-    read_codes,
-    read_reals,
-)
+from covey.reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
 from covey.release.prior import checked_prior, read_prior
 from covey.release.verify import bundle_digest, tables_of
-from covey.synthesizers.advice import (
-    warn_of_few_persons,
-    warn_of_noisy_shares,
-    warn_of_numbers,
-    warn_of_the_papers_noise,
-)
-from covey.synthesizers.base import synthesized
-from covey.synthesizers.fitted import _Private
+from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
 from covey.table.description import Description
+from covey.table.persons import without
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
-from covey.tree import MakePersons, method_of
+from covey.version import __version__
 
+Limits = Sequence[tuple[Sequence[int], int]]
+PAPER = ("kappa", "t", "alpha", "b", "split", "constants")  # what the paper's method alone takes
 # What is about rows of one table or array alone, and what it is where nothing is said.
 OF_ROWS: dict[str, Any] = {
-    **dict.fromkeys(("domain", "person", "body", "kappa", "t", "alpha", "b", "split", "constants")),
+    **dict.fromkeys(("domain", "person", "body")),
     "method": "regain",
     "ordinal": (),
     "at_most": (),
@@ -83,7 +85,7 @@ OF_ROWS: dict[str, Any] = {
 }
 
 
-class PrivateSynthesizer(_Private):
+class PrivateSynthesizer(Synthesizer):
     """Differentially private synthetic data: for one replaced row, n being public, or one row added or removed, n being secret.
 
     Args:
@@ -110,18 +112,16 @@ class PrivateSynthesizer(_Private):
         certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
         noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
         body: the convex set K of real-valued records; records outside are moved to its nearest point, and all rows lie in it.
-        kappa: κ of method "paper"; for this and the five that follow, None takes the theorem's choice.
-        t: the dimension of its subspace.
-        alpha: the mesh of its lattice.
-        b: its damping.
-        split: how it shares ε among directions, weights and points.
-        constants: "paper", or "improved" for our own proofs.
         device: where tables of more than 1,000 columns are fitted once they are measured: "cpu", or "cuda" with the extra
             covey[gpu]. Records never leave the processor.
         seed: makes a run reproducible for tests. A seeded run is not private and says so.
+        paper: what method "paper" takes: kappa, κ; t, the dimension of its subspace; alpha, the mesh of its lattice; b, its
+            damping; split, how it shares ε among directions, weights and points; constants, "paper" or "improved" for our own
+            proofs. None takes the theorem's choice.
     """
 
     _learns = True
+    _of_paper = PAPER
     further: tuple[Query, ...] = ()  # queries that are measured and certified besides what the method asks
 
     def __init__(
@@ -142,39 +142,34 @@ class PrivateSynthesizer(_Private):
         certificate_share: float | Fraction = CERTIFICATE_SHARE,
         noise: Literal["covey", "opendp"] = "covey",
         body: Body | None = None,
-        kappa: float | None = None,
-        t: int | None = None,
-        alpha: float | None = None,
-        b: float | None = None,
-        split: tuple[Any, Any, Any] | None = None,
-        constants: Literal["paper", "improved"] | None = None,
         device: str = "cpu",
         seed: int | None = None,
+        **paper: Any,
     ) -> None:
         options = dict(locals())
-        self._tree: Reader | None = None
-        if isinstance(schema, Description) and schema.schema is None:
+        if not set(paper).issubset(PAPER):
+            raise TypeError(f"PrivateSynthesizer takes no argument {min(set(paper) - set(PAPER))!r}")
+        whole = schema if isinstance(schema, Description) else None
+        several = whole is not None and whole.schema is None
+        if several:
             wrong = sorted(name for name, plain in OF_ROWS.items() if options[name] != plain)
+            wrong += [name for name, value in paper.items() if value is not None]
             if wrong:
                 raise ParameterError(f"{', '.join(wrong)}: a package of persons and events takes no such parameter.")
-            schema.require_confirmed()
-            self._tree = Reader(schema, "numbers")
-        own: Any = schema.schema if isinstance(schema, Description) else schema
-        own = synthesized(with_known_domains(own) if isinstance(own, Schema) else own, person)
-        self._declared = own
+        own: Any = schema if whole is None else whole.schema
+        self._declared = own = _synthesized(own, person)
         super().__init__(body, seed, own)
-        self.described = schema if isinstance(schema, Description) else None if own is None else Description.of(own)
+        self.described = whole or (None if own is None else Description.of(own))  # what is public of the tables
         find_device(device)  # refused here, before any table is opened
         self.device = device
         self._learning = Reader(Description.of(own)) if own is not None and own.learns else None
-        self.person = person
-        learning = self._learning is not None
+        self.person, self._by_person = person, person is not None or several
         self._budget = make_budget(
             epsilon,
             delta,
             rows_per_person,
             noise=noise,
-            labels=learning,
+            labels=self._learning is not None,
             persons=self._by_person,
             neighbours=neighbours,
         )
@@ -186,43 +181,46 @@ class PrivateSynthesizer(_Private):
             raise ParameterError(f"noise must be 'covey' or 'opendp', got {noise!r}.")
         if noise == "opendp" and seed is not None:
             raise ParameterError("noise='opendp' takes no seed: OpenDP draws from the operating system.")
-        self.method = method
-        self.noise = noise
+        self.method, self.noise = method, noise
         self.domain = check_domain(domain, ordinal)
         self._prior = prior
-        if prior is not None and self._tree is None and (own is None or own.learns or own.finds_relations):
+        if prior is not None and not several and (own is None or own.learns or own.finds_relations):
             raise ParameterError("a prior needs schema=…, with the same limits and categories as its bundle.")
         self._triples = whole_number(triples, "triples", 0, "It counts triples of columns.")
         if self._triples and domain is None and own is None:
             raise ParameterError("triples are chosen among columns with categories: give domain=… or schema=….")
-        # A limit that allows all of its columns says nothing.
-        limits = check_limits(at_most)
-        if self.domain is not None and limits:
+        if self.domain is not None and at_most:
             raise ParameterError("at_most is for 0/1 columns and cannot be combined with domain.")
-        self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
+        self._limits = check_limits(at_most)
         self._share = exact(certificate_share, "certificate_share")
         if not 0 <= self._share < 1:
             raise ParameterError(f"certificate_share must lie in [0, 1), got {certificate_share}.")
-        given = {"kappa": kappa, "t": t, "alpha": alpha, "b": b, "shares": split, "constants": constants}
-        self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        self._options = {"shares" if k == "split" else k: value for k, value in paper.items() if value is not None}
         # What cannot be is refused here, before any table is opened.
-        self._of_persons = None if self._tree is None else self._persons_method(self._tree.description)
+        self._of_persons: RegainPersons | None = None
+        if whole is not None and several:
+            whole.require_confirmed()
+            self._reader, self._of_persons = Reader(whole, "numbers"), self._persons_method(whole)
         if own is not None:
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema. Leave them out.")
             self._take(own)
-        self._first_reader = self._reader  # of the schema as it was declared: a fit may add relations to it
+        # Tables are read as they were declared at first: a fit may learn domains and relations, and read them again.
+        self._first_reader = self._learning or self._reader
         self._check_method()
-        self._forget()
+        self._persons: MakePersons | None = None
+        self.parameters: PaperParameters | None = None
+        self.privacy: PrivacyStatement | None = None
+        self._fitted: Fitted | None = None
 
     def _persons_method(self, described: Description) -> RegainPersons:
         """The method for persons with events, with the persons of an earlier bundle where one is given."""
-        method = method_of(described, self._share)
+        method = RegainPersons.of(described, self._share)
         if self._prior is None:
             return method
         place, own = checked_prior(self._prior, described, self.seeded), described.plain()
-        found = Reader(own).open({part.name: path for part, path in tables_of(place, own)})
-        return replace(method, prior=Prior.of_persons(found.linked, bundle_digest(place)))
+        linked, _ = Reader(own).open({part.name: path for part, path in tables_of(place, own)})
+        return replace(method, prior=Prior.of_persons(linked, bundle_digest(place)))
 
     def _take(self, schema: Schema) -> None:
         """Use a schema: one that is complete, or one whose domains are to be learned first."""
@@ -235,8 +233,7 @@ class PrivateSynthesizer(_Private):
         self._codec = codec = described.codecs[0]
         flags = codec.flags
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
-        limits = check_limits(codec.limits if flags else ())
-        self._limits = [(columns, most) for columns, most in limits if most < len(columns)]
+        self._limits = check_limits(codec.limits if flags else ())
         if self._learning is None and not schema.found:
             refuse_too_large(codec.kinds, 1, self._budget)  # whatever its rows, before any data is opened
         method = RegainTables.of(codec, self._share, self._budget.pure)
@@ -292,83 +289,75 @@ class PrivateSynthesizer(_Private):
             rounded = isinstance(self._form, Form) and self._form.dtype.kind in "biu"
             return RegainBody(self._share, self.body, self._grid, rounded)
         width = p if p is not None or self._codec is None else len(self._codec.names)
-        limited = self._limits and width is not None
-        declared = declared_coding(width, self._limits) if limited and width is not None else None
+        declared = declared_coding(width, self._limits) if self._limits and width is not None else None
         steps = 1 if self.person is None else WEIGHT_STEPS
         return RegainBits(self._share, declared, find_device(self.device), width, self._limits, steps)
 
     def _fit_regain(self, X: Any) -> None:
-        budget, gates, domains = self._budget, list[Gate](), None
-        relations = self._declared is not None and self._declared.finds_relations
-        size, first = None, self._learning or (self._first_reader if relations else None)
-        if first is None:
-            rows, self._form = self._read(X)
-        else:  # something is found in the table before it is read as it will be measured
-            X = first.prepared(X)
+        budget, gates, size, domains = self._budget, list[Gate](), None, None
+        if self._first_reader is None:
+            rows, self._form = self._read_array(X)
+        else:
+            X = self._first_reader.prepared(X)
             rows = X.rows
         streams = self._next_streams()
         if budget.size_is_secret:
             gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams, self.noise))
             size, budget = count_units(rows, gates[-1]), budget.part(1 - SIZE_SHARE)
-            rows = Counted.of(rows, size)
+
+        def counted(own: Rows) -> Rows:
+            return own if size is None else Counted.of(own, size)
+
+        relations = self._declared is not None and self._declared.finds_relations
+        if self._learning is not None or relations:
+            self.check(counted(rows).n)
         if self._learning is not None:
             gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise))
-            self.check(rows.n)
-            domains = learn(rows, Provisional(self._learning.description.unit.schema), gates[-1])
-            if domains.advice:
-                warnings.warn(domains.advice, CoveyWarning, stacklevel=4)
+            domains = learn(counted(rows), Provisional(self._learning.description.unit.schema), gates[-1])
+            self._warn(domains.advice)
             self._take(domains.schema)
             X = X.read_again(self._table_reader())
-            rows, self._form = self._read(X)
-            rows = rows if size is None else Counted.of(rows, size)
             budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
         if relations:
             part = budget.with_amount(self._budget.amount * SHARE_OF_RELATIONS)
-            X, gate = self._find(X, part, streams, size)
+            gate = self._find_relations(counted(X.rows), X.reader, part, streams)
             if gate is not None:
+                X = X.read_again(self._table_reader())
                 gates.append(gate)
                 budget = budget.with_amount(budget.amount - part.amount)
-            rows, self._form = self._read(X)
-            rows = rows if size is None else Counted.of(rows, size)
-        n, p = rows.n, rows.p
-        self._advise(n, (2,) * p if self.domain is None else self.domain.sizes)
+        if isinstance(X, Prepared):
+            rows, self._form = X.rows, X.form
+        n, p = counted(rows).n, rows.p
+        self.check(n)
+        self._warn(self._advice(n, (2,) * p if self.domain is None else self.domain.sizes))
         if self._limits:
             if max(max(columns) for columns, _ in self._limits) >= p:
                 raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
-            kept = Limit(tuple((tuple(columns), most) for columns, most in self._limits))
-            rows = Mapped(rows, kept) if size is None else Counted.of(Mapped(rows.rows, kept), size)
-        method = self._regain(p)
+            rows = Mapped(rows, Limit(tuple((tuple(columns), most) for columns, most in self._limits)))
+        rows, method = counted(rows), self._regain(p)
         shares = planned(method, n, p, budget, self.further)
         gates.append(Gate(budget, shares, streams, self.noise, rows.steps))
         fitted = fit(method, rows, gates[-1], streams.postprocessing, self.further)
-        if self._tree is not None and isinstance(fitted.law, PersonsLaw):
-            self._persons = MakePersons(self._tree.description, fitted.law)
+        if self.described is not None and isinstance(fitted.law, PersonsLaw):
+            self._persons = MakePersons(self.described, fitted.law)
         self._finish(fitted, gates, fitted.measurements.n if fitted.measurements is not None else n, domains)
 
-    def _find(self, X: Any, part: Budget, streams: Streams, size: Measured | None) -> tuple[Prepared, Gate | None]:
-        """Find relations of a table, anew for each one, and read it again under the schema that has them.
+    def _find_relations(self, rows: Rows, reader: Reader, part: Budget, streams: Streams) -> Gate | None:
+        """Find relations of a table, anew for each one, and take the schema that has them; None where none were looked for.
 
         Those between flags alone are pairs, which are measured anyway.
         """
-        reader = self._first_reader if self._learning is None else self._table_reader()
-        assert reader is not None  # nosec B101 # for the type checker
-        prepared, codec = reader.prepared(X), reader.description.codecs[0]
-        rows: Rows = prepared.rows if size is None else Counted.of(prepared.rows, size)
-        self.check(rows.n)
+        codec = reader.description.codecs[0]
         if codec.flags or not worth_looking(part, rows.n, len(codec.names)):
             self._take(codec.schema)
-            return prepared, None
+            return None
         gate = Gate(part, {RELATIONS: WHOLE}, streams, self.noise, rows.steps)
         columns, public = columns_of(codec), streams.postprocessing("what chance does")
         self._take(with_relations(codec, find_relations(rows, columns, gate, public)))
-        return prepared.read_again(self._table_reader()), gate
+        return gate
 
-    def _read(self, X: Any) -> tuple[Any, Form | TableForm]:
-        """Rows for `regain`: of tables with a schema, of category codes, or of bits."""
-        if self._tree is not None:
-            return self._tree.read(X)
-        if self._codec is not None:
-            return self._table_reader().read(X)
+    def _read_array(self, X: Any) -> tuple[Any, Form]:
+        """Rows for `regain`: of category codes, of real numbers in the body, or of bits."""
         if self.domain is not None:
             codes, form = read_codes(X, self.domain)
             return ArrayRows(codes), form
@@ -380,32 +369,37 @@ class PrivateSynthesizer(_Private):
 
     def _fit_paper(self, X: Any) -> None:
         if self.body is None:
-            X, self._form = read_bits(X)
+            X, form = read_bits(X)
             records = boolean_records(X)
         else:
-            X, self._form = read_reals(X, self.body)
+            X, form = read_reals(X, self.body)
             records = real_records(X, self.body)
-        body = self.body or Cube(X.shape[1])
-        n = records.rows.n
+        self._form, n = form, records.rows.n
         self.check(n)
-        method = Algorithm4(body, self._options)
+        method = Algorithm4(self.body or Cube(X.shape[1]), self._options)
         par = method.parameters(n, self._budget)
-        warn_of_the_papers_noise(par)
+        # Noise on a coordinate of a damped mean, in units where the coordinate of a Boolean record is 0 or 1.
+        sd = par.means_noise * float(np.sqrt(2 * par.p))
+        if sd > 0.5:
+            self._warn(
+                f"with n = {n}, p = {par.p} and these parameters the paper's noise on a block mean has standard "
+                f"deviation {sd:.2g} for columns between 0 and 1. The result will be mostly noise. Use method='regain', or more "
+                "rows, a larger epsilon or fewer columns."
+            )
         gate = Gate(self._budget, par.shares, self._next_streams())
         self.parameters = par
-        law = PaperLaw(method.fit(records, par, gate), self.body, self._form.dtype.kind in "biu", codes=False)
+        law = PaperLaw(method.fit(records, par, gate), self.body, form.dtype.kind in "biu", codes=False)
         self._finish(Fitted(law), [gate], n)
 
     def _finish(self, fitted: Fitted, gates: list[Gate], n: int, domains: Learned | None = None) -> None:
         self._law, self._fitted = fitted.law, fitted
         known = None if self._prior is None else (self._of_persons or self._by_table).prior
-        mechanism = "regain" if self._tree is None else "regain for persons with events"
-        mechanism = mechanism if self.parameters is None else self.parameters.mechanism
+        mechanism = "regain" if self._of_persons is None else "regain for persons with events"
         self.privacy = PrivacyStatement(
             self._budget,
             tuple(charge for gate in gates for charge in gate.spent),
             n,
-            mechanism,
+            mechanism if self.parameters is None else self.parameters.mechanism,
             self.seeded,
             unused=tuple(charge for gate in gates for charge in gate.unused),
             learned=domains.learned if domains else (),
@@ -432,31 +426,152 @@ class PrivateSynthesizer(_Private):
         if self.schema is not None and (self._learning is None or self.schema.learns):
             refuse_too_large(expected_attributes(self.schema), n, self._budget)
 
-    @property
-    def _by_person(self) -> bool:
-        """Whether persons are counted, each with all their rows."""
-        return self.person is not None or self._tree is not None
-
-    def _advise(self, n: int, sizes: Sequence[int]) -> None:
-        """Checks and advice that need the public size of the table."""
-        self.check(n)
-        if self._tree is not None:
-            warn_of_few_persons(n, self._budget)
-            return
+    def _advice(self, n: int, sizes: Sequence[int]) -> str:
+        """What a caller is told, from public numbers alone, before a fit that will mostly give noise."""
+        budget = self._budget
+        if self._of_persons is not None:
+            return few_persons(n, budget)
         if self.schema is None and self.body is None:
-            refuse_too_large([Category(size) for size in sizes], n, self._budget)
-        if self.body is None:
-            warn_of_noisy_shares(n, sizes, self._budget)
-        else:
-            warn_of_numbers(n, len(sizes), self._budget)
+            refuse_too_large([Category(size) for size in sizes], n, budget)
+        about = f"with n = {n}, {len(sizes)} columns and epsilon = {float(budget.epsilon):g}"
+        if self.body is None and mostly_noise(predicted_error(sizes, n, budget)):
+            return (
+                f"{about} about {100 * predicted_misplaced(sizes, n, budget):.2g}% of the rows would have to move in an average "
+                f"two-column table. The result will be mostly noise. {remedies(sizes, n, budget).capitalize()}."
+            )
+        if self.body is not None and plan_reals(n, len(sizes), budget).mechanism in ("means", "margins"):
+            return (
+                f"{about} products of two columns would be noise. Columns are measured one by one, and are independent in the "
+                f"synthetic rows. More {budget.counted}, a larger epsilon, a positive delta or fewer columns help."
+            )
+        return ""
 
-    def prepare(self, table: Any, encoding: str = "utf-8") -> Any:
+    def _warn(self, advice: str) -> None:
+        if advice:
+            warnings.warn(advice, CoveyWarning, stacklevel=4)  # where `fit` was called
+
+    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
         """Read and encode a table under the schema, or tables by name. May fail on them; spends nothing; the answer is private.
 
         A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """
-        if self._tree is not None:
-            return self._tree.prepare(table)
-        if self._learning is None and self._first_reader is not None:
-            return self._first_reader.prepare(table, encoding)
-        return super().prepare(table, encoding)
+        return (self._first_reader or self._table_reader()).prepare(table, encoding)
+
+    # What is there once a table was fitted.
+
+    @property
+    def n(self) -> int:
+        """Rows of the fitted table, or its persons, which are public."""
+        if self.privacy is None:
+            raise NotFittedError(NOT_FITTED)
+        return self.privacy.n
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The private accuracy certificate, if one was bought."""
+        return None if self._fitted is None else self._fitted.certificate
+
+    @property
+    def spectrum(self) -> Spectrum | None:
+        """Eigenvalues of the noisy covariance, beside those of noise, where there are any."""
+        return None if self._fitted is None else self._fitted.spectrum
+
+    @property
+    def measurements(self) -> Measurements | None:
+        """The noisy numbers that were measured, as far as they are kept."""
+        return None if self._fitted is None else self._fitted.measurements
+
+    @property
+    def numbers(self) -> CodeLaw | None:
+        """The law of rows of categories and numbers; None where rows are flags, or nothing is fitted."""
+        return self._law if isinstance(self._law, CodeLaw) else None
+
+    def _maker(self) -> MakeRows | MakePersons:
+        return self._persons or super()._maker()
+
+    def release(self, m: int | None = None) -> Any:
+        """Draw m rows, or persons, and put all that may leave together: it answers questions, and `write_bundle` takes it.
+
+        Without m as many as the statement says there are: the public number, or the noisy one where it is secret.
+        """
+        if self.body is not None:
+            raise ParameterError(
+                "rows of a convex body have no column names, so there is no bundle of them. Use sample(m) and privacy. For a "
+                "bundle declare the columns in a schema with a rule body."
+            )
+        if self.described is None or self.privacy is None or self._fitted is None:
+            raise ParameterError(
+                "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
+            )
+        described = self.described if self.schema is None else Description.of(self.schema)
+        drawn = self.draw(self.privacy.n if m is None else m)
+        return Release(drawn, described, self._fitted, self.privacy, __version__)
+
+    def certify(self, Z: Any) -> TableBounds:
+        """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
+
+        Give it rows that were drawn from these centres, or any other public table. The distance is exact: of true rows it would
+        be an exact number about true data, which no noise protects.
+        """
+        if self.certificate is None or self._persons is not None:
+            raise NotFittedError(
+                "there is no certificate: fit one table with method='regain' and certificate_share > 0."
+            )
+        if self._codec is not None:
+            Z = self._codec.encode(Z, self._table_reader().coding)[0]
+        Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
+        return self.certificate.for_table(self._law.distances(Z))
+
+    def __repr__(self) -> str:
+        state = "not fitted" if self.privacy is None else str(self.privacy)
+        mark = f", {SEEDED_MARK}" if self.seeded and self.privacy is None else ""
+        delta = f", delta={float(self.delta):g}" if self.delta else ""
+        return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: parameters before fitting; guarantee, budget and certificate after it."""
+        budget, privacy = self._budget, self.privacy
+        asked = f"differential privacy with {budget.parameters}{', pure' if budget.pure else ''}"
+        facts: list[tuple[str, Any]] = [("Guarantee asked for", asked), ("Method", self.method)]
+        if privacy is None:
+            facts.append(("Next", "call fit(table), which spends the budget"))
+        else:
+            shares = [(c.purpose, float(c.amount / budget.amount)) for c in privacy.charges]
+            facts[0] = ("Guarantee", str(privacy))
+            facts += [
+                ("Persons" if budget.persons else "Rows", f"{privacy.n:,}"),
+                ("Budget", [tag("div", meter(share), f"{share:.1%} {purpose}") for purpose, share in shares]),
+                ("Accuracy", self.certificate.sentence if self.certificate else "no certificate"),
+                ("Next", "sample(m): as many rows as you like, at no further cost"),
+            ]
+        mark = SEEDED_MARK if self.seeded else "not fitted" if privacy is None else "differentially private"
+        columns = [] if self.described is None else [name for name, _ in self.described.fields]
+        return card("PrivateSynthesizer", mark, [*facts, *self._columns_facts(columns)])
+
+
+def _synthesized(schema: Any, person: str | None) -> Any:
+    """The schema of what is synthesized: without the column of persons."""
+    own = with_known_domains(schema) if isinstance(schema, Schema) else schema
+    if person is None:
+        return own
+    if not isinstance(own, Schema):
+        raise ParameterError("person names a column of a table, so it needs schema=….")
+    own = without(own, person)
+    if own.learns:
+        raise ParameterError("limits and categories cannot be learned by person. Declare them, or leave out person.")
+    return own
+
+
+def check_limits(limits: Limits) -> list[tuple[list[int], int]]:
+    """Declared limits as lists of columns, each column in one set at most, or a refusal; those that allow all say nothing."""
+    try:
+        read = [([whole_number(c, "at_most column", 0) for c in cols], most) for cols, most in limits]
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"at_most must list pairs (columns, limit): {error}") from None
+    seen: set[int] = set()
+    for columns, most in read:
+        whole_number(most, "at_most limit", 0)
+        if not columns or len(set(columns)) < len(columns) or seen & set(columns):
+            raise ParameterError("at_most: each set needs columns, and each column belongs to one set at most.")
+        seen |= set(columns)
+    return [(columns, most) for columns, most in read if most < len(columns)]

@@ -8,8 +8,8 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from covey.orders import AnonymousOrder, PrivateOrder, said
 from covey.release.contents import About
+from covey.workflow import AnonymousOrder, PrivateOrder, said
 
 OUT = Path("release")
 SCHEMA = Path("schema.json")

@@ -10,7 +10,6 @@ from typing import Any
 
 from covey.errors import ParameterError
 from covey.html import shorten
-from covey.orders import AnonymousOrder, PrivateOrder
 from covey.privacy.budget import check_delta, check_epsilon, exact
 from covey.privacy.unit import ADD_REMOVE, REPLACE
 from covey.release.contents import About
@@ -30,6 +29,7 @@ from covey.table.schema import (
     Value,
 )
 from covey.web.security import Form
+from covey.workflow import AnonymousOrder, PrivateOrder
 
 CONDITIONS = 3  # rows of the form for combinations that cannot occur
 

@@ -19,12 +19,11 @@ from threading import Lock, Semaphore
 from time import monotonic
 from typing import Any, Literal
 
-from covey.charging import CHARGE_STAYS
 from covey.errors import CoveyError
-from covey.orders import STAGES
 from covey.privacy.ledger import Ledger
 from covey.release.places import SUMS
 from covey.web.folders import private_file
+from covey.workflow import CHARGE_STAYS, STAGES
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 TRUSTED = 0.15  # of the work, after which the machine's own pace counts and the expected one does not

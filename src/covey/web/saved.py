@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from covey.errors import CoveyError, ParameterError
-from covey.orders import as_words, from_words
 from covey.table.fields import Field
 from covey.table.schema import read_rule
 from covey.web.drafts import ColumnDraft, link_form, read_link, rules_of
 from covey.web.folders import DRAFT, private_file
 from covey.web.security import Form
+from covey.workflow import as_words, from_words
 
 if TYPE_CHECKING:
     from covey.web.work import Work

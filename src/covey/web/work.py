@@ -13,7 +13,6 @@ from threading import RLock
 from typing import Any
 
 from covey.errors import CoveyError, ParameterError
-from covey.orders import AnonymousOrder, PrivateOrder, not_taken
 from covey.privacy.budget import exact
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.description import Description
@@ -38,7 +37,7 @@ from covey.web.pictures import Picture, pictures
 from covey.web.reading import NOTHING, File, UploadedTable, read_files, remove
 from covey.web.saved import require_same, resume, save
 from covey.web.security import Form, Refused
-from covey.workflow import Fit, check, plan
+from covey.workflow import AnonymousOrder, Fit, PrivateOrder, check, not_taken, plan
 
 
 class Work:

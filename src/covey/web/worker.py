@@ -11,11 +11,10 @@ from time import monotonic
 from typing import Any
 
 from covey.errors import CoveyError, CoveyWarning
-from covey.orders import from_words
 from covey.progress import listening
 from covey.web.folders import hold
 from covey.web.jobs import open_gate
-from covey.workflow import AnonymousOrder, Released, anonymize, release, resume
+from covey.workflow import AnonymousOrder, Released, anonymize, from_words, release, resume
 
 PAUSE = 0.1  # seconds between two reports of the same stage
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from threading import Lock, Semaphore, Thread
 
 from covey.errors import CoveyError
-from covey.orders import PrivateOrder, as_words
 from covey.privacy.ledger import Ledger
 from covey.web.folders import DRAFT, close_folder, private_file, private_folder
 from covey.web.jobs import Job
 from covey.web.saved import load, save
 from covey.web.security import Refused
 from covey.web.work import Work
+from covey.workflow import PrivateOrder, as_words
 
 MOST_WORKS = 200  # a steward has a few; more are a script gone wrong, and each may hold a table
 IDLE_SECONDS = 4 * 3600  # longer than a lunch, shorter than a night: true rows should not lie about

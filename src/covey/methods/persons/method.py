@@ -38,6 +38,8 @@ from covey.methods.persons.plan import PersonsPlan
 from covey.methods.regain.measure_tables import measure_one_way
 from covey.methods.regain.tables import OneWayModel, Prior, RegainTables
 from covey.privacy.budget import Budget
+from covey.table.description import Description
+from covey.table.zeros import across_zeros, structural_zeros
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,12 @@ class RegainPersons:
     boxes: tuple[Boxes, Boxes] = (NO_BOXES, NO_BOXES)
     across: Boxes = NO_BOXES  # over the attributes of both tables, each with one of events
     prior: Prior | None = None
+
+    @classmethod
+    def of(cls, described: Description, certificate: Fraction) -> RegainPersons:
+        """For these tables."""
+        persons, events = (structural_zeros(codec) for codec in described.codecs)
+        return cls(certificate, PersonsPlan.of(described), (persons, events), across_zeros(described))
 
     @cached_property
     def own(self) -> RegainTables:

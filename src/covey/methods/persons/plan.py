@@ -21,6 +21,7 @@ from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import Budget, shown
 from covey.privacy.certificate import WORDS
 from covey.privacy.gate import Moves
+from covey.table.description import Description
 
 # Of the budget, for the number of events, by whether the guarantee is pure: it shapes every person.
 COUNTS = {False: Fraction(1, 10), True: Fraction(9, 100)}
@@ -57,6 +58,16 @@ class PersonsPlan:
     timing: Timing = NOT_TIMED
     everybody: bool = False  # whether it is known that nobody is without events
     important: Important = NOTHING
+
+    @classmethod
+    def of(cls, described: Description) -> PersonsPlan:
+        """For these tables."""
+        link, (persons, events) = described.link, described.kinds
+        groups, target = described.matters
+        single = frozenset(group[0] for group in groups if len(group) == 1)
+        pairs = tuple(sorted((min(group), max(group)) for group in groups if len(group) == 2))
+        timing, important = described.events.timing, Important(single, pairs, target)
+        return cls(persons, events, link.at_most, link.order is not None, timing, described.alone, important)
 
     @property
     def last(self) -> int:

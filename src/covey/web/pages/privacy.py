@@ -14,7 +14,6 @@ from fastapi.responses import Response
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.methods.learning import expected_sizes, with_known_domains
 from covey.methods.regain.predict import predicted_misplaced
-from covey.orders import AnonymousOrder, PrivateOrder
 from covey.privacy.budget import Budget, budget_for, exact
 from covey.privacy.certificate import WORDS
 from covey.release.agreement import risks, why
@@ -37,7 +36,7 @@ from covey.web.preview import preview_noise
 from covey.web.security import NO_FORM, Form, Refused
 from covey.web.work import Work
 from covey.web.workspace import Workspace
-from covey.workflow import public_description, synthesizer
+from covey.workflow import AnonymousOrder, PrivateOrder, public_description, synthesizer
 
 CURVE = tuple(Fraction(repr(round(10 ** (k / 4), 3))) for k in range(-8, 5))  # the ε of the error curve, 0.01 to 10
 

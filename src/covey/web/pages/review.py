@@ -13,7 +13,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, InputError, ParameterError
-from covey.orders import PrivateOrder
 from covey.privacy.ledger import default_ledger_path
 from covey.web import export
 from covey.web.pages.privacy import privacy_values
@@ -21,6 +20,7 @@ from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, b
 from covey.web.reading import with_file_names
 from covey.web.work import Work
 from covey.web.workspace import Workspace
+from covey.workflow import PrivateOrder
 
 router = APIRouter()
 
