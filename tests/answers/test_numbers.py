@@ -65,14 +65,13 @@ def test_the_noise_of_ranges_is_what_simulation_says():
         return Evidence(Measurements(n, (*own, pairs)))
 
     evidence = drawn(0)
-    assert evidence.sizes == (5, 2)
-    assert evidence.units[0].edges.tolist() == [0, 2, 4, 6, 8, 10]
+    assert evidence.margins[0].edges.tolist() == [0, 2, 4, 6, 8, 10]
     assert evidence.one_way(0) == pytest.approx([0.15, 0.15, 0.25, 0.25, 0.2])
-    assert evidence.pair(0, 1).sum() == pytest.approx(1)
+    assert evidence.table((0, 1)).sum() == pytest.approx(1)
     one, two = np.array([1.0, 0.0, 3.0, 0.0, -2.0]), np.array([[0.5, 1.0], [2.0, -1.0]])
 
     def combined(e):
-        return one @ e.one_way(0) + (two * e.pair(0, 1)).sum()
+        return one @ e.one_way(0) + (two * e.table((0, 1))).sum()
 
     errors = [combined(drawn(1)) - combined(evidence) for _ in range(4000)]
     said = float(evidence.noise({(0,): one[None], (0, 1): two[None]}).variance[0])
@@ -109,7 +108,7 @@ def test_what_was_measured_twice_is_averaged_and_its_noise_is_what_simulation_sa
     one, two = np.array([1.0, 1.0, 0.0, 0.0, 0.3]), np.outer([1.0, 1.0, -1.0, 0.0, 2.0], [0.0, 1.0])
 
     def combined(e):
-        return one @ e.one_way(0) + (two * e.pair(0, 1)).sum()
+        return one @ e.one_way(0) + (two * e.table((0, 1))).sum()
 
     errors = [combined(drawn(1)) - combined(evidence) for _ in range(4000)]
     said = float(evidence.noise({(0,): one[None], (0, 1): two[None]}).variance[0])

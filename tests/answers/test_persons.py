@@ -9,7 +9,7 @@ import pytest
 from covey.answers.asking import ask
 from covey.answers.evidence import Noise
 from covey.answers.moments import Rows
-from covey.answers.persons import Entries, LeftOpen
+from covey.answers.persons import Entries
 from covey.answers.release import Release
 from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.errors import CannotAnswerError, ParameterError
@@ -214,11 +214,11 @@ def test_regressions_hold_the_truth_as_often_as_they_say():
 
 def test_what_bins_leave_open_does_not_vanish_in_noise():
     """Noise above 0 in bins of many events, of whom there are none, once stood for the smallest ratio that is possible."""
-    entries = Entries(np.array([100.0, 50.0, -50.0]), lambda slopes: Noise(np.array([1e-18]), np.zeros(1)))
     number = np.array([5.5, 40.0, 40.0])
-    left = LeftOpen(np.array([5.0, 31.0, 31.0]) / number, np.array([6.0, 50.0, 50.0]) / number)
-    for bottom, own in ((1000, left), (np.full(3, 10.0), replace(left, below=False))):
-        found = entries.opened(number, bottom, False, own)
+    ends = np.array([5.0, 31.0, 31.0]) / number, np.array([6.0, 50.0, 50.0]) / number
+    entries = Entries(np.array([100.0, 50.0, -50.0]), lambda slopes: Noise(np.array([1e-18]), np.zeros(1)), 1000, ends)
+    for bottom in (None, np.full(3, 10.0)):
+        found = entries.ratio(number, bottom, False, moved=False)
         assert found.value - found.below <= 0.5 + 1e-6
         assert found.value + found.above >= 0.6 - 1e-6
 

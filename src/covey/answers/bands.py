@@ -166,7 +166,7 @@ class Pairs:
         """How large the measured association of each pair is: the root of φ²."""
         out = np.zeros((self.count, self.count))
         for a, b in self._upper:
-            table = self.release.evidence.pair(a, b)
+            table = self.release.evidence.table((a, b))
             free = table - np.outer(table.sum(axis=1), table.sum(axis=0))
             out[a, b] = self._weighed(free, a, b)
         return out
@@ -212,7 +212,7 @@ class Pairs:
         (rows, one), (columns, two) = self._joined(a, share.sum(axis=1)), self._joined(b, share.sum(axis=0))
         left, right = (of == np.arange(of.max() + 1)[:, None] for of in (one, two))
         each = (left[:, None, :, None] & right[None, :, None, :]).reshape(-1, *counts.shape).astype(np.float64)
-        value = each.reshape(len(each), -1) @ evidence.pair(a, b).ravel()
+        value = each.reshape(len(each), -1) @ evidence.table((a, b)).ravel()
         half = float(ndtri((1 + CONFIDENCE) / 2)) * np.sqrt(evidence.noise({(a, b): each}).variance)
         shape = len(rows), len(columns)
         ends = (np.clip(value + sign * half, 0, 1).reshape(shape) for sign in (-1, 1))

@@ -43,39 +43,25 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Units:
-    """One attribute: edges of its units, and for each its range, its part of that range, and its bin in pair tables."""
-
-    edges: Integers
-    ranges: Integers
-    part: Floats
-    bins: Integers
-
-    @classmethod
-    def of(cls, ranges: Integers, own: Factor) -> Units:
-        """From edges of ranges and from bins of cells."""
-        edges = np.unique(np.concatenate([ranges, own.edges]))
-        at = np.searchsorted(ranges, edges[:-1], side="right") - 1
-        return cls(edges, at, np.diff(edges) / np.diff(ranges)[at], own.at(edges[:-1]))
-
-
-@dataclass(frozen=True)
 class Margin:
     """One attribute by itself: shares of ranges, the noise on each, who takes what they miss of 1, and counts of groups.
 
-    `pull` is how far each range of a group moves per count that the group's own measurement has more than their sum.
+    `edges` are those of its units; each unit has its range, its part of that range, and its bin in pair tables.
     """
 
-    edges: Integers
     counts: Floats
     sds: Floats
     rest: Floats
     tails: float
+    edges: Integers
+    ranges: Integers
+    part: Floats
+    bins: Integers
     groups: tuple[Integers, Floats, float] | None = None
 
     @classmethod
-    def of(cls, found: list[Measurement], a: int) -> Margin:
-        """From the measurement of ranges, and one of groups of them."""
+    def of(cls, found: list[Measurement], a: int, pairs: Measurement | None) -> Margin:
+        """From the measurement of ranges, and one of groups of them; and from the bins of cells."""
         first, factor = found[0], found[0].query.factors[a]
         counts, sds = first.table((a,)), np.broadcast_to(first.sds((a,)), (factor.size,))
         if first.query.view == "product":  # a flag: zeros are what is left of 1
@@ -85,14 +71,18 @@ class Margin:
         else:
             total = float((sds**2).sum())
             rest = sds**2 / total if total > 0 else np.full(len(sds), 1 / len(sds))
+        bins = Factor(factor.edges, np.arange(len(counts))) if pairs is None else pairs.query.factors[a]
+        edges = np.unique(np.concatenate([factor.edges, bins.edges]))
+        at = np.searchsorted(factor.edges, edges[:-1], side="right") - 1
+        units = edges, at, np.diff(edges) / np.diff(factor.edges)[at], bins.at(edges[:-1])
         groups = None
         for more in found[1:2]:
             groups = more.query.factors[a].bins, more.table((a,)), float(more.sds((a,)))
-        return cls(factor.edges, counts, sds, rest, first.tails, groups)
+        return cls(counts, sds, rest, first.tails, *units, groups)
 
     @cached_property
     def pull(self) -> Floats:
-        """As above."""
+        """How far each range of a group moves per count that the group's own measurement has more than their sum."""
         assert self.groups is not None
         of, _, sd = self.groups
         summed = np.bincount(of, self.sds**2)
@@ -107,7 +97,7 @@ class Margin:
             counts = counts + (self.pull * (coarse - np.bincount(of, counts)))[of]
         return np.asarray(counts + (1 - counts.sum()) * self.rest)
 
-    def noise(self, slopes: Floats) -> tuple[Floats, Floats]:
+    def noise(self, slopes: Floats) -> Noise:
         """Of combinations of ranges; their sum is known."""
         free, variance, fourth = slopes - (slopes @ self.rest)[:, None], 0.0, 0.0
         if self.groups is not None:
@@ -115,7 +105,7 @@ class Margin:
             moved = self.pull * (free @ (of[:, None] == np.arange(of.max() + 1)))
             free = free - moved[:, of]
             variance, fourth = sd**2 * (moved**2).sum(axis=1), self.tails * sd**4 * (moved**4).sum(axis=1)
-        return variance + free**2 @ self.sds**2, fourth + self.tails * (free**4 @ self.sds**4)
+        return Noise(variance + free**2 @ self.sds**2, fourth + self.tails * (free**4 @ self.sds**4))
 
 
 @dataclass(frozen=True)
@@ -128,38 +118,19 @@ class Evidence:
     @cached_property
     def margins(self) -> list[Margin]:
         """Of every attribute by itself."""
-        alone = [(a, self._alone(a)) for a in range(self.found.width)]
-        return [Margin.of(found, a) for a, found in alone if found]
-
-    def _alone(self, a: int) -> list[Measurement]:
-        return [m for m in self.found.holding((a,)) if m.query.of in ONE_ROW and not m.query.cut]
-
-    @cached_property
-    def units(self) -> list[Units]:
-        """Of every attribute."""
-        pairs = self.found.pairs()
-        return [
-            Units.of(m.edges, Factor(m.edges, np.arange(len(m.counts))) if pairs is None else pairs.query.factors[a])
-            for a, m in enumerate(self.margins)
+        alone = [
+            [m for m in self.found.holding((a,)) if m.query.of in ONE_ROW and not m.query.cut]
+            for a in range(self.found.width)
         ]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Units of every attribute."""
-        return tuple(len(unit.part) for unit in self.units)
+        return [Margin.of(found, a, self.found.pairs()) for a, found in enumerate(alone) if found]
 
     def bins(self, a: int) -> Integers:
         """Unit → bin of the pair tables."""
-        return self.units[a].bins
+        return self.margins[a].bins
 
     def one_way(self, a: int) -> Floats:
         """Shares of units; noise may make one negative."""
-        return np.asarray(self.margins[a].shares[self.units[a].ranges] * self.units[a].part)
-
-    def pair(self, a: int, b: int) -> Floats:
-        """Shares of pairs of bins, a row for each bin of a; refused where pairs cannot be told honestly."""
-        turned = not self.holds((a, b)) and self.holds((b, a))
-        return self.table((b, a)).T if turned else self.table((a, b))
+        return np.asarray(self.margins[a].shares[self.margins[a].ranges] * self.margins[a].part)
 
     def holds(self, columns: Columns) -> bool:
         """Whether a table of these columns was measured."""
@@ -168,7 +139,11 @@ class Evidence:
     def maps(self, columns: Columns) -> tuple[Integers, ...]:
         """Unit → bin of the table of these columns."""
         factors = self._holding(columns)[0].query.factors
-        return tuple(factors[a].at(self.units[a].edges[:-1]) for a in columns)
+        return tuple(factors[a].at(self.margins[a].edges[:-1]) for a in columns)
+
+    def _turned(self, columns: Columns) -> bool:
+        """Whether the table of two columns was measured the other way round."""
+        return len(columns) == 2 and not self.holds(columns) and self.holds(columns[::-1])
 
     def _holding(self, columns: Columns) -> list[Measurement]:
         found = [m for m in self.found.holding(columns) if m.query.of in self.of]
@@ -182,30 +157,31 @@ class Evidence:
 
     def table(self, columns: Columns) -> Floats:
         """Unbiased shares of a table's cells, which sum to 1 where every unit lies in one of them."""
+        if self._turned(columns):
+            return self.table(columns[::-1]).T
         first = self._holding(columns)[0]
         if first.query.view == "cells":
             own = first.table(columns)
             return np.asarray(own + (1 - own.sum()) / own.size) if first.query.total else own
         laws = [first.query.factors[a].law for a in columns]
         out = np.zeros([len(law) for law in laws])
-        for size in range(len(columns) + 1):
-            for S in combinations(range(len(columns)), size):
-                parts = [laws[k].reshape(_along(k, len(columns))) for k in range(len(columns)) if k not in S]
-                out = out + reduce(np.multiply, parts, self._centred(columns, S))
+        for S in _subsets(len(columns)):
+            others = [_spread(laws[k], (k,), len(columns)) for k in range(len(columns)) if k not in S]
+            out = out + reduce(np.multiply, others, _spread(self._centred(columns, S), S, len(columns)))
         return out
 
     def _centred(self, columns: Columns, S: Columns) -> Floats:
-        """The centred table of some of the columns, spread along these axes."""
-        if not S:
-            return np.ones((1,) * len(columns))
+        """The centred table of some of the columns."""
         own = tuple(columns[k] for k in S)
-        if len(own) == 1:
-            factor = self._holding(columns)[0].query.factors[own[0]]
-            to = factor.at(self.units[own[0]].edges[:-1])
-            return np.asarray((np.bincount(to, self.one_way(own[0])) - factor.law).reshape(_along(S[0], len(columns))))
-        found = self._holding(own)
-        table = sum(part * m.table(own) for part, m in zip(self._parts(found, own), found, strict=True))
-        return np.asarray(np.expand_dims(table, [k for k in range(len(columns)) if k not in S]))
+        if len(own) > 1:
+            found = self._holding(own)
+            tables = (part * m.table(own) for part, m in zip(self._parts(found, own), found, strict=True))
+            return np.asarray(sum(tables))
+        if not own:
+            return np.ones(())
+        factor = self._holding(columns)[0].query.factors[own[0]]
+        to = factor.at(self.margins[own[0]].edges[:-1])
+        return np.asarray(np.bincount(to, self.one_way(own[0])) - factor.law)
 
     @staticmethod
     def _parts(found: list[Measurement], columns: Columns) -> Floats:
@@ -227,16 +203,17 @@ class Evidence:
             if len(columns) == 1:
                 one[columns[0]] = one.get(columns[0], 0) + s
                 continue
+            if self._turned(columns):
+                columns, s = columns[::-1], s.swapaxes(1, 2)
             first = self._holding(columns)[0].query
             known = "margins" if first.view != "cells" else "total" if first.total else ""
-            sets = _parts_of(len(columns)) if known == "margins" else [tuple(range(len(columns)))]
-            for S in sets:
+            for S in _subsets(len(columns))[1:] if known == "margins" else [tuple(range(len(columns)))]:
                 own = s
                 for k in reversed([k for k in range(len(columns)) if k not in S]):
                     own = np.tensordot(own, first.factors[columns[k]].law, axes=(k + 1, 0))
                 if len(S) == 1:
                     a = columns[S[0]]
-                    one[a] = one.get(a, 0) + own[:, first.factors[a].at(self.units[a].edges[:-1])]
+                    one[a] = one.get(a, 0) + own[:, first.factors[a].at(self.margins[a].edges[:-1])]
                 else:
                     key = tuple(columns[k] for k in S), known
                     parts[key] = parts.get(key, 0) + own
@@ -249,16 +226,18 @@ class Evidence:
             variance = variance + own_variance * (s**2).sum(axis=axes)
             fourth = fourth + own_fourth * (s**4).sum(axis=axes)
         for a, s in one.items():
-            unit = self.units[a]
-            summed = np.add.reduceat(s * unit.part, np.flatnonzero(np.diff(unit.ranges, prepend=-1)), axis=1)
-            more = self.margins[a].noise(summed)
-            variance, fourth = variance + more[0], fourth + more[1]
+            margin = self.margins[a]
+            summed = np.add.reduceat(s * margin.part, np.flatnonzero(np.diff(margin.ranges, prepend=-1)), axis=1)
+            more = margin.noise(summed)
+            variance, fourth = variance + more.variance, fourth + more.fourth
         return Noise(variance, fourth)
 
 
-def _parts_of(count: int) -> list[Columns]:
-    return [S for size in range(1, count + 1) for S in combinations(range(count), size)]
+def _subsets(count: int) -> list[Columns]:
+    """Of the numbers from 0, the empty one first."""
+    return [S for size in range(count + 1) for S in combinations(range(count), size)]
 
 
-def _along(axis: int, count: int) -> tuple[int, ...]:
-    return tuple(-1 if k == axis else 1 for k in range(count))
+def _spread(values: Floats, own: Columns, count: int) -> Floats:
+    """Values along some of so many axes."""
+    return np.expand_dims(values, [k for k in range(count) if k not in own])

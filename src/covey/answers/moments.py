@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
 from covey.answers.evidence import Evidence, Noise
 from covey.core.arrays import Floats, Integers
 
-K = TypeVar("K")
 TINY = 1e-12  # shares below it count as none
 CLEAR = (
     5.0  # deviations of its noise beyond which a bin's own counts say how it splits: a fifth is then its largest error
@@ -154,7 +153,7 @@ class Moments:
             inside = 0.0 if f.within is None or i != j else float(self.shares[f.attribute] @ f.within)
             loose = [np.maximum(share, 0) @ (f.open[side] * h.scores + f.scores * h.open[side]) for side in (0, 1)]
             return float((f.scores * h.scores) @ share) + inside, float(loose[0]), float(loose[1]), inside
-        table = self.evidence.pair(f.attribute, h.attribute)
+        table = self.evidence.table((f.attribute, h.attribute))
         s, t = self.scores[i], self.scores[j]
         product = float(s @ table @ t)
         if self.constant(i) and self.constant(j):
@@ -224,29 +223,33 @@ class Moments:
     def noise(self, slopes: Floats) -> Noise:
         """The noise on combinations of means and products (upper triangle), by their slopes."""
         k = len(self.features)
-        sums: dict[tuple[int, ...], Floats] = {}
+        sums: dict[tuple[int, ...], Any] = {}
+
+        def add(value: Floats, *attributes: int) -> None:
+            sums[attributes] = sums.get(attributes, 0) + value
+
         for i, f in enumerate(self.features):
-            _add(sums, (f.attribute,), slopes[:, [i]] * f.scores)
+            add(slopes[:, [i]] * f.scores, f.attribute)
         upper = zip(*(places.tolist() for places in np.triu_indices(k)), strict=True)
         for column, (i, j) in zip(slopes[:, k:].T[:, :, None], upper, strict=True):
+            f, h = self.features[i], self.features[j]
             if not column.any():
                 continue
-            f, h = self.features[i], self.features[j]
             if f.attribute == h.attribute:
-                _add(sums, (f.attribute,), column * (f.scores * h.scores))
+                add(column * (f.scores * h.scores), f.attribute)
                 continue
-            if f.attribute > h.attribute:
-                i, j, f, h = j, i, h, f  # the tables are kept for a < b
-            s, t = self.scores[i], self.scores[j]
-            _add(sums, (f.attribute, h.attribute), column[:, :, None] * np.multiply.outer(s, t))
-            for own, score, other, turned in ((f, s, t, False), (h, t, s, True)):
-                table = self.evidence.pair(f.attribute, h.attribute)
-                _add(sums, (own.attribute,), column * self._splitting(own, score, other, table.T if turned else table))
+            add(column[:, :, None] * np.multiply.outer(self.scores[i], self.scores[j]), f.attribute, h.attribute)
+            add(column * self._splitting(i, j), f.attribute)
+            add(column * self._splitting(j, i), h.attribute)
         return self.evidence.noise(sums)
 
-    def _splitting(self, own: Feature, score: Floats, other: Floats, table: Floats) -> Floats:
+    def _splitting(self, i: int, j: int) -> Floats:
         """How a product moves with one-way shares through the mean scores of bins: (s_i − t_bin)·E[other | bin]."""
-        bins = self.evidence.bins(own.attribute)
+        own, score, other = self.features[i], self.scores[i], self.scores[j]
+        bins, table = (
+            self.evidence.bins(own.attribute),
+            self.evidence.table((own.attribute, self.features[j].attribute)),
+        )
         share = np.maximum(np.bincount(bins, self.shares[own.attribute]), TINY)
         given = np.clip((table @ other) / share, other.min(), other.max())
         return np.asarray((own.scores - score[bins]) * given[bins])
@@ -279,10 +282,6 @@ def _parts(s: Floats) -> list[Integers]:
     """All bins that meet a condition wholly, and then each that it cuts."""
     cut = np.flatnonzero((s > TINY) & (s < 1 - 1e-9))
     return [np.flatnonzero(s >= 1 - 1e-9), *(cut[k : k + 1] for k in range(len(cut)))]
-
-
-def _add(sums: dict[K, Floats], key: K, value: Floats) -> None:
-    sums[key] = sums[key] + value if key in sums else value
 
 
 def with_products(columns: Floats) -> Floats:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -29,85 +28,64 @@ MANY = "; of large numbers of events only ranges are known"
 
 
 @dataclass(frozen=True)
-class LeftOpen:
-    """Between which factors each entry may count, above the line of a ratio alone or below it too."""
-
-    low: Floats
-    high: Floats
-    below: bool = True
-
-
-@dataclass(frozen=True)
 class Entries:
-    """Entries of a noisy table, in persons, and the noise on combinations of them by their slopes."""
+    """Entries of a noisy table of n persons, and the noise on combinations of them by their slopes.
+
+    Each may count by any of the `factors` between two, where there are such: bins of the number of events leave that open.
+    """
 
     values: Floats
     noise: Callable[[Floats], Noise]
+    n: int
+    factors: tuple[Floats, Floats] | None = None
 
-    def ratio(self, top: Floats, bottom: Floats | int, sampled: bool) -> Estimate:
-        """Σ top·x / Σ bottom·x, or over a public number; with `sampled` as a figure of the population of persons.
+    def ratio(self, top: Floats, bottom: Floats | None, sampled: bool, moved: bool = True) -> Estimate:
+        """Σ top·x / Σ bottom·x, or over the public number of persons; with `sampled` as a figure of their population.
 
         A person's part of the numerator minus the ratio times that of the denominator is an average over their events: its
-        square is at most the average of squares (Jensen), which is what the entries say.
+        square is at most the average of squares (Jensen), which is what the entries say. `moved` says whether the denominator
+        counts by the same factors.
         """
-        whole = float(bottom) if isinstance(bottom, int) else float(self.values @ bottom)
-        below = np.zeros(len(self.values)) if isinstance(bottom, int) else bottom
-        least = 0.0 if isinstance(bottom, int) else LOST * float(np.sqrt(self.noise(bottom).variance[0]))
-        if not isinstance(bottom, int) and whole <= least:
+        whole = float(self.n if bottom is None else self.values @ bottom)
+        least = 0.0 if bottom is None else LOST * float(np.sqrt(self.noise(bottom).variance[0]))
+        if whole <= least:
             raise LostInNoiseError(
                 f"too few persons are meant: about {max(whole, 0.0):,.0f}, and fewer than {least:,.0f} are lost in the noise."
             )
         value = float(self.values @ top) / whole
-        slope = (top - value * below) / whole
+        slope = (top - value * (0.0 if bottom is None else bottom)) / whole
         noise = self.noise(slope)
         variance = float(noise.variance[0])
         if sampled:
-            spread = float(self.values @ slope**2) - (value**2 / whole if isinstance(bottom, int) else 0.0)
+            spread = float(self.values @ slope**2) - (value**2 / whole if bottom is None else 0.0)
             variance += max(0.0, spread)
-        nothing = np.zeros(1)
-        return Estimate(np.array([value]), np.array([variance]), noise.fourth, nothing, nothing)
-
-    def opened(self, top: Floats, bottom: Floats | int, sampled: bool, left: LeftOpen) -> Estimate:
-        """The same, opened by what bins of the number of events hide."""
-        below, above = self.reach(top, bottom, left)
-        found = self.ratio(top, bottom, sampled)
+        found = Estimate(np.array([value]), np.array([variance]), noise.fourth, *np.zeros((2, 1)))
+        if self.factors is None:
+            return found
+        below, above = self._reach(top, bottom if moved else None, whole, self.factors)
         return replace(found, below=np.array([below]), above=np.array([above]), opened=MANY)
 
-    def reach(self, top: Floats, bottom: Floats | int, left: LeftOpen) -> tuple[float, float]:
+    def _reach(
+        self, top: Floats, bottom: Floats | None, whole: float, factors: tuple[Floats, Floats]
+    ) -> tuple[float, float]:
         """How far below and above itself the ratio may lie if each entry may count by any factor between two bounds.
 
         No entry is negative in truth, and those that are by noise are taken as 0. That raises the ratio, so its ends are
         compared with itself, raised alike, and not with the estimate.
         """
         held = np.maximum(self.values, 0.0)
-        if not left.below and not isinstance(bottom, int):
-            whole = max(float(self.values @ bottom), 1e-12)
-            middle = float(held @ top) / whole
-            ends = [float(held @ (top * np.where(sign * top > 0, left.high, left.low))) / whole for sign in (-1, 1)]
-            return middle - ends[0], ends[1] - middle
-        middle = float(held @ top) / (float(bottom) if isinstance(bottom, int) else max(float(held @ bottom), 1e-12))
-        ends = []
+
+        def ratio(by: Floats | float) -> float:
+            return float((held * by) @ top) / max(whole if bottom is None else float((held * by) @ bottom), 1e-12)
+
+        ends, (low, high) = [], factors
         for sign in (-1, 1):
-            ratio = 0.0
+            end = 0.0
             for _ in range(ROUNDS):  # Dinkelbach: the best factors for a ratio give a better ratio
-                own = top if isinstance(bottom, int) else top - ratio * bottom
-                by = np.where(sign * own > 0, left.high, left.low)
-                whole = float(bottom) if isinstance(bottom, int) else float((held * by) @ bottom)
-                ratio = float((held * by) @ top) / max(whole, 1e-12)
-            ends.append(ratio)
-        return max(0.0, middle - ends[0]), max(0.0, ends[1] - middle)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Entries of a table of two attributes, which may lie the other way round than it was asked for."""
-
-    entries: Entries
-    turned: bool
-
-    def flat(self, one: Floats, other: Floats) -> Floats:
-        """Products of scores of both attributes, entry by entry."""
-        return np.asarray((np.outer(other, one) if self.turned else np.outer(one, other)).ravel())
+                own = top if bottom is None else top - end * bottom
+                end = ratio(np.where(sign * own > 0, high, low))
+            ends.append(end)
+        return max(0.0, ratio(1.0) - ends[0]), max(0.0, ends[1] - ratio(1.0))
 
 
 @dataclass(frozen=True)
@@ -160,32 +138,31 @@ class Persons:
         `half` is half the width of the units of a number that is asked about by itself.
         """
         self.require_few([*top], per)
-        ones = {j: np.ones(len(self.evidence.units[j].part)) for j in top}
+        ones = {j: np.ones(len(self.evidence.bins(j))) for j in top}
         if not self.by_units([*top], per):
             folded = [{j: self.folded(j, side.get(j, ones[j])) for j in top} for side in (top, bottom)]
             return self.of_bins(folded[0], folded[1], sampled)
         ((j, scores),) = top.items()
-        own, unit, below = self.alone(j), self.evidence.units[j], bottom.get(j, ones[j])
+        own, margin, below = self.alone(j), self.evidence.margins[j], bottom.get(j, ones[j])
         over, under, wide = (
-            np.asarray(np.bincount(unit.ranges, side * unit.part, minlength=len(own.values)), dtype=np.float64)
+            np.asarray(np.bincount(margin.ranges, side * margin.part, minlength=len(own.values)), dtype=np.float64)
             for side in (scores, below, 0 * scores if half is None else half)
         )
         everybody = not self.of_event(j) and bool((below == 1).all())
         held = np.maximum(own.values, 0.0)
         hidden = np.array([float(held @ wide) / max(float(held @ under), 1e-12)])
-        return replace(own.ratio(over, self.n if everybody else under, sampled), below=hidden, above=hidden)
+        return replace(own.ratio(over, None if everybody else under, sampled), below=hidden, above=hidden)
 
     def of_bins(self, top: Scores, bottom: Scores, sampled: bool) -> Estimate:
         """The same from scores of the bins of tables of two columns; of one attribute, of events that count equally."""
         if len(top) == 1:
             ((j, scores),) = top.items()
-            table, number, left = self.weighed(j)
-            return table.entries.opened(table.flat(number, scores), table.flat(number, bottom[j]), sampled, left)
+            entries, number = self.weighed(j)
+            return entries.ratio(outer(number, scores), outer(number, bottom[j]), sampled)
         a, b = top
-        table = self.table(a, b)
-        over, under = (table.flat(side[a], side[b]) for side in (top, bottom))
+        over, under = (outer(side[a], side[b]) for side in (top, bottom))
         everybody = not self.of_event(a) and not self.of_event(b) and bool((under == 1).all())
-        return table.entries.ratio(over, self.n if everybody else under, sampled)
+        return self.table(a, b).ratio(over, None if everybody else under, sampled)
 
     def mean(self, column: str, chosen: Scores, per: Per, sampled: bool) -> tuple[Estimate, tuple[float, float], float]:
         """The mean of a number over chosen units, where it may lie, and by what part bins make its distances too small."""
@@ -209,7 +186,10 @@ class Persons:
 
     def wait(self, j: int, scale: Scale, sampled: bool) -> Estimate:
         """The mean time from an event to the next, by an attribute of times in bins: inside them only bounds are known."""
-        found, bins = self.steps(j), self.evidence.bins(j)
+        steps, bins = Evidence(self.evidence.found, ("step",)), self.evidence.bins(j)
+        if not steps.holds((j, j)):
+            raise CannotAnswerError("steps from one event to the next were not measured: the package names no order.")
+        found = self.table(j, j, steps)
         first, last = (np.searchsorted(bins, np.arange(bins.max() + 1), side=side) for side in ("left", "right"))
         starts, ends = scale.starts[first] / scale.grid.scale, scale.ends[last - 1] / scale.grid.scale
         middle, same = (starts + ends) / 2, np.eye(len(starts), dtype=bool)
@@ -225,50 +205,39 @@ class Persons:
         below, above = np.maximum(0.0, estimate.value - least), np.maximum(0.0, most - estimate.value)
         return replace(estimate, below=below, above=above, opened="")
 
-    def weighed(self, j: int) -> tuple[Table, Floats, LeftOpen]:
-        """The table of the number of events and an attribute; that number by bin; and what bins of it leave open."""
-        table, (mean, low, high) = self.table(self.count, j), self.weights
-        safe, ones = np.where(mean > 0, mean, 1.0), np.ones(len(table.entries.values) // len(mean))
-        least, most = (table.flat(np.where(mean > 0, end / safe, 1.0), ones) for end in (low, high))
-        return table, mean, LeftOpen(least, most)
-
-    @cached_property
-    def weights(self) -> tuple[Floats, Floats, Floats]:
-        """For the bins of the number of events: its mean inside the bin as measured, and the smallest and the largest."""
+    def weighed(self, j: int) -> tuple[Entries, Floats]:
+        """The table of the number of events and an attribute, opened by what bins of that number hide; and the number by bin."""
         counts = np.maximum(self.alone(self.count).values, 0.0)
         starts = count_bins(len(counts) - 1)
         stops = np.append(starts[1:], len(counts))
-        mean = [
-            float(np.average(np.arange(a, b), weights=counts[a:b] + 1e-9)) for a, b in zip(starts, stops, strict=True)
-        ]
-        return np.array(mean), starts.astype(np.float64), (stops - 1).astype(np.float64)
+        mean = np.array(
+            [float(np.average(np.arange(a, b), weights=counts[a:b] + 1e-9)) for a, b in zip(starts, stops, strict=True)]
+        )
+        entries = self.table(self.count, j)
+        safe, ones = np.where(mean > 0, mean, 1.0), np.ones(len(entries.values) // len(mean))
+        low, high = (outer(np.where(mean > 0, end / safe, 1.0), ones) for end in (starts, stops - 1))
+        return replace(entries, factors=(low, high)), mean
 
     # Tables.
 
     def alone(self, j: int) -> Entries:
         """What was counted of one attribute by itself, range by range."""
         own, n = self.evidence.margins[j], self.n
-        return Entries(n * own.shares, lambda slopes: Noise(*own.noise(n * slopes[None])))
+        return Entries(n * own.shares, lambda slopes: own.noise(n * slopes[None]), n)
 
-    def table(self, a: int, b: int) -> Table:
-        """The table of two attributes."""
-        for columns in ((a, b), (b, a)):
-            if self.evidence.holds(columns):
-                return Table(entries(self.evidence, columns), columns != (a, b))
-        raise CannotAnswerError("these two columns were not measured together.")
-
-    def steps(self, j: int) -> Entries:
-        """The table of an attribute of an event and of the next."""
-        own = Evidence(self.evidence.found, ("step",))
-        if not own.holds((j, j)):
-            raise CannotAnswerError("steps from one event to the next were not measured: the package names no order.")
-        return entries(own, (j, j))
+    def table(self, a: int, b: int, evidence: Evidence | None = None) -> Entries:
+        """The table of two attributes, a row for each bin of the first."""
+        own, n = evidence or self.evidence, self.n
+        if not (own.holds((a, b)) or own.holds((b, a))):
+            raise CannotAnswerError("these two columns were not measured together.")
+        table = own.table((a, b))
+        return Entries(n * table.ravel(), lambda slopes: own.noise({(a, b): n * slopes.reshape(1, *table.shape)}), n)
 
     # Bins.
 
     def folded(self, j: int, scores: Floats) -> Floats:
         """Scores of units as scores of their bins; of a number that a range cuts the part of its bin, if that is light."""
-        unit, number = self.evidence.units[j], j in self.columns.edges
+        unit, number = self.evidence.margins[j], j in self.columns.edges
         width = np.diff(unit.edges)
         part = np.bincount(unit.bins, scores * width) / np.bincount(unit.bins, width)
         cut = np.flatnonzero(np.bincount(unit.bins, np.abs(scores - part[unit.bins]) > 1e-9))
@@ -284,7 +253,7 @@ class Persons:
     def in_bins(self, name: str) -> tuple[Floats, Floats, float]:
         """A number's mean inside each bin, where it is a number, and by what part its distances are too small in bins."""
         j, (fine, half), there = self.columns.place(name), self.columns.number(name), self.columns.there(name)
-        unit = self.evidence.units[j]
+        unit = self.evidence.margins[j]
         counts = self.n * self.evidence.one_way(j)
         mass, size = np.maximum(counts, 1e-9) * there, int(unit.bins.max()) + 1
         held = np.maximum(np.bincount(unit.bins, mass, minlength=size), 1e-12)
@@ -306,7 +275,6 @@ class Persons:
         return float(mass @ self.columns.number(name)[0] / max(mass.sum(), 1e-12))
 
 
-def entries(evidence: Evidence, columns: tuple[int, int]) -> Entries:
-    """The entries of a table of two columns."""
-    n, table = evidence.found.n, evidence.table(columns)
-    return Entries(n * table.ravel(), lambda slopes: evidence.noise({columns: n * slopes.reshape(1, *table.shape)}))
+def outer(one: Floats, other: Floats) -> Floats:
+    """Products of scores of two attributes, entry by entry."""
+    return np.asarray(np.outer(one, other).ravel())

@@ -195,7 +195,7 @@ def _of_events(model: Model, partial: Sequence[bool], release: Release, about: A
     outcome, places = model.features[0], [f.attribute for f in model.features]
     complete = bool(model.there.all())
     other = next(place for place, own in zip(places, partial, strict=True) if own)
-    size = len(release.evidence.units[other].part)
+    size = len(release.evidence.margins[other].part)
     given = Feature(other, np.ones(size), condition=True)
     implied = list(partial)
     if not complete:

@@ -27,7 +27,7 @@ from covey.answers.estimates import (
 )
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
-from covey.answers.persons import Per, Persons
+from covey.answers.persons import Per, Persons, outer
 from covey.answers.source import Source, streams_of
 from covey.answers.steps import (
     LOST,
@@ -78,7 +78,7 @@ class Release(Source):
     @cached_property
     def columns(self) -> Columns:
         """Columns by name; numbers have the units that they were measured in."""
-        edges: dict[int, Integers] = {j: self.evidence.units[j].edges for j in self.cells}
+        edges: dict[int, Integers] = {j: self.evidence.margins[j].edges for j in self.cells}
         shares = dict(enumerate(self.shares)) if self.measurements is not None else {}
         if not self.several:
             return Columns(self.codecs, edges, shares, self.privacy.left_out)
@@ -123,7 +123,7 @@ class Release(Source):
             codes = np.column_stack([codes.persons, np.where(counts[:, None] > 0, some, -1)])
         units = codes.astype(np.int64)
         for j in self.cells:
-            units[:, j] = np.searchsorted(self.evidence.units[j].edges, units[:, j], side="right") - 1
+            units[:, j] = np.searchsorted(self.evidence.margins[j].edges, units[:, j], side="right") - 1
         return Rows(units)
 
     @property
@@ -150,7 +150,7 @@ class Release(Source):
         found = np.split(mean, np.cumsum(sizes)[:-1])
         if self.numbers is not None:
             for j, cells in self.numbers.cells.items():
-                found[j] = cells.measure.mass(self.evidence.units[j].edges)
+                found[j] = cells.measure.mass(self.evidence.margins[j].edges)
         return found
 
     def sampled(self, about: About) -> float | None:
@@ -299,22 +299,20 @@ class Release(Source):
                     "at once were not measured. Compute others from the rows, without an interval."
                 )
             ((place, mask),) = chosen.items()
-            table, number, left = persons.weighed(place)
-            top = table.flat(number, persons.folded(place, mask))
+            entries, number = persons.weighed(place)
             note = notes.together(notes.of_conditions(self.columns, of))
-            return answer(table.entries.opened(top, persons.n, sampled, left), note)
+            return answer(entries.ratio(outer(number, persons.folded(place, mask)), None, sampled), note)
         if by is None:
             entries = persons.alone(persons.count)
-            return answer(entries.ratio(np.arange(len(entries.values), dtype=np.float64), persons.n, sampled))
+            return answer(entries.ratio(np.arange(len(entries.values), dtype=np.float64), None, sampled))
         place = self.columns.place(by)
         if persons.of_event(place):
             raise ParameterError(f"{by!r} is a column of events: ask for rate {by}=…, or group by a column of persons.")
-        table, number, left = persons.weighed(place)
-        left, everybody = replace(left, below=False), np.ones(len(number))
+        entries, number = persons.weighed(place)
 
         def ask(mask: Floats) -> Answer:
-            top, bottom = (table.flat(each, persons.folded(place, mask)) for each in (number, everybody))
-            return answer(table.entries.opened(top, bottom, sampled, left))
+            top, bottom = (outer(each, persons.folded(place, mask)) for each in (number, np.ones(len(number))))
+            return answer(entries.ratio(top, bottom, sampled, moved=False))
 
         return self._by_group(by, ask)
 
