@@ -15,8 +15,7 @@ from audits import events
 from covey.errors import CoveyError
 from covey.progress import listening
 from covey.release.bundle import write_bundle
-from covey.release.measurements import pack
-from covey.release.model import model_arrays
+from covey.release.model import model_arrays, pack
 
 ROWS = 20  # synthetic rows that are drawn and compared
 

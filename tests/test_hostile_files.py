@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from covey.cli import main
 from covey.errors import InputError, LedgerError, ParameterError
 from covey.privacy.ledger import Ledger
-from covey.release.reading import read_arrays, read_json
+from covey.release.model import read_arrays, read_json
 from covey.table.columns import guarded, unguarded
 from covey.table.document import read_document
 from covey.table.sources import open_source

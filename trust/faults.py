@@ -44,8 +44,7 @@ import covey.web.app
 import covey.web.worker
 from covey.demo import example_visits
 from covey.privacy.ledger import Ledger
-from covey.release.claim import tidy
-from covey.release.places import SUMS
+from covey.release.places import SUMS, tidy
 from covey.release.verify import verify_bundle
 from covey.table.schema import Schema
 from covey.table.sources import read_table

@@ -12,15 +12,18 @@ _EMPTY = frozenset(("br", "col", "meta", "rect", "line", "circle", "path"))
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is markup already, for templates too."""
 
     __slots__ = ()
 
+    def __html__(self) -> Html:
+        return self
+
 
 def text(value: Any) -> Html:
-    """A value as markup: Html as it is, lists piece by piece, None as nothing, everything else escaped."""
-    if isinstance(value, Html):
-        return value
+    """A value as markup: what is markup as it is, lists piece by piece, None as nothing, everything else escaped."""
+    if hasattr(value, "__html__"):
+        return Html(value.__html__())
     if value is None:
         return Html()
     if isinstance(value, Iterable) and not isinstance(value, str):

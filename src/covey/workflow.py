@@ -42,11 +42,18 @@ from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.reading import Prepared
-from covey.release.accuracy import stated
 from covey.release.bundle import Told, add_words, claim_target, publish
-from covey.release.claim import claimed
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease, AnyRelease, PrivateRelease
-from covey.release.places import WORDS_SUMS, check_disk, check_output, check_target, refuse_in_bundle, refuse_same
+from covey.release.places import (
+    WORDS_SUMS,
+    check_disk,
+    check_output,
+    check_target,
+    claimed,
+    refuse_in_bundle,
+    refuse_same,
+)
+from covey.release.report import stated
 from covey.release.verify import bundle_digest, read_facts, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.table.column_drafts import TWO_READINGS

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from covey.errors import ParameterError
-from covey.release import claim as module
-from covey.release.claim import claimed, replace, tidy
+from covey.release import places as module
+from covey.release.places import claimed, replace, tidy
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from covey.release.claim import claimed
+from covey.release.places import claimed
 with claimed(Path(sys.argv[1])) as place:
     (place / "new").mkdir()
     print(place, flush=True)

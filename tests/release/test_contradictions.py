@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from covey.release.contradictions import contradiction_section, contradiction_words, contradictions
+from covey.release.confidential import contradiction_section
+from covey.release.contradictions import contradiction_words, contradictions
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 

@@ -15,7 +15,7 @@ from covey.methods.regain.measure_tables import Tables, measure_one_way
 from covey.privacy.gate import Exact, Gate
 from covey.release import bundle as module
 from covey.release.bundle import write_bundle
-from covey.release.measurements import read_measurements, write_measurements
+from covey.release.model import read_measurements, write_measurements
 from covey.release.verify import verify_bundle
 from covey.table.schema import Field, Schema
 

@@ -16,8 +16,7 @@ from covey.errors import InputError
 from covey.privacy.budget import NOISE, Charge, PrivacyStatement
 from covey.privacy.certificate import WORDS, Certificate, OutOfPlace, TableBounds
 from covey.release.contents import AnonymousRelease, AnyRelease, Bounds
-from covey.release.model import read_model
-from covey.release.reading import read_json
+from covey.release.model import read_json, read_model
 from covey.release.verify import checked_bundle, described_by, promised, rows_path, tables_of
 from covey.table.codec import Codec
 from covey.table.sources import ColumnValues, joined, open_source

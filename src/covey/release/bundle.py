@@ -37,16 +37,13 @@ from typing import Any
 from covey.errors import CoveyWarning
 from covey.privacy.certificate import WORDS as KINDS
 from covey.progress import Progress
-from covey.release.accuracy import stated
-from covey.release.claim import claimed
-from covey.release.claim import replace as put_in_place
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease, Bounds
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
 from covey.release.model import write_model
-from covey.release.pictured import Seen
-from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, check_target
-from covey.release.report import report_html, rows_bounds
+from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, check_target, claimed
+from covey.release.places import replace as put_in_place
+from covey.release.report import report_html, rows_bounds, stated
 from covey.release.standards import as_yaml, croissant, dcat, deployment
 from covey.release.statements import (
     WEAK,
@@ -57,6 +54,7 @@ from covey.release.statements import (
     private_words,
     unfinished_words,
 )
+from covey.release.summary import Seen
 from covey.release.verify import PACKAGE, SCHEMA, described_by, file_digest, tables_of
 from covey.table.description import Description
 from covey.table.document import write_document

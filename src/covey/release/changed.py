@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.release.charts import percent
-from covey.release.numbers import there, word
+from covey.release.charts import percent, word
+from covey.release.numbers import there
 from covey.release.summary import point
 from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
 from covey.table.codec import Codec

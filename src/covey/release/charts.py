@@ -1,7 +1,6 @@
-"""Pictures as static SVG and HTML: no script, no image, no network; colours come from the style sheet, dark or light.
+"""Pictures as static SVG: no script, no image, no network; colours come from the style sheet, dark or light.
 
-Every chart is a `figure` with a caption, a description for those who cannot see it, and its numbers as a table. Bars of
-categories are tables to begin with.
+Every one has a description for those who cannot see it; templates set it in a figure with a caption and its numbers as a table.
 """
 
 from __future__ import annotations
@@ -14,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Floats
-from covey.html import Html, breakable, shorten, tag
+from covey.html import Html, shorten, tag
+from covey.privacy.certificate import of_hundred
 
+HUNDRED = 100  # rows in the picture of a proportion
+ACROSS = 25  # of them in a line
 _NUMBER = re.compile(r"[<≤+−-]? ?[0-9][0-9.,]*(e-?[0-9]+)?%?( [ερ]| points)?")
 
 
@@ -41,28 +43,16 @@ def number(value: float) -> str:
     return f"{value:.{min(digits, 9)}f}" if digits <= 9 else f"{value:.2g}"
 
 
-def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], caption: str, class_: str | None = None) -> Html:
-    """A table whose first column names the row; cells that are numbers stand to the right."""
-    body = [
-        tag("tr", tag("th", row[0], scope="row"), [tag("td", cell, class_=_side(cell)) for cell in row[1:]])
-        for row in rows
-    ]
-    numeric = [_side(cell) for cell in rows[0]] if rows else [None] * len(head)
-    titles = [tag("th", cell, scope="col", class_=side) for cell, side in zip(head, numeric, strict=True)]
-    grid = tag("table", tag("caption", caption), tag("thead", tag("tr", titles)), tag("tbody", body), class_=class_)
-    return tag("div", grid, class_="scroll", tabindex="0", role="group", aria_label=caption)
+def word(value: float | str | None) -> str:
+    """A value of a number or date in a sentence."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{value:,.6g}"
 
 
-def _side(cell: Any) -> str | None:
-    """Numbers, with or without a sign, a unit or a per cent, stand to the right."""
-    return None if isinstance(cell, Html) or not _NUMBER.fullmatch(str(cell)) else "n"
-
-
-def figure(caption: Any, picture: Html, numbers: Html | None = None, note: Any = None) -> Html:
-    """A picture with its caption and, folded away, its numbers."""
-    below = tag("details", tag("summary", "The numbers"), numbers) if numbers is not None else None
-    words = tag("figcaption", caption, tag("span", note, class_="note") if note else None)
-    return tag("figure", words, picture, below)
+def side(cell: Any) -> str | None:
+    """The class of a cell: numbers, with or without a sign, a unit or a per cent, stand to the right."""
+    return None if hasattr(cell, "__html__") or not _NUMBER.fullmatch(str(cell)) else "n"
 
 
 def svg(width: int, height: int, title: str, description: str, *inside: Any, least: int = 0, role: str = "img") -> Html:
@@ -101,59 +91,6 @@ def ticks(top: float, count: int = 4) -> list[float]:
     power = 10.0 ** floor(log10(rough))
     step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
     return [i * step for i in range(int(top / step * 1.0001) + 1)]
-
-
-def bars(
-    rows: Sequence[tuple[str, Sequence[float]]],
-    caption: str,
-    kinds: Sequence[str] = ("share",),
-    bands: Sequence[tuple[float, float] | None] = (),
-) -> Html:
-    """Categories with a bar and a share each; with two kinds (true, synthetic) two bars beside each other.
-
-    Bars are drawn on one scale, the largest share or the end of its error band filling the width.
-    """
-    bands = bands if any(bands) else [None] * len(rows)
-    banded = any(bands)
-    top = max([*(max(values) for _, values in rows), *(band[1] for band in bands if band)], default=0.0) or 1.0
-    body = []
-    for (label, values), band in zip(rows, bands, strict=True):
-        drawn = [
-            tag(
-                "i", class_=f"bar b{k}" + (" absent" if label == "missing" else ""), style=f"width:{100 * v / top:.1f}%"
-            )
-            for k, v in enumerate(values)
-        ]
-        cells = [tag("td", percent(v), class_="n") for v in values]
-        if banded:
-            cells.append(tag("td", span(*band) if band else "–", class_="n note"))
-        if band:
-            ends = f"left:{100 * band[0] / top:.1f}%;width:{100 * (band[1] - band[0]) / top:.1f}%"
-            drawn.append(tag("i", class_="band", style=ends))
-        body.append(
-            tag(
-                "tr",
-                tag("th", breakable(label), scope="row"),
-                tag("td", drawn, class_="track", aria_hidden="true"),
-                cells,
-            )
-        )
-    head = tag(
-        "tr",
-        tag("th", "value", scope="col"),
-        tag("td", class_="track", aria_hidden="true"),
-        [tag("th", kind, scope="col", class_="n") for kind in [*kinds, *["95%"] * banded]],
-    )
-    visible = None if len(kinds) > 1 else "quiet"
-    last = tag("col", class_="ends") if banded else None
-    return tag(
-        "table",
-        tag("caption", caption, class_="quiet"),
-        tag("colgroup", tag("col", class_="what"), tag("col"), [tag("col", class_="how") for _ in kinds], last),
-        tag("thead", head, class_=visible),
-        tag("tbody", body),
-        class_="bars" + (" banded" if banded else "" if len(kinds) == 1 else " pair"),
-    )
 
 
 def histogram(  # what is drawn, what its parts are called, and how sure they are
@@ -376,22 +313,15 @@ def spectrum_chart(values: Sequence[float], edge: float) -> Html:
     return svg(width, height, "Spectrum and noise edge", said, drawn, least=520)
 
 
-def stacked(parts: Sequence[tuple[str, float]]) -> Html:
-    """One bar cut into shares. Decoration: the table below it says the same."""
-    pieces = [
-        tag(
-            "span",
-            tag("b", percent(share, 0)) if share >= 0.06 else None,
-            class_=f"part p{i % 6}",
-            style=f"flex-grow:{share * 1000:.0f}",
-            title=f"{name}: {percent(share)}",
-        )
-        for i, (name, share) in enumerate(parts)
-    ]
-    said = "; ".join(f"{name} {percent(share)}" for name, share in parts)
-    return tag("div", pieces, class_="stack", role="img", aria_label=said)
-
-
-def swatch(i: int) -> Html:
-    """The colour of a part of `stacked`."""
-    return tag("i", class_=f"swatch p{i % 6}", aria_hidden="true")
+def hundred(share: float) -> Html:
+    """A hundred rows as dots, those that would have to move in another colour; the last of them in part."""
+    step, drawn = 17, []
+    out = min(1.0, max(0.0, share)) * HUNDRED
+    for i in range(HUNDRED):
+        x, y = (i % ACROSS) * step + 1, (i // ACROSS) * step + 1
+        drawn.append(tag("rect", x=x, y=y, width=13, height=13, rx=3, class_="bar below"))
+        part = min(1.0, max(0.0, out - i))
+        if part > 0:
+            drawn.append(tag("rect", x=x, y=y, width=f"{13 * part:.2f}", height=13, rx=3, class_="bar b1"))
+    said = f"At most {of_hundred(share)}% of the rows would have to move"
+    return svg(ACROSS * step, HUNDRED // ACROSS * step, "A hundred rows", said, drawn)

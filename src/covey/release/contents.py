@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.numbers.cells import Cells
@@ -17,10 +17,12 @@ from covey.methods.model import Fitted
 from covey.methods.persons.law import PersonsLaw
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate, TableBounds
-from covey.release.summary import Column
 from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.table.sources import ColumnValues
+
+if TYPE_CHECKING:
+    from covey.release.summary import Column
 
 NOT_PRIVATE = "This table is NOT differentially private"
 # Beyond it one person can change the odds of a release by more than e^10, 22,000 times: bundles say so.

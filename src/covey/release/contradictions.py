@@ -16,10 +16,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.html import tag
-from covey.release import charts
 from covey.release.numbers import there
-from covey.release.page import Part, section
 from covey.release.summary import every_so_many, point
 from covey.table.attributes import Grid
 from covey.table.codec import Codec
@@ -235,24 +232,3 @@ def contradiction_words(found: Mapping[str, Any]) -> list[str]:
         if one["synthetic"] > one["true"]
     ]
     return [f"{score}, the mean over {found['relations']} relations", *worst] if found["relations"] else []
-
-
-def contradiction_section(found: Mapping[str, Any]) -> list[Part]:
-    """The same as a part of the confidential page."""
-    words = (
-        f"{found['relations']} relations hold in the true rows: equal columns, missing together, orders, sums, functions, "
-        f"implications. On average the synthetic rows break one in {found['score']:.1%} more of the rows that it speaks of. What "
-        "is known to hold can be declared as a rule, and then holds in every row."
-    )
-    head = ("relation", "true rows that break it", "synthetic rows that break it", "a synthetic row")
-    rows = [
-        (
-            one["relation"],
-            f"{one['true']:.1%}",
-            f"{one['synthetic']:.1%}",
-            "; ".join(map(": ".join, one["example"].items())),
-        )
-        for one in found["worst"]
-    ]
-    table = charts.table(head, rows, "Relations")
-    return [section("contradictions", "Contradictions", tag("p", words), table)] if rows else []

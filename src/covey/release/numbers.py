@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
+from covey.release.charts import word
 from covey.release.summary import every_so_many, point
 from covey.table.attributes import MISSING, Grid, Labels
 from covey.table.codec import Codec
@@ -147,13 +148,6 @@ def alarms(columns: dict[str, dict[str, Any]]) -> list[str]:
             words = f"the distribution of {name} differs: the proportion below some value is off by {shape:.0%}"
             found.append((shape / SHAPE_ALARM, words))
     return [words for _, words in sorted(found, key=lambda one: -one[0])]
-
-
-def word(value: float | str | None) -> str:
-    """A value of a number or date in a sentence."""
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else f"{value:,.6g}"
 
 
 def number_words(figures: Mapping[str, Any]) -> list[str]:

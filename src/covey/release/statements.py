@@ -12,14 +12,15 @@ from covey.entropy import SEEDED_MARK
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import WORDS, Certificate
 from covey.privacy.gaussian import epsilon_above
-from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE, AnonymousRelease, PrivateRelease
-from covey.release.reading import read_json
-from covey.table.description import Description
+from covey.release.contents import LARGE_EPSILON, AnonymousRelease, PrivateRelease
+from covey.release.model import read_json
+from covey.release.page import render
 
 PRIOR = (
     "rows of an earlier bundle (named by the SHA-256 of its SHA256SUMS) were used as public information; its own guarantee paid "
     "for them, and both count if they are about the same persons"
 )
+EXAMPLES = (0.01, 0.05, 0.1, 0.25, 0.5)  # shares of people who have something, from a rare illness to a coin
 WEAK = f"ε is larger than {LARGE_EPSILON}: the guarantee is weak"
 
 
@@ -206,179 +207,49 @@ def _persons_facts(found: Certificate) -> dict[str, Any]:
     }
 
 
+# In words.
+
+
 def unfinished_words(folder: Path) -> str:
     """README.md of a bundle whose data are written and whose words are not yet made."""
-    guarantee = read_json(folder / "privacy.json")["guarantee"]
-    lines = [
-        f"Synthetic data: {guarantee}.",
-        "",
-        "The data of this folder are complete, and `covey verify` checks them. The report is still missing. If nobody is making "
-        "it,",
-        "this makes it from the data alone:",
-        "",
-        "    covey resume FOLDER",
-    ]
-    return "\n".join(lines) + "\n"
+    return render("unfinished.md", guarantee=read_json(folder / "privacy.json")["guarantee"])
 
 
 def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | None, accuracy: str | None) -> str:
     """README.md of a private bundle with these files of rows; `accuracy` is what its certificate says of them."""
-    privacy, budget, several = release.privacy, release.privacy.budget, release.described.schema is None
-    unit = budget.protects.removeprefix("one ")
-    these, made, source = "This table is", "It was made", "a confidential table"
-    if several:
-        these, made, source = "These tables are", "They were made", "confidential tables"
-    lines = [
-        "# Synthetic data",
-        "",
-        *(
-            [f"**{SEEDED_MARK}.** This bundle was made with a declared seed, for testing.", ""]
-            if privacy.seeded
-            else []
-        ),
-        f"{these} synthetic: no row belongs to a person. {made} by covey {release.version} from",
-        f"{source} of {privacy.n} {budget.counted}, and the folder {promised(privacy)}.",
-        "",
-        *([f"{WEAK}.", ""] if budget.epsilon > LARGE_EPSILON else []),
-        "## What it protects",
-        "",
-        f"Whoever sees this folder learns almost nothing about any one {unit}: had it been",
-        f"another, this release would have been almost as likely. The number of {budget.counted}, the schema and the method are",
-        "public.",
-        *(_tables_words(release.described) if several else _persons_words(budget)),
-        "",
-        *_learned_words(privacy),
-        *_relation_words(release.described),
-        *([] if privacy.prior is None else [f"As public information, {PRIOR}. Bundle: `{privacy.prior}`.", ""]),
-        *unprotected(accuracy),
-        *([] if mended is None else [_rules_words(mended, several), ""]),
-        "## Files",
-        "",
-        *(f"- `{name}`: rows" for name in tables),
-        "- `datapackage.json`: what the columns mean, and how the tables are linked"
-        if several
-        else "- `schema.json`: what the columns mean",
-        "- `privacy.json`: the guarantee, and how the budget was spent",
-        "- `certificate.json`: the accuracy bound",
-        "- `model.npz`: the model that rows are drawn from",
-        "- `measurements.npz`, `measurements.json`: the noisy numbers that were measured, and the size of their noise;",
-        "  `covey ask` and `covey.load` answer questions from them with error bars, `covey tables` writes them as CSV",
-        "- `report.html`: this, and pictures of the data, in a browser",
-        "- `croissant.json`, `dcat.json`, `deployment.yaml`: metadata for machine learning, for data catalogues and for the",
-        "  registry of deployments of differential privacy",
-        "- `SHA256SUMS`, `SHA256SUMS.report`: checksums of the data and of the rest; `covey verify` checks them",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def promised(privacy: PrivacyStatement) -> str:
-    """What a folder carries."""
-    budget = privacy.budget
-    carries = "would carry, without the seed," if privacy.seeded else "carries"
-    return f"{carries} {'pure ' if budget.pure else ''}differential privacy with {budget.parameters}"
-
-
-def unprotected(accuracy: str | None) -> list[str]:
-    """What README.md says of limits: of the guarantee, and of accuracy, in the words of a certificate."""
-    return [
-        "## What it does not protect",
-        "",
-        "Facts about the population are the purpose of the data and are not hidden. Several releases about the same people",
-        "add up; the data owner's ledger keeps count.",
-        "",
-        "## How accurate it is",
-        "",
-        accuracy or "No part of the budget was set aside for a certificate.",
-        "",
-    ]
-
-
-def _tables_words(described: Description) -> list[str]:
-    """How tables are linked, and what of that is not public."""
-    said = [""]
-    for part in described.tables[1:]:
-        own = part.parent
-        assert own is not None  # nosec B101 # for the type checker; every table but the first has one
-        said += [
-            f"How many rows `{part.name}` has in truth is not public. `{part.name}.{own.column}` refers to `{own.table}`:",
-            f"its numbers have no meaning. A person has at most {own.at_most} events.",
-        ]
-    return said
-
-
-def _rules_words(mended: int, several: bool) -> str:
-    """How many rows were altered after drawing, for the rules' sake."""
-    if several:
-        return f"Rules across the tables hold: {mended:,} events were drawn anew for them."
-    if not mended:
-        return "Every row keeps the rules of `schema.json`. None had to be altered after drawing."
-    return f"Every row keeps the rules of `schema.json`: {mended:,} were altered after drawing, because they broke one."
-
-
-def _relation_words(described: Description) -> list[str]:
-    """What README.md says of relations that were found with noise."""
-    found = () if described.schema is None else described.schema.found
-    listed = [f"- {relation}" for relation in found]
-    return (
-        ["These relations between columns were found with noise, and synthetic rows keep them:", "", *listed, ""]
-        if found
-        else []
-    )
-
-
-def _learned_words(privacy: PrivacyStatement) -> list[str]:
-    """What README.md says where domains were learned."""
-    if not privacy.learned and not privacy.left_out:
-        return []
-    names = ", ".join(f"`{name}`" for name in privacy.learned) or "none"
-    lines = [f"Limits and categories of these columns were learned with noise, as part of the same guarantee: {names}."]
-    lines.append("The names and types of all columns are public. Rare categories are counted as other.")
-    if privacy.left_out:
-        lines.append(
-            f"These columns were left out, because noise hides their values: {', '.join(f'`{n}`' for n in privacy.left_out)}."
-        )
-    if privacy.guessed:
-        lines.append("Noise hides the values of all of them: their limits are a guess, and texts are one category.")
-    if privacy.assumed:
-        lines += [
-            "",
-            "The guarantee takes these facts as public. They were read without noise:",
-            "",
-            *(f"- {line}" for line in privacy.assumed),
-        ]
-    return [*lines, ""]
-
-
-def _persons_words(budget: Budget) -> list[str]:
-    """What it means that rows were counted by persons, or that persons may have several."""
-    if budget.persons:
-        return [
-            "",
-            "A person may have several rows: they share one weight, so every person counts once. The synthetic rows are like",
-            "a random row of a random person. How many rows the confidential table has is not public.",
-        ]
-    if budget.rows_per_person > 1:
-        return ["", "The guarantee compares persons with equally many rows, so the number of rows is public."]
-    return []
+    schema = release.described.schema
+    given = {
+        "release": release,
+        "privacy": release.privacy,
+        "budget": release.privacy.budget,
+        "several": schema is None,
+    }
+    found = {"relations": () if schema is None else schema.found, "WEAK": WEAK, "PRIOR": PRIOR}
+    return render("private.md", tables=tables, mended=mended, accuracy=accuracy, **given, **found)
 
 
 def anonymous_words(release: AnonymousRelease) -> str:
     """README.md of an anonymous bundle: its first sentence says what it is not."""
-    lines = [
-        f"{NOT_PRIVATE}: every row comes from the average of at least {release.group_size} records, and a group",
-        "whose members agree on a column discloses it.",
-        "",
-        "# Anonymous synthetic data",
-        "",
-    ]
-    if release.seeded:
-        lines += [f"**{SEEDED_MARK}** (sampling).", ""]
-    lines += [
-        f"Made by covey {release.version} from a confidential table of {release.n} rows in {release.groups} groups",
-        f"(method: {release.method}). The covariance lost by averaging is {release.covariance_loss:.4g}, computed on real data.",
-        "Numbers and dates are averages, so they vary less than those of single records.",
-        "",
-        f"Hand it only to people who may see {release.group_size}-anonymous data. For data that can be published use",
-        "`covey release`.",
-    ]
-    return "\n".join(lines) + "\n"
+    return render("anonymous.md", release=release)
+
+
+# What groups give away by agreeing: the risk of anonymous releases, which follows from the size of groups alone.
+
+
+def agreeing(r: int, share: float) -> float:
+    """The chance that r people drawn at random all have something that this share of people have, or that none has it."""
+    return float(share**r + (1 - share) ** r)
+
+
+def risks(r: int) -> list[tuple[str, float]]:
+    """For things that few and many people have: how often a group of r agrees on them, and so discloses them."""
+    return [(f"{100 * share:g} of 100 people have it", agreeing(r, share)) for share in EXAMPLES]
+
+
+def why(r: int) -> str:
+    """What the figures mean."""
+    return (
+        f"If all {r:,} members of a group have the same value, their average is that value. Whoever knows that a person is in "
+        "the group then knows it too. These are the probabilities for groups formed at random. Real groups hold similar people, "
+        "so they agree more often."
+    )

@@ -13,9 +13,8 @@ import numpy as np
 
 from covey.errors import InputError
 from covey.privacy.budget import Budget, Charge, budget_for
-from covey.release.model import read_model
+from covey.release.model import read_arrays, read_json, read_model
 from covey.release.places import REPORT, SUMS, counting, listed
-from covey.release.reading import read_arrays, read_json
 from covey.table.codec import Codec
 from covey.table.columns import cell_by_cell, unguarded
 from covey.table.description import Description

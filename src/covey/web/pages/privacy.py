@@ -16,9 +16,9 @@ from covey.methods.learning import expected_sizes, with_known_domains
 from covey.methods.regain.predict import predicted_misplaced
 from covey.privacy.budget import Budget, budget_for, exact
 from covey.privacy.certificate import WORDS
-from covey.release.agreement import risks, why
 from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
+from covey.release.statements import risks, why
 from covey.synthesizers import AnonymousSynthesizer
 from covey.web.export import number
 from covey.web.forms import ANONYMOUS, PRIVATE, Order, read_budget, read_order
