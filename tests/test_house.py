@@ -149,7 +149,7 @@ def touched(run):
         run()
     finally:
         sys.setprofile(before)
-    return {name for name in seen if name.startswith(f"{SOURCE}{os.sep}")}
+    return {name for name in seen if name.startswith(f"{SOURCE}{os.sep}") and name.endswith(".py")}
 
 
 def bounds():
