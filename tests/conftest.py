@@ -16,27 +16,27 @@ from urllib.parse import quote
 
 import pytest
 
-from covey.core.fit.devices import descend
+from tests.few import few_steps as take_few_steps
 
 
 @pytest.fixture
 def few_steps(monkeypatch):
-    """Fits that take a few steps: for tests about what is read, charged, measured and written, not about accuracy."""
-    for home in ("factors", "targets"):
-        module = f"covey.core.fit.{home}.descend"
-        monkeypatch.setattr(module, lambda device, goal, start, steps: descend(device, goal, start, min(steps, 5)))
-    monkeypatch.setattr("covey.methods.regain.tables.fit_steps", lambda *_: 20)
-    monkeypatch.setattr("covey.core.fit.factors.DRAWS", 1)
-    monkeypatch.setattr("covey.answers.bands.DRAWS", 20)
+    """Fits that take a few steps."""
+    take_few_steps(monkeypatch.setattr)
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist (-p no:xdist) nobody asks
 def pytest_xdist_make_scheduler(config, log):
-    """Tests go to whichever worker is free, but all of Spark's to one, and all of the browser's: each is started once."""
+    """Tests go to whichever worker is free, but all of Spark's to one, and all of the browser's: each is started once.
+
+    A file of the rooms below goes to one worker too: its tests share releases, which several would make again and again.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class OneOfEach(LoadScopeScheduling):
         def _split_scope(self, nodeid):
+            if any(f"tests/{room}/" in nodeid for room in ("answers", "methods", "release", "table")):
+                nodeid = nodeid.partition("::")[0]
             return next((slow for slow in ("spark", "tests/browser") if slow in nodeid.lower()), nodeid)
 
     return OneOfEach(config, log)

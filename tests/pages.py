@@ -23,8 +23,9 @@ ROOT = Path(__file__).parents[1]
 INSTALL = re.compile(r"pip install '?(?:covey|\.)(?:\[([\w,]+)\])?'?")
 BLOCK = re.compile(r'```(?:(python|sh)|\w+ title="([\w.]+)")\n(.*?)```', re.S)
 
-# What runs inside: it knows nothing of this folder. Commands share a process, as starting Python takes longer than most of them.
-PLAYER = """
+# What runs inside: it knows nothing of this folder. Commands share a process, as starting Python takes longer than most of them,
+# and fits take a few steps: what a page does is looked at, not how well.
+PLAYER = f"{(ROOT / 'tests/few.py').read_text('utf-8')}\nfew_steps()\n" + """
 import contextlib, io, json, shlex, sys
 from pathlib import Path
 

@@ -41,10 +41,10 @@ GATE = {"measure", "joint", "cube", "knorm", "matrix", "signs", "choose", "pick"
 NOISY = GATE | {"Ask"}  # what a model asks for, the gate draws under the same name
 
 
-def constants(sources):
+def constants(trees):
     """Strings by the names that modules give them, such as purposes that are spoken of in several places."""
     found = {}
-    for line in [line for source in sources for line in ast.parse(source).body if isinstance(line, ast.Assign)]:
+    for line in [line for tree in trees for line in tree.body if isinstance(line, ast.Assign)]:
         names = [own for target in line.targets for own in ast.walk(target) if isinstance(own, ast.Name)]
         values = line.value.elts if isinstance(line.value, ast.Tuple) else [line.value] * len(names)
         for name, value in zip(names, values, strict=False):
@@ -55,8 +55,9 @@ def constants(sources):
 
 def names_of_streams(*sources):
     """Names that programs ask for as post-processing, and those under which a gate draws noise."""
-    found, known = {True: set(), False: set()}, constants(sources)
-    for call in [call for source in sources for call in ast.walk(ast.parse(source)) if isinstance(call, ast.Call)]:
+    trees = [ast.parse(source) for source in sources]
+    found, known = {True: set(), False: set()}, constants(trees)
+    for call in [call for tree in trees for call in ast.walk(tree) if isinstance(call, ast.Call)]:
         asked, first = getattr(call.func, "attr", getattr(call.func, "id", "")), call.args[0] if call.args else None
         if asked in PUBLIC | NOISY and isinstance(first, ast.Constant) and isinstance(first.value, str):
             found[asked in PUBLIC].add(first.value)

@@ -33,6 +33,7 @@ FOUND = (
 )  # ended in a find once; earlier finds are among those of `make fuzz`
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_accepted_releases_are_finished_refusals_cost_nothing_and_rows_keep_their_schema():
     tally = explore((*REACHING, *FOUND))
     assert tally.finds == {}

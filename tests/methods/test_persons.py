@@ -144,7 +144,7 @@ def test_what_matters_most_has_larger_weights_which_are_paid_for():
     # All persons move the weighed tables by as much as is paid for, and some by more than unweighed ones would be paid.
     factors = dict(enumerate((*map(Factor.plain, (3, 2, 4, 1001)), count_factor(5))))
     kernels = [(Query([columns], factors, of=kind).kernel(), float(w)) for (kind, columns), w in heavy.items()]
-    people = [town(40, seed=3).some(k, 1) for k in range(40)]
+    people = [town(40, seed=3).some(k, 1) for k in range(16)]
     own = [[kernel(who).integers()[0] / WEIGHT_STEPS for kernel, _ in kernels] for who in people]
     gaps = [
         sum(

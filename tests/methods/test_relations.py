@@ -137,6 +137,7 @@ def test_chance_is_computed_from_noisy_shares_and_candidates_from_limits():
     assert np.abs(formulas[0] - formulas[1]).max() < 0.1 * 6000
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_persons_files_and_frames_find_the_same_way(tmp_path):
     frame = table(4000, 5).with_columns(pl.Series("who", np.arange(4000) // 2))
     frame.write_csv(tmp_path / "t.csv")

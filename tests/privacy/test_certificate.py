@@ -19,7 +19,6 @@ from covey.privacy.certificate import (
     of_hundred,
 )
 from covey.privacy.gate import Exact
-from tests.audit import epsilon_lower_bound
 
 DISTANCES = {1: 0.002, 2: 0.004, 3: 0.001}
 
@@ -217,14 +216,3 @@ def test_zcdp_charges_are_in_rho():
     assert budget.unit == "ρ"
     certificate = release({2: 0.01}, False, np.random.default_rng(6), budget.amount / 20)
     assert certificate.bound[2] > certificate.estimate[2]
-
-
-def test_the_release_is_private_and_halved_noise_is_caught():
-    """Neighbours whose distances differ by 1/n, the most there is."""
-    n, epsilon, generator = 50, Fraction(3), np.random.default_rng(3)
-
-    def draws(value, amount):
-        return [release({2: value}, True, generator, amount, n).bound[2] for _ in range(1200)]
-
-    assert 1.5 < epsilon_lower_bound(draws(0.5, epsilon), draws(0.52, epsilon)) <= epsilon
-    assert epsilon_lower_bound(draws(0.5, 2 * epsilon), draws(0.52, 2 * epsilon)) > epsilon

@@ -27,8 +27,8 @@ from covey.privacy.ledger import Amount, Ledger, Receipt, default_ledger_path
 from covey.privacy.ledger import file as module
 from covey.privacy.ledger.file import LedgerFile
 
-KILLS = 40  # 200 and more were run by hand with the same outcome: COVEY_KILLS=200 pytest tests/privacy/test_ledger.py
-PROCESSES, ATTEMPTS, AFFORDABLE = 6, 100, 150
+KILLS = 15  # 200 and more were run by hand with the same outcome: COVEY_KILLS=200 pytest tests/privacy/test_ledger.py
+PROCESSES, ATTEMPTS, AFFORDABLE = 4, 40, 60
 CENT = Fraction(1, 100)
 
 # A worker starts in a blink when the package's __init__, which imports scipy, is stepped around. It also proves that the
@@ -923,7 +923,7 @@ while True:
 
 def test_a_crowd_of_processes_spends_exactly_the_budget(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
-    price = Fraction(1, 3000)  # 333334 nano-ε: 150 fit, and not one more; at its exact price the 151st would
+    price = Fraction(1, 3000)  # 333334 nano-ε: 60 fit, and not one more; at its exact price the 61st would
     ledger.open_dataset("patients", Fraction(333_334 * AFFORDABLE + 333_333, 10**9))
     script = """
 sys.stdin.readline()

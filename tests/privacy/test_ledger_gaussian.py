@@ -181,7 +181,7 @@ def test_charges_past_the_cap_are_found_when_the_file_is_read(ledger, monkeypatc
 
 
 def test_no_adaptive_strategy_passes_the_cap_and_two_plausible_rules_let_some_pass():
-    """The dynamic program itself: planted rules are caught by the numbers that are known for them."""
+    """The dynamic program itself, with two steps; longer strategies, and both rules against them, are among the audits."""
     _, open_status, strategies = games()[0]
     cap = float(strategies.cap.delta)
     two_steps = replace(strategies, moves=(gaussian_move(strategies.cap, Fraction("3.3e-4")),))
@@ -189,7 +189,6 @@ def test_no_adaptive_strategy_passes_the_cap_and_two_plausible_rules_let_some_pa
     first, second = filter_faults()
     with first.plant():
         assert two_steps.delta(open_status) == pytest.approx(1.70 * cap, rel=0.01)
-        assert games()[1][2].delta(open_status) > 7 * cap
     with second.plant():
         assert two_steps.delta(open_status) > 1.2 * cap
 
