@@ -25,7 +25,9 @@ BLOCK = re.compile(r'```(?:(python|sh)|\w+ title="([\w.]+)")\n(.*?)```', re.S)
 
 # What runs inside: it knows nothing of this folder. Commands share a process, as starting Python takes longer than most of them,
 # and fits take a few steps: what a page does is looked at, not how well.
-PLAYER = f"{(ROOT / 'tests/few.py').read_text('utf-8')}\nfew_steps()\n" + """
+PLAYER = (
+    f"{(ROOT / 'tests/few.py').read_text('utf-8')}\nfew_steps()\n"
+    + """
 import contextlib, io, json, shlex, sys
 from pathlib import Path
 
@@ -47,6 +49,7 @@ for language, title, code in blocks:
             elif words and words[:2] not in (["make", "demo"], ["make", "test"], ["pip", "install"]):
                 sys.exit(f"not a command that this page explains: {line}")
 """
+)
 
 
 def needed(extras: frozenset[str]) -> dict[str, Distribution]:
