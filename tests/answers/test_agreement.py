@@ -93,7 +93,7 @@ def test_answers_hold_the_truth_and_rows_do_not_contradict_them(table, monkeypat
     assert rows <= 0.03
     assert apart < 0.15
     monkeypatch.setattr(Ties, "room", lambda self, a, xi, xj: len(xi))
-    monkeypatch.setattr(answering, "around", lambda estimate, value, confidence: estimate)
+    monkeypatch.setattr(Estimate, "around", lambda estimate, value, confidence: estimate)
     _, rows, apart = misses(table)
     assert apart > 0.2
     assert table == "visits" or rows > 0.1

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import covey
 from covey.answers.answer import in_library
-from covey.answers.notes import NOTICED, of_all
+from covey.answers.columns import NOTICED
 from covey.cli import main
 from covey.errors import CannotAnswerError, ParameterError
 from covey.release.bundle import write_bundle
@@ -135,7 +135,7 @@ def test_categories_that_are_several_in_one_are_told(release):
     assert release.regress("race=b ~ ill")[0].note == ""
     with pytest.raises(ParameterError, match="Values that are not listed are in 'rest'"):
         release.share({"race": "c"})
-    assert merged in of_all(release.columns)
+    assert merged in release.columns.notes_of_all()
 
 
 # Groups.

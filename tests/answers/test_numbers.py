@@ -128,10 +128,7 @@ def test_answers_are_in_the_columns_own_values(released):
     asked = {
         "share": (released.share({"age": (65, None)}, **exact), (age >= 65).mean()),
         "missing": (released.share({"age": None}, **exact), (~there).mean()),
-        "pair": (
-            released.share({"age": (65, None), "ward": "geriatrics"}, **exact),
-            ((age >= 65) & geriatrics).mean(),
-        ),
+        "pair": (released.share({"age": (65, None), "ward": "geriatrics"}, **exact), ((age >= 65) & geriatrics).mean()),
         "mean": (released.mean("age", **exact), age[there].mean()),
         "group": (released.mean("age", where={"ward": "geriatrics"}, **exact), age[there & geriatrics].mean()),
         "median": (released.quantile("cost", 0.5, **exact), np.median(cost)),

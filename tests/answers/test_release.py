@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from covey.answers.answer import Answer, AnswerTable
-from covey.answers.estimates import logistic_coefficients
+from covey.answers.regression import logistic_coefficients
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
-from covey.answers.notes import of_all
 from covey.core.arrays import Floats, Integers
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError
@@ -93,7 +92,7 @@ class ReportBands:
 
     def notes(self) -> list[str]:
         """As answers say it, of every column."""
-        return of_all(self.release.columns)
+        return self.release.columns.notes_of_all()
 
     def table(self, codes: Integers, a: int, b: int) -> PairTable:
         """The table of one pair, its rarer categories and neighbouring bins joined."""

@@ -2,12 +2,16 @@
 
 {"ward": "surgery"}    a category; a list for several; None or "missing" for missing cells
 {"age": (65, None)}    from 65 on; both ends belong to the range
+
+A release knows a number only within its limits, and a category only if it is listed. An answer that rests on a limit where a
+noticeable share of the rows lies, or on the category of all that is not listed, is about the table so changed: notes say so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,6 +21,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.html import shorten
+from covey.release.charts import percent
 from covey.release.conditional import Wish
 from covey.table.attributes import Grid
 from covey.table.codec import Codec
@@ -25,6 +30,7 @@ from covey.table.fields import BITS, FALSE_TRUE, Field, typed
 MISSING = "missing"
 NAMED = 3  # categories of a merged group that its label names
 LIGHT = 0.05  # a bin with a larger share is not cut: the bounds on what lies on either side would say little
+NOTICED = 0.01  # of the values that a question is about: fewer at a limit are what any limit has
 Conditions = Mapping[str, Any]
 
 
@@ -347,6 +353,59 @@ class Columns:
         words = [labels[c] for c in members]
         more = [f"{len(words) - NAMED} more"] if len(words) > NAMED + 1 else []
         return shorten(" or ".join([*(words[:NAMED] if more else words), *more]))
+
+    # Notes.
+
+    def notes(self, name: str, mask: Floats | None = None, closed: tuple[bool, bool] = (True, True)) -> list[str]:
+        """What is to be said of the categories of a column that a mask picks, or of all.
+
+        An end of a range that is not `closed` goes on beyond the limit: what was moved to it belongs there.
+        """
+        field, scale, shares = self.field(name), self.scale(name), self.shares.get(self.place(name))
+        if scale is None:
+            place = -1 if field.other is None else list(field.labels).index(field.other)
+            if place < 0 or (mask is not None and not mask[place]):
+                return []
+            rows = "" if shares is None else f", {percent(float(shares[place]))} of the rows"
+            return [f"{field.other!r} of {name!r} holds all values that the schema does not list{rows}"]
+        if shares is None:
+            return []
+        own, used = shares[scale.bins], np.ones(len(scale.starts)) if mask is None else mask[scale.bins]
+        least, whole = NOTICED * float(own @ used), max(float(own.sum()), 1e-12)
+        low, high = (bool(closed[k] and used[-k] > 0 and own[-k] >= max(least, 1e-9)) for k in (0, 1))
+        if not (low or high):
+            return []
+        first, last = (scale.shown(step) for step in (scale.grid.axis.low, scale.grid.axis.high))
+        where = f"beyond {first} to {last}" if low and high else f"below {first}" if low else f"above {last}"
+        to = "these limits" if low and high else first if low else last
+        wide = any(on and scale.ends[-k] > scale.starts[-k] for k, on in ((0, low), (1, high)))
+        ends = {0: low, len(own) - 1: high}  # one and the same where both limits lie in one bin
+        share = percent(sum(float(own[k]) for k, on in ends.items() if on) / whole)
+        any_ = "" if field.learned else ", if any,"
+        lie = f"in whose bin{'s' * (low and high)} {share}" if wide else f"where {share}"
+        return [f"values of {name!r} {where}{any_} were moved to {to}, {lie} of all values lie"]
+
+    def notes_of(self, wanted: Conditions | None, but: str | None = None) -> list[str]:
+        """Of the values that conditions name, those on one column left out."""
+        out = []
+        for name, value in ((name, value) for name, value in (wanted or {}).items() if name != but):
+            for one in value if isinstance(value, list | set | frozenset) else [value]:
+                ends = one if isinstance(one, tuple) and len(one) == 2 else (one, one)
+                out += self.notes(name, self.condition(name, one), (ends[0] is not None, ends[1] is not None))
+        return out
+
+    def notes_of_all(self) -> list[str]:
+        """Of every column of a release."""
+        out = []
+        for name in self.askable:
+            with suppress(CannotAnswerError):  # measured by its distance from another column
+                out += self.notes(name)
+        return out
+
+
+def together(*parts: Iterable[str]) -> str:
+    """Sentences, each once."""
+    return "; ".join(dict.fromkeys(sentence for part in parts for sentence in part if sentence))
 
 
 def named(wanted: Any, least: int = 0) -> Conditions:

@@ -1,28 +1,33 @@
-"""Estimates that are functions of means and mean products, by the delta method; and smooth estimators by one step.
+"""Estimates that are functions of means and mean products, by the delta method, and what of them is refused.
 
 The slopes of a function are exact: it is evaluated at a point moved by an imaginary amount too small to change its value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import expit, ndtri, stdtrit
+from scipy.special import ndtri, stdtrit
 
-from covey.answers.moments import Feature, Moments, with_products
+from covey.answers.evidence import Evidence
+from covey.answers.moments import Feature, Moments, Rows
 from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError
+from covey.measure.query import Columns
 
 Function = Callable[[Array, Array], Array]  # of means and of products
-Among = Callable[[Array, Array], tuple[Array, Array]]  # from means and products to those of some rows
+Scores = Mapping[int, Floats]  # of units, by attribute
 
 STEP = 1e-30  # imaginary, so that nothing is lost by subtraction
-STEADY = 0.5  # noise over signal of a matrix of regressors, beyond which its inverse is no longer close to linear in the noise
-NEWTON = 50  # steps; a logistic regression that has no answer by then runs away
-STEEP = 12.0  # log odds: beyond it rows are as good as decided, and the coefficient is not one number
-EVENTS = 10  # of the rarer outcome, for each term of a logistic regression: the usual rule
+KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
+LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
+WILD = 1.5  # a correlation beyond it is noise over noise
+
+
+class LostInNoiseError(CannotAnswerError):
+    """A group is too small to be told from noise."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,18 @@ class Estimate:
         other = float(stdtrit(self.replicates, (1 + confidence) / 2)) * self.rms
         return np.where(np.isnan(self.rms), own, (own + other) / 2)
 
+    def words(self, made: str = "measured") -> str:
+        """How it was made."""
+        open_ = bool((self.below + self.above > 0).any())
+        averaged = f"; averaged with {self.replicates} replicates, approximate" if self.replicates else ""
+        return made + self.opened * open_ + averaged
+
+    def around(self, value: float, confidence: float) -> Estimate:
+        """The same interval around another value; it is extended where it does not hold it."""
+        half, shift = self.half(confidence), value - self.value
+        below, above = np.maximum(self.below + shift, -half), np.maximum(self.above - shift, -half)
+        return replace(self, value=self.value + shift, below=below, above=above)
+
 
 def slopes_of(function: Function, mean: Floats, second: Floats) -> tuple[Floats, Floats]:
     """The function's values, and their slopes in the means and in the upper triangle of the products."""
@@ -79,10 +96,11 @@ def slopes_of(function: Function, mean: Floats, second: Floats) -> tuple[Floats,
 def delta(moments: Moments, function: Function, rows: float | None) -> Estimate:
     """A function of unbiased moments; `rows` is how many the sampling error is divided by, None for none."""
     value, slopes = slopes_of(function, moments.mean, moments.second)
-    return _with_errors(moments, value, slopes, moments.sampling(slopes) / rows if rows else 0 * value)
+    return with_errors(moments, value, slopes, moments.sampling(slopes) / rows if rows else 0 * value)
 
 
-def _with_errors(moments: Moments, value: Floats, slopes: Floats, sampling: Floats) -> Estimate:
+def with_errors(moments: Moments, value: Floats, slopes: Floats, sampling: Floats) -> Estimate:
+    """A value with the variance of sampling, and with the noise and what is unknown of moments by its slopes in them."""
     noise = moments.noise(slopes)
     below, above, gap = moments.unknown(slopes)
     return Estimate(value, noise.variance + sampling + gap**2, noise.fourth, below, above)
@@ -106,6 +124,13 @@ def correlation(mean: Array, second: Array) -> Array:
     return np.asarray(C[0, 1] / np.sqrt(C[0, 0] * C[1, 1]))
 
 
+def with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:
+    """A number, its square and where it is there, each 0 where the number is missing."""
+    within = feature.within if feature.within is not None else 0.0
+    square = (feature.scores**2 + within) * there
+    return replace(feature, within=None), Feature(feature.attribute, square), Feature(feature.attribute, there)
+
+
 def paired_correlation(mean: Array, second: Array) -> Array:
     """Among rows that have both: features are x, x², there, y, y², there, each 0 where its column is missing."""
     n = second[2, 5]
@@ -114,122 +139,124 @@ def paired_correlation(mean: Array, second: Array) -> Array:
     return np.asarray((second[0, 3] / n - x * y) / np.sqrt(spread))
 
 
-def least_squares(mean: Array, second: Array) -> Array:
-    """Constant and coefficients of feature 0 on the others."""
-    C = second - np.outer(mean, mean)
-    b = np.linalg.solve(C[1:, 1:], C[1:, 0])
-    return np.concatenate([[mean[0] - b @ mean[1:]], b])
+# Bounds and refusals.
 
 
-def as_measured(mean: Array, second: Array) -> tuple[Array, Array]:
-    """Moments as they are: over all rows."""
-    return mean, second
+def possible(moments: Moments, half: Floats, there: Floats, base: Estimate, rows: float | None) -> tuple[float, float]:
+    """The least and the most that a number's mean can be over a group: that of as many of its smallest, or largest values.
 
-
-def require_steady(moments: Moments, names: Sequence[str], among: Among = as_measured) -> None:
-    """Refuse regressors whose covariance drowns in its noise: more terms than the measurements support.
-
-    `among` makes the moments of outcome and regressors from what was measured.
+    `base` is the group's share. Feature 0 is the number, `half` is half the width of its units, and `there` is 1 where they are
+    meant. The ends are moved outward by LOST standard errors; `rows` are those that the table is a sample of, None for none.
     """
+    number, found = moments.features[0], []
+    law = moments.shares[number.attribute] * there
+    share = min(float(base.value[0] - LOST * np.sqrt(base.variance[0])), float(law.sum()))
+    if not share > 0:
+        return -np.inf, np.inf
+    for turn in (1, -1):
+        value = turn * number.scores - half  # the largest values are the smallest of their negatives
+        order = np.argsort(value, kind="stable")
+        taken = np.clip(share - np.cumsum(law[order]) + law[order], 0.0, law[order])
+        last = value[order][np.flatnonzero(taken)[-1]]
+        slopes = np.minimum(value - last, 0.0) * there / share
+        variance = float(moments.evidence.noise({(number.attribute,): slopes[None]}).variance[0])
+        variance += float(law @ slopes**2) / rows if rows else 0.0
+        found.append(turn * (float(value[order] @ taken) / share - LOST * np.sqrt(variance)))
+    return found[0], found[1]
 
-    def covariance(mean: Array, second: Array) -> Array:
-        own, both = among(mean, second)
-        return np.asarray((both - np.outer(own, own))[1:, 1:])
 
+def require_varying(moments: Moments, function: Function, names: tuple[str, str]) -> None:
+    """Refuse a correlation of something that does not vary beyond its noise."""
     mean, second = moments.mean, moments.second
-    C = covariance(mean, second)
-    if not np.all(np.diagonal(C) > 0):
-        flat = names[int(np.argmin(np.diagonal(C)))]
-        raise CannotAnswerError(f"the term {flat!r} does not vary beyond its noise. Leave it out.")
-    k, size = len(C), np.sqrt(np.diagonal(C))
-    _, slopes = slopes_of(lambda m, S: covariance(m, S)[np.triu_indices(k)], mean, second)
-    sd = np.sqrt(moments.noise(slopes).variance) / np.outer(size, size)[np.triu_indices(k)]
-    values, vectors = np.linalg.eigh(C / np.outer(size, size))
-    least, worst = float(values[0]), names[int(np.argmax(np.abs(vectors[:, 0])))]
-    if least <= 0 or 2 * np.sqrt(k) * float(np.sqrt(np.mean(sd**2))) > STEADY * least:
+    with np.errstate(all="ignore"):
+        value = complex(function(mean.astype(np.complex128), second.astype(np.complex128)))
+        if len(mean) == 2:
+            spread = np.diagonal(second) - mean**2
+        else:  # x, x², there, y, y², there: over rows that have both
+            there = second[2, 5]
+            spread = (
+                np.array([second[1, 5], second[2, 4]]) / there - (np.array([second[0, 5], second[2, 3]]) / there) ** 2
+            )
+    flat = [name for name, own in zip(names, spread, strict=True) if not own > 0]
+    if flat or not np.isfinite(value):
         raise CannotAnswerError(
-            f"the noise of this release does not support a regression on these {k} terms at once: some of them are too alike, "
-            f"or too rare. Leave some out, {worst!r} first; a release with more rows, a larger ε or fewer columns would tell "
-            "more."
+            f"{' and '.join(map(repr, flat or names))}: what was measured does not vary beyond its noise."
+        )
+    if abs(value.real) > WILD:
+        raise CannotAnswerError(
+            f"{names[0]!r} and {names[1]!r} vary too little beyond their noise: their correlation would be {value.real:.1f}."
         )
 
 
-# Logistic regression.
+def require_kept(moments: Moments, numbers: Sequence[int], columns: Sequence[str]) -> None:
+    """Refuse numbers of which bins lost too much to be held against another column; columns are named by attribute."""
+    for i in numbers:
+        if not keeps(moments, i):
+            other = min(_others(moments, i), key=lambda k: float(moments.kept[k]))
+            names = {k: columns[moments.features[k].attribute] for k in (i, other)}
+            worst, better = sorted((i, other), key=lambda k: float(moments.kept[k]))
+            raise CannotAnswerError(
+                f"the bins in which {names[worst]!r} was measured together with other columns keep {moments.kept[worst]:.0%} "
+                f"of its variance, and those of {names[better]!r} {moments.kept[better]:.0%}: together less than the {KEPT:.0%} "
+                "that this needs. Ask for shares; a release with more rows, a larger ε, a positive δ or fewer columns has "
+                "finer bins."
+            )
 
 
-@dataclass(frozen=True)
-class Picked:
-    """The features of a regression among the rows that one more feature picks, and how their moments follow from all."""
-
-    features: tuple[Feature, ...]
-    given: Feature
-    among: Among
+def keeps(moments: Moments, i: int) -> bool:
+    """Whether bins keep enough of a number to hold it against the other columns."""
+    others = _others(moments, i)
+    return not others or bool(moments.kept[i] * moments.kept[others].min() >= KEPT)
 
 
-def logistic(moments: Moments, rows: float | None, picked: Picked | None = None) -> Estimate:
-    """Constant and coefficients of a 0/1 feature 0 on the others: fitted to the centres' rows, moved to the measured moments.
-
-    The fit's influence is projected on features and products; the projection times what was measured beyond the centres'
-    moments is the step.
-    """
-    features, among = (moments.features, as_measured) if picked is None else (picked.features, picked.among)
-    F = moments.rows.columns(features)
-    chosen = np.ones(len(F), dtype=bool)
-    if picked is not None:
-        chosen = moments.rows.scored(picked.given.attribute, picked.given.scores) > 0
-        F = F[chosen]
-    beta, influence = _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), len(features) - 1)
-    products = with_products(F)
-    at = products.mean(axis=0)
-    slopes = np.linalg.lstsq(products - at, influence - influence.mean(axis=0), rcond=1e-8)[0].T
-    upper = np.triu_indices(len(features))
-
-    def moved(mean: Array, second: Array) -> Array:
-        own, both = among(mean, second)
-        return np.asarray(beta + slopes @ (np.concatenate([own, both[upper]]) - at))
-
-    value, by_moment = slopes_of(moved, moments.mean, moments.second)
-    rest = influence - influence.mean(axis=0) - (products - at) @ slopes.T
-    sampling = influence.var(axis=0) / (rows * float(chosen.mean())) if rows else 0 * beta
-    return _with_errors(moments, value, by_moment, sampling + rest.var(axis=0) / len(F))
+def _others(moments: Moments, i: int) -> list[int]:
+    """Features of other columns."""
+    return [k for k, f in enumerate(moments.features) if f.attribute != moments.features[i].attribute]
 
 
-def logistic_coefficients(F: Floats) -> Floats:
-    """Constant and coefficients of a 0/1 column 0 on the others."""
-    return _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), F.shape[1] - 1)[0]
+# More than two columns: docs/proofs/intervals.md, "Three columns".
 
-
-def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
-    """Coefficients by Newton's steps, and each row's influence on them; refused where they would not be numbers to rely on."""
-    rarer = min(y.sum(), len(y) - y.sum())
-    if rarer < EVENTS * terms:
-        raise CannotAnswerError(
-            f"the outcome is too rare for {terms} terms: the rarer one is {rarer / len(y):.2%} of the rows, and "
-            f"{EVENTS * terms / len(y):.2%} are needed. Use fewer terms, or a linear regression."
-        )
-    beta = np.zeros(X.shape[1])
-    for _ in range(NEWTON):
-        q = expit(X @ beta)
-        hessian = X.T @ (X * (q * (1 - q))[:, None]) / len(y)
-        score = X * (y - q)[:, None]
-        try:
-            inverse = np.linalg.inv(hessian)
-        except np.linalg.LinAlgError:
-            raise CannotAnswerError(SEPARABLE) from None
-        step = inverse @ score.mean(axis=0)
-        beta = beta + step
-        if np.abs(step).max() < 1e-10 * (1 + np.abs(beta).max()):
-            break
-        if not np.all(np.isfinite(beta)):
-            break
-    else:
-        raise CannotAnswerError(SEPARABLE)
-    if not np.all(np.isfinite(beta)) or np.abs(X @ beta).max() > STEEP:
-        raise CannotAnswerError(SEPARABLE)
-    return beta, score @ inverse
-
-
-SEPARABLE = (
-    "these terms nearly decide the outcome, so no coefficient is a number to rely on. "
-    "Leave the strongest out, or use a linear regression."
+MOST_COLUMNS = (
+    "this question is about {count} columns at once, and one and two at a time were measured{more}. Ask about two; in Python "
+    "release.interval(function) gives an approximate interval."
 )
+COARSE = (
+    "these three columns were measured together, {name!r} on {count} levels, and the question tells apart values of one level. "
+    "Conditions on whole levels can be answered: covey tables lists them."
+)
+
+
+def ratio_of_cells(
+    evidence: Evidence, drawn: Rows, sides: tuple[Scores, Scores], rows: float | None, names: Sequence[str]
+) -> tuple[Estimate, Estimate]:
+    """The share that meets conditions among those that meet others, and the share of these; by the delta method."""
+    attributes = tuple(sorted({*sides[0], *sides[1]}))
+    chosen = {tuple(sorted(own)): own for own in evidence.found.chosen(len(attributes))}
+    columns = chosen.get(attributes, attributes)
+    if not evidence.found.holding(columns):
+        some = "; ".join(", ".join(repr(names[a]) for a in one) for one in evidence.found.chosen(3))
+        more = f", and of three at a time {some}" if some else ""
+        raise CannotAnswerError(MOST_COLUMNS.format(count=len(attributes), more=more))
+    over, under = (_weights(evidence, columns, scores, names) for scores in sides)
+    shares = evidence.table(columns)
+    base = float((under * shares).sum())
+    value = float((over * shares).sum()) / base
+    cells = tuple(to[drawn.codes[:, a]] for a, to in zip(columns, evidence.maps(columns), strict=True))
+
+    def estimate(number: float, slopes: Floats, sampled: float | None) -> Estimate:
+        noise, none = evidence.noise({columns: slopes[None]}), np.zeros(1)
+        variance = noise.variance + (float(slopes[cells].var()) / sampled if sampled else 0.0)
+        return Estimate(np.array([number]), variance, noise.fourth, none, none)
+
+    return estimate(value, (over - value * under) / base, rows), estimate(base, under, None)
+
+
+def _weights(evidence: Evidence, columns: Columns, scores: Scores, names: Sequence[str]) -> Floats:
+    """The product of conditions as weights of a table's cells; refused where a condition cuts a level."""
+    out = np.ones((1,) * len(columns))
+    for axis, (a, levels) in enumerate(zip(columns, evidence.maps(columns), strict=True)):
+        own = np.bincount(levels, scores.get(a, np.ones(len(levels)))) / np.bincount(levels)
+        if a in scores and not np.allclose(own[levels], scores[a], rtol=0, atol=1e-9):
+            raise CannotAnswerError(COARSE.format(name=names[a], count=len(own)))
+        out = out * np.expand_dims(own, [k for k in range(len(columns)) if k != axis])
+    return out

@@ -14,9 +14,8 @@ from typing import Literal
 import numpy as np
 
 from covey.answers.columns import Columns, Scale
-from covey.answers.estimates import Estimate
+from covey.answers.estimates import KEPT, LOST, Estimate, LostInNoiseError
 from covey.answers.evidence import Evidence, Noise
-from covey.answers.steps import KEPT, LOST, LostInNoiseError
 from covey.core.arrays import Floats
 from covey.core.tables.events import count_bins
 from covey.errors import CannotAnswerError

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit
 
 from covey.answers.answer import About
-from covey.answers.estimates import Among, Estimate, Picked, delta, least_squares, logistic, ratio, require_steady
-from covey.answers.moments import Feature, Moments
-from covey.answers.steps import require_kept
+from covey.answers.estimates import Estimate, Function, delta, ratio, require_kept, slopes_of, with_errors
+from covey.answers.moments import Feature, Moments, Rows, with_products
+from covey.answers.replicates import averaged
 from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError, ParameterError
 
 if TYPE_CHECKING:
     from covey.answers.release import Release
 
+Among = Callable[[Array, Array], tuple[Array, Array]]  # from means and products to those of some rows
+
 FAMILIES = ("linear", "logistic")
 CONSTANT = "(constant)"
 ALIKE = 0.05  # deviations by which the mean of a term may differ among rows that have the outcome: a coefficient moves by less
 RARE = 3.0  # a group within so many deviations of its noise is no term of its own
+STEADY = 0.5  # noise over signal of a matrix of regressors, beyond which its inverse is no longer close to linear in the noise
+NEWTON = 50  # steps; a logistic regression that has no answer by then runs away
+STEEP = 12.0  # log odds: beyond it rows are as good as decided, and the coefficient is not one number
+EVENTS = 10  # of the rarer outcome, for each term of a logistic regression: the usual rule
+SEPARABLE = (
+    "these terms nearly decide the outcome, so no coefficient is a number to rely on. "
+    "Leave the strongest out, or use a linear regression."
+)
 
 
 @dataclass(frozen=True)
@@ -159,20 +170,19 @@ def fit(model: Model, release: Release, about: About) -> Estimate:
     moments = release.moments(features)
     require_kept(moments, list(model.numbers), release.columns.names)
     partial = [release.partial(f.attribute) for f in features]
-    if not any(partial):
-        require_steady(moments, model.terms[1:])
-    there = Feature(features[0].attribute, model.there, condition=True)
     if any(partial):
         return _of_events(model, partial, release, about)
+    require_steady(moments, model.terms[1:])
+    there = Feature(features[0].attribute, model.there, condition=True)
     if not model.there.all():
         if model.alone:
             whole, inside = among(_held(model), there, [True, *(False for _ in features[1:])], release)
-            return release.fit_linear(whole, lambda mean, second: least_squares(*inside(mean, second)), about)
+            return fit_linear(release, whole, lambda mean, second: least_squares(*inside(mean, second)), about)
         require_alike(features[1:], there, model, release)
     if model.family == "logistic":
-        return release.fit_logistic(moments, about)
+        return fit_logistic(release, moments, about)
     if model.there.all():
-        return release.fit_linear(moments, least_squares, about)
+        return fit_linear(release, moments, least_squares, about)
     whole = release.moments((*features, there))
 
     def scaled(mean: Array, second: Array) -> Array:
@@ -181,7 +191,7 @@ def fit(model: Model, release: Release, about: About) -> Estimate:
         slopes = found[1:] / mean[-1]
         return np.concatenate([[mean[0] - slopes @ mean[1:-1]], slopes])
 
-    return release.fit_linear(whole, scaled, about)
+    return fit_linear(release, whole, scaled, about)
 
 
 def _held(model: Model) -> tuple[Feature, ...]:
@@ -209,8 +219,8 @@ def _of_events(model: Model, partial: Sequence[bool], release: Release, about: A
     moments, inside = among(_held(model), given, implied, release)
     require_steady(moments, model.terms[1:], inside)
     if model.family == "logistic":
-        return logistic(moments, release.sampled(about), Picked(model.features, given, inside))
-    return release.fit_linear(moments, lambda mean, second: least_squares(*inside(mean, second)), about)
+        return logistic(moments, release.sampled(about), model.features, given, inside)
+    return fit_linear(release, moments, lambda mean, second: least_squares(*inside(mean, second)), about)
 
 
 def among(
@@ -256,3 +266,136 @@ def require_alike(terms: Sequence[Feature], there: Feature, model: Model, releas
             "were not measured. Take the terms of one column at a time; in Python release.interval(function) gives an "
             "approximate interval."
         )
+
+
+# Fits.
+
+
+def fit_linear(release: Release, moments: Moments, function: Function, about: About) -> Estimate:
+    """Coefficients of least squares, a function of moments, with their errors; averaged with replicates if there are any."""
+    inside = [0.0 if f.within is None else float(release.shares[f.attribute] @ f.within) for f in moments.features]
+
+    def of(rows: Rows) -> Floats:
+        F = rows.columns(moments.features)
+        second = F.T @ F / len(F) + np.diag(inside)
+        return np.atleast_1d(function(F.mean(axis=0).astype(complex), second.astype(complex)).real)
+
+    own = delta(moments, function, release.sampled(about))
+    return averaged(release, own, of, about) if release.runs else own
+
+
+def fit_logistic(release: Release, moments: Moments, about: About) -> Estimate:
+    """Coefficients of a logistic regression, with their errors; averaged with replicates if there are any."""
+    own = logistic(moments, release.sampled(about))
+    if not release.runs:
+        return own
+    return averaged(release, own, lambda rows: logistic_coefficients(rows.columns(moments.features)), about)
+
+
+def least_squares(mean: Array, second: Array) -> Array:
+    """Constant and coefficients of feature 0 on the others."""
+    C = second - np.outer(mean, mean)
+    b = np.linalg.solve(C[1:, 1:], C[1:, 0])
+    return np.concatenate([[mean[0] - b @ mean[1:]], b])
+
+
+def as_measured(mean: Array, second: Array) -> tuple[Array, Array]:
+    """Moments as they are: over all rows."""
+    return mean, second
+
+
+def require_steady(moments: Moments, names: Sequence[str], among: Among = as_measured) -> None:
+    """Refuse regressors whose covariance drowns in its noise: more terms than the measurements support.
+
+    `among` makes the moments of outcome and regressors from what was measured.
+    """
+
+    def covariance(mean: Array, second: Array) -> Array:
+        own, both = among(mean, second)
+        return np.asarray((both - np.outer(own, own))[1:, 1:])
+
+    mean, second = moments.mean, moments.second
+    C = covariance(mean, second)
+    if not np.all(np.diagonal(C) > 0):
+        flat = names[int(np.argmin(np.diagonal(C)))]
+        raise CannotAnswerError(f"the term {flat!r} does not vary beyond its noise. Leave it out.")
+    k, size = len(C), np.sqrt(np.diagonal(C))
+    _, slopes = slopes_of(lambda m, S: covariance(m, S)[np.triu_indices(k)], mean, second)
+    sd = np.sqrt(moments.noise(slopes).variance) / np.outer(size, size)[np.triu_indices(k)]
+    values, vectors = np.linalg.eigh(C / np.outer(size, size))
+    least, worst = float(values[0]), names[int(np.argmax(np.abs(vectors[:, 0])))]
+    if least <= 0 or 2 * np.sqrt(k) * float(np.sqrt(np.mean(sd**2))) > STEADY * least:
+        raise CannotAnswerError(
+            f"the noise of this release does not support a regression on these {k} terms at once: some of them are too alike, "
+            f"or too rare. Leave some out, {worst!r} first; a release with more rows, a larger ε or fewer columns would tell "
+            "more."
+        )
+
+
+def logistic(
+    moments: Moments,
+    rows: float | None,
+    features: tuple[Feature, ...] | None = None,
+    given: Feature | None = None,
+    inside: Among = as_measured,
+) -> Estimate:
+    """Constant and coefficients of a 0/1 feature 0 on the others: fitted to the centres' rows, moved to the measured moments.
+
+    The fit's influence is projected on features and products; the projection times what was measured beyond the centres'
+    moments is the step. With `given` it is among the rows that this feature picks, and `inside` makes their moments from all.
+    """
+    features = features or moments.features
+    F = moments.rows.columns(features)
+    chosen = np.ones(len(F), dtype=bool)
+    if given is not None:
+        chosen = moments.rows.scored(given.attribute, given.scores) > 0
+        F = F[chosen]
+    beta, influence = _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), len(features) - 1)
+    products = with_products(F)
+    at = products.mean(axis=0)
+    slopes = np.linalg.lstsq(products - at, influence - influence.mean(axis=0), rcond=1e-8)[0].T
+    upper = np.triu_indices(len(features))
+
+    def moved(mean: Array, second: Array) -> Array:
+        own, both = inside(mean, second)
+        return np.asarray(beta + slopes @ (np.concatenate([own, both[upper]]) - at))
+
+    value, by_moment = slopes_of(moved, moments.mean, moments.second)
+    rest = influence - influence.mean(axis=0) - (products - at) @ slopes.T
+    sampling = influence.var(axis=0) / (rows * float(chosen.mean())) if rows else 0 * beta
+    return with_errors(moments, value, by_moment, sampling + rest.var(axis=0) / len(F))
+
+
+def logistic_coefficients(F: Floats) -> Floats:
+    """Constant and coefficients of a 0/1 column 0 on the others."""
+    return _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), F.shape[1] - 1)[0]
+
+
+def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
+    """Coefficients by Newton's steps, and each row's influence on them; refused where they would not be numbers to rely on."""
+    rarer = min(y.sum(), len(y) - y.sum())
+    if rarer < EVENTS * terms:
+        raise CannotAnswerError(
+            f"the outcome is too rare for {terms} terms: the rarer one is {rarer / len(y):.2%} of the rows, and "
+            f"{EVENTS * terms / len(y):.2%} are needed. Use fewer terms, or a linear regression."
+        )
+    beta = np.zeros(X.shape[1])
+    for _ in range(NEWTON):
+        q = expit(X @ beta)
+        hessian = X.T @ (X * (q * (1 - q))[:, None]) / len(y)
+        score = X * (y - q)[:, None]
+        try:
+            inverse = np.linalg.inv(hessian)
+        except np.linalg.LinAlgError:
+            raise CannotAnswerError(SEPARABLE) from None
+        step = inverse @ score.mean(axis=0)
+        beta = beta + step
+        if np.abs(step).max() < 1e-10 * (1 + np.abs(beta).max()):
+            break
+        if not np.all(np.isfinite(beta)):
+            break
+    else:
+        raise CannotAnswerError(SEPARABLE)
+    if not np.all(np.isfinite(beta)) or np.abs(X @ beta).max() > STEEP:
+        raise CannotAnswerError(SEPARABLE)
+    return beta, score @ inverse

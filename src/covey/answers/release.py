@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
-from covey.answers import notes, regression
+from covey.answers import regression
 from covey.answers import replicates as again
-from covey.answers.answer import About, Answer, AnswerTable, answers
+from covey.answers.answer import About, Answer, AnswerTable, answers, in_library, shown
 from covey.answers.bands import ReportBands
-from covey.answers.columns import Columns, Conditions, named, said
+from covey.answers.columns import Columns, Conditions, named, said, together
 from covey.answers.estimates import (
+    LOST,
     Estimate,
-    Function,
+    LostInNoiseError,
     correlation,
     delta,
-    logistic,
-    logistic_coefficients,
+    keeps,
     paired_correlation,
+    possible,
     ratio,
+    ratio_of_cells,
+    require_kept,
+    require_varying,
+    with_square,
 )
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.persons import Per, Persons, outer
-from covey.answers.source import Source, streams_of
-from covey.answers.steps import (
-    LOST,
-    Factor,
-    LostInNoiseError,
-    around,
-    beside,
-    by_group,
-    check,
-    first,
-    keeps,
-    possible,
-    require_kept,
-    require_varying,
-    with_square,
-    words,
-)
-from covey.answers.triples import share_of_three
 from covey.core.arrays import Floats, Integers
+from covey.drawing import PART_PERSONS, Drawn, MakePersons, draw_persons
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
+from covey.privacy.certificate import TableBounds
+from covey.reading import Reader
+from covey.release.conditional import Centres, Wish, draw_rows
+from covey.release.contents import Bounds, PrivateRelease
+from covey.table.codec import Codec
+from covey.table.sources import joined
 
 DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
 Z95 = 1.96  # of a normal law: half a 95% interval in deviations
@@ -65,13 +60,82 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Release(Source):
+class Release(PrivateRelease):
     """A private release: `covey.load(folder)`, or `PrivateSynthesizer.release(m)`.
 
     Answers are about the population that the confidential table was drawn from, or with about="table" about that table itself.
     """
 
     runs: tuple[again.Replicate, ...] = ()  # of a release that was sharpened: what regressions are averaged with
+
+    @property
+    def several(self) -> bool:
+        """Whether it is of persons with events: then rows are frames by the names of their tables."""
+        return self.described.schema is None
+
+    @property
+    def codecs(self) -> tuple[Codec, ...]:
+        """How the columns of each table are categories."""
+        return self.described.codecs
+
+    @property
+    def codec(self) -> Codec:
+        """How the columns of the first table are."""
+        return self.codecs[0]
+
+    # Rows.
+
+    def rows(self, library: str = "polars") -> Any:
+        """The synthetic rows as a polars, pandas or arrow frame; of several tables frames by name."""
+        return self._frames(list(self.parts), library)
+
+    def sample(
+        self, m: int, where: Conditions | None = None, *, library: str = "polars", seed: int | None = None
+    ) -> Any:
+        """More synthetic rows, or persons with their events, at no cost; also those that meet conditions.
+
+        Conditions are given as `share` takes them; of persons with events they are about the persons.
+        """
+        return self._frames(list(self.draw(m, where, seed)), library)
+
+    def draw(self, m: int, where: Conditions | None = None, seed: int | None = None) -> Iterable[Any]:
+        """The same as columns, part by part, so that there may be more than the memory holds."""
+        m, streams = whole_number(m, "m", 1, "It counts the synthetic rows, or persons."), streams_of(seed)
+        if not self.several:
+            wanted = Columns((self.codec,)).wishes(where or {})
+            return draw_rows(Centres(self.codec, self.centres, self.numbers), m, wanted, streams)
+        make = MakePersons(self.described, self.persons)
+        return draw_persons(make, m, self._about_persons(where), streams) if where else Drawn(m, make, streams)
+
+    def _about_persons(self, where: Conditions) -> list[Wish]:
+        """Conditions on persons."""
+        wanted = {}
+        for name, value in named(where).items():
+            part, field = self.described.find(name)
+            if part.parent is not None:
+                raise CannotAnswerError(
+                    f"{name!r} is a column of events, of which a person has several: some or all of them may meet a condition. "
+                    f"Persons are drawn by columns of {self.described.unit.name}."
+                )
+            wanted[field.name] = value
+        return Columns(self.codecs[:1]).wishes(wanted)
+
+    def _frames(self, parts: list[Any], library: str) -> Any:
+        if not self.several:
+            return in_library(joined(parts), library)
+        names = [part.name for part in self.described.tables]
+        return {name: in_library(joined([both[j] for both in parts]), library) for j, name in enumerate(names)}
+
+    def certified(self, tables: Sequence[Mapping[str, Any]]) -> Bounds:
+        """The certificate for these very tables, if they are all persons that there are."""
+        found = self.certificate
+        if self.own is not None or found is None or self.persons.reference is None or self.parts.m > PART_PERSONS:
+            return self.own
+        if not len(tables[1][self.described.events.link]):  # nothing to compare, and nothing to claim
+            return TableBounds(dict.fromkeys(found.bound, 1.0))
+        names = [part.name for part in self.described.tables]
+        drawn, _ = Reader(self.described.plain()).open(dict(zip(names, tables, strict=True)))
+        return found.for_table(self.persons.distances(drawn))
 
     # What answers rest on.
 
@@ -196,7 +260,7 @@ class Release(Source):
                 raise ParameterError(f"no row meets both {said(of)} and {said(given)}.")
         question = " ".join(["share", *([said(of)] if of else []), *(["given", said(given)] if given else [])])
         estimate = self._ratio(top, bottom, wish)
-        note = notes.together(*(notes.of_conditions(self.columns, side) for side in (of, given) if side))
+        note = together(self.columns.notes_of(of), self.columns.notes_of(given))
         return self._answer(question, estimate, (top, bottom), wish, (0.0, 1.0), note)
 
     def mean(  # how the answer is wanted comes after the question
@@ -211,17 +275,30 @@ class Release(Source):
     ) -> Any:
         """The mean of a number or flag, over rows that have it; with `by` a table, a row for each group. `per` as for shares."""
         wish, where = self.wish(per, confidence, about), named(where or {})
-        mean = self._mean_of_persons if self.several else self._mean
         if by is None:
-            return mean(column, {}, where, wish)
+            return self._mean(column, {}, where, wish)
         place = self.columns.place(by)
         if self.several and place == self.columns.place(column):
             raise ParameterError(f"{column!r} cannot be its own groups: group by another column.")
-        return self._by_group(by, lambda mask: mean(column, {place: mask}, where, wish))
+        return self._by_group(by, lambda mask: self._mean(column, {place: mask}, where, wish))
 
     def _by_group(self, by: str, ask: Callable[[Floats], Answer]) -> AnswerTable:
-        groups = self.columns.groups(by, self.evidence.bins(self.columns.place(by)))
-        return by_group(by, groups, ask, lambda mask: notes.together(notes.of_column(self.columns, by, mask)))
+        """One answer for each group, by its mask: an interval with what is to be said of the group, or why there is none."""
+        groups, found = self.columns.groups(by, self.evidence.bins(self.columns.place(by))), list[Answer | str]()
+        for _, mask in groups:
+            try:
+                answer = ask(mask)
+                found.append(replace(answer, note=together([answer.note], self.columns.notes(by, mask))))
+            except LostInNoiseError as error:
+                found.append(str(error))
+        some = next((one for one in found if isinstance(one, Answer)), None)
+        if some is None:
+            raise CannotAnswerError(f"every group of {by!r} is lost in the noise: {found[0]}")
+        rows = []
+        for (label, _), one in zip(groups, found, strict=True):
+            question = f"{some.question} in {by}={label}"
+            rows.append(some.refusing(question, one) if isinstance(one, str) else replace(one, question=question))
+        return AnswerTable(tuple(rows), tuple(label for label, _ in groups), by)
 
     def _chosen(self, group: Mapping[int, Floats], where: Conditions) -> dict[int, Floats]:
         """The units of each attribute that belong to a group and meet conditions."""
@@ -234,6 +311,11 @@ class Release(Source):
         scores, half = self.columns.number(column)
         there, place = self.columns.there(column), self.columns.place(column)
         chosen = self._chosen(group, where)
+        question = f"mean {column}" + (f" where {said(where)}" if where else "")
+        meant = there * chosen.get(place, 1.0)
+        note = together(self.columns.notes(column, meant), self.columns.notes_of(where, but=column))
+        if self.several:
+            return self._mean_of_persons(question, column, chosen, wish, note)
         own, bounded = chosen.pop(place, 1.0), False
         if chosen:
             feature, _ = self.number_feature(column)
@@ -241,9 +323,9 @@ class Release(Source):
             bounded = not keeps(both, 0) and all(both.constant(i) for i in range(1, len(both.features)))
             if not bounded:
                 require_kept(both, [0], self.columns.names)
-        top, bottom = {place: scores * own, **chosen}, {place: there * own, **chosen}
-        estimate = self._ratio(top, bottom, wish, Factor(place, bounded))
-        meant, law = there * own, self.shares[place] * there * own
+        top, bottom = {place: scores * own, **chosen}, {place: meant, **chosen}
+        estimate = self._ratio(top, bottom, wish, place, bounded)
+        law = self.shares[place] * meant
         seen = np.maximum(law, self.evidence.one_way(place) * meant)  # noise too may lie anywhere in a wide range
         hidden = float(seen @ half) / max(float(law.sum()), 1e-9)
         estimate = replace(estimate, below=estimate.below + hidden, above=estimate.above + hidden)
@@ -253,28 +335,21 @@ class Release(Source):
             found = possible(self.moments((Feature(place, scores),)), half, meant, base, self.sampled(wish.about))
             ends = max(ends[0], found[0]), min(ends[1], found[1])
         elif place in self.cells and law.any():
-            estimate = around(estimate, float(law @ scores / law.sum()), wish.confidence)
-        question = f"mean {column}" + (f" where {said(where)}" if where else "")
+            estimate = estimate.around(float(law @ scores / law.sum()), wish.confidence)
         method = f": of where {column!r} lies inside them only bounds are known" * bounded
-        limits = notes.of_column(self.columns, column, there * own)
-        note = notes.together(limits, notes.of_conditions(self.columns, where, but=column))
         return self._answer(question, estimate, (top, bottom), wish, ends, note, method)
 
-    def _mean_of_persons(self, column: str, group: Mapping[int, Floats], where: Conditions, wish: Wanted) -> Answer:
-        chosen = self._chosen(group, where)
+    def _mean_of_persons(
+        self, question: str, column: str, chosen: dict[int, Floats], wish: Wanted, note: str
+    ) -> Answer:
         estimate, ends, wide = self.events.mean(column, chosen, wish.per, wish.about == "population")
-        question = f"mean {column}" + (f" where {said(where)}" if where else "")
-        limits = notes.of_column(self.columns, column)
-        note = notes.together(limits, notes.of_conditions(self.columns, where, but=column))
         among = dict.fromkeys([self.columns.place(column), *chosen])
         answer = self._answer(question, estimate, (among, {}), wish, ends, note)
-        if not wide:
-            return answer
         more = (
             abs(answer.value - self.events.overall(column)) * wide
         )  # bins hide a part of how far a group lies from all
         se = float(np.hypot(answer.se, more / 2))
-        return replace(answer, low=answer.low - more, high=answer.high + more, se=se)
+        return replace(answer, low=answer.low - more, high=answer.high + more, se=se) if wide else answer
 
     def rate(
         self,
@@ -300,7 +375,7 @@ class Release(Source):
                 )
             ((place, mask),) = chosen.items()
             entries, number = persons.weighed(place)
-            note = notes.together(notes.of_conditions(self.columns, of))
+            note = together(self.columns.notes_of(of))
             return answer(entries.ratio(outer(number, persons.folded(place, mask)), None, sampled), note)
         if by is None:
             entries = persons.alone(persons.count)
@@ -377,10 +452,11 @@ class Release(Source):
             half_width, value = float(found.half(wish.confidence)[0]), float(found.value[0])
             return value + float(found.above[0]) + half_width, value, value - float(found.below[0]) - half_width
 
-        def reached(end: int, k: int) -> bool:
-            return ends(k)[end] >= q
+        def reached(end: int) -> Integers:
+            """The first bin at which an end reaches q, or the last one."""
+            return order[bisect_left(range(len(order) - 1), True, key=lambda k: ends(k)[end] >= q)]
 
-        low, value, high = (order[first(partial(reached, end), len(order))] for end in range(3))
+        low, value, high = map(reached, range(3))
         middle = scores[value[0]] if len(value) == 1 else ((scores - half)[value[0]] + (scores + half)[value[-1]]) / 2
         shown = float(middle), float((scores - half)[low[0]]), float((scores + half)[high[-1]])
         question = f"quantile {q:g} {column}" + (f" where {said(where)}" if where else "")
@@ -389,8 +465,8 @@ class Release(Source):
         at_ends[np.concatenate([low, value, high])] = (
             1.0  # inside the limits it does not move with what lies beyond them
         )
-        limits = notes.of_column(self.columns, column, at_ends)
-        note = notes.together(limits, notes.of_conditions(self.columns, where, but=column))
+        limits = self.columns.notes(column, at_ends)
+        note = together(limits, self.columns.notes_of(where, but=column))
         answer = Answer(question, *shown, se, wish.confidence, about, "measured, to bins", note)
         return self._of_persons(answer, (place, *chosen), wish.per)
 
@@ -410,8 +486,8 @@ class Release(Source):
         require_kept(moments, [0, len(moments.features) // 2], self.columns.names)
         require_varying(moments, function, (x, y))
         estimate = delta(moments, function, self.sampled(about))
-        question, note = f"correlation {x} {y}", notes.together(*(notes.of_column(self.columns, own) for own in (x, y)))
-        found = answers(estimate, [question], check(confidence), about, words(estimate), (-1.0, 1.0), note)[0]
+        question, note = f"correlation {x} {y}", together(*(self.columns.notes(own) for own in (x, y)))
+        found = answers(estimate, [question], check(confidence), about, estimate.words(), (-1.0, 1.0), note)[0]
         return self._of_persons(found, [feature.attribute for feature, _ in parts], "person")
 
     def regress(
@@ -424,8 +500,8 @@ class Release(Source):
         model = regression.read(formula, family, self)
         estimate = regression.fit(model, self, about)
         questions = [f"regress {formula}: {term}" for term in model.terms]
-        note = notes.together(*(notes.of_column(self.columns, *own) for own in model.picked))
-        found = answers(estimate, questions, check(confidence), about, words(estimate, model.note), note=note)
+        note = together(*(self.columns.notes(*own) for own in model.picked))
+        found = answers(estimate, questions, check(confidence), about, estimate.words(model.note), note=note)
         places = [feature.attribute for feature in model.features]
         return AnswerTable(tuple(self._of_persons(one, places, "person") for one in found), model.terms, "term")
 
@@ -451,7 +527,7 @@ class Release(Source):
         self.sampled(about)
         mechanism, streams = again.Mechanism(self, library), streams_of(seed)
         found = again.interval(mechanism, function, replicates, check(confidence), about, streams)
-        return replace(found, note=notes.together(notes.of_all(self.columns)))
+        return replace(found, note=together(self.columns.notes_of_all()))
 
     def sharpened(self, replicates: int = 8, *, seed: int | None = None) -> Release:
         """The same release with shorter intervals for regressions: averaged with the centres' answer, so approximate.
@@ -491,11 +567,15 @@ class Release(Source):
         per: Per | Literal[""] | None = None,
     ) -> Answer:
         """One answer; of a single table with a word where its synthetic rows say something else."""
-        method = words(estimate) + more
+        method = estimate.words() + more
         found = answers(estimate, [question], wish.confidence, wish.about, method, within, note)[0]
         if self.several:
             return self._of_persons(found, [*sides[0]], wish.per if per is None else per)
-        return beside(found, *self.drawn.ratio(*sides))
+        rows, se = self.drawn.ratio(*sides)
+        if not (rows < found.low - 2 * se or rows > found.high + 2 * se):
+            return found
+        word = f"the synthetic rows have {shown(rows, found.se)}, beyond the interval: their fit draws groups towards the average"
+        return replace(found, note=together([found.note, word]))
 
     def _of_persons(self, answer: Answer, attributes: Sequence[int], per: Per | Literal[""]) -> Answer:
         """An answer that says whether persons or events count equally, and that events beyond the public limit were cut."""
@@ -506,16 +586,23 @@ class Release(Source):
         cut = f"; of a person's first {self.described.link.at_most} events" * of_events
         return replace(answer, question=question, method=answer.method + cut)
 
-    def _ratio(
-        self, top: Mapping[int, Floats], bottom: Mapping[int, Floats], wish: Wanted, number: Factor | None = None
+    def _ratio(  # what is divided, how it is wanted, and the factor that is a number
+        self,
+        top: Mapping[int, Floats],
+        bottom: Mapping[int, Floats],
+        wish: Wanted,
+        number: int | None = None,
+        bounded: bool = False,
     ) -> Estimate:
-        """The mean of a product of scores, one factor an attribute, over that of another; `number` is a factor with values."""
-        about = wish.about
+        """The mean of a product of scores, one factor an attribute, over that of another.
+
+        `number` is the attribute of a factor with values, which is bounded where its bins keep too little of it.
+        """
         if self.several:
-            return self.events.ratio(top, bottom, wish.per, about == "population")
-        attributes = sorted({*top, *bottom})
-        if len(attributes) > 2:
-            estimate, base = share_of_three(self, tuple(attributes), (top, bottom), self.sampled(about))
+            return self.events.ratio(top, bottom, wish.per, wish.about == "population")
+        rows = self.sampled(wish.about)
+        if len({*top, *bottom}) > 2:
+            estimate, base = ratio_of_cells(self.evidence, self.drawn, (top, bottom), rows, self.columns.names)
             self._require_seen(base, bottom, number)
             return estimate
         features: list[Feature] = []
@@ -523,47 +610,24 @@ class Release(Source):
         for side in (top, bottom):
             places.append(tuple(range(len(features), len(features) + len(side))))
             for a, scores in side.items():
-                value = (
-                    side is top and number is not None and a == number.place and not np.isin(scores, (0.0, 1.0)).all()
-                )
-                bounded = value and number is not None and number.bounded
-                features.append(Feature(a, np.asarray(scores, dtype=np.float64), condition=not value, bounded=bounded))
+                value = side is top and a == number and not np.isin(scores, (0.0, 1.0)).all()
+                scores = np.asarray(scores, dtype=np.float64)
+                features.append(Feature(a, scores, condition=not value, bounded=value and bounded))
         moments = self.moments(tuple(features))
         if bottom:
             self._require_seen(delta(moments, ratio(places[1], ()), None), bottom, number)
-        return delta(moments, ratio(*places), self.sampled(about))
+        return delta(moments, ratio(*places), rows)
 
-    def _require_seen(self, base: Estimate, bottom: Mapping[int, Floats], number: Factor | None) -> None:
+    def _require_seen(self, base: Estimate, bottom: Mapping[int, Floats], number: int | None) -> None:
         """Refuse a group that is lost in the noise; the columns that form it are named, not the one that is averaged."""
         share, least = float(base.value[0]), LOST * float(np.sqrt(base.variance[0]))
         if bottom and share <= least:
-            form = [a for a in bottom if number is None or a != number.place] or list(bottom)
+            form = [a for a in bottom if a != number] or list(bottom)
             names = " and ".join(repr(self.columns.names[a]) for a in form)
             raise LostInNoiseError(
                 f"the rows meant by {names} are too few: about {max(share, 0.0):.2%} of all, and below {least:.2%} they are lost "
                 "in the noise."
             )
-
-    def fit_linear(self, moments: Moments, function: Function, about: About) -> Estimate:
-        """Coefficients of least squares, a function of moments, with their errors."""
-
-        def of(rows: Rows) -> Floats:
-            F = rows.columns(moments.features)
-            inside = [0.0 if f.within is None else float(self.shares[f.attribute] @ f.within) for f in moments.features]
-            second = F.T @ F / len(F) + np.diag(inside)
-            return np.atleast_1d(function(F.mean(axis=0).astype(complex), second.astype(complex)).real)
-
-        own = delta(moments, function, self.sampled(about))
-        return again.averaged(self, own, of, about) if self.runs else own
-
-    def fit_logistic(self, moments: Moments, about: About) -> Estimate:
-        """Coefficients of a logistic regression, with their errors."""
-
-        def of(rows: Rows) -> Floats:
-            return logistic_coefficients(rows.columns(moments.features))
-
-        own = logistic(moments, self.sampled(about))
-        return again.averaged(self, own, of, about) if self.runs else own
 
     def number_feature(self, name: str) -> tuple[Feature, Floats]:
         """A number as a feature, 0 where it is missing, and where it is there."""
@@ -588,3 +652,15 @@ class Release(Source):
     def __repr__(self) -> str:
         counted, width = "persons" if self.several else "rows", len(self.described.fields)
         return f"Release({self.parts.m} synthetic {counted}, {width} columns; {self.privacy})"
+
+
+def check(confidence: float) -> float:
+    """A confidence between 0 and 1."""
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    return float(confidence)
+
+
+def streams_of(seed: int | None) -> Streams:
+    """Streams of a seed, or fresh ones."""
+    return Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
