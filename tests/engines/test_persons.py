@@ -1,7 +1,7 @@
 """Rows of one person, scattered over parts, weigh as much as one person: in every engine, to the last bit."""
 
 import re
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
@@ -19,8 +19,8 @@ from covey.core.tables.counts import (
     score_counts,
     size_counts,
 )
-from covey.core.tables.crosstabs import CodeCounts, PairTables, RangeCounts
-from covey.core.tables.distance import SubsetCounts
+from covey.core.tables.crosstabs import CodeCounts, PairTables, range_counts
+from covey.core.tables.distance import subset_counts
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines import persons
 from covey.engines.persons import PersonCounts, classes, new_keyring, remainders, row_weights
@@ -84,9 +84,9 @@ KERNELS = {
     "sizes": size_counts,
     "norms": lambda batch: norm_counts(batch, np.full(9, 100), np.array([300_000, 900_000])),
     "scores": lambda batch: score_counts(batch, np.ones((9, 1)), np.array([[2, 4]])),
-    "subsets": SubsetCounts(3),
+    "subsets": partial(subset_counts, degree=3),
     "codes": CodeCounts((0, 4), (2, 3)),
-    "ranges": RangeCounts((1, 2), (np.array([0, 1, 2]), np.array([0, 2]))),
+    "ranges": partial(range_counts, columns=(1, 2), edges=(np.array([0, 1, 2]), np.array([0, 2]))),
 }
 
 

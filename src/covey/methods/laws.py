@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from covey.core.tables.counts import Moments, moments, part
 from covey.core.tables.distance import (
     DEGREES,
     GRAM_LIMIT,
-    HighBits,
-    SubsetCounts,
     affordable_products,
     affordable_subsets,
     bit_distances,
@@ -31,6 +29,8 @@ from covey.core.tables.distance import (
     low_bit_distances,
     misplaced_bits,
     misplaced_rows,
+    sorted_bit_distances,
+    subset_counts,
     subset_distance,
 )
 from covey.core.tables.domain import Domain
@@ -111,11 +111,11 @@ class BitLaw(RowLaw):
         if n <= GRAM_LIMIT and told.steps == 1 and not told.secret:
             high = affordable_products(n, p, [d for d in DEGREES if d > 2])
             if high:
-                parts.append(Statistic(HighBits(cloud), whole=True))
+                parts.append(Statistic(partial(sorted_bit_distances, cloud=cloud), whole=True))
         else:
             high = affordable_subsets(n, p)
             for d in high:
-                counts = Statistic.sum(SubsetCounts(d)).map(part)
+                counts = Statistic.sum(partial(subset_counts, degree=d)).map(part)
                 parts.append(counts.map(subset_distance, n * told.steps, d, cloud))
         return Comparison(
             [*degrees, *high], together(parts), sums.map(misplaced_bits, cloud), min(p, 2), categorical=False

@@ -12,7 +12,7 @@ from covey.core.tables.distance import (
     LEAST,
     MOST,
     RANGES,
-    Glass,
+    Ranges,
     columns_of,
     misplaced_bits,
     misplaced_codes,
@@ -84,16 +84,16 @@ def test_one_replaced_row_moves_it_by_at_most_one_nth_and_by_all_of_it():
 def test_large_columns_are_seen_in_ranges_of_public_shares():
     sizes, ordered = (300, 300, 4), (True, False, False)
     cloud = a_cloud(sizes)
-    glass = Glass.of(cloud, Domain(sizes, ordered))
-    assert RANGES // 2 <= glass.sizes[0] <= 2 * RANGES
-    assert LEAST <= glass.sizes[1] <= MOST
-    assert glass.sizes[2] == 4
-    seen = glass.cloud(cloud)
-    assert seen.points.shape == (5, sum(glass.sizes))
+    ranges = Ranges.of(cloud, Domain(sizes, ordered))
+    assert RANGES // 2 <= ranges.sizes[0] <= 2 * RANGES
+    assert LEAST <= ranges.sizes[1] <= MOST
+    assert ranges.sizes[2] == 4
+    seen = ranges.cloud(cloud)
+    assert seen.points.shape == (5, sum(ranges.sizes))
     shares = seen.weights @ seen.points
-    assert shares[: glass.sizes[0]].max() < 2 / RANGES  # no range hides much more than a twentieth of the rows
+    assert shares[: ranges.sizes[0]].max() < 2 / RANGES  # no range hides much more than a twentieth of the rows
     assert shares.sum() == pytest.approx(3)
-    assert all((np.diff(glass.maps[0]) >= 0).tolist())
+    assert all((np.diff(ranges.maps[0]) >= 0).tolist())
     X = np.random.default_rng(4).integers(0, sizes, (50, 3))
-    expected = by_definition(glass.rows(X), glass.sizes, seen)
+    expected = by_definition(ranges.rows(X), ranges.sizes, seen)
     assert misplaced_rows(X, Domain(sizes, ordered), cloud) == pytest.approx(expected)

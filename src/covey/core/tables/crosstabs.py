@@ -90,6 +90,11 @@ class PairTables:
         starts = np.cumsum([0, *self.sizes])
         out = np.zeros((starts[-1], starts[-1]), dtype=np.int64)
         inside: dict[int, Integers] = {}
+
+        def put(a: int, b: int, table: Integers) -> None:
+            rows, columns = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
+            out[rows, columns], out[columns, rows] = table, table.T
+
         for table, (i, j) in zip(counts.integers(), self._pairs, strict=True):
             left, right = self.bundles[i], self.bundles[j] if i < j else []
             joint = table.reshape([self.sizes[a] for a in [*left, *right]])
@@ -97,19 +102,13 @@ class PairTables:
             inside.setdefault(j, joint.sum(axis=tuple(range(len(left)))) if right else joint)
             for x, a in enumerate(left):
                 for y, b in enumerate(right, len(left)):
-                    self._put(out, starts, a, b, _marginal(joint, (x, y)))
+                    put(a, b, _marginal(joint, (x, y)))
         for i, joint in inside.items():
             for x, a in enumerate(self.bundles[i]):
-                own = slice(starts[a], starts[a + 1])
-                out[own, own] = np.diag(_marginal(joint, (x,)))
+                put(a, a, np.diag(_marginal(joint, (x,))))
                 for y, b in enumerate(self.bundles[i][x + 1 :], x + 1):
-                    self._put(out, starts, a, b, _marginal(joint, (x, y)))
+                    put(a, b, _marginal(joint, (x, y)))
         return out
-
-    @staticmethod
-    def _put(out: Integers, starts: Integers, a: int, b: int, table: Integers) -> None:
-        rows, columns = slice(starts[a], starts[a + 1]), slice(starts[b], starts[b + 1])
-        out[rows, columns], out[columns, rows] = table, table.T
 
 
 def _marginal(joint: Integers, keep: tuple[int, ...]) -> Integers:
@@ -166,21 +165,10 @@ class CodeCounts:
         return Counts(tuple(np.bincount(batch[:, j].astype(np.int64, copy=False), minlength=size) for j, size in pairs))
 
 
-@dataclass(frozen=True, eq=False)
-class RangeCounts:
+def range_counts(batch: Array, columns: tuple[int, ...], edges: tuple[Integers, ...]) -> Counts:
     """Kernel: how many codes of some columns lie in each range [edges[i], edges[i + 1]) of a partition of all codes."""
-
-    columns: tuple[int, ...]
-    edges: tuple[Integers, ...]
-
-    def __call__(self, batch: Array) -> Counts:
-        """Count a batch of codes."""
-        return Counts(tuple(self._count(batch[:, j], e) for j, e in zip(self.columns, self.edges, strict=True)))
-
-    @staticmethod
-    def _count(codes: Array, edges: Integers) -> Integers:
-        ranges = np.searchsorted(edges[1:-1], codes, side="right")
-        return np.bincount(ranges, minlength=len(edges) - 1)
+    ranges = (np.searchsorted(own[1:-1], batch[:, j], side="right") for j, own in zip(columns, edges, strict=True))
+    return Counts(tuple(np.bincount(r, minlength=len(own) - 1) for r, own in zip(ranges, edges, strict=True)))
 
 
 def ranges_of(counts: Integers, edges: Integers) -> Integers:
@@ -194,4 +182,4 @@ def counted_fully(sizes: Sequence[int]) -> list[bool]:
     room = np.cumsum(np.asarray(sizes, dtype=np.float64)[order]) <= FULL_CODES
     out = np.zeros(len(order), dtype=bool)
     out[order] = room
-    return [bool(x) for x in out]
+    return out.tolist()

@@ -66,38 +66,22 @@ def high_bit_distances(X: Batch, cloud: WeightedPoints, degrees: Sequence[int] =
     return {d: _root(own[d] - 2 * cross[d] + float(w @ among[d] @ w), comb(p, d), n) for d in own}
 
 
-@dataclass(frozen=True)
-class HighBits:
+def sorted_bit_distances(X: Batch, cloud: WeightedPoints) -> dict[int, float]:
     """Kernel on all records at once: δ_3 and δ_4, the same in whatever order the records come."""
-
-    cloud: WeightedPoints
-
-    def __call__(self, X: Batch) -> dict[int, float]:
-        """The distances of a table of bits."""
-        step = max(1, (1 << 24) // X.shape[1])
-        keys = [np.packbits(dense(X[a : a + step]).astype(bool), axis=1) for a in range(0, X.shape[0], step)]
-        return high_bit_distances(X[in_order(np.concatenate(keys))], self.cloud)
+    step = max(1, (1 << 24) // X.shape[1])
+    keys = [np.packbits(dense(X[a : a + step]).astype(bool), axis=1) for a in range(0, X.shape[0], step)]
+    return high_bit_distances(X[in_order(np.concatenate(keys))], cloud)
 
 
-@dataclass(frozen=True)
-class SubsetCounts:
+def subset_counts(batch: Batch, degree: int) -> Counts:
     """Kernel: how many rows have ones in all of d columns, for every set of d columns, in lexicographic order."""
-
-    degree: int
-
-    def __call__(self, batch: Batch) -> Counts:
-        """Count a batch of bits."""
-        return Counts((np.concatenate(list(_subset_counts(dense(batch), self.degree))),))
+    return Counts((np.concatenate(list(_subset_counts(dense(batch), degree))),))
 
 
 def affordable_subsets(n: int, p: int) -> list[int]:
     """The degrees above 2 whose subsets can all be counted in one pass, batch by batch; public."""
     batches = n // (1 << 17) + 1
-    return [
-        d
-        for d in DEGREES
-        if 2 < d <= p and comb(p, d) * -(-n // 64) <= ENUMERATION_LIMIT and comb(p, d - 1) * batches <= 50_000
-    ]
+    return [d for d in _listed(n, p, DEGREES) if 2 < d <= p and comb(p, d - 1) * batches <= 50_000]
 
 
 def subset_distance(counts: Integers, n: int, degree: int, cloud: WeightedPoints) -> float:
@@ -163,18 +147,12 @@ def category_distances(
     return low | {d: _root((own[d] - 2 * cross[d] + float(w @ among[d] @ w)) / 2, comb(q, d), n) for d in own}
 
 
-@dataclass(frozen=True)
-class HighTables:
+def sorted_category_distances(
+    X: Array, sizes: tuple[int, ...], cloud: WeightedPoints, degrees: tuple[int, ...]
+) -> dict[int, float]:
     """Kernel on all records at once: the distances of these degrees, the same in whatever order the records come."""
-
-    sizes: tuple[int, ...]
-    cloud: WeightedPoints
-    degrees: tuple[int, ...]
-
-    def __call__(self, X: Array) -> dict[int, float]:
-        """The distances of a table of category codes."""
-        ordered = X[in_order(X.astype(np.min_scalar_type(max(self.sizes) - 1)))].astype(np.int64)
-        return category_distances(ordered, self.sizes, self.cloud, self.degrees)
+    ordered = X[in_order(X.astype(np.min_scalar_type(max(sizes) - 1)))].astype(np.int64)
+    return category_distances(ordered, sizes, cloud, degrees)
 
 
 def affordable_tables(n: int, q: int) -> list[int]:
@@ -184,14 +162,11 @@ def affordable_tables(n: int, q: int) -> list[int]:
 
 def pair_distances(pairs: Integers, n: int, domain: Domain, cloud: WeightedPoints) -> dict[int, float]:
     """δ_1 and δ_2 from the exact pair tables of all attributes."""
-    q = len(domain.sizes)
-    blocks = domain.block_of
-    square = (pairs / n - cloud.second_moment) ** 2
-    one = (pairs.diagonal() / n - cloud.weights @ cloud.points) ** 2
-    out = {1: float(np.sqrt(one.sum() / 2 / q))}
+    q, blocks = len(domain.sizes), domain.block_of
+    out = {1: one_way_distance(pairs.diagonal(), n, q, cloud)}
     if q > 1:
-        different = blocks[:, None] < blocks
-        out[2] = float(np.sqrt(square[different].sum() / 2 / comb(q, 2)))
+        square = (pairs / n - cloud.second_moment) ** 2
+        out[2] = float(np.sqrt(square[blocks[:, None] < blocks].sum() / 2 / comb(q, 2)))
     return out
 
 
@@ -258,22 +233,23 @@ def bit_self_products(X: Batch, degrees: Sequence[int]) -> dict[int, float]:
     """mean_{i,i'} C(⟨x_i, x_i'⟩, d), which is Σ over subsets of squared marginals, for the affordable degrees."""
     n, p = X.shape
     listed = _listed(n, p, degrees)
-    out = {d: _enumerated_self_product(dense(X), d) for d in listed}
+    out = {}
+    for d in listed:  # the squares of the shares of rows that are all ones, summed over subsets
+        out[d] = sum(float(c.astype(np.float64) @ c) for c in _subset_counts(dense(X), d)) / float(n) ** 2
     rest = [d for d in affordable_products(n, p, degrees) if d not in out]
     if rest:
         counts = overlap_histogram(X)
         overlap = np.arange(p + 1, dtype=np.float64)
-        for d in rest:
-            value = np.ones(p + 1)
-            for r in range(d):
-                value *= np.maximum(overlap - r, 0) / (r + 1)
-            out[d] = float(counts @ value) / n**2
+        out |= {d: float(counts @ _binomials(overlap, d)) / n**2 for d in rest}
     return dict(sorted(out.items()))
 
 
-def _enumerated_self_product(X: Array, degree: int) -> float:
-    """Σ over d-subsets of (share of rows that are all ones)²."""
-    return sum(float(c.astype(np.float64) @ c) for c in _subset_counts(X, degree)) / float(len(X)) ** 2
+def _binomials(x: Floats, degree: int) -> Floats:
+    """C(x, degree) of whole numbers."""
+    value = np.ones_like(x)
+    for r in range(degree):
+        value *= np.maximum(x - r, 0) / (r + 1)
+    return value
 
 
 def _subset_counts(X: Array, degree: int) -> Iterator[Integers]:
@@ -352,13 +328,13 @@ LEAST, MOST = 12, 64  # codes of one column, whatever the room
 
 
 @dataclass(frozen=True)
-class Glass:
+class Ranges:
     """How tables are looked at: codes → ranges, column by column. A public function of released shares and sizes."""
 
     maps: tuple[Integers, ...]
 
     @classmethod
-    def of(cls, cloud: WeightedPoints, domain: Domain) -> Glass:
+    def of(cls, cloud: WeightedPoints, domain: Domain) -> Ranges:
         """Small columns as they are; of larger ones ranges of about a twentieth, or the commonest and the rest together."""
         share = cloud.weights @ cloud.points
         most = int(np.clip(ROOM // max(1, len(domain.sizes)), LEAST, MOST))
@@ -432,9 +408,9 @@ def misplaced_bits(rows: Moments, cloud: WeightedPoints) -> float:
 
 def misplaced_rows(codes: Integers, domain: Domain, cloud: WeightedPoints) -> float:
     """The same of a table of codes, which must be public for the number to be: synthetic rows against their centres."""
-    glass = Glass.of(cloud, domain)
-    pairs = pair_matrix(glass.rows(codes), glass.sizes)
-    return misplaced_codes(pairs, len(codes), glass.sizes, glass.cloud(cloud))
+    ranges = Ranges.of(cloud, domain)
+    pairs = pair_matrix(ranges.rows(codes), ranges.sizes)
+    return misplaced_codes(pairs, len(codes), ranges.sizes, ranges.cloud(cloud))
 
 
 # True against synthetic rows: the marginal error δ_d of (1.2) and the covariance loss of a partition. Not private.
@@ -514,11 +490,7 @@ def subset_kernel(X: Floats, Y: Floats, degree: int) -> Floats:
     Newton's identities turn power sums ⟨xʲ, yʲ⟩ into e_d; for 0/1 rows e_d is the binomial C(⟨x, y⟩, d).
     """
     if np.isin(X, (0, 1)).all() and np.isin(Y, (0, 1)).all():
-        common = X @ Y.T
-        value = np.ones_like(common)
-        for j in range(degree):
-            value *= np.maximum(common - j, 0) / (j + 1)
-        return value
+        return _binomials(X @ Y.T, degree)
     return elementary([X**j @ (Y**j).T for j in range(1, degree + 1)])[degree]
 
 
@@ -535,5 +507,4 @@ def covariance_loss(X: Array, labels: Array) -> float:
         raise ParameterError(f"labels must give one group per row of X, got {labels.shape} for {X.shape}.")
     groups, numbers = np.unique(labels, return_inverse=True)
     cloud = microaggregate(block_sums(X, numbers, len(groups)))
-    centred = cloud.points * np.sqrt(cloud.weights)[:, None]
-    return float(np.linalg.norm(moments(X).second_moment_matrix - centred.T @ centred))
+    return float(np.linalg.norm(moments(X).second_moment_matrix - cloud.second_moment))

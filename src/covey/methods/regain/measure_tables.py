@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,21 +35,21 @@ from covey.core.tables.crosstabs import (
     FULL_TABLES,
     CodeCounts,
     PairTables,
-    RangeCounts,
     centred_counts,
     counted_fully,
     dependence,
     merge_pairs,
+    range_counts,
     ranges_of,
 )
 from covey.core.tables.distance import (
-    Glass,
-    HighTables,
+    Ranges,
     affordable_tables,
     columns_of,
     misplaced_codes,
     one_way_distance,
     pair_distances,
+    sorted_category_distances,
 )
 from covey.core.tables.domain import Domain
 from covey.engines.rows import Then
@@ -106,7 +107,7 @@ class OneWayCounts:
         late = tuple(j for j in edges if j not in self.counted)
         found = {j: self.codes(j).map(ranges_of, edges[j]) for j in edges if j not in late}
         if late:
-            counts = Statistic.sum(RangeCounts(late, tuple(edges[j] for j in late)))
+            counts = Statistic.sum(partial(range_counts, columns=late, edges=tuple(edges[j] for j in late)))
             found |= {j: counts.map(part, i) for i, j in enumerate(late)}
         return found
 
@@ -172,15 +173,15 @@ class Tables:
         whole = self.steps == 1 and not self.secret
         rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if whole else ()
         if rest:
-            kernel = HighTables(sizes, cloud, rest)
+            kernel = partial(sorted_category_distances, sizes=sizes, cloud=cloud, degrees=rest)
             parts.append(Statistic(kernel if self._step is None else Then(self._step, kernel), whole=True))
         return [*low, *rest], together(parts)
 
     def misplaced(self, cloud: WeightedPoints) -> tuple[Statistic, int]:
         """The share of records out of place among the centres, in a typical table, and how many columns such a table has."""
-        glass = Glass.of(cloud, self.domain)
-        sizes, seen = glass.sizes, glass.cloud(cloud)
-        return self.pairs(glass.maps).map(misplaced_codes, self.total, sizes, seen), columns_of(sizes)
+        ranges = Ranges.of(cloud, self.domain)
+        sizes, seen = ranges.sizes, ranges.cloud(cloud)
+        return self.pairs(ranges.maps).map(misplaced_codes, self.total, sizes, seen), columns_of(sizes)
 
 
 # One-way tables and trees.

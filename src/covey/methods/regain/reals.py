@@ -23,7 +23,7 @@ from covey.core.numbers.tree import Tree, tree_measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body
 from covey.core.tables.counts import part
-from covey.core.tables.crosstabs import RangeCounts
+from covey.core.tables.crosstabs import range_counts
 from covey.core.tables.reals import (
     CODE_BITS,
     UNIT,
@@ -202,7 +202,7 @@ def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) 
     law = ""
     for turn in range(grid.rounds):
         edges = tuple(tree.edges for tree in trees)
-        counts = Statistic.sum(RangeCounts(tuple(range(p)), edges), Coarser(grid.size))
+        counts = Statistic.sum(partial(range_counts, columns=tuple(range(p)), edges=edges), Coarser(grid.size))
         asks = []
         for i, own in enumerate(edges):
             query = Query([(i,)], {i: Factor(own, np.arange(len(own) - 1))})
