@@ -94,8 +94,8 @@ def test_a_strong_correlation_survives_the_fit_and_the_rows_and_without_scores_i
     goal = correlation(true, shares, scores)
     assert goal > 0.95
     found = {}
-    for name, directions in (("with", scores.directions()), ("without", None)):
-        wanted = Goal(shares, true, domain, directions)
+    for name, ranks in (("with", scores), ("without", None)):
+        wanted = Goal(shares, true, domain, ranks)
         y = fit_category_centres(wanted, 60, 150, np.random.default_rng(2), lambda _: None).points
         own = domain.off_blocks(y.T @ y / len(y) - np.outer(y.mean(axis=0), y.mean(axis=0)))
         found[name] = abs(correlation(own, shares, scores) - goal)

@@ -27,24 +27,15 @@ LEAST = 1e-12  # of a law, for a value that has none: where all others are barre
 
 @dataclass(frozen=True)
 class SequenceLaw:
-    """All that sequences are drawn from. Public.
+    """All that sequences are drawn from. Public."""
 
-    Args:
-        models: fits that rows are drawn from in equal parts, over the categories of the two domains.
-        persons: attributes of a person; the number of events, in bins, is the last.
-        events: attributes of an event.
-        counts: shares of persons with 0, 1, … events.
-        barred: what no event of some persons can be.
-        timing: which attributes of events say when.
-        tilts: by class of places and attribute, factors of its categories there.
-    """
-
-    models: Sequence[EventModel]
-    persons: Domain
-    events: Domain
-    counts: Floats
-    barred: Across = NOTHING_BARRED
-    timing: Timing = NOT_TIMED
+    models: Sequence[EventModel]  # fits that rows are drawn from in equal parts, over the categories of the two domains
+    persons: Domain  # attributes of a person; the number of events, in bins, is the last
+    events: Domain  # attributes of an event
+    counts: Floats  # shares of persons with 0, 1, … events
+    barred: Across = NOTHING_BARRED  # what no event of some persons can be
+    timing: Timing = NOT_TIMED  # which attributes of events say when
+    # By class of places and attribute: factors of its categories there.
     tilts: Mapping[tuple[int, int], Floats] = field(default_factory=dict)
 
     def draw(self, n: int, public: np.random.Generator, mended: Callable[[int], None] = lambda _: None) -> Histories:
@@ -90,22 +81,18 @@ class SequenceLaw:
             chained = public.random(len(who)) < own.sticky
             fresh = _pick(own.kinds, centre[who], public)
             kind = np.where(chained, _pick(own.chain, kind, public), fresh)
-        width = len(self.events.sizes)
         if not events:
-            empty = np.zeros((0, width), dtype=np.int64)
+            empty = np.zeros((0, len(self.events.sizes)), dtype=np.int64)
             return Histories(drawn[:, :-1], empty, np.zeros(0, dtype=np.int64), len(self.counts) - 1)
         whose, when = np.concatenate(owner), np.concatenate(turn)
         order = np.lexsort((when, whose))
         return Histories(drawn[:, :-1], np.concatenate(events)[order], whose[order], len(self.counts) - 1)
 
-    def _class(self, t: int) -> int:
-        return int(np.searchsorted(position_starts(len(self.counts) - 1), t, side="right")) - 1
-
     def _at(self, blocks: list[Floats], t: int) -> list[Floats]:
         """The laws of an event at place t: the place is known, and tilts the others; first events alone follow none."""
         found = list(blocks)
         if self.timing.position is not None:
-            place = self._class(t)
+            place = int(np.searchsorted(position_starts(len(self.counts) - 1), t, side="right")) - 1
             for a, block in enumerate(blocks):
                 if (place, a) in self.tilts:
                     found[a] = (block + LEAST) * self.tilts[place, a]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats
+from covey.core.fit.ordered import RankScores
 from covey.core.fit.triples import TripleGoal, tilted, triple_pull
 from covey.core.fit.wide import (
     BASIS,
@@ -70,6 +71,7 @@ class BlockSums:
         return np.asarray(e / self.total(e))
 
 
+RANK_WEIGHT = 0.2  # of a rank covariance beside a cell, per pair of bins
 OBEY = 0.4  # of the steps pass before centres choose which side of a structural zero they are on: by then they have one
 
 LEAST = 1e-6  # of a category in a centre that a fit goes on from: smaller ones would never come back
@@ -78,25 +80,16 @@ Tick = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Directions:
-    """Directions of the pair tables that matter more than a single cell: unit vectors, each inside one attribute's block."""
-
-    vectors: Floats
-    attribute: Integers
-    weight: Floats  # for each pair of vectors; those of one attribute are never compared
-
-
-@dataclass(frozen=True)
 class Goal:
     """What centres over categories should look like: one-way shares, covariances of pairs, and what else is known of them.
 
-    With `directions`, the tables' covariances along these count in addition. `zeros` are combinations that no centre may allow.
+    With `ranks`, rank covariances count in addition. `zeros` are combinations that no centre may allow.
     """
 
     shares: Floats
     covariances: Floats
     domain: Domain
-    directions: Directions | None = None
+    ranks: RankScores | None = None
     zeros: Zeros | None = None
     emphasis: Floats | None = None  # how much each pair of attributes counts; 1 where it is not given
     triples: TripleGoal | None = None
@@ -123,7 +116,7 @@ def fit_category_centres(
         return WeightedPoints(np.ones(1), goal.shares[None].copy())
     q, blocks = len(domain.sizes), BlockSums(domain)
     f4 = np.float32
-    along = None if goal.directions is None else _pull_along(goal.directions, goal.covariances, q)
+    along = None if goal.ranks is None else _pull_along(goal.ranks, goal.covariances, q)
     mover, weigher = _Adam(steps), _Adam(steps)
     heights: Array = np.zeros(k, f4)  # logarithms of the weights
     weights: Array | None = None
@@ -218,12 +211,12 @@ def _pull(goal: Goal, k: int, public: np.random.Generator) -> Callable[[Array], 
     return lambda y: y @ (4 * ((y.T @ y) * (off / f4(k)) - target))
 
 
-def _pull_along(directions: Directions, covariances: Floats, q: int) -> Callable[[Array, Array | None], Array]:
-    """The same along some vectors R: four times y·R·(W∘(Rᵀ·gap·R))·Rᵀ, in float32; with weights by their scale √(k·w)."""
-    f4 = np.float32
-    R = directions.vectors.astype(f4)
-    W = (directions.weight * (directions.attribute[:, None] != directions.attribute) * (4 / q**2)).astype(f4)
-    goal = (directions.vectors.T @ covariances @ directions.vectors).astype(f4)
+def _pull_along(ranks: RankScores, covariances: Floats, q: int) -> Callable[[Array, Array | None], Array]:
+    """The same along vectors R of ranks: four times y·R·(W∘(Rᵀ·gap·R))·Rᵀ, in float32; with weights by their scale √(k·w)."""
+    f4, size = np.float32, ranks.domain.counts[ranks.attributes].astype(np.float64)
+    R = ranks.unit.astype(f4)
+    W = (RANK_WEIGHT * np.outer(size, size) * (1 - np.eye(len(size))) * (4 / q**2)).astype(f4)
+    goal = (ranks.unit.T @ covariances @ ranks.unit).astype(f4)
 
     def pull(y: Array, scale: Array | None) -> Array:
         z = y @ R

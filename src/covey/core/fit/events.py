@@ -26,10 +26,8 @@ NEVER = -60.0  # a logit so low that its probability is below 10^-20
 RATE = 0.08  # of Adam's first step; it falls along a cosine
 # Strengths of the prior by block: an eighth of the prototype's or less, since goals are drawn to independence beforehand.
 PRIOR = {"a": 1.0, "p": 0.06, "t": 0.015, "r": 0.005}
-STICKY, STICKY_PRIOR = (
-    -0.5,
-    30.0,
-)  # logit that the chain's probability is drawn to, and how strongly: left free it goes to 1
+# Logit that the chain's probability is drawn to, and how strongly: left free it goes to 1.
+STICKY, STICKY_PRIOR = -0.5, 30.0
 
 Parameters = dict[str, Floats]
 Tables = dict[str, Floats]
@@ -39,19 +37,14 @@ Tables = dict[str, Floats]
 class EventGoal:
     """What a fit aims at: shares of persons, table by table in block matrices, and how much each entry counts.
 
-    Args:
-        persons: bins of the person's attributes; the last one is the number of events, whose first bin is 0 and second 1.
-        events: bins of the event's attributes.
-        target: noisy tables by kind: "one" (a row: persons' one-way shares, then events'), and the kinds of `averaged_table`.
-        weight: 1/variance of the entries, 0 where nothing was measured.
-        lags: shares of pairs of events, of persons with two or more, that lie one and two places apart.
+    Tables are noisy, by kind: "one" (a row: persons' one-way shares, then events'), and the kinds of `averaged_table`.
     """
 
-    persons: Domain
+    persons: Domain  # bins of attributes; the last one is the number of events, whose first bin is 0 and second 1
     events: Domain
     target: Mapping[str, Floats]
-    weight: Mapping[str, Floats]
-    lags: tuple[float, float]
+    weight: Mapping[str, Floats]  # 1/variance of the entries, 0 where nothing was measured
+    lags: tuple[float, float]  # shares of pairs of events, of persons with two or more, one and two places apart
     masks: tuple[Floats | None, Floats | None] = (None, None)  # added to logits of centres and kinds: what cannot occur
     growth: float = 1.0  # times as many kinds of events, and steps: what so many persons can tell apart
 

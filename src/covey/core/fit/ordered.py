@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from covey.core.arrays import Floats, Integers
-from covey.core.fit.centres import Directions
 from covey.core.tables.domain import Domain, by_run, merge_ordered
 
 ANGLES = 32  # correlations tried on each side of 0, as sines of angles that gather at a right angle: up to .99998
@@ -40,10 +39,8 @@ class Margin:
 class NormalTables:
     """For every two attributes with an order, covariance tables of normal laws at many correlations.
 
-    Args:
-        shares: one-way shares of all categories.
-        domain: the attributes; besides ordered ones, those with two categories take part.
-        specials: how many of an attribute's first categories have no place in its order.
+    Besides ordered attributes, those with two categories take part. The first `specials` of an attribute's categories have no
+    place in its order.
     """
 
     def __init__(self, shares: Floats, domain: Domain, specials: Integers) -> None:
@@ -126,13 +123,8 @@ def sharpened(
     """Covariances over finer bins of attributes that are strongly tied; None where none is.
 
     A normal law that was found over bins says what its table over parts of bins is. What it leaves of the covariances has no
-    such law and is shared out in proportion: summed over parts, everything is as it was.
-
-    Args:
-        coarse: what was measured and denoised.
-        found: normal tables over its bins, and their best correlations.
-        fine: shares of the categories of each attribute.
-        specials: how many of an attribute's first categories have no place in its order.
+    such law and is shared out in proportion: summed over parts, everything is as it was. `found` are normal tables over the
+    coarse bins, and their best correlations; `fine` shares of the categories of each attribute.
     """
     normal, best = found
     # Of two categories without an order nothing finer is known: parts of theirs would be no steps of a normal law.
@@ -148,7 +140,10 @@ def sharpened(
     domain = Domain(tuple(int(m.max()) + 1 for m in finer), coarse.domain.ordered)
     shares = np.concatenate([np.bincount(m, p) for m, p in zip(finer, fine, strict=True)])
     above = np.concatenate(
-        [coarse.domain.starts[a] + m[first_of(f)] for a, (m, f) in enumerate(zip(maps, finer, strict=True))]
+        [
+            start + m[np.unique(f, return_index=True)[1]]
+            for start, m, f in zip(coarse.domain.starts, maps, finer, strict=False)
+        ]
     )
     whole = np.bincount(above, shares)[above]
     part = np.where(whole > 0, shares / np.where(whole > 0, whole, 1.0), 1 / np.bincount(above)[above])
@@ -157,30 +152,19 @@ def sharpened(
     return Sharpened(domain, shares, rest + again.at(best, domain.total), finer) if again.pairs else None
 
 
-def first_of(bins: Integers) -> Integers:
-    """The first category of each bin."""
-    return np.unique(bins, return_index=True)[1]
-
-
 # Rank covariances: measured by themselves, put back where denoising lost them, kept by the fit. A strong correlation of two
 # numbers is one direction of their pair table. Its noise there is that of all cells; measured as one sum of products of ranks
 # it is several times smaller. How far one record moves these sums: docs/proofs/trees.md.
 
 UNIT = 64  # a score lies between −UNIT and UNIT
-FIT_WEIGHT = 0.2  # of a rank covariance in the fit, beside a cell, per pair of bins
 
 
 @dataclass(frozen=True)
 class RankScores:
-    """One score for every category of an ordered attribute: its mid-rank, minus their mean; 0 for all other categories.
-
-    Args:
-        domain: the attributes.
-        score: the scores, all attributes side by side. Public: ranks are those of noisy shares.
-    """
+    """One score for every category of an ordered attribute: its mid-rank, minus their mean; 0 for all other categories."""
 
     domain: Domain
-    score: Floats
+    score: Floats  # of all attributes side by side. Public: ranks are those of noisy shares
 
     @cached_property
     def attributes(self) -> Integers:
@@ -215,11 +199,6 @@ class RankScores:
         """The whole scores' lengths, centred."""
         return np.asarray(np.einsum("da,da->a", self.unit, self.whole))
 
-    def directions(self) -> Directions:
-        """What the fit should keep beside the cells."""
-        size = self.domain.counts[self.attributes].astype(np.float64)
-        return Directions(self.unit, self.attributes, FIT_WEIGHT * np.outer(size, size))
-
 
 def rank_scores(shares: Floats, domain: Domain, specials: Integers) -> RankScores:
     """Scores of ordered attributes from the shares of their categories; the first `specials[a]` of each have no rank."""
@@ -246,15 +225,10 @@ def flips(p: int) -> int:
 def restore_ranks(
     covariances: Floats, noisy: Floats, sd: float, scores: RankScores, sums: tuple[Floats, float, int], shares: Floats
 ) -> Floats:
-    """Covariances with the measured rank covariances, as far as these differ by more than their noise.
+    """Denoised pair covariances with the measured rank covariances, as far as these differ by more than their noise.
 
-    Args:
-        covariances: denoised pair covariances.
-        noisy: those that were measured, centred, with errors of deviation `sd` in every direction.
-        sd: see there.
-        scores: the ranks.
-        sums: the noisy Σ u_a·u_b, a < b, the deviation of their noise, and n.
-        shares: one-way shares, which products of means are made of.
+    `noisy` are the covariances that were measured, centred, with errors of deviation `sd` in every direction; `sums` the noisy
+    Σ u_a·u_b, a < b, the deviation of their noise, and n; products of means are made of one-way `shares`.
 
     Two measurements of one covariance are averaged by their variances. What denoising lost, ℓ, is put back as ℓ(1 − s²/ℓ²)₊
     with s the deviation of the average.

@@ -20,17 +20,11 @@ from covey.core.arrays import Floats, Integers
 
 @dataclass(frozen=True)
 class SpikeSlab:
-    """A prior for effects that are observed with normal noise: most come from a narrow normal law, a share from a wide one.
+    """A prior for effects that are observed with normal noise: most come from a narrow normal law, a share from a wide one."""
 
-    Args:
-        noise: standard deviation of the noise.
-        share: the share of effects that come from the slab.
-        spike, slab: standard deviations of the narrow and of the wide law; both have mean zero.
-    """
-
-    noise: float
-    share: float
-    spike: float
+    noise: float  # its standard deviation
+    share: float  # of effects that come from the slab
+    spike: float  # standard deviations of the narrow and of the wide law; both have mean zero
     slab: float
 
     def slab_probability(self, squares: Floats) -> Floats:
@@ -118,10 +112,11 @@ def denoise_histogram(
 def denoisers(size: int, ordered: bool, prior: Floats | None = None) -> list[Denoiser]:
     """The candidates for an attribute with so many categories, and with shares that are expected, if any are."""
     out: list[Denoiser] = [lambda v, sd, n: project_to_total(v, n)]
-    out += [partial(_cut, t) for t in (1.0, 2.0, 3.0)]
+    out += [lambda v, sd, n, t=t: threshold(v, t * sd, n) for t in (1.0, 2.0, 3.0)]  # type: ignore[misc]
     if ordered and size >= 12:
-        out += [partial(_haar, t) for t in (2.0, 3.0)]
-        out += [partial(_haar_cut, t) for t in (2.0, 3.0)]
+        smooth = [partial(haar_smooth, t=t) for t in (2.0, 3.0)]
+        out += [lambda v, sd, n, f=f: project_to_total(f(v, sd), n) for f in smooth]  # type: ignore[misc]
+        out += [lambda v, sd, n, f=f: threshold(f(v, sd), sd / 3, n) for f in smooth]  # type: ignore[misc]
         out += [lambda v, sd, n: project_to_total(trend_smooth(v, sd), n)]
     if prior is not None:
         out += [lambda v, sd, n: n * prior, partial(_toward, prior)]
@@ -139,18 +134,6 @@ def _apart(prior: Floats, t: float, v: Floats, sd: float, total: float) -> Float
     """The expected counts, but for those that stand t deviations apart."""
     expected = total * prior
     return project_to_total(np.where(np.abs(v - expected) > t * sd, v, expected), total)
-
-
-def _cut(t: float, v: Floats, sd: float, total: float) -> Floats:
-    return threshold(v, t * sd, total)
-
-
-def _haar(t: float, v: Floats, sd: float, total: float) -> Floats:
-    return project_to_total(haar_smooth(v, sd, t), total)
-
-
-def _haar_cut(t: float, v: Floats, sd: float, total: float) -> Floats:
-    return threshold(haar_smooth(v, sd, t), sd / 3, total)
 
 
 def project_to_total(v: Floats, total: float) -> Floats:
@@ -224,14 +207,8 @@ def grouped_histogram(
 ) -> Floats:
     """Denoised counts of categories whose sums are the denoised counts of their groups.
 
-    Args:
-        fine: noisy counts of categories, and the deviation of their noise.
-        coarse: the same of the groups.
-        groups: the group of each category.
-        total: the number of records.
-        public: randomness of the denoisers.
-
-    A group's count is the mean of the two measurements by their variances.
+    `fine` are noisy counts of categories, and the deviation of their noise; `coarse` the same of the groups. A group's count is
+    the mean of the two measurements by their variances.
     """
     (v, sd), (g, coarse_sd) = fine, coarse
     members = np.bincount(groups)

@@ -49,21 +49,13 @@ def noisy_spectrum(covariance: Floats, noise: Floats) -> Spectrum | None:
 
 @dataclass(frozen=True)
 class Denoisers:
-    """Several ways to estimate the covariances of all pairs of categories, and their best combination.
+    """Several ways to estimate the covariances of all pairs of categories, and their best combination."""
 
-    Args:
-        shares: of the categories, of all attributes one after the other.
-        domain: the attributes.
-        public: randomness that is independent of the noise on the tables.
-        prior: covariances that are expected from public information; they give two candidates more.
-        normal: with it, what two ordered attributes have in common is also looked for as one correlation.
-    """
-
-    shares: Floats
+    shares: Floats  # of the categories, of all attributes one after the other
     domain: Domain
-    public: np.random.Generator
-    prior: Floats | None = None
-    normal: NormalTables | None = None
+    public: np.random.Generator  # independent of the noise on the tables
+    prior: Floats | None = None  # covariances that are expected from public information; they give two candidates more
+    normal: NormalTables | None = None  # with it, one correlation of two ordered attributes is looked for as well
 
     def combined(self, noisy: Floats, draw: Callable[[], Floats], sd: float, draws: int = 4) -> Floats:
         """A non-negative combination of the candidates, its weights found by thinning.

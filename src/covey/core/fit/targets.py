@@ -80,22 +80,15 @@ class DensePairs:
 
     Here they are held as p × p matrices, and those set aside keep their value and lose weight; for many columns see
     `wide.LowRankPairs`, which has the same methods.
-
-    Args:
-        noisy: what was measured.
-        public: randomness for simulations.
-        clip_mean, clip_pair: what clipping did to means and pairs beyond its approximation.
-        sd: the deviation with which each pair counts for the factors: that of its noise, and beyond it the slab's, as far as the
-            pair seems to come from there.
-        rest: the shrunken rest above the diagonal.
     """
 
     noisy: NoisyMoments
-    public: np.random.Generator
-    clip_mean: Floats
+    public: np.random.Generator  # randomness for simulations
+    clip_mean: Floats  # what clipping did to means and pairs beyond its approximation
     clip_pair: Floats
+    # The deviation with which pairs count for the factors: their noise's, and the slab's as far as they seem to be from there.
     sd: Floats
-    rest: Floats
+    rest: Floats  # the shrunken rest above the diagonal
     device: Device = field(default=DOUBLE)
 
     @classmethod

@@ -20,9 +20,8 @@ from covey.core.fit.targets import CLOSE, F4, NoisyMoments
 from covey.core.tables.counts import COPIES, UNIT
 
 PARTNERS = 8  # strong pairs kept for a column: they bound the memory and the work of a step
-FINENESS = (
-    256  # bins of the histogram of residuals: σ/256 near zero, one part in 256 far out, so EM loses nothing by it
-)
+# Bins of the histogram of residuals: σ/256 near zero, one part in 256 far out, so EM loses nothing by it.
+FINENESS = 256
 BINS = 1 << 13  # up to sinh(32) deviations, which no float32 residual surpasses
 
 Strips: TypeAlias = Callable[[], Iterator[tuple[int, Array]]]  # rows of a square matrix, and where they begin
@@ -123,21 +122,13 @@ class Partners:
 
 @dataclass(frozen=True)
 class LowRankTarget:
-    """A target Q·M·Qᵀ in a basis, plus a few strong pairs beside it; all pairs have one weight.
-
-    Args:
-        device: where the products are.
-        core: Q, M and the target's diagonal.
-        weight: of every pair, 1/sd².
-        partners: the strong pairs S, if there are any.
-        inner: ⟨S, Q·M·Qᵀ⟩.
-    """
+    """A target Q·M·Qᵀ in a basis, plus a few strong pairs beside it; all pairs have one weight."""
 
     device: Device
-    core: Core
-    weight: float
-    partners: Partners | None = None
-    inner: float = 0.0
+    core: Core  # Q, M and the target's diagonal
+    weight: float  # of every pair, 1/sd²
+    partners: Partners | None = None  # the strong pairs S, if there are any
+    inner: float = 0.0  # ⟨S, Q·M·Qᵀ⟩
 
     @classmethod
     def of(cls, device: Device, found: Core, sd: float, strong: StrongPairs | None = None) -> LowRankTarget:
@@ -173,29 +164,18 @@ class LowRankTarget:
 
 @dataclass(frozen=True)
 class LowRankPairs:
-    """Noisy pairs in a basis of their leading eigenvectors. Pairs set aside are taken out of what the factors see.
-
-    Args:
-        noisy: what was measured.
-        public: randomness for start vectors and simulations.
-        device: where the fit runs.
-        pair: the noisy pairs, on the device.
-        basis, middle: their leading eigenvectors Q and the core M, so that they are nearly Q·M·Qᵀ.
-        clip_mean, clip_middle: what clipping did to means, and within the basis to pairs, beyond its approximation.
-        strong: pairs that are set aside.
-        prior: of what the factors leave.
-    """
+    """Noisy pairs in a basis of their leading eigenvectors. Pairs set aside are taken out of what the factors see."""
 
     noisy: NoisyMoments
-    public: np.random.Generator
+    public: np.random.Generator  # randomness for start vectors and simulations
     device: Device
-    pair: Any
-    basis: Any
-    middle: Any
-    clip_mean: Floats
+    pair: Any  # the noisy pairs, on the device
+    basis: Any  # their leading eigenvectors Q
+    middle: Any  # the core M, so that the pairs are nearly Q·M·Qᵀ
+    clip_mean: Floats  # what clipping did to means, and within the basis to pairs, beyond its approximation
     clip_middle: Any
-    strong: StrongPairs
-    prior: SpikeSlab | None = None
+    strong: StrongPairs  # pairs that are set aside
+    prior: SpikeSlab | None = None  # of what the factors leave
 
     @classmethod
     def of(cls, noisy: NoisyMoments, device: Device, public: np.random.Generator) -> LowRankPairs:

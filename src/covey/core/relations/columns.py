@@ -17,35 +17,20 @@ LINEAR_CUTS = 16  # of a number's range, beside 1, 2, 5, 10, … of its steps
 
 @dataclass(frozen=True)
 class Column:
-    """Codes first, …, first + steps − 1 are the values low, low + step, …; the others stand for words or missing cells.
-
-    Args:
-        name: the column's.
-        kind: "label", "number", "date" or "datetime"; dates count in seconds.
-        size: how many codes there are.
-        missing: the code of missing cells; −1 where there is none.
-        first: the first code that is a value; labels have no values.
-        steps: how many codes are values.
-        low: the first value.
-        step: from one value to the next.
-        labels: of a category, by code; of numbers none.
-        holes: the share of missing cells, as far as it is known.
-        usual: the share of its most frequent value, as far as it is known.
-        numbers: the number that each label begins with, NaN where it begins with none; nothing where few do.
-    """
+    """Codes first, …, first + steps − 1 are the values low, low + step, …; the others stand for words or missing cells."""
 
     name: str
-    kind: str
-    size: int
-    missing: int = -1
-    first: int = 0
-    steps: int = 0
-    low: float = 0.0
-    step: float = 1.0
-    labels: tuple[str, ...] = ()
-    holes: float = 0.0
-    usual: float = 0.0
-    numbers: tuple[float, ...] = ()
+    kind: str  # "label", "number", "date" or "datetime"; dates count in seconds
+    size: int  # how many codes there are
+    missing: int = -1  # the code of missing cells; −1 where there is none
+    first: int = 0  # the first code that is a value; labels have no values
+    steps: int = 0  # how many codes are values
+    low: float = 0.0  # the first value
+    step: float = 1.0  # from one value to the next
+    labels: tuple[str, ...] = ()  # of a category, by code; of numbers none
+    holes: float = 0.0  # the share of missing cells, as far as it is known
+    usual: float = 0.0  # the share of its most frequent value, as far as it is known
+    numbers: tuple[float, ...] = ()  # that labels begin with, NaN where one begins with none; nothing where few do
 
     @property
     def often_missing(self) -> bool:

@@ -66,19 +66,12 @@ def places_within(owner: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class Histories:
-    """n persons (a row of codes each) and their events (rows of codes), those of a person together and in order.
+    """n persons and their events, those of a person together and in order."""
 
-    Args:
-        persons: codes, a row per person.
-        events: codes, a row per event, sorted by their person.
-        owner: the place of each event's person among the persons; never falls.
-        most: how many events a person has at most: public.
-    """
-
-    persons: Array
-    events: Array
-    owner: Integers
-    most: int
+    persons: Array  # codes, a row per person
+    events: Array  # codes, a row per event, sorted by their person
+    owner: Integers  # the place of each event's person among the persons; never falls
+    most: int  # how many events a person has at most: public
 
     @classmethod
     def capped(cls, persons: Array, events: Array, owner: Integers, most: int) -> Histories:

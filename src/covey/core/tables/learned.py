@@ -6,6 +6,7 @@ the counts of a column by 2 in l1 and by the root of 2 in l2 (docs/proofs/learne
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -38,11 +39,8 @@ Mask = NDArray[np.bool_]
 def number_edges(decimals: int | None) -> Edges:
     """…, −20, −10, …, −1, 0, 1, …, 10, 20, 50, 100, …: edges a person would write, up to ±10^15.
 
-    Numbers with decimals have 1, 2 and 5 of each power of ten from one step of the precision on. Whole numbers up to twelve
-    have bins of their own: they often are codes. Bin b is edge b up to edge b + 1, without it.
-
-    Args:
-        decimals: of the precision; None where it is not known.
+    Numbers with decimals have 1, 2 and 5 of each power of ten from one step of the precision on, which may be unknown. Whole
+    numbers up to twelve have bins of their own: they often are codes. Bin b is edge b up to edge b + 1, without it.
     """
     first = SMALLEST if decimals is None else -decimals
     last = LARGEST if decimals is None else LARGEST - decimals
@@ -70,15 +68,10 @@ class Noise:
 
 @dataclass(frozen=True)
 class Coded:
-    """A batch of records on the public grids: a bin for each number, a place in a list of words for each text, −1 for neither.
+    """A batch of records on the public grids: a bin for each number, a place in a list of words for each text, −1 for neither."""
 
-    Args:
-        codes: a row per record and a column per learned field; from `bins` of the field on, places in its words.
-        words: the different words of each field in this batch.
-    """
-
-    codes: Integers
-    words: tuple[tuple[str, ...], ...]
+    codes: Integers  # a row per record and a column per learned field; from `bins` of the field on, places in its words
+    words: tuple[tuple[str, ...], ...]  # the different words of each field in this batch
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -99,12 +92,10 @@ class Occurrences:
 
 
 def _together(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
-    """Sums of counts by word."""
     few, many = sorted((a, b), key=len)
-    out = dict(many)
-    for word, count in few.items():
-        out[word] = out.get(word, 0) + count
-    return out
+    total = Counter(many)
+    total.update(few)
+    return total
 
 
 @dataclass(frozen=True)
@@ -154,10 +145,7 @@ def kept_counts(sd: float, law: str, bins: int) -> Floats:
 def kept_bins(counts: Array, thresholds: Floats, wide: Mask) -> tuple[int, int] | None:
     """The first and last bin that hold something: those above their threshold, and windows of which no part is.
 
-    Args:
-        counts: noisy counts of one column.
-        thresholds: of WINDOWS.
-        wide: bins that are no single number or year, which stand for themselves.
+    Thresholds of noisy counts are those of WINDOWS. `wide` are bins that are no single number or year: they stand for themselves.
     """
     free, kept = np.array(counts, dtype=np.float64), np.zeros(len(counts), dtype=bool)
     for size, threshold in zip(WINDOWS, thresholds.tolist(), strict=True):
@@ -177,12 +165,7 @@ def kept_bins(counts: Array, thresholds: Floats, wide: Mask) -> tuple[int, int] 
 def with_margins(counts: Array, kept: tuple[int, int], wide: Mask, noise: Noise, zero: int | None) -> tuple[int, int]:
     """Kept bins, and those beside them that hold something or may: too wide costs little, too narrow cuts rows off.
 
-    Args:
-        counts: noisy counts of one column.
-        kept: the first and last bin that stand out.
-        wide: bins that are no single number or year.
-        noise: on the counts.
-        zero: the bin of 0, where there is one: of the other sign only −1, for "never", may lie beside.
+    `zero` is the bin of 0, where there is one: of the other sign only −1, for "never", may lie beside.
     """
     positive = zero is not None and kept[0] >= zero
     start = zero - 1 if zero is not None and positive else 0

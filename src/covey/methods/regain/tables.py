@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, blas_threads
-from covey.core.fit.centres import Directions, Goal, fit_category_centres
-from covey.core.fit.ordered import NormalTables, Sharpened, rank_scores, restore_ranks, sharpened
+from covey.core.fit.centres import Goal, fit_category_centres
+from covey.core.fit.ordered import NormalTables, RankScores, Sharpened, rank_scores, restore_ranks, sharpened
 from covey.core.fit.shrinkage import denoise_histogram, grouped_bins, grouped_histogram
 from covey.core.fit.spectrum import Denoisers, Spectrum, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
@@ -220,14 +220,14 @@ class RegainTables:
         noisy = NoisyPairs(pairs, law, n, shares, merged, extra)
         spectrum = noisy.spectrum(told.public("spectrum"))
         tick(0.2)
-        sharp, directions = yield from self._denoised(noisy, tables, seen, told, generator)
+        sharp, ranks = yield from self._denoised(noisy, tables, seen, told, generator)
         tick(0.4)
         steps = fit_steps(n, self.plan.declared, budget, sharp.domain.total)
         fine = self.boxes.on(seen.domain, [edges[:-1] for edges in seen.edges]) if self.boxes else None
         zeros = fine.gathered(sharp.maps, sharp.domain) if fine else None
         closely = extra is not None or self.important.target is not None
         emphasis = self.important.weights(len(merged.sizes)) if closely else None
-        goal = Goal(sharp.shares, sharp.covariances, sharp.domain, directions, zeros, emphasis)
+        goal = Goal(sharp.shares, sharp.covariances, sharp.domain, ranks, zeros, emphasis)
         last = 0.7 if told.has("triples") else 1.0
         if law.family == UNMEASURED and not zeros and extra is None:  # independent columns
             found = WeightedPoints(np.ones(1), sharp.shares[None])
@@ -249,7 +249,7 @@ class RegainTables:
 
     def _denoised(
         self, noisy: NoisyPairs, tables: Tables, seen: OneWayModel, told: Setting, generator: np.random.Generator
-    ) -> Asking[tuple[Sharpened, Directions | None]]:
+    ) -> Asking[tuple[Sharpened, RankScores | None]]:
         """What the fit aims at: covariances, over finer bins where attributes are strongly tied, and ranks; spends "ranks"."""
         shares, domain, sd = noisy.shares, noisy.domain, noisy.law.sd / noisy.n
         covariances, normal = np.zeros_like(noisy.pairs), None
@@ -271,7 +271,7 @@ class RegainTables:
             covariances = restore_ranks(covariances, noisy.centred, sd, ranks, own, shares)
         plain = Sharpened(domain, shares, covariances, seen.maps)
         sharp = sharpened(plain, (normal, normal.best(noisy.centred, sd)), seen.shares, seen.specials) or plain
-        return sharp, rank_scores(sharp.shares, sharp.domain, seen.specials).directions() if known else None
+        return sharp, rank_scores(sharp.shares, sharp.domain, seen.specials) if known else None
 
 
 @dataclass(frozen=True)
